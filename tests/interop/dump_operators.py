@@ -6,7 +6,7 @@ Runs under an interpreter that has paddlepaddle 1.8.5, one child process per que
 gradient makers of some operators abort the process. Writes {type: record}:
 
 inputs, outputs   slot names in Paddle's order; "*" takes several variables, "?" may be absent
-attrs             {name: [TYPE, default]}; default "REQUIRED": must be given, "ABSENT": not filled in
+attrs             {name: [TYPE, default]}; "REQUIRED": must be given, "ABSENT": not filled in
 grad              the gradient operators, made with every slot filled by variables <slot>_0 (and
                   <slot>_1 where it takes several); null where Paddle has none
 grad_bare         the same with the optional input slots empty, where that differs
