@@ -1,0 +1,46 @@
+"""What all tests share: each begins as a new process would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis
+import pytest
+
+from tests.fresh import fresh_programs
+
+hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("house")
+
+
+class FreshStart:
+    """A plugin, not a fixture of this folder, so that the doctests of the package get it too."""
+
+    @pytest.fixture(autouse=True)
+    def fresh_start(self) -> Iterator[None]:
+        with fresh_programs():
+            yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(FreshStart(), "fresh-start")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many programs of the real system's layer and optimizer zoos are met."""
+    for zoo in ("test_zoo.py::test_layer[", "test_optimizers_zoo.py::test_programs["):
+        outcomes = {
+            outcome: [
+                report.nodeid.split("[")[-1].rstrip("]")
+                for report in terminalreporter.stats.get(outcome, [])
+                if zoo in getattr(report, "nodeid", "")
+            ]
+            for outcome in ("passed", "failed", "xfailed")
+        }
+        total = sum(map(len, outcomes.values()))
+        if total:
+            name = zoo.split(".")[0].removeprefix("test_").replace("_", " ")
+            differ = sorted(outcomes["failed"] + outcomes["xfailed"])
+            rest = f"; differ: {', '.join(differ)}" if differ else ""
+            terminalreporter.write_line(f"{name}: {len(outcomes['passed'])} of {total} equal{rest}")

@@ -1,0 +1,20 @@
+"""Programs as a new process would build them: empty, with fresh counters and an empty scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paddlelike import unique_name
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.framework.program import Program, program_guard, reset_name_scope
+
+
+@contextmanager
+def fresh_programs(seed: int = 0) -> Iterator[tuple[Program, Program]]:
+    """New default main and startup programs with that random seed, new counters, a new scope."""
+    main, startup = Program(), Program()
+    main.random_seed = startup.random_seed = seed
+    reset_name_scope()
+    with unique_name.guard(), program_guard(main, startup), scope_guard(Scope()):
+        yield main, startup

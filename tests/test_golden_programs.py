@@ -1,0 +1,64 @@
+"""The four networks are the same programs here and in real Fluid 1.8.5."""
+
+from __future__ import annotations
+
+import pytest
+
+import paddlelike as fluid
+from tests.canonical import assert_same_program, canonical
+from tests.fresh import fresh_programs
+from tests.golden_data import GOLDEN, manifest, program
+from tests.networks import NETWORKS, SEED
+from tests.runs import building
+
+pytestmark = pytest.mark.parametrize("name", NETWORKS)
+
+
+def test_forward_programs(name: str) -> None:
+    with fresh_programs(SEED) as (main, startup):
+        NETWORKS[name].build(fluid)
+        assert_same_program(canonical(main), program(name, "main_forward"))
+        assert_same_program(canonical(startup), program(name, "startup_forward"))
+
+
+def test_training_programs(name: str) -> None:
+    with building(name) as run:
+        assert_same_program(canonical(run.main), program(name, "main_train"))
+        assert_same_program(canonical(run.startup), program(name, "startup_train"))
+
+
+def test_test_clones(name: str) -> None:
+    with building(name) as run:
+        assert_same_program(canonical(run.for_test), program(name, "main_forward_for_test"))
+        clone = run.main.clone(for_test=True)
+        assert_same_program(canonical(clone), program(name, "main_train_for_test"))
+
+
+def test_minimize_returns_pairs_in_order_of_creation(name: str) -> None:
+    with building(name) as run:
+        _, pairs = run.minimized
+        assert [[p.name, g.name] for p, g in pairs] == manifest(name)["params_grads"]
+
+
+def test_persistables_and_their_kinds(name: str) -> None:
+    with building(name) as run:
+        got = {
+            v.name: {
+                "kind": "Parameter" if fluid.io.is_parameter(v) else "Variable",
+                "trainable": getattr(v, "trainable", None),
+                "belongs_to_optimizer": bool(fluid.io.is_belong_to_optimizer(v)),
+                "shape": list(v.shape),
+                "dtype": v.dtype.name,
+            }
+            for v in run.main.list_vars()
+            if fluid.io.is_persistable(v)
+        }
+        assert got == manifest(name)["persistables"]
+
+
+@pytest.mark.parametrize("which", ["main_train", "startup_train", "main_train_for_test"])
+def test_a_real_program_survives_reading_and_writing(name: str, which: str) -> None:
+    data = (GOLDEN / name / "programs" / f"{which}.pb").read_bytes()
+    again = fluid.Program.parse_from_string(data)
+    assert_same_program(canonical(again), program(name, which))
+    assert len(again.desc.serialize_to_string()) == len(data)  # op_callstack included

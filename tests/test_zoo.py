@@ -1,0 +1,87 @@
+"""Every layer builds the program that real Fluid 1.8.5 builds: main, startup, backward.
+
+The pytest summary says how many are equal (`zoo: N of 252 equal`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+from tests.canonical import assert_same_program, canonical
+from tests.fresh import fresh_programs
+from tests.golden_data import table
+from tests.zoo.layers import LAYERS
+
+GOLDEN = table("layers")
+
+#: Entries that are not equal yet, and why; each must go on failing, so that none is forgotten here.
+DIFFERENT: dict[str, str] = {}
+
+
+def names() -> list[Any]:
+    return [
+        pytest.param(name, marks=pytest.mark.xfail(reason=DIFFERENT[name], strict=True))
+        if name in DIFFERENT
+        else name
+        for name in GOLDEN
+    ]
+
+
+def test_the_table_is_complete() -> None:
+    assert sorted(LAYERS) == sorted(GOLDEN)
+    assert set(GOLDEN) >= set(DIFFERENT)
+
+
+@pytest.mark.parametrize("name", names())
+def test_layer(name: str) -> None:
+    golden = GOLDEN[name]
+    with fresh_programs() as (main, startup):
+        out = LAYERS[name]()
+        assert_same_program(canonical(main), golden["main"])
+        assert_same_program(canonical(startup), golden["startup"])
+        told = facts(main, out)
+        assert told == {key: golden[key] for key in told}
+        if "with_backward" in golden:
+            pairs = fluid.backward.append_backward(fluid.layers.mean(out))
+            assert_same_program(canonical(main), golden["with_backward"])
+            assert [[p.name, g.name] for p, g in pairs] == golden["params_grads"]
+    if "backward_with_data_grad" in golden:
+        differentiable_data(name, golden)
+
+
+def differentiable_data(name: str, golden: dict[str, Any]) -> None:
+    """The same where the fed data is differentiable too (the real one refused it otherwise)."""
+    with fresh_programs() as (main, _):
+        out = LAYERS[name]()
+        for var in main.global_block().vars.values():
+            if var.is_data and var.dtype.name == "FP32":
+                var.stop_gradient = False
+        out.stop_gradient = False
+        pairs = fluid.backward.append_backward(fluid.layers.mean(out))
+        assert_same_program(canonical(main), golden["backward_with_data_grad"])
+        assert [[p.name, g.name] for p, g in pairs] == golden["params_grads_data_grad"]
+
+
+def facts(main: Any, out: Any) -> dict[str, Any]:
+    """What a ProgramDesc does not hold: kinds and flags of the Python variables, in order."""
+    return {
+        "out": out.name,
+        "out_shape": list(out.shape),
+        "out_dtype": out.dtype.name,
+        "out_persistable": out.persistable,
+        "out_stop_gradient": out.stop_gradient,
+        "python_vars": [
+            [
+                block.idx,
+                var.name,
+                "Parameter" if fluid.io.is_parameter(var) else "Variable",
+                var.persistable,
+                var.stop_gradient,
+            ]
+            for block in main.blocks
+            for var in block.vars.values()
+        ],
+    }

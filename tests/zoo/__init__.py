@@ -1,0 +1,1 @@
+"""Builders for the golden tables of layers and optimizers."""
