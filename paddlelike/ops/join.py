@@ -1,7 +1,8 @@
-"""Operators that put arrays together or take them apart: concat, split, stack, unbind, multiplex."""
+"""Operators that put arrays together or take them apart: concat, split, stack, multiplex."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -105,7 +106,9 @@ def _joined(lods: list[LoD]) -> LoD:
 
 def _parts(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
     """Views of ``x``, of the given sizes along ``axis``."""
-    return np.split(x, np.cumsum(sizes[:-1]), axis)
+    before = (slice(None),) * (axis % x.ndim)
+    ends = list(itertools.accumulate(sizes))
+    return [x[(*before, slice(end - n, end))] for n, end in zip(sizes, ends, strict=True)]
 
 
 @register

@@ -1,0 +1,59 @@
+"""Embeddings: what the contract of the operators does not cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.rows import sum_rows
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.registry import Spec
+from paddlelike.ops.embedding import LookupTable, LookupTableGrad
+
+W = np.arange(6, dtype=np.float32).reshape(3, 2)
+IDS = np.array([[0], [2], [1], [2]])
+
+
+@pytest.mark.parametrize("wrong", [3, -1])
+def test_an_id_outside_of_the_table_is_refused_with_its_place(wrong: int) -> None:
+    with pytest.raises(
+        EnforceNotMet, match=rf"Ids hold {wrong} \(element 1 of 2\), but W has 3 rows"
+    ):
+        LookupTable.forward(W, np.array([[0], [wrong]]), padding_idx=-1 if wrong > 0 else 1)
+
+
+def test_ids_without_the_trailing_one_are_refused() -> None:
+    with pytest.raises(ShapeError, match="last dim must be 1"):
+        LookupTable.infer(Spec((3, 2), VarType.FP32), Spec((4,), VarType.INT64))
+
+
+def test_only_the_sparse_gradient_keeps_the_rows_of_padding() -> None:
+    # as Paddle 1.8.5 does
+    ones = np.ones((4, 2), np.float32)
+    dense = LookupTableGrad.forward(ones, W, IDS, is_sparse=False, padding_idx=2)
+    sparse = LookupTableGrad.forward(ones, W, IDS, is_sparse=True, padding_idx=2)
+    assert dense.tolist() == [[1, 1], [1, 1], [0, 0]]
+    assert (sparse.rows(), sparse.height()) == ([0, 2, 1, 2], 3)
+
+
+def test_a_sparse_gradient_is_declared_as_selected_rows() -> None:
+    w, ids, d_out = (
+        Spec((3, 2), VarType.FP32),
+        Spec((-1, 1), VarType.INT64),
+        Spec((-1, 2), VarType.FP32),
+    )
+    kinds = [
+        LookupTableGrad.infer(d_out, w, ids, is_sparse=sparse).kind for sparse in (False, True)
+    ]
+    assert kinds == [VarType.LOD_TENSOR, VarType.SELECTED_ROWS]
+
+
+def test_rows_are_added_in_order_with_the_bits_of_the_plain_loop() -> None:
+    rng = np.random.default_rng(0)
+    rows, values = rng.integers(0, 9, 200), rng.standard_normal((200, 3)).astype(np.float32)
+    plain = np.zeros((9, 3), np.float32)
+    for row, value in zip(rows, values, strict=True):
+        plain[row] += value
+    np.testing.assert_array_equal(sum_rows(rows, values, 9), plain)
+    assert sum_rows(rows[:0], values[:0], 4).tolist() == [[0, 0, 0]] * 4
