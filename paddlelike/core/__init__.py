@@ -1,0 +1,1 @@
+"""Values: element types, places, tensors, scopes, random numbers."""

@@ -1,0 +1,152 @@
+"""The one dtype table: Paddle's numbers, numpy, and the names other formats use.
+
+Numbers: ``VarType.Type`` of Paddle's framework.proto (1.8; the last rows exist since 2.x).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+__all__ = ["TENSOR_DTYPES", "AttrType", "DType", "VarType", "convert_dtype", "dtype_row", "numpy_dtype"]
+
+
+class VarType(enum.IntEnum):
+    """What a variable holds, or the element type of a tensor (Paddle uses one enum for both)."""
+
+    BOOL = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    LOD_TENSOR = 7
+    SELECTED_ROWS = 8
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    STEP_SCOPES = 11
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    READER = 15
+    RAW = 17
+    TUPLE = 18
+    SIZE_T = 19
+    UINT8 = 20
+    INT8 = 21
+    BF16 = 22
+    COMPLEX64 = 23
+    COMPLEX128 = 24
+    STRING = 25
+    STRINGS = 26
+    VOCAB = 27
+    FEED_LIST = 28
+    PSTRING = 29
+    SPARSE_COO = 30
+    SPARSE_CSR = 31
+    FP8_E4M3FN = 32
+    FP8_E5M2 = 33
+    UINT16 = 36
+    UINT32 = 37
+    UINT64 = 38
+
+    def __str__(self) -> str:
+        return f"VarType.{self.name}"
+
+
+class AttrType(enum.IntEnum):
+    """The type of an operator's attribute (``AttrType`` of framework.proto)."""
+
+    INT = 0
+    FLOAT = 1
+    STRING = 2
+    INTS = 3
+    FLOATS = 4
+    STRINGS = 5
+    BOOLEAN = 6
+    BOOLEANS = 7
+    BLOCK = 8
+    LONG = 9
+    BLOCKS = 10
+    LONGS = 11
+    FLOAT64S = 12
+    VAR = 13
+    VARS = 14
+    FLOAT64 = 15
+    SCALAR = 16
+    SCALARS = 17
+
+
+class DType(NamedTuple):
+    """One row: an element type under the names it has in each place."""
+
+    var_type: VarType
+    numpy: np.dtype[Any]
+    safetensors: str | None
+    onnx: int  # TensorProto.DataType
+
+
+def _row(var_type: VarType, numpy: str, safetensors: str | None, onnx: int) -> DType:
+    return DType(var_type, np.dtype(numpy), safetensors, onnx)
+
+
+# bf16 has no numpy type of its own: its bit patterns travel as uint16.
+TENSOR_DTYPES: Final = {
+    row.var_type: row
+    for row in (
+        _row(VarType.BOOL, "bool", "BOOL", 9),
+        _row(VarType.INT16, "int16", "I16", 5),
+        _row(VarType.INT32, "int32", "I32", 6),
+        _row(VarType.INT64, "int64", "I64", 7),
+        _row(VarType.FP16, "float16", "F16", 10),
+        _row(VarType.FP32, "float32", "F32", 1),
+        _row(VarType.FP64, "float64", "F64", 11),
+        _row(VarType.UINT8, "uint8", "U8", 2),
+        _row(VarType.INT8, "int8", "I8", 3),
+        _row(VarType.BF16, "uint16", "BF16", 16),
+        _row(VarType.COMPLEX64, "complex64", None, 14),
+        _row(VarType.COMPLEX128, "complex128", None, 15),
+    )
+}
+
+_BY_NUMPY: Final = {row.numpy: row.var_type for row in TENSOR_DTYPES.values()}
+_BY_NAME: Final = {row.numpy.name: row.var_type for row in TENSOR_DTYPES.values()} | {
+    "bfloat16": VarType.BF16
+}
+
+
+def convert_dtype(dtype: object) -> VarType:
+    """The element type named by a VarType, a numpy dtype or type, or a string.
+
+    >>> convert_dtype("float32") is convert_dtype(np.float32) is VarType.FP32
+    True
+    """
+    if isinstance(dtype, VarType):
+        return dtype
+    if isinstance(dtype, int) and not isinstance(dtype, bool):
+        return VarType(dtype)
+    if isinstance(dtype, str) and dtype in _BY_NAME:
+        return _BY_NAME[dtype]
+    try:
+        return _BY_NUMPY[np.dtype(dtype).newbyteorder("=")]  # type: ignore[call-overload]
+    except (KeyError, TypeError):
+        raise TypeError(
+            f"{dtype!r} is no element type of a Paddle tensor; known: {', '.join(sorted(_BY_NAME))}"
+        ) from None
+
+
+def dtype_row(dtype: object) -> DType:
+    """The table row of an element type, however it is named."""
+    var_type = convert_dtype(dtype)
+    try:
+        return TENSOR_DTYPES[var_type]
+    except KeyError:
+        raise TypeError(f"{var_type} is no element type of a tensor") from None
+
+
+def numpy_dtype(dtype: object) -> np.dtype[Any]:
+    """The numpy dtype of an element type, however it is named."""
+    return dtype_row(dtype).numpy

@@ -1,0 +1,37 @@
+"""Where arrays lie in memory.
+
+A large array starts 64 bytes into a page. A file's header then fits in front of the data, so that
+header and data are one contiguous write, and the data is aligned for vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["HEADROOM", "empty", "place"]
+
+HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
+_PAGE: Final = 4096
+_LARGE: Final = 64 * 1024  # below this a page of padding costs more than it brings
+
+Array = np.ndarray[Any, Any]
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An uninitialised C-order array, placed when it is large."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    buffer = np.empty(size + _PAGE + HEADROOM, np.uint8)
+    start = -buffer.ctypes.data % _PAGE + HEADROOM
+    array: Array = buffer[start : start + size].view(dtype).reshape(shape)
+    return array
+
+
+def place(array: Array) -> Array:
+    """A placed C-order copy of ``array``."""
+    copy = empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy

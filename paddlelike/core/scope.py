@@ -1,0 +1,162 @@
+"""Scope: names to values, nested.
+
+Persistable variables live in the scope a program runs in; temporaries in a child that dies with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from paddlelike.core.random import Generator
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.errors import EnforceNotMet
+
+__all__ = ["Scope", "ScopeVariable", "global_scope", "scope_guard"]
+
+
+class ScopeVariable:
+    """A named place in a scope. What kind of value it holds is decided at the first access."""
+
+    __slots__ = ("_past", "_value", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._value: Any = None
+        self._past = 0
+
+    @property
+    def value(self) -> Any:
+        """The value: LoDTensor, SelectedRows, LoDTensorArray, anything else, or None."""
+        return self._value
+
+    @property
+    def version(self) -> int:
+        """How many writes there were; saving uses it to tell what changed."""
+        return self._past + int(getattr(self._value, "version", 0))
+
+    def set_value(self, value: Any) -> None:
+        """Put another value here."""
+        self._past = self.version + 1 - int(getattr(value, "version", 0))
+        self._value = value
+
+    def is_initialized(self) -> bool:
+        """Whether something was written here."""
+        if isinstance(self._value, LoDTensor | SelectedRows):
+            return self._value.array is not None
+        return self._value is not None
+
+    def get_tensor(self) -> LoDTensor:
+        """The value as a LoDTensor; an empty place becomes one."""
+        return self._get(LoDTensor)
+
+    def get_selected_rows(self) -> SelectedRows:
+        """The value as SelectedRows; an empty place becomes one."""
+        return self._get(SelectedRows)
+
+    def get_lod_tensor_array(self) -> LoDTensorArray:
+        """The value as a LoDTensorArray; an empty place becomes one."""
+        return self._get(LoDTensorArray)
+
+    def _get(self, kind: type[Any]) -> Any:
+        if self._value is None:
+            self._value = kind()
+        if not isinstance(self._value, kind):
+            raise EnforceNotMet(
+                f"variable {self.name!r} holds a {type(self._value).__name__}, not a {kind.__name__}"
+            )
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"ScopeVariable({self.name!r}, version={self.version}, value={self._value!r})"
+
+
+class Scope:
+    """Names to values; a name that is not here is looked up in the parent.
+
+    >>> scope = Scope()
+    >>> scope.var("w").get_tensor().set([1.0, 2.0])
+    >>> child = scope.new_scope()
+    >>> child.find_var("w") is scope.find_var("w"), child.find_var("x")
+    (True, None)
+    """
+
+    def __init__(self, parent: Scope | None = None) -> None:
+        self._vars: dict[str, ScopeVariable] = {}
+        self._parent = parent
+        self._kids: list[Scope] = []
+        self._generator: Generator | None = None
+
+    @property
+    def parent(self) -> Scope | None:
+        """The scope around this one."""
+        return self._parent
+
+    @property
+    def generator(self) -> Generator:
+        """The random generator of this family of scopes (the root's), for operators without a seed."""
+        root = self
+        while root._parent is not None:
+            root = root._parent
+        if root._generator is None:
+            root._generator = Generator()
+        return root._generator
+
+    def var(self, name: str) -> ScopeVariable:
+        """The variable of that name in this scope itself, made when missing."""
+        found = self._vars.get(name)
+        if found is None:
+            found = self._vars[name] = ScopeVariable(name)
+        return found
+
+    def find_var(self, name: str) -> ScopeVariable | None:
+        """The variable of that name in this scope or the nearest one around it, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope._vars.get(name)
+            if found is not None:
+                return found
+            scope = scope._parent
+        return None
+
+    def erase(self, names: list[str]) -> None:
+        """Remove variables of this scope itself; unknown names are no error."""
+        for name in names:
+            self._vars.pop(name, None)
+
+    def local_var_names(self) -> list[str]:
+        """The names in this scope itself, in order of creation."""
+        return list(self._vars)
+
+    def new_scope(self) -> Scope:
+        """A child of this scope, kept until :meth:`drop_kids`."""
+        kid = Scope(self)
+        self._kids.append(kid)
+        return kid
+
+    def drop_kids(self) -> None:
+        """Let go of all children."""
+        self._kids.clear()
+
+    def __repr__(self) -> str:
+        return f"Scope({', '.join(self._vars)})"
+
+
+_global_scope = Scope()
+
+
+def global_scope() -> Scope:
+    """The scope in use where none is passed."""
+    return _global_scope
+
+
+@contextmanager
+def scope_guard(scope: Scope) -> Iterator[None]:
+    """Use ``scope`` as the global scope inside the ``with`` block."""
+    global _global_scope
+    old, _global_scope = _global_scope, scope
+    try:
+        yield
+    finally:
+        _global_scope = old

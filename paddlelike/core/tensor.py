@@ -1,0 +1,204 @@
+"""Values: LoDTensor, SelectedRows, LoDTensorArray.
+
+LoD ("level of detail") cuts the rows of a batch into sequences, in one or more levels. It is kept as
+Paddle keeps it, as offsets: lengths 2 and 3 are the offsets [0, 2, 5].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.places import CPUPlace, Place
+from paddlelike.core.rows import sum_rows
+from paddlelike.errors import EnforceNotMet
+
+__all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows"]
+
+Array = np.ndarray[Any, Any]
+LoD = list[list[int]]
+
+
+class LoDTensor:
+    """An array with an optional LoD.
+
+    >>> t = LoDTensor()
+    >>> t.set(np.arange(5, dtype="float32"), CPUPlace())
+    >>> t.set_recursive_sequence_lengths([[2, 3]])
+    >>> t.lod(), t.shape()
+    ([[0, 2, 5]], [5])
+    """
+
+    __slots__ = ("_array", "_lod", "version")
+
+    def __init__(self, array: Array | None = None, lod: LoD | None = None) -> None:
+        self._array = array
+        self._lod: LoD = [] if lod is None else lod
+        self.version = 0  # raised by every write
+
+    @property
+    def array(self) -> Array | None:
+        """The array itself, not a copy; whoever writes into it calls :meth:`touch`."""
+        return self._array
+
+    def touch(self) -> None:
+        """Record that the array was written into."""
+        self.version += 1
+
+    def adopt(self, array: Array, lod: LoD | None = None) -> None:
+        """Take over an array without a copy; its LoD becomes ``lod``."""
+        self._array = array
+        self._lod = [] if lod is None else lod
+        self.version += 1
+
+    def set(self, array: Any, place: Place | None = None) -> None:
+        """Copy an array into this tensor. The LoD stays as it was."""
+        source = np.asarray(array)
+        try:
+            convert_dtype(source.dtype)
+        except TypeError as error:
+            raise TypeError(f"LoDTensor.set: {error}") from None
+        old = self._array
+        if old is not None and old.shape == source.shape and old.dtype == source.dtype:
+            old[...] = source
+        else:
+            self._array = memory.place(source)
+        self.version += 1
+
+    def lod(self) -> LoD:
+        """The offsets of every level; [] when there is none."""
+        return [list(level) for level in self._lod]
+
+    def set_lod(self, lod: Sequence[Sequence[int]]) -> None:
+        """Set the offsets of every level. Raises EnforceNotMet when they do not fit the rows."""
+        checked = [[int(offset) for offset in level] for level in lod]
+        problem = _lod_problem(checked, None if self._array is None else len(self._array))
+        if problem:
+            raise EnforceNotMet(f"LoD {checked} {problem}")
+        self._lod = checked
+        self.version += 1
+
+    def recursive_sequence_lengths(self) -> list[list[int]]:
+        """The lengths of the sequences of every level."""
+        return [np.diff(level).tolist() for level in self._lod]
+
+    def set_recursive_sequence_lengths(self, lengths: Sequence[Sequence[int]]) -> None:
+        """Set the lengths of the sequences of every level."""
+        self.set_lod([[0, *np.cumsum(level, dtype=np.int64).tolist()] for level in lengths])
+
+    def has_valid_recursive_sequence_lengths(self) -> bool:
+        """Whether the LoD fits itself and the rows."""
+        return not _lod_problem(self._lod, None if self._array is None else len(self._array))
+
+    def shape(self) -> list[int]:
+        """The dims; [0] when nothing was set."""
+        return [0] if self._array is None else list(self._array.shape)
+
+    def _dtype(self) -> VarType:
+        return VarType.FP32 if self._array is None else convert_dtype(self._array.dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if self._array is None:
+            return np.empty(0, np.float64)
+        if copy or (dtype is not None and np.dtype(dtype) != self._array.dtype):
+            return self._array.astype(self._array.dtype if dtype is None else dtype)
+        view = self._array.view()  # read-only, so that no write goes by uncounted
+        view.flags.writeable = False
+        return view
+
+    def __repr__(self) -> str:
+        if self._array is None:
+            return "LoDTensor(empty)"
+        lod = f", lod={self._lod}" if self._lod else ""
+        return f"LoDTensor(shape={self.shape()}, dtype={self._array.dtype}{lod})\n{self._array}"
+
+
+def _lod_problem(lod: LoD, rows: int | None) -> str:
+    """What is wrong with offsets, or ''."""
+    for number, level in enumerate(lod):
+        if len(level) < 2 or level[0] != 0:
+            return f"must start every level with 0 and hold one sequence at least (level {number})"
+        if any(a > b for a, b in zip(level, level[1:], strict=False)):
+            return f"has falling offsets in level {number}"
+        below = len(lod[number + 1]) - 1 if number + 1 < len(lod) else rows
+        if below is not None and level[-1] != below:
+            what = "sequences of the next level" if number + 1 < len(lod) else "rows"
+            return f"ends level {number} at {level[-1]}, but there are {below} {what}"
+    return ""
+
+
+class SelectedRows:
+    """Some rows of a tall matrix: ``value[i]`` belongs to row ``rows()[i]`` of ``height()`` rows.
+
+    Rows may be unsorted and repeat; as a gradient, repeated rows add up.
+    """
+
+    __slots__ = ("_height", "_rows", "_tensor")
+
+    def __init__(
+        self, rows: Sequence[int] | Array = (), height: int = 0, value: Array | None = None
+    ) -> None:
+        self._rows = np.asarray(rows, np.int64)
+        self._height = int(height)
+        self._tensor = LoDTensor(value)
+
+    @property
+    def version(self) -> int:
+        """Raised by every write."""
+        return self._tensor.version
+
+    @property
+    def row_array(self) -> Array:
+        """The row numbers, int64 of shape (N,)."""
+        return self._rows
+
+    @property
+    def array(self) -> Array | None:
+        """The values, of shape (N, ...), not a copy."""
+        return self._tensor.array
+
+    def rows(self) -> list[int]:
+        """The row numbers."""
+        return [int(row) for row in self._rows]
+
+    def set_rows(self, rows: Sequence[int]) -> None:
+        """Set the row numbers."""
+        self._rows = np.asarray(rows, np.int64)
+        self._tensor.touch()
+
+    def height(self) -> int:
+        """The number of rows of the whole matrix."""
+        return self._height
+
+    def set_height(self, height: int) -> None:
+        """Set the number of rows of the whole matrix."""
+        self._height = int(height)
+        self._tensor.touch()
+
+    def get_tensor(self) -> LoDTensor:
+        """The values as a tensor."""
+        return self._tensor
+
+    def merged(self) -> SelectedRows:
+        """The same with sorted rows, each once: values of repeated rows are added up."""
+        rows, where = np.unique(self._rows, return_inverse=True)
+        value = self._tensor.array
+        assert value is not None
+        return SelectedRows(rows, self._height, sum_rows(where, value, len(rows)))
+
+    def to_dense(self) -> Array:
+        """The whole matrix, zero elsewhere; repeated rows are added up."""
+        value = self._tensor.array
+        assert value is not None
+        return sum_rows(self._rows, value, self._height)
+
+    def __repr__(self) -> str:
+        return f"SelectedRows(rows={self.rows()}, height={self._height}, value={self._tensor!r})"
+
+
+class LoDTensorArray(list[LoDTensor]):
+    """A list of tensors, one per step of a loop."""

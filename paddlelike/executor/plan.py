@@ -1,0 +1,430 @@
+"""A plan: a program bound to its kernels once, to be run many times.
+
+Every variable gets a number, values live in a list by number. An operator becomes one function of that
+list: its kernel with the attributes filled in, the numbers of its inputs and outputs. Temporaries are
+let go right after their last reader; persistables are written into the scope as soon as they are computed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.scope import Scope, ScopeVariable
+from paddlelike.core.tensor import LoD, LoDTensor
+from paddlelike.errors import EnforceNotMet, NotInitializedError, UnsupportedError
+from paddlelike.executor.context import StepContext
+from paddlelike.framework import registry
+from paddlelike.framework.block import Block
+from paddlelike.framework.graph import reads, writes
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program
+from paddlelike.framework.registry import EMPTY, OpDef
+from paddlelike.framework.variable import HOLDERS, Variable
+
+__all__ = ["Frame", "Plan", "Step", "missing_inputs", "not_initialized"]
+
+Array = np.ndarray[Any, Any]
+NOTHING: Final = 0  # number of the value that is always None: an absent input
+
+
+class Frame:
+    """The values of one run."""
+
+    __slots__ = ("feeds", "fetches", "holders", "lods", "plan", "scope", "services", "values")
+
+    def __init__(self, plan: Plan, scope: Scope, services: dict[str, Any]) -> None:
+        self.plan = plan
+        self.scope = scope
+        self.services = services
+        self.values: list[Any] = [None] * plan.size
+        self.lods: dict[int, LoD] = {}
+        self.holders: dict[int, ScopeVariable] = {}
+        self.feeds: dict[str, Any] = {}
+        self.fetches: dict[int, int] = {}
+
+
+class Step(NamedTuple):
+    """One operator, bound."""
+
+    run: Callable[[Frame], None]
+    op: Operator
+
+
+class Plan:
+    """A program bound for one choice of feeds and fetches."""
+
+    def __init__(
+        self, program: Program, feeds: Sequence[str], fetches: Sequence[str], ops: Iterable[int] | None
+    ) -> None:
+        self.program = program
+        self.feeds = tuple(feeds)
+        self.fetches = tuple(fetches)
+        self.size = 1
+        self._numbers: list[dict[str, int]] = [{} for _ in program.blocks]
+        self.persistables: dict[int, Variable] = {}
+        self.uses_lod = False
+        top = program.global_block()
+        chosen = list(top.ops) if ops is None else [top.ops[i] for i in sorted(ops)]
+        self.fetched_by_op = {
+            op.attrs.get("col", 0): op.input("X")[0] for op in chosen if op.type == "fetch"
+        }
+        self.fed_by_op = {op.attrs.get("col", 0): op.output("Out")[0] for op in chosen if op.type == "feed"}
+        chosen = [op for op in chosen if op.type not in ("feed", "fetch")]
+        self.reads: set[int] = set()
+        for name in (*self.feeds, *self.fed_by_op.values()):
+            if top.has_var(name):
+                self.number(top, name)
+        self.aliases = _Aliases(top, chosen, set(self.feeds) | set(self.fed_by_op.values()))
+        self.steps = self._bind_all(top, chosen)
+        self.blocks: dict[int, list[Step]] = {}
+        self.fetch_numbers = [self._fetch_number(top, name) for name in self.fetches]
+
+    # Numbers
+
+    def number(self, block: Block, name: str) -> int:
+        """The number of a variable, seen from ``block``."""
+        where: Block | None = block
+        while where is not None and name not in where.vars:
+            where = where.parent
+        if where is None:
+            where = block.program.global_block()  # a name without a variable: the run's own
+        mine = self._numbers[where.idx]
+        found = mine.get(name)
+        if found is None:
+            found = mine[name] = self.size
+            self.size += 1
+            variable = where.vars.get(name)
+            if variable is not None and variable.persistable and variable.type not in HOLDERS:
+                self.persistables[found] = variable
+        return found
+
+    def _fetch_number(self, block: Block, name: str) -> int:
+        if block._find_var_recursive(name) is None and name not in self._numbers[0]:
+            near = block._near(name)
+            raise EnforceNotMet(f"fetch_list asks for {name!r}, which the program does not have", hint=near)
+        return self.number(block, name)
+
+    # Binding
+
+    def _bind_all(self, block: Block, ops: list[Operator]) -> list[Step]:
+        keep = {name for name in (*self.fetches, *self.fetched_by_op.values())}
+        dying = _last_uses(block, ops, keep)
+        return [self._bind(block, op, dying[i], i) for i, op in enumerate(ops)]
+
+    def sub_block(self, index: int) -> list[Step]:
+        """The steps of a sub-block, bound at its first run; it works on the same values."""
+        steps = self.blocks.get(index)
+        if steps is None:
+            block = self.program.blocks[index]
+            steps = [self._bind(block, op, (), None) for op in block.ops]
+            self.blocks[index] = steps
+        return steps
+
+    def _bind(self, block: Block, op: Operator, dying: Iterable[str], place: int | None) -> Step:
+        cls = registry.find_or_none(op.type)
+        if cls is None or not hasattr(cls, "forward"):
+            return Step(_cannot_run(op), op)
+        kernel = self._kernel(cls, op, block)
+        gather = self._gather(cls, op, block)
+        store = self._store(cls, op, block, place)
+        dead = [self.number(block, name) for name in dying]
+        dead = [number for number in dead if number not in self.persistables]
+        share = self._share_lod(cls, op, block)
+        if cls.context:
+            kernel = functools.partial(_with_context, kernel, op, block)
+
+            def run(frame: Frame) -> None:
+                values = frame.values
+                if share and frame.lods:
+                    share(frame.lods)
+                store(frame, kernel(frame, *gather(values)))
+                for number in dead:
+                    values[number] = None
+
+        else:
+
+            def run(frame: Frame) -> None:
+                values = frame.values
+                store(frame, kernel(*gather(values)))
+                if share and frame.lods:
+                    share(frame.lods)
+                for number in dead:
+                    values[number] = None
+
+        return Step(run, op)
+
+    def _kernel(self, cls: type[OpDef], op: Operator, block: Block) -> Callable[..., Any]:
+        """The kernel with its attributes filled in."""
+        keywords = {name: op.attrs.get(name, _default(cls, name)) for name in cls.forward_attrs}
+        if cls.takes_wanted:
+            keywords["wanted"] = _wanted(cls, op)
+        return functools.partial(cls.forward, **keywords) if keywords else cls.forward
+
+    def _gather(self, cls: type[OpDef], op: Operator, block: Block) -> Callable[[list[Any]], list[Any]]:
+        """A function that takes the inputs out of the values, one item per slot."""
+        numbers: list[Any] = []
+        for slot in cls.input_slots:
+            names = op.inputs.get(slot.name, [])
+            many = [NOTHING if name == EMPTY else self.number(block, name) for name in names]
+            numbers.append(many if slot.several else (many[0] if many else NOTHING))
+        for slot, number in zip(cls.input_slots, numbers, strict=True):
+            if not slot.name.endswith("@GRAD"):
+                self.reads.update(number if isinstance(number, list) else [number])
+        copied = self._inputs_to_copy(cls, op)
+        if any(isinstance(number, list) for number in numbers):
+
+            def gather(values: list[Any]) -> list[Any]:
+                return [
+                    [values[n] for n in number] if isinstance(number, list) else values[number]
+                    for number in numbers
+                ]
+
+        else:
+
+            def gather(values: list[Any]) -> list[Any]:
+                return [values[number] for number in numbers]
+
+        if not copied:
+            return gather
+        return lambda values: [_copy(v) if i in copied else v for i, v in enumerate(gather(values))]
+
+    def _inputs_to_copy(self, cls: type[OpDef], op: Operator) -> set[int]:
+        """Inputs that the kernel would overwrite although the operator writes somewhere else."""
+        copied = set()
+        slots = [slot.name for slot in cls.input_slots]
+        for out, source in cls.inplace.items():
+            if op.inputs.get(source) and op.outputs.get(out) != op.inputs[source]:
+                copied.add(slots.index(source))
+        return copied
+
+    def _store(
+        self, cls: type[OpDef], op: Operator, block: Block, place: int | None
+    ) -> Callable[[Frame, Any], None]:
+        """A function that puts the results where they belong."""
+        targets: list[Any] = []
+        for slot in cls.output_slots:
+            names = op.outputs.get(slot.name, [])
+            numbers = [-1 if name == EMPTY else self.number(block, name) for name in names]
+            targets.append(numbers if slot.several else (numbers[0] if numbers else -1))
+        copies = cls.views and (place is None or self.aliases.must_copy(place))
+        single = len(targets) == 1
+        flat = [n for target in targets for n in (target if isinstance(target, list) else [target])]
+        kept = frozenset(n for n in flat if n in self.persistables)
+        if single and isinstance(targets[0], int) and not kept and not copies:
+            target = targets[0]
+
+            def store_one(frame: Frame, result: Any) -> None:
+                frame.values[target] = result
+
+            return store_one if target >= 0 else (lambda frame, result: None)
+
+        several = [slot.several for slot in cls.output_slots]
+
+        def store(frame: Frame, result: Any) -> None:
+            results = (result,) if single else result
+            for target, value, many in zip(targets, results, several, strict=True):
+                if value is None:
+                    continue
+                pairs = zip(target, value, strict=False) if many else ((target, value),)
+                for number, one in pairs:
+                    if number < 0 or one is None:
+                        continue
+                    if copies:
+                        one = _copy(one)
+                    frame.values[number] = _keep(frame, number, one) if number in kept else one
+
+        return store
+
+    def _share_lod(
+        self, cls: type[OpDef], op: Operator, block: Block
+    ) -> Callable[[dict[int, LoD]], None] | None:
+        """A function that hands the LoD of an input on to the outputs, or None."""
+        pairs = []
+        for slot in cls.output_slots:
+            source = cls.lod if isinstance(cls.lod, str) else (cls.lod or {}).get(slot.name)
+            names = op.inputs.get(source, []) if source else []
+            if not names:
+                continue
+            pairs += [
+                (self.number(block, names[0]), self.number(block, out))
+                for out in op.outputs.get(slot.name, [])
+                if out != EMPTY
+            ]
+        if not pairs:
+            return None
+
+        def share(lods: dict[int, LoD]) -> None:
+            for source, target in pairs:
+                if source in lods:
+                    lods[target] = lods[source]
+                else:
+                    lods.pop(target, None)
+
+        return share
+
+    # Running
+
+    def begin(self, scope: Scope, services: dict[str, Any]) -> Frame:
+        """A frame that holds the persistables of ``scope``."""
+        frame = Frame(self, scope, services)
+        for number, variable in self.persistables.items():
+            holder = scope.find_var(variable.name)
+            if holder is None:
+                holder = scope.var(variable.name)
+            frame.holders[number] = holder
+            value = holder.value
+            if isinstance(value, LoDTensor):
+                frame.values[number] = value.array
+                if value._lod:
+                    frame.lods[number] = value._lod
+            else:
+                frame.values[number] = value
+        return frame
+
+
+def _default(cls: type[OpDef], name: str) -> Any:
+    default = cls.attrs[name].default
+    return None if default in (registry.REQUIRED, registry.ABSENT) else default
+
+
+def _wanted(cls: type[OpDef], op: Operator) -> tuple[Any, ...]:
+    wanted = []
+    for slot in cls.output_slots:
+        each = tuple(name != EMPTY for name in op.outputs.get(slot.name, []))
+        wanted.append(each if slot.several else any(each))
+    return tuple(wanted)
+
+
+def _with_context(kernel: Callable[..., Any], op: Operator, block: Block, frame: Frame, *args: Any) -> Any:
+    return kernel(StepContext(frame, op, block), *args)
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _keep(frame: Frame, number: int, value: Any) -> Any:
+    """Write a persistable into the scope; its memory stays where it is when the shape does."""
+    holder = frame.holders[number]
+    old = holder.value
+    if not isinstance(value, np.ndarray):
+        if value is not old:
+            holder.set_value(value)
+        return value
+    tensor = holder.get_tensor() if old is None or isinstance(old, LoDTensor) else None
+    if tensor is None:
+        tensor = LoDTensor()
+        holder.set_value(tensor)
+    array = tensor.array
+    if value is array:
+        tensor.touch()
+        return value
+    lod = frame.lods.get(number)
+    if array is not None and array.shape == value.shape and array.dtype == value.dtype:
+        np.copyto(array, value)
+        tensor.adopt(array, lod)
+        return array
+    placed = memory.place(value)
+    tensor.adopt(placed, lod)
+    return placed
+
+
+def _cannot_run(op: Operator) -> Callable[[Frame], None]:
+    def run(frame: Frame) -> None:
+        raise UnsupportedError(
+            f"operator {op.type!r} cannot be run here",
+            hint="the program can be printed, pruned, converted and saved; prune it to targets that do "
+            "not need this operator to run the rest",
+        )
+
+    return run
+
+
+def _last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
+    """For each operator the temporaries that nothing needs after it."""
+    dying: list[list[str]] = [[] for _ in ops]
+    seen = set(keep)
+    for i in range(len(ops) - 1, -1, -1):
+        for name in reads(ops[i]) | writes(ops[i]):
+            if name not in seen and name != EMPTY:
+                seen.add(name)
+                dying[i].append(name)
+    return dying
+
+
+class _Aliases:
+    """Which outputs share memory with a variable that is overwritten later in the same run."""
+
+    def __init__(self, block: Block, ops: list[Operator], fed: set[str]) -> None:
+        root: dict[str, str] = {}
+        viewed: list[tuple[int, str]] = []
+        overwritten: dict[str, int] = {}
+        for place, op in enumerate(ops):
+            cls = registry.find_or_none(op.type)
+            inner = op.sub_blocks() != []
+            if cls is None:
+                continue
+            changed = {n for out in cls.inplace for n in op.outputs.get(out, ())}
+            for name in writes(op):
+                variable = block._find_var_recursive(name)
+                if name in changed or inner or (variable is not None and variable.persistable):
+                    overwritten[root.get(name, name)] = place
+                    overwritten[name] = place
+            if cls.views:
+                source = next(iter(op.input_arg_names), "")
+                for name in op.output_arg_names:
+                    root[name] = root.get(source, source)
+                    viewed.append((place, root[name]))
+        self._copy_at = {
+            place for place, source in viewed if overwritten.get(source, -1) > place
+        }
+        self.overwrites_feed = fed & set(overwritten)
+        self.of_kept = {
+            name
+            for name, source in root.items()
+            if source in fed or _is_persistable(block, source)
+        }  # fmt: skip
+
+    def must_copy(self, place: int) -> bool:
+        """Whether the outputs of the operator there must get memory of their own."""
+        return place in self._copy_at
+
+
+def _is_persistable(block: Block, name: str) -> bool:
+    variable = block._find_var_recursive(name)
+    return variable is not None and variable.persistable
+
+
+def missing_inputs(frame: Frame, op: Operator, block: Block) -> list[str]:
+    """The inputs of an operator that hold no value."""
+    cls = registry.find(op.type)
+    optional = {slot.name for slot in cls.input_slots if slot.optional}
+    return [
+        name
+        for slot, names in op.inputs.items()
+        for name in names
+        if slot not in optional
+        and "@GRAD" not in slot
+        and name != EMPTY
+        and frame.values[frame.plan.number(block, name)] is None
+    ]
+
+
+def not_initialized(names: list[str], op: Operator, block: Block) -> NotInitializedError:
+    """The error for inputs without a value: which step was left out."""
+    first = block._find_var_recursive(names[0])
+    if first is not None and first.persistable:
+        hint = "run the startup program first (exe.run(fluid.default_startup_program())), or load the values"
+    elif first is not None and (first.is_data or first.need_check_feed):
+        hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
+    else:
+        hint = "feed the data variables it is computed from"
+    listed = ", ".join(repr(name) for name in names)
+    return NotInitializedError(f"operator {op.type!r} reads {listed}, which hold no value yet", hint=hint)
+
+

@@ -1,0 +1,324 @@
+"""The Executor: runs a program against a scope."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import convert_dtype, numpy_dtype
+from paddlelike.core.places import CPUPlace, Place, require_cpu
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.errors import (
+    EnforceNotMet,
+    EOFException,
+    FeedError,
+    NotInitializedError,
+    OperatorError,
+    UnsupportedError,
+)
+from paddlelike.executor.plan import Frame, Plan, Step, missing_inputs, not_initialized
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program, default_main_program
+from paddlelike.framework.variable import Variable
+
+__all__ = ["Executor"]
+
+
+class Executor:
+    """Runs programs.
+
+    >>> Executor(CPUPlace()).run(Program(), feed={})
+    []
+    """
+
+    def __init__(self, place: Place | None = None) -> None:
+        self.place = require_cpu(place)
+        self._closed = False
+        self._services: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """End this executor; it runs nothing afterwards."""
+        self._closed = True
+
+    def run(
+        self,
+        program: Any = None,
+        feed: Any = None,
+        fetch_list: Any = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: Scope | None = None,
+        return_numpy: bool = True,
+        use_program_cache: bool = False,
+        return_merged: bool = True,
+        use_prune: bool = False,
+    ) -> list[Any]:
+        """Run a program once.
+
+        Parameters
+        ----------
+        program
+            A Program or CompiledProgram; None: the default main program.
+        feed
+            ``{name: array}``; a LoDTensor brings its LoD, a number becomes shape ``[1]``.
+        fetch_list
+            Variables, or their names, whose values are returned in that order.
+        scope
+            Where persistables live; None: the global scope.
+        return_numpy
+            False: LoDTensors are returned, needed for values with a LoD.
+        use_prune
+            Run only what the fetches need.
+
+        Raises
+        ------
+        FeedError
+            A fed value that does not fit its variable.
+        OperatorError
+            An operator failed; the message names it, its variables and the line that made it.
+        """
+        if self._closed:
+            raise RuntimeError("this Executor was closed; make a new one")
+        if program is None:
+            program = default_main_program()
+        scope = global_scope() if scope is None else scope
+        if not isinstance(program, Program):
+            runner = getattr(program, "_run", None)
+            if runner is None:
+                raise TypeError(f"Executor.run takes a Program or CompiledProgram, not {program!r}")
+            return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
+        fetches = _fetch_names(fetch_list)
+        feeds = _one_feed(feed)
+        if not program.global_block().ops:
+            if fetches:
+                raise EnforceNotMet(f"the program is empty; nothing computes {fetches}")
+            warnings.warn("the program to run is empty", UserWarning, stacklevel=2)
+            return []
+        return self._run(program, feeds, fetches, scope, return_numpy, use_prune)
+
+    def _run(
+        self,
+        program: Program,
+        feeds: Mapping[str, Any],
+        fetches: list[str],
+        scope: Scope,
+        return_numpy: bool,
+        use_prune: bool = False,
+        services: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        plan = _plan(program, feeds, fetches, use_prune)
+        frame = plan.begin(scope, self._services if services is None else services)
+        _put_feeds(frame, feeds)
+        _run_steps(frame, plan.steps)
+        return [
+            _fetched(frame, name, number, return_numpy)
+            for name, number in zip(fetches, plan.fetch_numbers, strict=True)
+        ]
+
+
+def _plan(program: Program, feeds: Mapping[str, Any], fetches: list[str], use_prune: bool) -> Plan:
+    """The plan for this choice of feeds and fetches, made at its first use."""
+    key = (frozenset(feeds), tuple(fetches), use_prune)
+    plan = program.plans.get(key)
+    if plan is None:
+        ops = None
+        if use_prune and fetches:
+            from paddlelike.framework.graph import needed_ops
+
+            ops = needed_ops(program.global_block(), targets=set(fetches), fed=set(feeds))
+        plan = Plan(program, sorted(feeds), fetches, ops)
+        _check_holders(plan, feeds)
+        program.plans[key] = plan
+    return plan
+
+
+def _check_holders(plan: Plan, feeds: Mapping[str, Any]) -> None:
+    """A program with feed operators takes exactly its feeds."""
+    if plan.fed_by_op and set(plan.fed_by_op.values()) != set(feeds):
+        wanted = sorted(plan.fed_by_op.values())
+        raise FeedError(f"this program is fed {wanted}, but feed holds {sorted(feeds)}")
+
+
+def _run_steps(frame: Frame, steps: list[Step]) -> None:
+    step = None
+    try:
+        for step in steps:
+            step.run(frame)
+    except EOFException:
+        raise
+    except Exception as error:
+        assert step is not None
+        raise _explained(frame, step.op, error) from error
+
+
+def _explained(frame: Frame, op: Operator, error: Exception) -> Exception:
+    """The error to raise for one that came out of an operator."""
+    block = op.block
+    if isinstance(error, OperatorError):  # from a sub-block: told already
+        return error
+    where = f"\n  made at {op.line}" if op.line else _encoded_line(op)
+    if not isinstance(error, UnsupportedError | NotInitializedError):
+        try:
+            missing = missing_inputs(frame, op, block)
+        except EnforceNotMet:
+            missing = []
+        if missing:
+            error = not_initialized(missing, op, block)
+    if isinstance(error, NotInitializedError | UnsupportedError):
+        return type(error)(f"{_text(error)}{where}", hint=error.hint)
+    variables = "".join(
+        f"\n    {slot} = {', '.join(_described(frame, op, name) for name in names)}"
+        for slot, names in op.inputs.items()
+        if names
+    )
+    text = _text(error) if isinstance(error, EnforceNotMet) else f"{type(error).__name__}: {error}"
+    return OperatorError(
+        f"operator {op.type!r} -> {op.output_arg_names} failed: {text}\n  inputs{variables}{where}",
+        hint=getattr(error, "hint", None),
+    )
+
+
+def _text(error: Exception) -> str:
+    return str(error).split("\n  hint: ")[0]
+
+
+def _encoded_line(op: Operator) -> str:
+    """Where a program of real Paddle says that the operator was made."""
+    stack = op.attrs.get("op_callstack") or []
+    return f"\n  made at {stack[0].strip()}" if stack else ""
+
+
+def _described(frame: Frame, op: Operator, name: str) -> str:
+    number = frame.plan.number(op.block, name)
+    value = frame.values[number] if number < len(frame.values) else None
+    if isinstance(value, np.ndarray):
+        return f"{name}: {value.dtype}{list(value.shape)}"
+    return f"{name}: {'no value' if value is None else type(value).__name__}"
+
+
+# Feeds
+
+
+def _one_feed(feed: Any) -> Mapping[str, Any]:
+    if feed is None:
+        return {}
+    if isinstance(feed, list | tuple):
+        if len(feed) != 1:
+            raise FeedError(f"feed is a dict or a list of one dict, not a list of {len(feed)}")
+        feed = feed[0]
+    if not isinstance(feed, Mapping):
+        raise TypeError(f"feed is a dict of arrays by variable name, not {feed!r}")
+    return feed
+
+
+def _put_feeds(frame: Frame, feeds: Mapping[str, Any]) -> None:
+    from paddlelike.executor.plan import _keep
+
+    plan = frame.plan
+    block = plan.program.global_block()
+    for name, value in feeds.items():
+        variable = block.vars.get(name)
+        if variable is None:
+            continue  # as Fluid: a feed may hold more than the program takes
+        array, lod = _fed_value(variable, value)
+        number = plan.number(block, name)
+        if number >= len(frame.values):
+            continue
+        if lod:
+            frame.lods[number] = lod
+        if name in plan.aliases.overwrites_feed:
+            array = array.copy() if isinstance(array, np.ndarray) else array
+        frame.values[number] = _keep(frame, number, array) if number in frame.holders else array
+
+
+def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:
+    """The array and the LoD of a fed value, checked against its variable."""
+    lod = None
+    if isinstance(value, LoDTensor):
+        if value.array is None:
+            raise FeedError(f"the tensor fed to {variable.name!r} is empty")
+        array, lod = value.array, value._lod
+    elif isinstance(value, SelectedRows | LoDTensorArray):
+        return value, None
+    elif isinstance(value, np.ndarray):
+        array = value
+    elif isinstance(value, numbers.Number | np.generic):
+        array = np.full(1, value, numpy_dtype(variable.dtype))
+    else:
+        raise FeedError(
+            f"variable {variable.name!r} is fed a {type(value).__name__}; it takes a numpy array, a LoDTensor or a number",
+            hint="wrap it: numpy.array(value, dtype), or use fluid.DataFeeder or fluid.create_lod_tensor",
+        )
+    if variable.need_check_feed:
+        _check_fed(variable, array)
+    return np.ascontiguousarray(array) if array.ndim else array, lod
+
+
+def _check_fed(variable: Variable, array: Any) -> None:
+    got = convert_dtype(array.dtype)
+    if got != variable.dtype:
+        raise FeedError(
+            f"variable {variable.name!r} has dtype {numpy_dtype(variable.dtype)}, the fed array has {array.dtype}",
+            hint=f"convert it: array.astype({numpy_dtype(variable.dtype).name!r})",
+        )
+    want, have = variable.shape, array.shape
+    if len(have) == 1 and want[:1] == (-1,):
+        return  # as Fluid: a flat array passes, the operators judge it
+    fits = len(want) == len(have) and all(w in (-1, h) for w, h in zip(want, have, strict=True))
+    if not fits:
+        shown = ["None" if dim == -1 else str(dim) for dim in want]
+        raise FeedError(
+            f"variable {variable.name!r} has shape [{', '.join(shown)}], the fed array has {list(have)}",
+            hint="None stands for any size; reshape the array or declare the variable as it is fed",
+        )
+
+
+# Fetches
+
+
+def _fetch_names(fetch_list: Any) -> list[str]:
+    """The names in a fetch_list, which may be nested or a single item."""
+    if fetch_list is None:
+        return []
+    if isinstance(fetch_list, Variable):
+        return [fetch_list.name]
+    if isinstance(fetch_list, str):
+        return [fetch_list]
+    if isinstance(fetch_list, list | tuple):
+        return [name for one in fetch_list for name in _fetch_names(one)]
+    if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
+        return [fetch_list.name]
+    raise TypeError(f"fetch_list holds variables or their names, not {fetch_list!r}")
+
+
+def _fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
+    value = frame.values[number] if number < len(frame.values) else None
+    if value is None:
+        raise NotInitializedError(
+            f"fetch_list asks for {name!r}, which holds no value after the run",
+            hint="persistables get theirs from the startup program or a load, temporaries from an operator",
+        )
+    if isinstance(value, SelectedRows):
+        raise EnforceNotMet(
+            f"fetch_list asks for {name!r}, which holds SelectedRows (a sparse gradient), not a tensor",
+            hint="use layers.get_tensor_from_selected_rows, or is_sparse=False",
+        )
+    if isinstance(value, LoDTensorArray):
+        return [np.array(t) for t in value] if return_numpy else value
+    if not isinstance(value, np.ndarray):
+        return value
+    shared = number in frame.holders or name in frame.plan.aliases.of_kept or name in frame.plan.feeds
+    lod = frame.lods.get(number)
+    if return_numpy and lod:
+        raise RuntimeError(
+            f"fetched variable {name!r} has a LoD, which a numpy array cannot hold; use return_numpy=False"
+        )
+    array = np.array(value) if shared else value
+    return array if return_numpy else LoDTensor(array, lod)
+
+

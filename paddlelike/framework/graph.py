@@ -1,0 +1,83 @@
+"""Networkx views of a program: who computes what, and what a target needs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["needed_ops", "program_graph", "reads", "writes"]
+
+
+def reads(op: Operator) -> set[str]:
+    """The variables an operator reads, those of the blocks it runs included."""
+    names = set(op.input_arg_names)
+    for index in op.sub_blocks():
+        for inner in op.block.program.blocks[index].ops:
+            names |= reads(inner)
+    return names
+
+
+def writes(op: Operator) -> set[str]:
+    """The variables an operator writes, those of the blocks it runs included."""
+    names = set(op.output_arg_names)
+    for index in op.sub_blocks():
+        for inner in op.block.program.blocks[index].ops:
+            names |= writes(inner)
+    return names
+
+
+def program_graph(program: Program) -> nx.DiGraph[Any]:
+    """Operators and variables as nodes, data flow as edges.
+
+    An operator is the node ``(block, place)`` with attributes ``kind="operator"`` and ``type``; a
+    variable is the node of its name with ``kind`` parameter, persistable or temporary, ``shape``, ``dtype``.
+    """
+    import networkx as nx
+
+    from paddlelike.framework.variable import variable_kind
+
+    graph: nx.DiGraph[Any] = nx.DiGraph()
+    for variable in program.list_vars():
+        graph.add_node(
+            variable.name,
+            kind=variable_kind(variable),
+            shape=tuple(variable.shape),
+            dtype=variable.dtype.name,
+        )
+    for block in program.blocks:
+        for place, op in enumerate(block.ops):
+            node = (block.idx, place)
+            graph.add_node(node, kind="operator", type=op.type, role=op.attrs.get("op_role", 0))
+            graph.add_edges_from((name, node) for name in op.input_arg_names)
+            graph.add_edges_from((node, name) for name in op.output_arg_names)
+    return graph
+
+
+def needed_ops(block: Block, *, targets: set[str], fed: set[str]) -> set[int]:
+    """The places of the operators of ``block`` that ``targets`` need.
+
+    An operator needs every earlier writer of each variable it reads; a fed variable needs nobody.
+    """
+    import networkx as nx
+
+    graph: nx.DiGraph[Any] = nx.DiGraph()
+    writers: defaultdict[str, list[int]] = defaultdict(list)
+    graph.add_node("targets")
+    for place, op in enumerate(block.ops):
+        graph.add_node(place)
+        for name in reads(op) - fed:
+            graph.add_edges_from((writer, place) for writer in writers[name])
+        for name in writes(op):
+            writers[name].append(place)
+        if op.is_target:
+            graph.add_edge(place, "targets")
+    for name in targets - fed:
+        graph.add_edges_from((writer, "targets") for writer in writers[name])
+    return {place for place in nx.ancestors(graph, "targets") if isinstance(place, int)}

@@ -1,0 +1,305 @@
+"""First values of parameters: operators put in front of the startup program.
+
+Random initializers take over the startup program's ``random_seed`` when they are built with seed 0; the
+same network and seed then start with the same bits as in Paddle.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.errors import GraphError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from paddlelike.framework.block import Block
+    from paddlelike.framework.operator import Operator
+    from paddlelike.framework.variable import Variable
+
+__all__ = [
+    "Bilinear",
+    "BilinearInitializer",
+    "Constant",
+    "ConstantInitializer",
+    "Initializer",
+    "MSRA",
+    "MSRAInitializer",
+    "Normal",
+    "NormalInitializer",
+    "NumpyArrayInitializer",
+    "TruncatedNormal",
+    "TruncatedNormalInitializer",
+    "Uniform",
+    "UniformInitializer",
+    "Xavier",
+    "XavierInitializer",
+    "force_init_on_cpu",
+    "init_on_cpu",
+]
+
+_force_cpu = False
+
+
+def force_init_on_cpu() -> bool:
+    """Whether initializers are asked to run on the CPU (they always do)."""
+    return _force_cpu
+
+
+@contextmanager
+def init_on_cpu() -> Iterator[None]:
+    """Ask initializers built inside to run on the CPU."""
+    global _force_cpu
+    before, _force_cpu = _force_cpu, True
+    try:
+        yield
+    finally:
+        _force_cpu = before
+
+
+class Initializer:
+    """Base: called with a variable and a block, it puts its operator in front of the block."""
+
+    def __call__(self, var: Variable, block: Block) -> Operator:
+        """Append the operator that gives ``var`` its first value."""
+        raise NotImplementedError
+
+
+class ConstantInitializer(Initializer):
+    """Every element is ``value``."""
+
+    def __init__(self, value: float = 0.0, force_cpu: bool = False) -> None:
+        self._value = value
+        self._force_cpu = force_cpu
+
+    def __call__(self, var: Variable, block: Block) -> Operator:
+        """Append ``fill_constant``."""
+        attrs = {"value": float(self._value), "force_cpu": self._force_cpu or _force_cpu}
+        return _append(var, block, "fill_constant", attrs)
+
+
+class _Random(Initializer):
+    """What random initializers share: a seed, and float32 numbers cast down for float16."""
+
+    operator: ClassVar[str]
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def _attrs(self, var: Variable) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __call__(self, var: Variable, block: Block) -> Operator:
+        """Append the random operator."""
+        if self._seed == 0:
+            self._seed = block.program.random_seed
+        return _append(var, block, self.operator, {**self._attrs(var), "seed": self._seed})
+
+
+class UniformInitializer(_Random):
+    """Uniform on [low, high). ``diag_num`` elements, ``diag_step`` apart, are ``diag_val`` instead."""
+
+    operator = "uniform_random"
+
+    def __init__(
+        self,
+        low: float = -1.0,
+        high: float = 1.0,
+        seed: int = 0,
+        diag_num: int = 0,
+        diag_step: int = 0,
+        diag_val: float = 1.0,
+    ) -> None:
+        if high < low:
+            raise GraphError(f"Uniform: low {low} is above high {high}")
+        super().__init__(seed)
+        self._low, self._high = low, high
+        self._diagonal = {"diag_num": diag_num, "diag_step": diag_step, "diag_val": diag_val}
+
+    def _attrs(self, var: Variable) -> dict[str, Any]:
+        return {"min": self._low, "max": self._high, **self._diagonal}
+
+
+class NormalInitializer(_Random):
+    """Normal with mean ``loc`` and standard deviation ``scale``."""
+
+    operator = "gaussian_random"
+
+    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
+        super().__init__(seed)
+        self._loc, self._scale = loc, scale
+
+    def _attrs(self, var: Variable) -> dict[str, Any]:
+        return {"mean": self._loc, "std": self._scale, "use_mkldnn": False}
+
+
+class TruncatedNormalInitializer(_Random):
+    """Normal with mean ``loc`` and deviation ``scale``, within two deviations of the mean."""
+
+    operator = "truncated_gaussian_random"
+
+    def __init__(self, loc: float = 0.0, scale: float = 1.0, seed: int = 0) -> None:
+        super().__init__(seed)
+        self._loc, self._scale = loc, scale
+
+    def _attrs(self, var: Variable) -> dict[str, Any]:
+        return {"mean": self._loc, "std": self._scale}
+
+
+class _Fan(_Random):
+    """Uniform or normal with a spread made of the fans of the weight."""
+
+    def __init__(self, uniform: bool, seed: int) -> None:
+        super().__init__(seed)
+        self._uniform = uniform
+
+    def _variance(self, var: Variable) -> float:
+        raise NotImplementedError
+
+    def __call__(self, var: Variable, block: Block) -> Operator:
+        """Append the random operator."""
+        if self._seed == 0:
+            self._seed = block.program.random_seed
+        variance = self._variance(var)
+        if self._uniform:
+            limit = math.sqrt(3.0 * variance)
+            return UniformInitializer(-limit, limit, self._seed)(var, block)
+        return NormalInitializer(0.0, math.sqrt(variance), self._seed)(var, block)
+
+
+class XavierInitializer(_Fan):
+    """Variance ``2 / (fan_in + fan_out)`` (Glorot & Bengio 2010)."""
+
+    def __init__(
+        self,
+        uniform: bool = True,
+        fan_in: float | None = None,
+        fan_out: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(uniform, seed)
+        self._fan_in, self._fan_out = fan_in, fan_out
+
+    def _variance(self, var: Variable) -> float:
+        fan_in, fan_out = _fans(var)
+        fan_in = fan_in if self._fan_in is None else self._fan_in
+        fan_out = fan_out if self._fan_out is None else self._fan_out
+        return 2.0 / float(fan_in + fan_out)
+
+
+class MSRAInitializer(_Fan):
+    """Variance ``2 / fan_in`` (He et al. 2015)."""
+
+    def __init__(self, uniform: bool = True, fan_in: float | None = None, seed: int = 0) -> None:
+        super().__init__(uniform, seed)
+        self._fan_in = fan_in
+
+    def _variance(self, var: Variable) -> float:
+        fan_in = _fans(var)[0] if self._fan_in is None else self._fan_in
+        return 2.0 / float(fan_in)
+
+
+class BilinearInitializer(Initializer):
+    """The weight of a transposed convolution that interpolates bilinearly; shape (C, 1, K, K)."""
+
+    def __call__(self, var: Variable, block: Block) -> Operator:
+        """Append ``assign_value`` with the interpolation weights."""
+        if len(var.shape) != 4 or var.shape[2] != var.shape[3]:
+            raise GraphError(f"Bilinear wants a weight of shape [C, 1, K, K], {var.name!r} has {list(var.shape)}")
+        size = var.shape[3]
+        factor = math.ceil(size / 2.0)
+        center = (2 * factor - 1 - factor % 2) / (2.0 * factor)
+        line = 1 - np.abs(np.arange(size) / factor - center)
+        weight = np.broadcast_to(np.outer(line, line), var.shape)
+        return NumpyArrayInitializer(weight.astype("float32"))(var, block)
+
+
+class NumpyArrayInitializer(Initializer):
+    """The values of an array."""
+
+    def __init__(self, value: Any) -> None:
+        if not isinstance(value, np.ndarray):
+            raise GraphError(f"NumpyArrayInitializer takes a numpy array, not {value!r}")
+        self._value = value
+
+    def __call__(self, var: Variable, block: Block) -> Operator:
+        """Append ``assign_value`` with the array's values."""
+        if self._value.size > 1024 * 1024 * 1024:
+            raise GraphError("an array of over 2**30 elements cannot be stored in a program")
+        slot, dtype = _value_slot(var.dtype)
+        values = self._value.astype(numpy_dtype(dtype)).reshape(-1).tolist()
+        attrs = {slot: values, "shape": list(self._value.shape)}
+        return _append(var, block, "assign_value", attrs, dtype=dtype, with_shape=False)
+
+
+def _value_slot(dtype: VarType) -> tuple[str, VarType]:
+    """The attribute of ``assign_value`` that holds such values, and their element type."""
+    if dtype in (VarType.FP16, VarType.FP32):
+        return "fp32_values", VarType.FP32
+    if dtype == VarType.INT32:
+        return "int32_values", VarType.INT32
+    raise GraphError(f"NumpyArrayInitializer cannot fill a {dtype.name} variable; use float32 or int32")
+
+
+def _append(
+    var: Variable,
+    block: Block,
+    type: str,  # noqa: A002
+    attrs: dict[str, Any],
+    *,
+    dtype: VarType | None = None,
+    with_shape: bool = True,
+) -> Operator:
+    """Put the operator in front; a float16 variable is filled through a float32 one."""
+    random = type not in ("fill_constant", "assign_value")
+    dtype = var.dtype if dtype is None else dtype
+    target = var
+    if var.dtype == VarType.FP16 and type != "fill_constant":
+        dtype = VarType.FP32
+        target = block.create_var(
+            name=unique_name.generate(f"{type}.{var.name}.tmp"), shape=var.shape, dtype=dtype, type=var.type
+        )
+    shape = {"shape": list(var.shape)} if with_shape else {}
+    op = block._prepend_op(
+        type=type,
+        inputs={} if random else None,
+        outputs={"Out": [target]},
+        attrs={**shape, "dtype": int(dtype), **attrs},
+    )
+    if target is not var:
+        block._insert_op(
+            1,
+            type="cast",
+            inputs={"X": [target]},
+            outputs={"Out": [var]},
+            attrs={"in_dtype": int(dtype), "out_dtype": int(var.dtype)},
+        )
+    var.op = op
+    return op
+
+
+def _fans(var: Variable) -> tuple[int, int]:
+    """Fan-in and fan-out; of a convolution, per position of its window."""
+    shape = var.shape
+    if len(shape) <= 1:
+        size = 1 if not shape else shape[0]
+        return size, size
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    window = int(np.prod(shape[2:]))
+    return shape[1] * window, shape[0] * window
+
+
+Constant = ConstantInitializer
+Uniform = UniformInitializer
+Normal = NormalInitializer
+TruncatedNormal = TruncatedNormalInitializer
+Xavier = XavierInitializer
+MSRA = MSRAInitializer
+Bilinear = BilinearInitializer

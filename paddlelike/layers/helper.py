@@ -1,0 +1,248 @@
+"""What every layer does: name itself, make parameters and temporaries, append operators."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program, default_main_program, default_startup_program
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.initializer import Constant, Initializer, Xavier
+from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
+
+__all__ = ["LayerHelper"]
+
+
+class LayerHelper:
+    """One call of a layer.
+
+    ``layer_type`` names the layer (``fc``); ``name`` is taken literally, None becomes ``fc_0``. The
+    other keywords are kept for the methods that need them: ``input``, ``act``, ``param_attr``,
+    ``bias_attr``. A layer of a script of its own may use it as in Fluid.
+
+    >>> with unique_name.guard():
+    ...     LayerHelper("fc").name
+    'fc_0'
+    """
+
+    def __init__(self, layer_type: str, *, name: str | None = None, **kwargs: Any) -> None:
+        self.layer_type = layer_type
+        self.kwargs = kwargs
+        self.name = unique_name.generate(layer_type) if name is None else name
+
+    @property
+    def main_program(self) -> Program:
+        """The program being built."""
+        return default_main_program()
+
+    @property
+    def startup_program(self) -> Program:
+        """The startup program being built."""
+        return default_startup_program()
+
+    # Inputs
+
+    def multiple_input(self, input_param_name: str = "input") -> list[Variable]:
+        """The input as a list of variables."""
+        given = self.kwargs.get(input_param_name)
+        many = list(given) if isinstance(given, list | tuple) else [given]
+        for one in many:
+            if not isinstance(one, Variable):
+                raise TypeError(
+                    f"layer {self.layer_type!r}: {input_param_name} is a variable, not {one!r}"
+                )
+        return many
+
+    def input(self, input_param_name: str = "input") -> Variable:
+        """The input, which must be one variable."""
+        many = self.multiple_input(input_param_name)
+        if len(many) != 1:
+            raise GraphError(f"layer {self.layer_type!r} takes one {input_param_name}, got {len(many)}")
+        return many[0]
+
+    def input_dtype(self, input_param_name: str = "input") -> VarType:
+        """The element type that all inputs share."""
+        many = self.multiple_input(input_param_name)
+        dtypes = {one.dtype for one in many}
+        if len(dtypes) > 1:
+            kinds = ", ".join(f"{one.name}: {one.dtype.name}" for one in many)
+            raise GraphError(f"layer {self.layer_type!r}: its inputs differ in dtype ({kinds})")
+        return many[0].dtype
+
+    # Parameters
+
+    @property
+    def param_attr(self) -> Any:
+        """The attribute of the weight (False: no weight)."""
+        return ParamAttr._to_attr(self.kwargs.get("param_attr"))
+
+    @property
+    def bias_attr(self) -> Any:
+        """The attribute of the bias (False: no bias)."""
+        return ParamAttr._to_attr(self.kwargs.get("bias_attr"))
+
+    def multiple_param_attr(self, length: int) -> list[Any]:
+        """One attribute per input; a single one is copied."""
+        attr = self.param_attr
+        attrs = attr if isinstance(attr, list) else [attr]
+        if len(attrs) not in (1, length):
+            raise GraphError(
+                f"layer {self.layer_type!r} has {length} inputs and {len(attrs)} param_attr; "
+                "pass one for all or one for each"
+            )
+        return list(attrs) if len(attrs) == length else [attrs[0]] + [
+            copy.deepcopy(attrs[0]) for _ in range(length - 1)
+        ]  # fmt: skip
+
+    def iter_inputs_and_params(
+        self, input_param_name: str = "input"
+    ) -> Iterator[tuple[Variable, Any]]:
+        """Every input with the attribute of its weight."""
+        inputs = self.multiple_input(input_param_name)
+        yield from zip(inputs, self.multiple_param_attr(len(inputs)), strict=True)
+
+    def create_parameter(
+        self,
+        attr: Any,
+        shape: Any,
+        dtype: Any = None,
+        is_bias: bool = False,
+        default_initializer: Initializer | None = None,
+        stop_gradient: bool = False,
+        type: VarType = VarType.LOD_TENSOR,  # noqa: A002  (Fluid's name)
+    ) -> Any:
+        """A parameter in the main program, and its initializer in the startup program.
+
+        Returns None when ``attr`` is False. A name that exists is shared; another shape is an error.
+        """
+        attr = copy.copy(ParamAttr._to_attr(attr))
+        if attr is False:
+            return None
+        if attr.initializer is None:
+            default = Constant(0.0) if is_bias else Xavier()
+            attr.initializer = default if default_initializer is None else default_initializer
+        if attr.name is None:
+            attr.name = unique_name.generate(f"{self.name}.{'b' if is_bias else 'w'}")
+        dtype = VarType.FP32 if dtype is None else convert_dtype(dtype)
+        shape = [int(dim) for dim in shape]
+        if isinstance(attr, WeightNormParamAttr):
+            from paddlelike.layers.weight_norm import create_weight_normalized
+
+            return create_weight_normalized(self, attr, shape, dtype)
+        return self._make_parameter(attr, shape, dtype, stop_gradient, type)
+
+    def _make_parameter(
+        self,
+        attr: ParamAttr,
+        shape: list[int],
+        dtype: VarType,
+        stop_gradient: bool = False,
+        type: VarType = VarType.LOD_TENSOR,  # noqa: A002
+    ) -> Parameter:
+        keywords = {"shape": shape, "dtype": dtype, "type": type, **attr._to_kwargs()}
+        startup = self.startup_program.global_block()
+        first = attr.name not in startup.vars
+        initial = startup.create_parameter(**keywords)
+        if first:
+            attr.initializer(initial, startup)
+        return self.main_program.global_block().create_parameter(
+            stop_gradient=stop_gradient, **keywords
+        )
+
+    def get_parameter(self, name: str) -> Parameter:
+        """The parameter of that name in the main program."""
+        found = self.main_program.global_block().var(name)
+        if not isinstance(found, Parameter):
+            raise GraphError(f"variable {name!r} is no parameter")
+        return found
+
+    # Variables
+
+    def create_variable_for_type_inference(
+        self, dtype: Any, stop_gradient: bool = False, shape: Any = None
+    ) -> Variable:
+        """A temporary whose shape the operator that writes it will tell."""
+        return self.main_program.current_block().create_var(
+            name=unique_name.generate(f"{self.name}.tmp"),
+            dtype=dtype,
+            shape=shape,
+            persistable=False,
+            stop_gradient=stop_gradient,
+        )
+
+    def create_variable(self, **kwargs: Any) -> Variable:
+        """A variable of the current block; the arguments are those of :class:`Variable`."""
+        return self.main_program.current_block().create_var(**kwargs)
+
+    def create_global_variable(self, persistable: bool = False, **kwargs: Any) -> Variable:
+        """A variable of block 0 that gets no gradient."""
+        return self.main_program.global_block().create_var(
+            persistable=persistable, stop_gradient=True, **kwargs
+        )
+
+    def create_or_get_global_variable(self, name: str, **kwargs: Any) -> tuple[Variable, bool]:
+        """The variable of that name in block 0, and whether it is new."""
+        block = self.main_program.global_block()
+        if block.has_var(name):
+            return block.var(name), False
+        return self.create_global_variable(name=name, **kwargs), True
+
+    def set_variable_initializer(self, var: Variable, initializer: Initializer) -> Variable:
+        """Give a variable a first value in the startup program."""
+        block = self.startup_program.global_block()
+        twin = block.create_var(
+            name=var.name, type=var.type, dtype=var.dtype, shape=var.shape, persistable=True
+        )
+        initializer(twin, block)
+        return twin
+
+    # Operators
+
+    def append_op(
+        self,
+        type: str,  # noqa: A002
+        inputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        stop_gradient: bool = False,
+    ) -> Operator:
+        """Append an operator to the current block."""
+        return self.main_program.current_block().append_op(
+            type=type, inputs=inputs, outputs=outputs, attrs=attrs, stop_gradient=stop_gradient
+        )
+
+    def append_bias_op(self, input_var: Variable, dim_start: int = 1, dim_end: int | None = None) -> Variable:
+        """``input_var`` plus a bias over its dims ``dim_start:dim_end``, unless ``bias_attr`` is False."""
+        attr = self.bias_attr
+        if attr is False:
+            return input_var
+        bias = self.create_parameter(
+            attr, input_var.shape[dim_start:dim_end], input_var.dtype, is_bias=True
+        )
+        out = self.create_variable_for_type_inference(input_var.dtype)
+        self.append_op(
+            type="elementwise_add",
+            inputs={"X": [input_var], "Y": [bias]},
+            outputs={"Out": [out]},
+            attrs={"axis": dim_start},
+        )
+        return out
+
+    def append_activation(self, input_var: Variable) -> Variable:
+        """``input_var`` through the activation ``act``: a name, or a dict with ``type`` and attributes."""
+        act = self.kwargs.get("act")
+        if act is None:
+            return input_var
+        attrs = {"type": act} if isinstance(act, str) else dict(act)
+        kind = attrs.pop("type")
+        for flag in ("use_cudnn", "use_mkldnn"):
+            if self.kwargs.get(flag):
+                attrs[flag] = self.kwargs[flag]
+        out = self.create_variable_for_type_inference(input_var.dtype)
+        self.append_op(type=kind, inputs={"X": [input_var]}, outputs={"Out": [out]}, attrs=attrs)
+        return out

@@ -1,0 +1,95 @@
+"""What a script may say of a parameter: name, initializer, learning rate, regularizer, trainable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["ParamAttr", "WeightNormParamAttr"]
+
+
+class ParamAttr:
+    """The attributes of one parameter.
+
+    Parameters
+    ----------
+    name
+        Taken literally; two layers with the same name share the parameter. None: generated.
+    learning_rate
+        Multiplies the optimizer's learning rate for this parameter.
+    regularizer
+        Wins over the optimizer's.
+    trainable
+        False: the parameter gets no gradient.
+
+    >>> ParamAttr(name="w", learning_rate=0.5).name
+    'w'
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        initializer: Any = None,
+        learning_rate: float = 1.0,
+        regularizer: Any = None,
+        trainable: bool = True,
+        do_model_average: bool = True,
+    ) -> None:
+        self.name = name
+        self.initializer = initializer
+        self.learning_rate = learning_rate
+        self.regularizer = regularizer
+        self.trainable = trainable
+        self.do_model_average = do_model_average
+
+    @staticmethod
+    def _to_attr(arg: Any) -> Any:
+        """A ParamAttr of whatever Fluid accepts in its place; False stays False (no such parameter)."""
+        from paddlelike.initializer import Initializer
+        from paddlelike.regularizer import WeightDecayRegularizer
+
+        if arg is None or arg is True:
+            return ParamAttr()
+        if arg is False or isinstance(arg, ParamAttr):
+            return arg
+        if isinstance(arg, list | tuple):
+            return [ParamAttr._to_attr(one) for one in arg]
+        if isinstance(arg, str):
+            return ParamAttr(name=arg)
+        if isinstance(arg, Initializer):
+            return ParamAttr(initializer=arg)
+        if isinstance(arg, WeightDecayRegularizer):
+            return ParamAttr(regularizer=arg)
+        raise TypeError(
+            f"{arg!r} does not describe a parameter: use a ParamAttr, a name, an initializer, "
+            "a regularizer, or False"
+        )
+
+    def _to_kwargs(self) -> dict[str, Any]:
+        """The keywords for :class:`Parameter`."""
+        return {
+            "name": self.name,
+            "optimize_attr": {"learning_rate": self.learning_rate},
+            "regularizer": self.regularizer,
+            "trainable": self.trainable,
+            "do_model_average": self.do_model_average,
+        }
+
+
+class WeightNormParamAttr(ParamAttr):
+    """A weight kept as direction ``v`` and length ``g``: ``w = g * v / ||v||`` (Salimans & Kingma 2016).
+
+    ``dim`` is the axis whose slices each have a length of their own; None: one length for all.
+    """
+
+    def __init__(
+        self,
+        dim: int | None = None,
+        name: str | None = None,
+        initializer: Any = None,
+        learning_rate: float = 1.0,
+        regularizer: Any = None,
+        trainable: bool = True,
+        do_model_average: bool = False,
+    ) -> None:
+        super().__init__(name, initializer, learning_rate, regularizer, trainable, do_model_average)
+        self.dim = dim

@@ -1,0 +1,64 @@
+"""Fluid's counters of generated names: ``fc_0``, ``fc_0.w_0``, ``fc_0.tmp_0``.
+
+Counters count per key and belong to the process, not to a Program; :func:`guard` starts fresh ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["generate", "guard", "switch"]
+
+
+class Generator:
+    """One set of counters with one prefix."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.counts: Counter[str] = Counter()
+
+    def __call__(self, key: str) -> str:
+        number = self.counts[key]
+        self.counts[key] += 1
+        return f"{self.prefix}{key}_{number}"
+
+
+_current = Generator()
+
+
+def generate(key: str) -> str:
+    """The next name for ``key``.
+
+    >>> with guard():
+    ...     generate("fc"), generate("fc"), generate("conv2d")
+    ('fc_0', 'fc_1', 'conv2d_0')
+    """
+    return _current(key)
+
+
+def switch(new_generator: Generator | None = None) -> Generator:
+    """Put ``new_generator`` (fresh counters if None) in use; returns the one used so far."""
+    global _current
+    old, _current = _current, Generator() if new_generator is None else new_generator
+    return old
+
+
+@contextmanager
+def guard(new_generator: Generator | str | bytes | None = None) -> Iterator[None]:
+    """Use fresh counters inside the ``with`` block; a str or bytes is a prefix of every name.
+
+    >>> with guard("old_"):
+    ...     generate("fc")
+    'old_fc_0'
+    """
+    if isinstance(new_generator, bytes):
+        new_generator = new_generator.decode()
+    if isinstance(new_generator, str):
+        new_generator = Generator(new_generator)
+    old = switch(new_generator)
+    try:
+        yield
+    finally:
+        switch(old)
