@@ -1,1 +1,40 @@
-"""framework."""
+"""The graph as plain data: variables, operators, blocks, programs, and what is done with them."""
+
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator, OpRole
+from paddlelike.framework.program import (
+    Program,
+    default_main_program,
+    default_startup_program,
+    device_guard,
+    name_scope,
+    program_guard,
+    switch_main_program,
+    switch_startup_program,
+)
+from paddlelike.framework.registry import grad_name as grad_var_name
+from paddlelike.framework.variable import Parameter, Variable, variable_kind
+
+__all__ = [
+    "Block",
+    "OpRole",
+    "Operator",
+    "Parameter",
+    "Program",
+    "Variable",
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "grad_var_name",
+    "in_dygraph_mode",
+    "name_scope",
+    "program_guard",
+    "switch_main_program",
+    "switch_startup_program",
+    "variable_kind",
+]
+
+
+def in_dygraph_mode() -> bool:
+    """Always False: programs are built first and run afterwards."""
+    return False
