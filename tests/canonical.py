@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.framework.schema import messages
 
 Canonical = dict[str, Any]
 
@@ -35,8 +36,6 @@ _FIELDS = {
 
 def canonical(program: Any) -> Canonical:
     """The canonical form of a Program, or of the bytes of a ProgramDesc."""
-    from paddlelike.framework.schema import messages
-
     data = program if isinstance(program, bytes) else program.desc.serialize_to_string()
     desc = messages().ProgramDesc.FromString(data)
     return {

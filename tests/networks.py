@@ -129,11 +129,42 @@ NETWORKS = {
 }
 
 
+def mlp_adam(fluid: Any) -> Built:
+    """Two dense layers: small enough for today's Paddle to build the same."""
+    layers = fluid.layers
+    x = fluid.data(name="x", shape=[None, 6], dtype="float32")
+    y = fluid.data(name="y", shape=[None, 1], dtype="float32")
+    out = layers.fc(layers.fc(x, 5, act="relu"), 1)
+    return Built(layers.mean(layers.square(out - y)), [out], ["x", "y"], ["x"])
+
+
+def mlp_feeds(rng: Any) -> dict[str, Any]:
+    x = rng.uniform(-1, 1, (4, 6)).astype("float32")
+    return {"x": x, "y": x.sum(1, keepdims=True).astype("float32")}
+
+
+#: The network of the files of Paddle 2.6.2.
+MLP_ADAM = Network(mlp_adam, lambda fluid: fluid.optimizer.Adam(0.01), mlp_feeds)
+
+
 def network(name: str) -> Network:
-    """One of NETWORKS, or ``random-<number>``: a network nobody has seen before."""
+    """One of NETWORKS, ``mlp_adam``, or ``random-<number>``: a network nobody has seen before."""
     if name.startswith("random-"):
         return random_network(int(name[len("random-") :]))
-    return NETWORKS[name]
+    return {**NETWORKS, "mlp_adam": MLP_ADAM}[name]
+
+
+def as_feed(module: Any, batch: dict[str, Any]) -> dict[str, Any]:
+    """A batch of tests/networks.py as a feed of that `fluid` module."""
+
+    def value(item: Any) -> Any:
+        if not isinstance(item, tuple):
+            return item
+        array, levels = item
+        lengths = [np.diff(offsets).tolist() for offsets in levels]
+        return module.create_lod_tensor(array, lengths, module.CPUPlace())
+
+    return {name: value(item) for name, item in batch.items()}
 
 
 def random_network(number: int) -> Network:

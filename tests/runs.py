@@ -12,7 +12,7 @@ import paddlelike as fluid
 from paddlelike.framework.program import Program
 from tests.fresh import fresh_programs
 from tests.golden_data import Arrays
-from tests.networks import SEED, Built, network
+from tests.networks import SEED, Built, as_feed, network
 
 
 class Run(NamedTuple):
@@ -57,16 +57,3 @@ def building(name: str, seed: int = SEED) -> Iterator[Run]:
 def batch(name: str, rng: np.random.RandomState) -> dict[str, Any]:
     """The next batch of a network, sequences as LoDTensors."""
     return as_feed(fluid, network(name).feeds(rng))
-
-
-def as_feed(module: Any, batch: dict[str, Any]) -> dict[str, Any]:
-    """A batch of tests/networks.py as a feed of that `fluid` module."""
-
-    def value(item: Any) -> Any:
-        if not isinstance(item, tuple):
-            return item
-        array, levels = item
-        lengths = [np.diff(offsets).tolist() for offsets in levels]
-        return module.create_lod_tensor(array, lengths, module.CPUPlace())
-
-    return {name: value(item) for name, item in batch.items()}

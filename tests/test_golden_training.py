@@ -7,8 +7,8 @@ import pytest
 
 import paddlelike as fluid
 from tests.golden_data import GOLDEN, Arrays, arrays, manifest, with_lod
-from tests.networks import NETWORKS, SEED, WARM_STEPS, network
-from tests.runs import Run, as_feed, batch, building
+from tests.networks import NETWORKS, SEED, WARM_STEPS, as_feed, network
+from tests.runs import Run, batch, building
 
 pytestmark = pytest.mark.parametrize("name", NETWORKS)
 

@@ -1,0 +1,149 @@
+"""Real Fluid 1.8.5 and this package, side by side: each continues what the other saved.
+
+PADDLELIKE_FLUID185_PYTHON names an interpreter that has paddlepaddle 1.8.5. The networks are the
+golden ones and random ones; PADDLELIKE_RANDOM_NETWORKS=100:200 takes others than the first twelve.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from tests.canonical import assert_same_program, canonical
+from tests.fresh import fresh_programs
+from tests.golden_data import Arrays
+from tests.interop.driver import run
+from tests.interop.real import FLUID185
+from tests.networks import NETWORKS
+
+pytestmark = FLUID185.needed
+
+FIRST, LAST = map(int, os.environ.get("PADDLELIKE_RANDOM_NETWORKS", "0:12").split(":"))
+NAMES = [*NETWORKS, *(f"random-{number}" for number in range(FIRST, LAST))]
+
+# A step differs by rounding only; a few steps of a small network carry it on.
+CLOSE = {"rtol": 2e-5, "atol": 2e-6}
+BEFORE, AFTER = 3, 4  # training steps before and after saving
+
+
+class Result(NamedTuple):
+    """What one side did."""
+
+    saved: Path
+    arrays: Arrays
+    main: bytes
+    startup: bytes
+
+    def part(self, prefix: str) -> Arrays:
+        return {
+            key.removeprefix(prefix): value
+            for key, value in self.arrays.items()
+            if key.startswith(prefix)
+        }
+
+
+class Exchange(NamedTuple):
+    """Both sides from the start, then each from what the other saved."""
+
+    ours: Result
+    theirs: Result
+    ours_from_theirs: Result
+    theirs_from_ours: Result
+
+
+def ourselves(job: dict[str, Any], workplace: Path) -> None:
+    with fresh_programs():
+        run(fluid, job)
+
+
+def themselves(job: dict[str, Any], workplace: Path) -> None:
+    FLUID185.run("driver.py", job, workplace)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def exchange(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Exchange:
+    place = tmp_path_factory.mktemp(request.param)
+
+    def result(side: Callable[..., None], name: str, **changes: Any) -> Result:
+        workplace = place / name
+        workplace.mkdir()
+        job = {
+            "network": request.param, "seed": 7, "startup_seed": 7, "load": None, "skip": 0,
+            "steps": BEFORE, "save": str(workplace), "more": AFTER, "infer": None,
+            "out": str(workplace / "out"),
+        } | changes  # fmt: skip
+        side(job, workplace)
+        with np.load(workplace / "out.npz") as file:
+            arrays = {key: file[key] for key in file}
+        programs = [(workplace / f"out.{name}.pb").read_bytes() for name in ("main", "startup")]
+        return Result(workplace, arrays, *programs)
+
+    def continued(side: Callable[..., None], name: str, saved: Path) -> Result:
+        return result(
+            side, name, startup_seed=8, load=str(saved / "persistables"), skip=BEFORE, steps=0,
+            save=None, infer=str(saved / "inference"),
+        )  # fmt: skip
+
+    ours, theirs = result(ourselves, "ours"), result(themselves, "theirs")
+    return Exchange(
+        ours,
+        theirs,
+        continued(ourselves, "ours_from_theirs", theirs.saved),
+        continued(themselves, "theirs_from_ours", ours.saved),
+    )
+
+
+def assert_close(got: Arrays, want: Arrays) -> None:
+    assert sorted(got) == sorted(want)
+    for key in want:
+        assert got[key].dtype == want[key].dtype
+        np.testing.assert_allclose(got[key], want[key], **CLOSE, err_msg=key)
+
+
+def test_the_programs_are_the_same(exchange: Exchange) -> None:
+    assert_same_program(canonical(exchange.ours.main), canonical(exchange.theirs.main))
+    assert_same_program(canonical(exchange.ours.startup), canonical(exchange.theirs.startup))
+
+
+def test_the_initial_values_are_the_same_bits(exchange: Exchange) -> None:
+    ours, theirs = exchange.ours.part("initial/"), exchange.theirs.part("initial/")
+    assert {k: v.tobytes() for k, v in ours.items()} == {k: v.tobytes() for k, v in theirs.items()}
+
+
+def test_training_takes_the_same_course(exchange: Exchange) -> None:
+    assert_close(exchange.ours.part("losses"), exchange.theirs.part("losses"))
+    assert_close(exchange.ours.part("final/"), exchange.theirs.part("final/"))
+
+
+def test_the_same_files_are_written(exchange: Exchange) -> None:
+    def sizes(root: Path) -> dict[str, int]:
+        paths = (path for kind in ("persistables", "combined") for path in (root / kind).rglob("*"))
+        return {path.relative_to(root).as_posix(): path.stat().st_size for path in paths}
+
+    assert sizes(exchange.ours.saved) == sizes(exchange.theirs.saved)
+    assert sorted(p.name for p in (exchange.ours.saved / "inference").iterdir()) == sorted(
+        p.name for p in (exchange.theirs.saved / "inference").iterdir()
+    )
+
+
+@pytest.mark.parametrize("direction", ["ours read there", "theirs read here"])
+def test_training_goes_on_on_the_other_side(exchange: Exchange, direction: str) -> None:
+    before, after = {
+        "ours read there": (exchange.ours, exchange.theirs_from_ours),
+        "theirs read here": (exchange.theirs, exchange.ours_from_theirs),
+    }[direction]
+    np.testing.assert_allclose(after.arrays["losses"], before.arrays["losses"][BEFORE:], **CLOSE)
+    assert_close(after.part("final/"), before.part("final/"))
+
+
+def test_inference_models_run_on_the_other_side(exchange: Exchange) -> None:
+    """Both models hold nearly the same values; that each was read is checked by the files above."""
+    here, there = exchange.ours_from_theirs.part("infer/"), exchange.theirs_from_ours.part("infer/")
+    assert here
+    assert_close(here, there)
