@@ -1,0 +1,58 @@
+"""The contract of the floors in pyproject.toml holds, and it bites."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("importlinter", reason="import-linter is in the extra 'dev'")
+
+PROJECT = Path(__file__).parent.parent.parent
+
+FLOORS = "A module imports its own floor or a lower one"
+APART = "Formats and the graph do not know each other"
+FACE = "Nothing imports the face"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package that a test may spoil."""
+    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PROJECT / "paddlelike", tmp_path / "paddlelike", ignore=ignored)
+    return tmp_path
+
+
+def broken_contracts(project: Path) -> list[str]:
+    command = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "--no-cache"], cwd=project, capture_output=True, text=True
+    )
+    verdicts = [line for line in done.stdout.splitlines() if line.endswith((" KEPT", " BROKEN"))]
+    assert len(verdicts) == 3, done.stdout + done.stderr
+    broken = [line.removesuffix(" BROKEN") for line in verdicts if line.endswith(" BROKEN")]
+    assert bool(done.returncode) == bool(broken)
+    return broken
+
+
+def test_the_house_keeps_its_contracts(copy: Path) -> None:
+    assert broken_contracts(copy) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "broken"),
+    [
+        ("core/spoilt.py", "import paddlelike.framework.registry", [FLOORS]),
+        ("framework/spoilt.py", "from paddlelike.formats import lod_tensor", [APART]),
+        ("ops/spoilt.py", "import paddlelike as fluid", [FACE]),
+        ("stray.py", "", [FLOORS]),
+    ],
+    ids=["upwards", "graph-knows-formats", "face", "module-without-a-floor"],
+)
+def test_a_spoilt_copy_is_caught(copy: Path, module: str, line: str, broken: list[str]) -> None:
+    (copy / "paddlelike" / module).write_text(line)
+    assert broken_contracts(copy) == broken
