@@ -1,0 +1,199 @@
+"""What a file that is no Paddle tensor is, told by its first bytes, and what to do about it.
+
+Paddle reads a version number first, so that its error for a wrong file is a number: 1904018048 is a
+pickle, 1196314761 a PNG. The rows below turn the bytes behind such numbers into words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+__all__ = ["HEAD", "explain"]
+
+HEAD: Final = 1024  # bytes that explain() wants to see
+
+_U32: Final = "little"
+
+
+class _Kind(NamedTuple):
+    looks: Callable[[bytes, int], bool]
+    what: str
+    next_step: str
+
+
+def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = None) -> str | None:
+    """What a file of ``size`` bytes that begins with ``head`` is, with a next step; None: no idea.
+
+    ``asked`` is the stream that was expected: a dense tensor or SelectedRows.
+
+    >>> explain(bytes.fromhex("89504e470d0a1a0a"), 900)
+    'this is a PNG image: take it out of the model directory, or name the file of the tensor'
+    """
+    if size == 0:
+        return (
+            "the file is empty: its writer was stopped or the disk was full; copy or save it again"
+        )
+    if asked == "dense" and _is_rows(head):
+        return (
+            "this is a SelectedRows stream (a sparse table): "
+            "declare the variable with type SELECTED_ROWS to read it"
+        )
+    if asked == "rows" and _dense_desc(head) is not None:
+        return "this is a dense tensor: declare the variable with type LOD_TENSOR to read it"
+    for kind in _KINDS:
+        if kind.looks(head, size):
+            return f"this is {kind.what}: {kind.next_step}"
+    return None
+
+
+def _starts(*magics: bytes) -> Callable[[bytes, int], bool]:
+    return lambda head, size: head.startswith(magics)
+
+
+def _is_pickle(head: bytes, size: int) -> bool:
+    return head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
+
+
+def _is_safetensors(head: bytes, size: int) -> bool:
+    return head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], _U32) <= size - 8
+
+
+def _is_program(head: bytes, size: int) -> bool:
+    # field 1 (blocks) of some length, in it idx 0 and parent_idx -1
+    return (
+        re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x08\x00\x10\xff", head, re.DOTALL) is not None
+    )
+
+
+def _is_onnx(head: bytes, size: int) -> bool:
+    # ir_version, then producer_name, opset_import or the graph
+    return re.match(rb"\x08[\x01-\x14][\x12\x3a\x42]", head) is not None
+
+
+def _is_tar(head: bytes, size: int) -> bool:
+    return head[257:262] == b"ustar"
+
+
+def _is_html(head: bytes, size: int) -> bool:
+    return re.match(rb"\s*<(!doctype|html|head|\?xml)", head, re.IGNORECASE) is not None
+
+
+def _is_json(head: bytes, size: int) -> bool:
+    return re.match(rb'\s*(\{\s*("|\})|\[\s*[\[{"\d])', head) is not None and _is_text(head, size)
+
+
+def _is_text(head: bytes, size: int) -> bool:
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        if len(head) - error.start > 3 or len(head) == size:  # not just a character cut in two
+            return False
+        text = head[: error.start].decode()
+    return bool(text) and not re.search(r"[\x00-\x08\x0e-\x1f\x7f]", text)
+
+
+def _is_out_of_step(head: bytes, size: int) -> bool:
+    """Whether these are the elements of some float tensor: small numbers of both signs."""
+    values = np.frombuffer(head[: len(head) // 4 * 4], "<f4")
+    if len(values) < 8:
+        return False
+    with np.errstate(invalid="ignore"):
+        plausible = (np.abs(values) > 1e-8) & (np.abs(values) < 1e4)
+    return bool(plausible.mean() > 0.9)
+
+
+def _is_cut(head: bytes, size: int) -> bool:
+    """Whether a tensor begins well, but its data cannot be there."""
+    at = _dense_desc(head)
+    return at is not None or (size < 22 and head == bytes(size)[: len(head)])
+
+
+def _is_rows(head: bytes) -> bool:
+    rows = int.from_bytes(head[4:12], _U32)
+    return head[:4] == bytes(4) and rows > 0 and _is_desc(head, 12 + 8 * rows + 8)
+
+
+def _dense_desc(head: bytes) -> int | None:
+    """Where the tensor part of a dense stream begins, if this is one."""
+    if head[:4] != bytes(4) or len(head) < 12:
+        return None
+    at = 12
+    for _ in range(min(int.from_bytes(head[4:12], _U32), len(head))):
+        at += 8 + int.from_bytes(head[at : at + 8], _U32)
+    return at if _is_desc(head, at) else None
+
+
+def _is_desc(head: bytes, at: int) -> bool:
+    """Whether a tensor part begins at ``at``: version 0, a small length, an element type."""
+    size = int.from_bytes(head[at + 4 : at + 8], _U32)
+    return (
+        at + 9 <= len(head)
+        and head[at : at + 4] == bytes(4)
+        and 2 <= size < 512
+        and head[at + 8] == 8
+    )
+
+
+_OTHER: Final = "take it out of the model directory, or name the file of the tensor"
+
+_KINDS: Final = (
+    _Kind(
+        _is_pickle,
+        "a pickle, as fluid.save writes .pdparams and .pdopt",
+        "open it with fluid.load or fluid.load_program_state, by the path without its suffix",
+    ),
+    _Kind(_starts(b"\x89PNG"), "a PNG image", _OTHER),
+    _Kind(_starts(b"\xff\xd8\xff"), "a JPEG image", _OTHER),
+    _Kind(
+        _starts(b"PK\x03\x04", b"PK\x05\x06"),
+        "a zip archive (npz, PyTorch, Keras or a packed model directory)",
+        "unpack it, or convert its arrays; numpy.load opens an npz",
+    ),
+    _Kind(
+        _starts(b"\x89HDF\r\n\x1a\n"),
+        "an HDF5 file",
+        "read its arrays with h5py and set them by name",
+    ),
+    _Kind(
+        _is_safetensors,
+        "a safetensors file",
+        "read its arrays with safetensors and set them by name",
+    ),
+    _Kind(
+        _is_program,
+        "a program (__model__ or .pdmodel), not the value of a variable",
+        "give it as model_filename of fluid.io.load_inference_model, "
+        "and take it out of a directory of variables",
+    ),
+    _Kind(_is_onnx, "an ONNX model", "convert it; its weights are not Paddle's"),
+    _Kind(_starts(b"\x93NUMPY"), "a .npy array", "open it with numpy.load and set the variable"),
+    _Kind(
+        _starts(b"\x1f\x8b"),
+        "a gzip archive (Paddle v2 packed its parameters so)",
+        "unpack it and name the file inside",
+    ),
+    _Kind(_is_tar, "a tar archive", "unpack it and name the directory inside"),
+    _Kind(
+        _starts(b"version https://git-lfs"),
+        "a Git LFS pointer, not the file itself",
+        "fetch the file with: git lfs pull",
+    ),
+    _Kind(_is_html, "a web page, saved in place of the file", "download the file itself again"),
+    _Kind(
+        _is_json,
+        "JSON text (Paddle 3 writes its programs so)",
+        "export the model again with FLAGS_enable_pir_api=0, or name the file of the tensor",
+    ),
+    _Kind(_starts(b"[PAD]"), "a vocabulary, one word a line", _OTHER),
+    _Kind(_is_text, "plain text", _OTHER),
+    _Kind(_is_cut, "a tensor that was cut while it was written or copied", "copy or save it again"),
+    _Kind(
+        _is_out_of_step,
+        "most likely the middle of a combined file, or bare float numbers",
+        "check that the list of variables is the one the file was saved with",
+    ),
+)

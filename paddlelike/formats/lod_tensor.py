@@ -1,0 +1,203 @@
+"""Paddle's stream of one dense variable: the bytes of a per-variable file.
+
+===============  =======================================================================
+uint32           version of the LoD part, always 0
+uint64           number of LoD levels
+per level        uint64 length of the level in bytes, then that many bytes of uint64 offsets
+the tensor part  see :mod:`paddlelike.formats.tensor_desc`
+===============  =======================================================================
+
+Little-endian, no padding, no magic number, no checksum. What ``float32 [2, 3]`` looks like::
+
+    00000000 00000000 00000000          LoD version 0, 0 levels
+    00000000 06000000                   tensor version 0, TensorDesc of 6 bytes
+    08 05  10 02  10 03                 element type 5 (FP32), dim 2, dim 3
+    ...                                 24 bytes of data
+
+Bytes after the tensor are allowed, because a parameter server's files have them; they are counted
+in ``Header.surplus``. Whatever else Paddle swallows (cut data, offsets that do not fit the rows) is
+an error here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, convert_dtype, dtype_row, numpy_dtype
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats import tensor_desc
+from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.sources import Buffer, Cursor, Readable, Source, as_source
+from paddlelike.formats.tensor_desc import Array, TensorPart
+
+__all__ = [
+    "Header",
+    "as_fp16",
+    "encode",
+    "encode_header",
+    "read",
+    "read_data",
+    "read_header",
+    "read_slice",
+]
+
+
+class Header(NamedTuple):
+    """What a stream says of its tensor, and where the elements lie in the source."""
+
+    dtype: VarType
+    shape: tuple[int, ...]
+    lod: tuple[tuple[int, ...], ...]
+    data_offset: int
+    data_bytes: int
+    surplus: int  # bytes of the source after the tensor
+
+    @property
+    def end(self) -> int:
+        """Where the tensor ends in the source."""
+        return self.data_offset + self.data_bytes
+
+    def span(self, start: int, count: int) -> tuple[int, int]:
+        """Offset and size in bytes of ``count`` elements from element ``start``."""
+        size = numpy_dtype(self.dtype).itemsize
+        offset = self.data_offset + start * size
+        if start < 0 or count < 0 or offset + count * size > self.end:
+            raise FormatError(
+                f"elements {start} to {start + count} of {math.prod(self.shape)} "
+                f"in {self.dtype.name} {list(self.shape)}"
+            )
+        return offset, count * size
+
+    def rows(self, start: int, stop: int) -> tuple[int, int]:
+        """Offset and size in bytes of the rows ``start`` to ``stop`` (not included)."""
+        row = math.prod(self.shape[1:])
+        return self.span(start * row, (stop - start) * row)
+
+
+def read_header(source: Readable, *, offset: int = 0) -> Header:
+    """Parse the stream that begins at ``offset``; the elements are not read, only counted.
+
+    Raises
+    ------
+    FormatError
+        With the place and, where the bytes are known to be something else, what they are.
+
+    >>> read_header(b"".join(encode(np.zeros((2, 3), "float32")))).shape
+    (2, 3)
+    """
+    source = as_source(source)
+    cursor = Cursor(source, offset)
+    try:
+        lod = _read_lod(cursor)
+        part = tensor_desc.read_part(cursor)
+        _check_lod(lod, part)
+    except FormatError as error:
+        hint = explain(cursor.head(HEAD), source.size, asked="dense") if offset == 0 else None
+        raise FormatError(error.message, hint=hint) from None
+    surplus = source.size - part.data_offset - part.data_bytes
+    return Header(part.dtype, part.shape, lod, part.data_offset, part.data_bytes, surplus)
+
+
+def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[int]] = ()) -> bytes:
+    """The bytes in front of the elements.
+
+    >>> encode_header("float32", (2, 3)).hex(" ", 4)
+    '0000 00000000 00000000 00000000 06000000 08051002 1003'
+    """
+    levels = [np.asarray(level, "<u8").tobytes() for level in lod]
+    front = bytes(4) + len(levels).to_bytes(8, "little")
+    front += b"".join(len(level).to_bytes(8, "little") + level for level in levels)
+    return front + tensor_desc.encode_part(dtype_row(dtype).var_type, tuple(shape))
+
+
+def encode(value: LoDTensor | Array, *, dtype: VarType | None = None) -> list[Buffer]:
+    """The stream as buffers: the header, then the array's own memory, not copied.
+
+    ``dtype`` names the element type where the array alone does not (uint16 is taken for BF16).
+    """
+    array, lod = (value.array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
+    if array is None:
+        raise FormatError("a tensor that holds no array has no bytes")
+    header = encode_header(convert_dtype(array.dtype) if dtype is None else dtype, array.shape, lod)
+    return [header, tensor_desc.elements(array)]
+
+
+def read(source: Readable, *, into: Array | None = None, offset: int = 0) -> LoDTensor:
+    """Read the stream that begins at ``offset``; into the array ``into``, if one is given."""
+    source = as_source(source)
+    return read_data(source, read_header(source, offset=offset), into=into)
+
+
+def read_data(source: Source, header: Header, *, into: Array | None = None) -> LoDTensor:
+    """Read the elements that ``header`` describes."""
+    array = tensor_desc.read_elements(source, _part(header), into)
+    return LoDTensor(array, [list(level) for level in header.lod])
+
+
+def read_slice(
+    source: Source, header: Header, *, start: int, shape: Sequence[int], into: Array | None = None
+) -> Array:
+    """A part of the elements, from element ``start``, in ``shape``; only these bytes are read.
+
+    This is what Paddle's ``load`` operator calls ``seek`` and ``shape``.
+    """
+    if header.lod:
+        raise FormatError(f"a tensor of {len(header.lod)} LoD levels cannot be read in slices")
+    offset, size = header.span(start, math.prod(shape))
+    return tensor_desc.read_elements(
+        source, TensorPart(header.dtype, tuple(shape), offset, size), into
+    )
+
+
+def as_fp16(value: LoDTensor | Array) -> LoDTensor:
+    """The tensor with its elements, also integers, as float16 (Paddle: ``save_as_fp16``)."""
+    array, lod = (value.array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
+    if array is None:
+        raise FormatError("a tensor that holds no array has no bytes")
+    with np.errstate(over="ignore"):  # beyond 65504 is infinity, as in Paddle
+        return LoDTensor(array.astype(np.float16), lod)
+
+
+def _read_lod(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
+    version = cursor.number(4, "the version")
+    if version != 0:
+        raise FormatError(
+            f"offset {cursor.at - 4}: version {version} "
+            f"({version.to_bytes(4, 'little').hex(' ')}) where a Paddle tensor has 0"
+        )
+    levels = cursor.number(8, "the number of LoD levels")
+    cursor.need(8 * levels, f"a LoD of {levels} levels")
+    return tuple(_read_level(cursor, level) for level in range(levels))
+
+
+def _read_level(cursor: Cursor, level: int) -> tuple[int, ...]:
+    size = cursor.number(8, f"the length of LoD level {level}")
+    if size % 8:
+        raise FormatError(
+            f"offset {cursor.at - 8}: LoD level {level} of {size} bytes, no multiple of 8"
+        )
+    offsets = np.frombuffer(cursor.take(size, f"LoD level {level}"), "<u8")
+    if not size or offsets[0] != 0 or np.any(offsets[1:] < offsets[:-1]):
+        raise FormatError(f"offset {cursor.at - size}: LoD level {level} does not rise from 0")
+    return tuple(offsets.tolist())
+
+
+def _check_lod(lod: tuple[tuple[int, ...], ...], part: TensorPart) -> None:
+    for level, offsets in enumerate(lod):
+        last = level + 1 == len(lod)
+        below = (part.shape[0] if part.shape else 1) if last else len(lod[level + 1]) - 1
+        if offsets[-1] != below:
+            what = "rows" if last else f"sequences in level {level + 1}"
+            raise FormatError(
+                f"LoD level {level} ends at {offsets[-1]}, but there are {below} {what}; "
+                f"the tensor is {part.dtype.name} {list(part.shape)}"
+            )
+
+
+def _part(header: Header) -> TensorPart:
+    return TensorPart(header.dtype, header.shape, header.data_offset, header.data_bytes)

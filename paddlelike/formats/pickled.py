@@ -1,0 +1,231 @@
+"""What a pickle of plain data may be made of: numpy arrays, still in the file, and their parts.
+
+:data:`CONSTRUCTORS` lists every global that may be called, each with a plain function of ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.errors import FormatError
+
+__all__ = ["CONSTRUCTORS", "HINT", "Constructors", "Latin1", "PickledArray", "Text", "as_key"]
+
+Array = np.ndarray[Any, Any]
+Constructors = Mapping[tuple[str, str], Callable[..., Any]]
+
+HINT: Final = (
+    "a state file holds arrays and plain values only; open this one where it was made "
+    "and save its arrays again"
+)
+_SIZES: Final = {"b": [1], "i": [1, 2, 4, 8], "u": [1, 2, 4, 8], "f": [2, 4, 8], "c": [8, 16]}
+_CODES: Final = frozenset(f"{kind}{size}" for kind, sizes in _SIZES.items() for size in sizes)
+_MAX_DIMS: Final = 32
+
+
+class Text:
+    """A long text that is still UTF-8 in the file."""
+
+    __slots__ = ("view",)
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+
+    def __str__(self) -> str:
+        return str(self.view, "utf-8", "surrogatepass")
+
+
+class Latin1:
+    """Bytes that the file keeps as text, because protocol 2 has no byte strings."""
+
+    __slots__ = ("view",)
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+
+    def __bytes__(self) -> bytes:
+        return str(self.view, "utf-8").encode("latin1")
+
+
+class PickledArray:
+    """An array that is still in the file: dtype and shape are known, the elements are not read."""
+
+    __slots__ = ("_array", "_fortran", "_pieces", "_raw", "dtype", "shape")
+
+    def __init__(self) -> None:
+        self.dtype = np.dtype(np.uint8)
+        self.shape: tuple[int, ...] = (0,)
+        self._raw: bytes | memoryview | Latin1 = b""
+        self._fortran = False
+        self._pieces: list[PickledArray] = []
+        self._array: Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def set_state(self, *state: Any) -> None:
+        """Take over what numpy pickles: (version,) shape, dtype, Fortran order, elements."""
+        shape, dtype, fortran, raw = state[-4:]
+        raw = raw.encode("latin1") if isinstance(raw, str) else raw
+        if not isinstance(dtype, _DType) or not isinstance(raw, bytes | memoryview | Latin1):
+            raise FormatError("an array of objects, which no Paddle variable is")
+        if len(shape) > _MAX_DIMS or not all(isinstance(d, int) and 0 <= d < 2**48 for d in shape):
+            raise FormatError("an array with dims that cannot be")
+        self.dtype, self.shape = dtype.numpy(), tuple(shape)
+        self._fortran, self._raw = bool(fortran), raw
+        # text takes one or two bytes of the file for each byte
+        kept = len(raw.view) if isinstance(raw, Latin1) else len(raw)
+        if not self.nbytes <= kept <= self.nbytes * (1 + isinstance(raw, Latin1)):
+            raise self._misfit(kept)
+
+    @classmethod
+    def joined(cls, pieces: list[PickledArray], shape: tuple[int, ...]) -> PickledArray:
+        """The array that was cut into flat pieces."""
+        whole = cls()
+        whole.dtype, whole.shape, whole._pieces = pieces[0].dtype, tuple(shape), pieces
+        count = sum(piece.nbytes for piece in pieces)
+        if count != whole.nbytes or any(piece.dtype != whole.dtype for piece in pieces):
+            raise whole._misfit(count)
+        return whole
+
+    def read(self) -> Array:
+        """The array in C order, native and writable; one and the same at every call."""
+        if self._array is None:
+            array = memory.empty(self.shape, self.dtype.newbyteorder("="))
+            if self._pieces:
+                np.concatenate([piece._flat() for piece in self._pieces], out=array.reshape(-1))
+            else:
+                order: Literal["F", "C"] = "F" if self._fortran else "C"
+                array[...] = self._flat().reshape(self.shape, order=order)
+            self._array = array
+        return self._array
+
+    def _flat(self) -> Array:
+        try:
+            data = bytes(self._raw) if isinstance(self._raw, Latin1) else self._raw
+        except ValueError as error:
+            raise FormatError(f"the elements of an array are no latin1 text ({error})") from error
+        if len(data) != self.nbytes:
+            raise self._misfit(len(data))
+        return np.frombuffer(data, self.dtype)
+
+    def _misfit(self, count: int) -> FormatError:
+        return FormatError(
+            f"an array of {self.dtype} {list(self.shape)} takes {self.nbytes} bytes, "
+            f"the file has {count}"
+        )
+
+
+class _DType:
+    """A numpy dtype as it is pickled: a code such as ``f4``, then its byte order as the state."""
+
+    __slots__ = ("_code", "_order")
+
+    def __init__(self, code: Any, *flags: object) -> None:
+        if not isinstance(code, str) or code not in _CODES:
+            raise FormatError(f"an array of dtype {str(code)[:20]!r}, which no Paddle variable is")
+        self._code = code
+        self._order = "="
+
+    def set_state(self, version: object, order: str, *rest: object) -> None:
+        if order not in ("<", ">", "|", "=") or rest[:3] != (None, None, None):
+            raise FormatError("an array of records, which no Paddle variable is")
+        self._order = order
+
+    def numpy(self) -> np.dtype[Any]:
+        return np.dtype(self._order + self._code)
+
+
+def as_key(value: Any) -> Any:
+    """``value`` if it may be a key of a dict or set: a nested tuple could take forever to hash."""
+    if not isinstance(value, str | int | float | bytes | None):
+        raise FormatError(f"a {type(value).__name__} as a key of a dict or set")
+    return value
+
+
+def _array(*_: object) -> PickledArray:
+    return PickledArray()
+
+
+def _frombuffer(raw: Any, dtype: Any, shape: Any, order: str, axes: None = None) -> PickledArray:
+    array = PickledArray()
+    array.set_state(shape, dtype, order == "F", raw)
+    return array
+
+
+def _scalar(dtype: Any, raw: Any) -> PickledArray:
+    return _frombuffer(raw, dtype, (), "C")
+
+
+def _ndarray(*_: object) -> Any:
+    raise FormatError("numpy.ndarray is called, which no pickled array does")
+
+
+def _encode(text: Any, encoding: str) -> bytes | Latin1:
+    if encoding != "latin1":
+        raise FormatError(f"bytes kept as text in {encoding!r}")
+    encoded: bytes | Latin1 = Latin1(text.view) if isinstance(text, Text) else text.encode("latin1")
+    return encoded
+
+
+def _bytes(value: Any = b"") -> bytes | memoryview | Latin1:
+    if not isinstance(value, bytes | memoryview | Latin1):
+        raise FormatError(f"bytes made of a {type(value).__name__}")
+    return value
+
+
+def _eval(code: str, names: dict[str, Any]) -> PickledArray:
+    """Paddle 2 pickles a tensor as eval('data', {'data': array}): that alone is known."""
+    value = names.get("data") if code == "data" and len(names) == 1 else None
+    if not isinstance(value, PickledArray):
+        raise FormatError("the pickle wants to run code, which is refused", hint=HINT)
+    return value
+
+
+def _tuple(items: Any) -> tuple[Any, ...]:
+    """Paddle 2 pickles a named tensor as tuple((name, array))."""
+    if not isinstance(items, tuple):
+        raise FormatError(f"a tuple made of a {type(items).__name__}")
+    return items
+
+
+def _dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
+    return OrderedDict((as_key(key), value) for key, value in pairs)
+
+
+def _set(items: Any = ()) -> set[Any]:
+    return {as_key(item) for item in items}
+
+
+_NUMPY: Final[dict[str, Callable[..., Any]]] = {
+    "multiarray _reconstruct": _array,
+    "multiarray scalar": _scalar,
+    "numeric _frombuffer": _frombuffer,
+}
+_BUILTINS: Final[dict[str, Callable[..., Any]]] = {
+    "bytearray": _bytes,
+    "bytes": _bytes,
+    "eval": _eval,
+    "frozenset": _set,
+    "set": _set,
+    "tuple": _tuple,
+}
+
+CONSTRUCTORS: Final[Constructors] = {
+    ("numpy", "ndarray"): _ndarray,
+    ("numpy", "dtype"): _DType,
+    ("_codecs", "encode"): _encode,
+    ("collections", "OrderedDict"): _dict,
+    **{(f"numpy.core.{k.split()[0]}", k.split()[1]): make for k, make in _NUMPY.items()},
+    **{(f"numpy._core.{k.split()[0]}", k.split()[1]): make for k, make in _NUMPY.items()},
+    **{("builtins", name): make for name, make in _BUILTINS.items()},
+    **{("__builtin__", name): make for name, make in _BUILTINS.items()},  # Python 2
+}

@@ -1,0 +1,300 @@
+"""A reader for the part of pickle that holds plain data and numpy arrays. It executes nothing.
+
+Python's own Unpickler, even with a restricted ``find_class``, takes memory as the file says (a memo
+index of four bytes makes a table of gigabytes), and hands crafted states to numpy's constructors.
+This one walks the opcodes itself: a global is a name in a table of plain functions, and an array is
+dtype, shape and a view of its bytes until it is asked for.
+
+The opcodes of protocols 2 to 5 are described in the standard library's ``pickletools``. Byte
+strings of Python 2 become str by latin1, as Paddle reads them.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from paddlelike.errors import FormatError
+from paddlelike.formats.pickled import (
+    CONSTRUCTORS,
+    HINT,
+    Constructors,
+    Latin1,
+    PickledArray,
+    Text,
+    as_key,
+)
+from paddlelike.formats.sources import Buffer
+
+__all__ = ["load", "plain"]
+
+_LONG: Final = 1024  # texts beyond this stay views of the file until somebody wants them
+_MARK: Final = object()
+_DAMAGE: Final = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+
+
+def load(buffer: Buffer, *, constructors: Constructors | None = None) -> Any:
+    """The one object that ``buffer`` holds, arrays as ``PickledArray`` (see :func:`plain`).
+
+    ``constructors`` are more globals that may be called, by (module, name).
+
+    Raises
+    ------
+    FormatError
+        For damaged bytes, and for every global that is not in the table: it names the global.
+
+    >>> load(pickle.dumps({"a": [1, 2.5], "b": (None, True)}))
+    {'a': [1, 2.5], 'b': (None, True)}
+    """
+    machine = _Machine(buffer, {**CONSTRUCTORS, **(constructors or {})})
+    try:
+        return machine.run()
+    except FormatError as error:
+        raise FormatError(f"offset {machine.at}: {error.message}", hint=error.hint) from None
+    except _DAMAGE as error:
+        raise FormatError(f"offset {machine.at}: the pickle is damaged ({error!r:.200})") from error
+
+
+def plain(value: Any) -> Any:
+    """``value`` with every array and long text read; dicts and lists are changed in place."""
+    try:
+        return _plain(value, {})
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(f"the pickle is damaged ({error!r:.200})") from error
+
+
+def _plain(value: Any, done: dict[int, Any]) -> Any:
+    known = id(value)
+    if known in done:
+        return done[known]
+    done[known] = value  # a list may hold itself
+    if isinstance(value, PickledArray):
+        done[known] = value.read()
+    elif isinstance(value, Text):
+        done[known] = str(value)
+    elif isinstance(value, Latin1 | memoryview):
+        done[known] = bytes(value)
+    elif isinstance(value, dict):
+        value.update([(key, _plain(item, done)) for key, item in value.items()])
+    elif isinstance(value, list):
+        value[:] = [_plain(item, done) for item in value]
+    elif isinstance(value, tuple):
+        done[known] = tuple([_plain(item, done) for item in value])
+    return done[known]
+
+
+class _Global(NamedTuple):
+    """A name that the pickle refers to, and the function of ours behind it."""
+
+    module: str
+    name: str
+    make: Callable[..., Any]
+
+
+class _Machine:
+    """The stack machine that a pickle is a program for."""
+
+    def __init__(self, buffer: Buffer, constructors: Constructors) -> None:
+        self._data = memoryview(buffer).cast("B")
+        self._constructors = constructors
+        self._stack: list[Any] = []
+        self._memo: dict[int, Any] = {}
+        self._made = 0  # bytes and items that calls have made
+        self.at = 0
+
+    def run(self) -> Any:
+        while True:
+            opcode = self._data[self.at]
+            self.at += 1
+            if opcode == _STOP:
+                (value,) = self._stack
+                return value
+            step = _STEPS.get(opcode)
+            if step is None:
+                raise FormatError(f"opcode {opcode:#04x} is not one of pickle protocols 2 to 5")
+            step(self)
+
+    # numbers, texts and bytes from the file
+
+    def take(self, size: int) -> memoryview:
+        at = self.at
+        if size > len(self._data) - at:
+            raise FormatError(
+                f"the pickle is cut: {size} bytes wanted, {len(self._data) - at} left"
+            )
+        self.at = at + size
+        return self._data[at : self.at]
+
+    def number(self, width: int) -> int:
+        return int.from_bytes(self.take(width), "little")
+
+    def sized(self, width: int) -> memoryview:
+        return self.take(self.number(width))
+
+    def line(self) -> str:
+        size = bytes(self._data[self.at : self.at + _LONG]).index(b"\n")
+        return str(self.take(size + 1)[:-1], "utf-8")
+
+    def push_text(self, view: memoryview) -> None:
+        self._stack.append(Text(view) if len(view) > _LONG else str(view, "utf-8", "surrogatepass"))
+
+    def push_string(self, view: memoryview) -> None:
+        """A byte string of Python 2: a name, or the elements of an array."""
+        self._stack.append(view if len(view) > _LONG else str(view, "latin1"))
+
+    def push_int(self, view: memoryview) -> None:
+        self._stack.append(int.from_bytes(view, "little", signed=True))
+
+    # the stack
+
+    def push(self, value: Any) -> None:
+        self._stack.append(value)
+
+    def pop(self) -> Any:
+        value = self._stack.pop()
+        if value is _MARK:
+            raise FormatError("a mark where a value is wanted")
+        return value
+
+    def pop_tuple(self, count: int) -> tuple[Any, ...]:
+        return tuple([self.pop() for _ in range(count)][::-1])
+
+    def pop_to_mark(self) -> list[Any]:
+        stack = self._stack
+        start = len(stack) - 1
+        while stack[start] is not _MARK:  # below the bottom is an IndexError
+            start -= 1
+            if start < 0:
+                raise FormatError("no mark is set")
+        items = stack[start + 1 :]
+        del stack[start:]
+        return items
+
+    def top(self, kind: type[Any]) -> Any:
+        value = self._stack[-1]
+        if not isinstance(value, kind):
+            raise FormatError(f"a {type(value).__name__} where a {kind.__name__} is filled")
+        return value
+
+    def memoize(self, index: int) -> None:
+        self._memo[index] = self._stack[-1]
+
+    # containers
+
+    def set_items(self, items: list[Any]) -> None:
+        target = self.top(dict)
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            target[as_key(key)] = value
+
+    def append(self, items: list[Any]) -> None:
+        self.top(list).extend(items)
+
+    def add(self, items: list[Any]) -> None:
+        self.top(set).update(map(as_key, items))
+
+    # globals and calls
+
+    def push_global(self, module: Any, name: Any) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise FormatError("a global whose name is no text")
+        make = self._constructors.get((module, name))
+        if make is None:
+            raise FormatError(f"the pickle refers to {module}.{name}, which is refused", hint=HINT)
+        self._stack.append(_Global(module, name, make))
+
+    def call(self) -> None:
+        given, function = self.pop(), self.pop()
+        if not isinstance(function, _Global) or not isinstance(given, tuple):
+            raise FormatError(
+                f"a {type(function).__name__} is called with a {type(given).__name__}"
+            )
+        self._charge(sum(len(item) for item in given if isinstance(item, list | set | dict)))
+        value = function.make(*given)
+        self._charge(_size(value))
+        self._stack.append(value)
+
+    def build(self) -> None:
+        state, value = self.pop(), self._stack[-1]
+        if not isinstance(state, tuple) or not hasattr(value, "set_state"):
+            raise FormatError(
+                f"a {type(value).__name__} with a {type(state).__name__} as its state"
+            )
+        value.set_state(*state)
+        self._charge(_size(value))
+
+    def _charge(self, size: int) -> None:
+        """Refuse a small file that makes much: parts of it may be used again and again."""
+        self._made += size
+        if self._made > 4 * len(self._data):
+            raise FormatError("the pickle describes more than it holds")
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, PickledArray):
+        return value.nbytes
+    return len(value.view) if isinstance(value, Latin1) else 0
+
+
+def _unpack(layout: str) -> Callable[[_Machine], None]:
+    code = struct.Struct(layout)
+    return lambda m: m.push(code.unpack(m.take(code.size))[0])
+
+
+_STOP: Final = pickle.STOP[0]
+_STEPS: Final[dict[int, Callable[[_Machine], Any]]] = {
+    opcode[0]: step
+    for opcode, step in (
+        (pickle.PROTO, lambda m: m.take(1)),
+        (pickle.FRAME, lambda m: m.take(8)),
+        (pickle.MARK, lambda m: m.push(_MARK)),
+        (pickle.POP, lambda m: m.pop()),
+        (pickle.POP_MARK, lambda m: m.pop_to_mark()),
+        (pickle.NONE, lambda m: m.push(None)),
+        (pickle.NEWTRUE, lambda m: m.push(True)),
+        (pickle.NEWFALSE, lambda m: m.push(False)),
+        (pickle.BININT, _unpack("<i")),
+        (pickle.BININT1, _unpack("<B")),
+        (pickle.BININT2, _unpack("<H")),
+        (pickle.BINFLOAT, _unpack(">d")),
+        (pickle.LONG1, lambda m: m.push_int(m.sized(1))),
+        (pickle.LONG4, lambda m: m.push_int(m.sized(4))),
+        (pickle.BINSTRING, lambda m: m.push_string(m.sized(4))),
+        (pickle.SHORT_BINSTRING, lambda m: m.push_string(m.sized(1))),
+        (pickle.SHORT_BINBYTES, lambda m: m.push(bytes(m.sized(1)))),
+        (pickle.BINBYTES, lambda m: m.push(m.sized(4))),
+        (pickle.BINBYTES8, lambda m: m.push(m.sized(8))),
+        (pickle.BYTEARRAY8, lambda m: m.push(m.sized(8))),
+        (pickle.SHORT_BINUNICODE, lambda m: m.push_text(m.sized(1))),
+        (pickle.BINUNICODE, lambda m: m.push_text(m.sized(4))),
+        (pickle.BINUNICODE8, lambda m: m.push_text(m.sized(8))),
+        (pickle.EMPTY_TUPLE, lambda m: m.push(())),
+        (pickle.TUPLE, lambda m: m.push(tuple(m.pop_to_mark()))),
+        (pickle.TUPLE1, lambda m: m.push(m.pop_tuple(1))),
+        (pickle.TUPLE2, lambda m: m.push(m.pop_tuple(2))),
+        (pickle.TUPLE3, lambda m: m.push(m.pop_tuple(3))),
+        (pickle.EMPTY_LIST, lambda m: m.push([])),
+        (pickle.LIST, lambda m: m.push(m.pop_to_mark())),
+        (pickle.APPEND, lambda m: m.append([m.pop()])),
+        (pickle.APPENDS, lambda m: m.append(m.pop_to_mark())),
+        (pickle.EMPTY_DICT, lambda m: m.push({})),
+        (pickle.SETITEM, lambda m: m.set_items(list(m.pop_tuple(2)))),
+        (pickle.SETITEMS, lambda m: m.set_items(m.pop_to_mark())),
+        (pickle.EMPTY_SET, lambda m: m.push(set())),
+        (pickle.ADDITEMS, lambda m: m.add(m.pop_to_mark())),
+        (pickle.FROZENSET, lambda m: m.push(frozenset(map(as_key, m.pop_to_mark())))),
+        (pickle.GLOBAL, lambda m: m.push_global(m.line(), m.line())),
+        (pickle.STACK_GLOBAL, lambda m: m.push_global(*m.pop_tuple(2))),
+        (pickle.REDUCE, lambda m: m.call()),
+        (pickle.NEWOBJ, lambda m: m.call()),
+        (pickle.BUILD, lambda m: m.build()),
+        (pickle.BINPUT, lambda m: m.memoize(m.number(1))),
+        (pickle.LONG_BINPUT, lambda m: m.memoize(m.number(4))),
+        (pickle.MEMOIZE, lambda m: m.memoize(len(m._memo))),
+        (pickle.BINGET, lambda m: m.push(m._memo[m.number(1)])),
+        (pickle.LONG_BINGET, lambda m: m.push(m._memo[m.number(4)])),
+    )
+}

@@ -1,0 +1,91 @@
+"""Paddle's stream of SelectedRows: some rows of a tall matrix, as sparse tables are saved.
+
+===============  =====================================================
+uint32           version, always 0
+uint64           number of row numbers
+int64 each       the row numbers, in stored order; they may repeat
+int64            height of the whole matrix
+the tensor part  see :mod:`paddlelike.formats.tensor_desc`
+===============  =====================================================
+
+Nothing in the file tells it from a dense variable: the variable's declared type decides. The number
+of row numbers and the rows of the tensor need not agree: a distributed table has room for more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import FormatError
+from paddlelike.formats import tensor_desc
+from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.sources import Buffer, Cursor, Readable, as_source
+from paddlelike.formats.tensor_desc import Array, TensorPart
+
+__all__ = ["Header", "encode", "read", "read_header"]
+
+_ROWS_AT = 12
+
+
+class Header(NamedTuple):
+    """What a stream says of its rows, and where the elements lie in the source."""
+
+    dtype: VarType
+    shape: tuple[int, ...]
+    row_count: int
+    height: int
+    data_offset: int
+    data_bytes: int
+    surplus: int  # bytes of the source after the tensor
+
+
+def read_header(source: Readable) -> Header:
+    """Parse the stream; row numbers and elements are not read, only counted.
+
+    Raises
+    ------
+    FormatError
+        With the place and, where the bytes are known to be something else, what they are.
+    """
+    source = as_source(source)
+    cursor = Cursor(source)
+    try:
+        version = cursor.number(4, "the version")
+        if version != 0:
+            raise FormatError(f"offset 0: version {version} where Paddle's SelectedRows has 0")
+        count = cursor.number(8, "the number of rows")
+        cursor.skip(8 * count, f"the list of {count} row numbers")
+        height = cursor.number(8, "the height", signed=True)
+        if height < 0:
+            raise FormatError(f"offset {cursor.at - 8}: height {height} is negative")
+        part = tensor_desc.read_part(cursor)
+    except FormatError as error:
+        hint = explain(cursor.head(HEAD), source.size, asked="rows")
+        raise FormatError(error.message, hint=hint) from None
+    surplus = source.size - part.data_offset - part.data_bytes
+    return Header(*part[:2], count, height, *part[2:], surplus)
+
+
+def encode(value: SelectedRows, *, dtype: VarType | None = None) -> list[Buffer]:
+    """The stream as buffers: header, row numbers, then the values' own memory, not copied."""
+    array = value.array
+    if array is None:
+        raise FormatError("SelectedRows that hold no values have no bytes")
+    rows = np.asarray(value.row_array, "<i8").tobytes()
+    front = bytes(4) + (len(rows) // 8).to_bytes(8, "little") + rows
+    front += value.height().to_bytes(8, "little", signed=True)
+    kind = convert_dtype(array.dtype) if dtype is None else dtype
+    return [front + tensor_desc.encode_part(kind, array.shape), tensor_desc.elements(array)]
+
+
+def read(source: Readable, *, into: Array | None = None) -> SelectedRows:
+    """Read a stream; the values into the array ``into``, if one is given."""
+    source = as_source(source)
+    header = read_header(source)
+    rows = np.frombuffer(source.read_at(_ROWS_AT, 8 * header.row_count), "<i8").astype(np.int64)
+    part = TensorPart(header.dtype, header.shape, header.data_offset, header.data_bytes)
+    return SelectedRows(rows, header.height, tensor_desc.read_elements(source, part, into))

@@ -1,0 +1,129 @@
+"""Bytes at positions: the one view that readers have of a buffer or a file."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, BinaryIO, Final, Protocol, cast, runtime_checkable
+
+from paddlelike.errors import FormatError
+
+__all__ = ["Buffer", "Cursor", "Readable", "Source", "as_source"]
+
+Buffer = bytes | bytearray | memoryview
+
+_CHUNK: Final = 4096  # holds nearly every header, and the whole of most small files
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Bytes at positions. ``storage`` opens files as such; :func:`as_source` makes them."""
+
+    @property
+    def size(self) -> int:
+        """The number of bytes there are."""
+
+    def read_at(self, offset: int, size: int) -> Buffer:
+        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+
+
+Readable = Buffer | BinaryIO | Source
+
+
+class _BufferSource:
+    def __init__(self, buffer: Buffer) -> None:
+        self._view = memoryview(buffer).cast("B")
+        self.size = len(self._view)
+
+    def read_at(self, offset: int, size: int) -> Buffer:
+        return self._view[offset : offset + size]
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        part = self._view[offset : offset + len(target)]
+        target[: len(part)] = part
+        return len(part)
+
+
+class _FileSource:
+    """A seekable binary file, from where it stands when this is made to its end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._start = file.tell()
+        self.size = max(file.seek(0, os.SEEK_END) - self._start, 0)
+
+    def read_at(self, offset: int, size: int) -> Buffer:
+        # the size is clamped because a buffered file takes the memory before it looks
+        self._file.seek(self._start + offset)
+        return self._file.read(max(min(size, self.size - offset), 0))
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        self._file.seek(self._start + offset)
+        done = 0
+        while done < len(target):
+            count = cast(Any, self._file).readinto(target[done:])
+            if not count:
+                break
+            done += count
+        return done
+
+
+def as_source(readable: Readable) -> Source:
+    """``readable`` as a Source; a seekable binary file begins where it stands.
+
+    >>> bytes(as_source(b"abcdef").read_at(2, 3))
+    b'cde'
+    """
+    if isinstance(readable, bytes | bytearray | memoryview):
+        return _BufferSource(readable)
+    if hasattr(readable, "read_at"):  # isinstance of a protocol is many times slower
+        return cast(Source, readable)
+    return _FileSource(readable)
+
+
+class Cursor:
+    """Reads the front of a source piece by piece; a piece that is not there is a FormatError."""
+
+    __slots__ = ("_chunk", "_chunk_at", "_source", "at", "end")
+
+    def __init__(self, source: Source, at: int = 0) -> None:
+        self._source = source
+        self._chunk = source.read_at(at, _CHUNK)
+        self._chunk_at = at
+        self.at = at
+        self.end = source.size
+
+    def take(self, size: int, what: str) -> Buffer:
+        """The next ``size`` bytes, which are called ``what`` when they are missing."""
+        self.need(size, what)
+        start = self.at - self._chunk_at
+        if start + size > len(self._chunk):
+            self._chunk = self._source.read_at(self.at, max(size, _CHUNK))
+            self._chunk_at, start = self.at, 0
+            if len(self._chunk) < size:  # the file became shorter while it was read
+                raise FormatError(f"offset {self.at}: {what} could not be read to its end")
+        self.at += size
+        return self._chunk[start : start + size]
+
+    def need(self, size: int, what: str) -> None:
+        """Raise FormatError unless ``size`` more bytes are there."""
+        left = self.end - self.at
+        if size > left:
+            raise FormatError(
+                f"offset {self.at}: {what} takes {size} bytes, but {left} are left of {self.end}"
+            )
+
+    def skip(self, size: int, what: str) -> None:
+        """Pass over ``size`` bytes, which must be there."""
+        self.need(size, what)
+        self.at += size
+
+    def number(self, size: int, what: str, *, signed: bool = False) -> int:
+        """The next little-endian integer of ``size`` bytes."""
+        return int.from_bytes(self.take(size, what), "little", signed=signed)
+
+    def head(self, size: int) -> bytes:
+        """The first bytes from where this cursor began, for an explanation."""
+        return bytes(self._source.read_at(0, size))

@@ -1,0 +1,289 @@
+"""Paddle's state files, ``.pdparams`` and ``.pdopt``: a pickle of names to arrays.
+
+``fluid.save`` of 1.8 pickles ``{name: ndarray}`` by protocol 2. The writer gives the very bytes
+that come of it with numpy 1.x; numpy 2 names its modules differently, and Paddle 1.8 could not open
+that. Paddle 2 has more forms, which are read: see :class:`State`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.errors import FormatError
+from paddlelike.formats import pickles
+from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.pickled import PickledArray
+from paddlelike.formats.sources import Buffer
+from paddlelike.formats.tensor_desc import elements
+
+__all__ = ["PickledArray", "State", "decode", "encode"]
+
+Array = np.ndarray[Any, Any]
+
+_NAMES_KEY: Final = "StructuredToParameterName@@"
+_CUT_KEY: Final = "UnpackBigParamInfor@@"  # Paddle's spelling
+_BATCH: Final = 1000  # items that pickle puts into a dict at once
+_PIECE: Final = 1 << 20
+_MAX_TEXT: Final = 2**32 - 1
+
+
+class State(NamedTuple):
+    """What a state file holds.
+
+    ``arrays`` are by the file's keys and still in the file: ``.dtype``, ``.shape``, ``.read()``.
+    ``parameter_names`` is filled for files of ``paddle.save``: key (``fc.weight``) to name of the
+    variable (``linear_0.w_0``). ``other`` is what is no array, for example a schedule's state.
+    """
+
+    arrays: dict[str, PickledArray]
+    parameter_names: dict[str, str]
+    other: dict[str, Any]
+
+    def read(self) -> dict[str, Array]:
+        """Read all arrays."""
+        return {name: array.read() for name, array in self.arrays.items()}
+
+
+def decode(buffer: Buffer) -> State:
+    """Parse a state file. Nothing that it says is executed; the elements are not read yet.
+
+    Understood are the pickles of Fluid 1.x (Python 2 and 3) and of Paddle 2: arrays, pairs of name
+    and array, tensors pickled as ``eval('data', ...)``, names kept apart, arrays cut into pieces.
+
+    Raises
+    ------
+    FormatError
+        For damaged bytes, for another kind of file, and for a pickle that refers to anything else.
+
+    >>> decode(b"".join(encode({"w": np.ones(2, "float32")}))).read()
+    {'w': array([1., 1.], dtype=float32)}
+    """
+    head = bytes(memoryview(buffer)[:HEAD])
+    if head[:1] != pickle.PROTO:
+        what = explain(head, len(memoryview(buffer)))
+        raise FormatError(
+            f"no state file: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what
+        )
+    held = pickles.load(buffer)
+    if not isinstance(held, dict):
+        raise FormatError(
+            f"the pickle holds a {type(held).__name__}, not a dict of names to arrays",
+            hint="it was not written by fluid.save or paddle.save of a state_dict",
+        )
+    state = State({}, {}, {})
+    for key, value in held.items():
+        _sort_in(state, key, value)
+    _take_names(state)
+    _join_pieces(state)
+    return state
+
+
+def encode(values: Mapping[str, Array]) -> Iterator[Buffer]:
+    """The state file of ``values`` in their order, in pieces that are made when they are wanted."""
+    return _Writer().write(values)
+
+
+def _sort_in(state: State, key: Any, value: Any) -> None:
+    if not isinstance(key, str):
+        raise FormatError(f"the key {key!r} of the pickled dict is no name")
+    if isinstance(value, PickledArray):
+        state.arrays[key] = value
+    elif (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], PickledArray)
+    ):
+        state.parameter_names[key], state.arrays[key] = value
+    else:
+        state.other[key] = pickles.plain(value)
+
+
+def _take_names(state: State) -> None:
+    names = state.other.pop(_NAMES_KEY, {})
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise FormatError(f"{_NAMES_KEY} is not a dict of names")
+    state.parameter_names.update(names)
+
+
+def _join_pieces(state: State) -> None:
+    """Paddle 2 cuts arrays of more than 2**30 bytes into flat pieces, for protocols 2 and 3."""
+    cuts = state.other.pop(_CUT_KEY, {})
+    try:
+        for name, cut in cuts.items():
+            pieces = [state.arrays.pop(piece) for piece in cut["slices"]]
+            state.arrays[name] = PickledArray.joined(pieces, cut["OriginShape"])
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FormatError(f"{_CUT_KEY} does not fit the arrays ({error!r:.200})") from error
+
+
+class _Writer:
+    """Writes ``{name: array}`` as CPython's C pickler does for numpy 1.x, by protocol 2.
+
+    The pickler remembers objects by identity, and CPython keeps one object for every text of one
+    character and for every byte string of none or one byte: those are remembered by value here.
+    """
+
+    def __init__(self) -> None:
+        self._out = bytearray(pickle.PROTO + b"\x02")
+        self._memo: dict[Any, int] = {}
+        self._next = 0
+
+    def write(self, values: Mapping[str, Array]) -> Iterator[Buffer]:
+        self._put(pickle.EMPTY_DICT)
+        items = list(values.items())
+        if len(items) == 1:
+            yield from self._item(*items[0])
+            self._out += pickle.SETITEM
+        elif items:
+            # a last, empty batch follows when the others are full
+            for start in range(0, len(items) // _BATCH * _BATCH + 1, _BATCH):
+                self._out += pickle.MARK
+                for name, array in items[start : start + _BATCH]:
+                    yield from self._item(name, array)
+                self._out += pickle.SETITEMS
+        self._out += pickle.STOP
+        yield bytes(self._out)
+
+    def _item(self, name: str, array: Array) -> Iterator[Buffer]:
+        self._text(name)
+        self._reference("numpy.core.multiarray", "_reconstruct")
+        self._reference("numpy", "ndarray")
+        self._out += pickle.BININT1 + b"\0"
+        self._put(pickle.TUPLE1)
+        self._short_bytes(b"b")
+        self._put(pickle.TUPLE3)
+        self._put(pickle.REDUCE)
+
+        self._out += pickle.MARK + pickle.BININT1 + b"\1"
+        self._shape(array.shape)
+        self._dtype(array.dtype)
+        self._out += pickle.NEWFALSE  # Fortran order
+        yield from self._elements(name, array)
+        self._put(pickle.TUPLE)
+        self._out += pickle.BUILD
+
+    def _elements(self, name: str, array: Array) -> Iterator[Buffer]:
+        data = elements(array)
+        if len(data) < 2:
+            self._short_bytes(bytes(data))
+            return
+        self._reference("_codecs", "encode")
+        high = sum(
+            int(np.count_nonzero(np.frombuffer(data[at : at + _PIECE], np.int8) < 0))
+            for at in range(0, len(data), _PIECE)
+        )
+        if len(data) + high > _MAX_TEXT:
+            raise FormatError(
+                f"{name!r} of {len(data)} bytes does not fit: protocol 2 holds 4 GiB at most",
+                hint="save it with fluid.io.save_persistables, which has no such limit",
+            )
+        self._out += pickle.BINUNICODE + (len(data) + high).to_bytes(4, "little")
+        yield bytes(self._out)
+        self._out.clear()
+        for at in range(0, len(data), _PIECE):
+            yield str(data[at : at + _PIECE], "latin1").encode()
+        self._put(b"")
+        self._latin1()
+
+    def _shape(self, shape: tuple[int, ...]) -> None:
+        if not shape:
+            self._out += pickle.EMPTY_TUPLE
+            return
+        if len(shape) > 3:
+            self._out += pickle.MARK
+        for dim in shape:
+            self._int(dim)
+        self._put(
+            [pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3][len(shape) - 1]
+            if len(shape) < 4
+            else pickle.TUPLE
+        )
+
+    def _int(self, value: int) -> None:
+        if value < 1 << 8:
+            self._out += pickle.BININT1 + value.to_bytes(1, "little")
+        elif value < 1 << 16:
+            self._out += pickle.BININT2 + value.to_bytes(2, "little")
+        elif value < 1 << 31:
+            self._out += pickle.BININT + value.to_bytes(4, "little")
+        else:
+            size = value.bit_length() // 8 + 1
+            self._out += pickle.LONG1 + bytes([size]) + value.to_bytes(size, "little")
+
+    def _dtype(self, dtype: np.dtype[Any]) -> None:
+        dtype = dtype.newbyteorder("<")
+        if dtype.kind not in "biufc":
+            raise FormatError(f"an array of {dtype} cannot be saved")
+        if self._known(dtype):
+            return
+        self._reference("numpy", "dtype")
+        self._text(f"{dtype.kind}{dtype.itemsize}")
+        self._out += pickle.NEWFALSE + pickle.NEWTRUE
+        self._put(pickle.TUPLE3)
+        self._put(pickle.REDUCE, dtype)
+        self._out += pickle.MARK + pickle.BININT1 + b"\3"
+        self._text("|" if dtype.itemsize == 1 else "<")
+        self._out += pickle.NONE * 3 + (pickle.BININT + b"\xff" * 4) * 2 + pickle.BININT1 + b"\0"
+        self._put(pickle.TUPLE)
+        self._out += pickle.BUILD
+
+    def _short_bytes(self, data: bytes) -> None:
+        """At most one byte, as text to be encoded, or as bytes()."""
+        if self._known(data):
+            return
+        if data:
+            self._reference("_codecs", "encode")
+            self._text(data.decode("latin1"))
+            self._latin1(data)
+        else:
+            self._reference("__builtin__", "bytes")
+            self._out += pickle.EMPTY_TUPLE
+            self._put(pickle.REDUCE, data)
+
+    def _latin1(self, key: bytes | None = None) -> None:
+        """Finish the call of _codecs.encode whose text was just written."""
+        if not self._known(_LATIN1):
+            self._text("latin1", key=_LATIN1)
+        self._put(pickle.TUPLE2)
+        self._put(pickle.REDUCE, key)
+
+    def _text(self, text: str, *, key: object = None) -> None:
+        if key is None and len(text) == 1 and text < "\u0100":
+            key = text
+        if key is not None and self._known(key):
+            return
+        data = text.encode("utf-8", "surrogatepass")
+        self._out += pickle.BINUNICODE + len(data).to_bytes(4, "little") + data
+        self._put(b"", key)
+
+    def _reference(self, module: str, name: str) -> None:
+        if not self._known((module, name)):
+            self._put(pickle.GLOBAL + f"{module}\n{name}\n".encode(), (module, name))
+
+    def _known(self, key: object) -> bool:
+        """Refer to what was remembered under ``key``; False if there is nothing."""
+        index = self._memo.get(key)
+        if index is None:
+            return False
+        short = index < 256
+        self._out += (pickle.BINGET if short else pickle.LONG_BINGET) + index.to_bytes(
+            1 if short else 4, "little"
+        )
+        return True
+
+    def _put(self, opcode: bytes, key: object = None) -> None:
+        """Write an opcode and remember what it makes."""
+        index, self._next = self._next, self._next + 1
+        if key is not None:
+            self._memo[key] = index
+        short = index < 256
+        self._out += opcode + (pickle.BINPUT if short else pickle.LONG_BINPUT)
+        self._out += index.to_bytes(1 if short else 4, "little")
+
+
+_LATIN1: Final = object()

@@ -1,0 +1,207 @@
+"""The tensor part that ends both streams: version, TensorDesc, then the elements.
+
+uint32 version (0), int32 length of the TensorDesc, the TensorDesc, the elements in C order. The
+TensorDesc is a protobuf message: field 1 the element type, field 2 the dims, one varint each. Other
+writers may pack the dims or put them first, which protobuf allows; Paddle itself writes neither.
+All numbers are little-endian.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, numpy_dtype
+from paddlelike.errors import FormatError
+from paddlelike.formats.sources import Cursor, Source
+
+__all__ = [
+    "Array",
+    "TensorPart",
+    "decode_desc",
+    "elements",
+    "encode_part",
+    "read_elements",
+    "read_part",
+]
+
+Array = np.ndarray[Any, Any]
+
+MAX_DIMS: Final = 32  # numpy 1.x has no more
+_MAX_DESC: Final = 12 * MAX_DIMS + 64
+_MAX_BYTES: Final = 2**62
+_U64: Final = 2**64
+
+
+class TensorPart(NamedTuple):
+    """What the tensor part says of itself."""
+
+    dtype: VarType
+    shape: tuple[int, ...]
+    data_offset: int
+    data_bytes: int
+
+
+def read_part(cursor: Cursor) -> TensorPart:
+    """Parse version and TensorDesc; check that all elements are there."""
+    start = cursor.at
+    version = cursor.number(4, "the tensor version")
+    if version != 0:
+        raise FormatError(
+            f"offset {start}: tensor version {version} ({_hex(version)}) where Paddle writes 0"
+        )
+    size = cursor.number(4, "the length of the TensorDesc", signed=True)
+    if not 2 <= size <= _MAX_DESC:
+        raise FormatError(
+            f"offset {cursor.at - 4}: a TensorDesc of {size} bytes; 2 to {_MAX_DESC} are possible"
+        )
+    at = cursor.at
+    try:
+        dtype, shape, data_bytes = _desc_facts(bytes(cursor.take(size, "the TensorDesc")))
+    except FormatError as error:
+        raise FormatError(f"offset {at}: {error}") from None
+    cursor.need(data_bytes, f"the data of {dtype.name} {list(shape)}")
+    return TensorPart(dtype, shape, cursor.at, data_bytes)
+
+
+@lru_cache(maxsize=1024)
+def encode_part(dtype: VarType, shape: tuple[int, ...]) -> bytes:
+    """The bytes of the tensor part in front of the elements."""
+    dims = b"".join(b"\x10" + _varint(dim) for dim in shape)
+    desc = b"\x08" + _varint(dtype) + dims
+    return bytes(4) + len(desc).to_bytes(4, "little") + desc
+
+
+def decode_desc(desc: bytes) -> tuple[int, tuple[int, ...]]:
+    """Element type (its number) and dims of a TensorDesc.
+
+    >>> decode_desc(bytes.fromhex("0805 1002 1003"))
+    (5, (2, 3))
+    """
+    dtype: int | None = None
+    dims: list[int] = []
+    at = 0
+    while at < len(desc):
+        tag, at = _take_varint(desc, at)
+        field, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, at = _take_varint(desc, at)
+            if field == 1:
+                dtype = value
+            elif field == 2:
+                dims.append(_signed(value))
+            continue
+        part, at = _take_field(desc, at, wire)
+        if field == 2 and wire == 2:
+            dims.extend(_unpacked(part))
+        elif field in (1, 2):
+            raise FormatError(f"field {field} of the TensorDesc has wire type {wire}")
+    if dtype is None:
+        raise FormatError("the TensorDesc names no element type")
+    return dtype, tuple(dims)
+
+
+def elements(array: Array) -> memoryview:
+    """The elements in C order, little-endian, as bytes; no copy where they are so already."""
+    plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+    return plain.reshape(-1).view(np.uint8).data
+
+
+def read_elements(source: Source, part: TensorPart, into: Array | None = None) -> Array:
+    """The elements, straight into the array ``into``, or into a new one placed by ``memory``."""
+    dtype = numpy_dtype(part.dtype)
+    if into is None:
+        into = memory.empty(part.shape, dtype)
+    elif into.dtype != dtype or into.shape != part.shape or not into.flags.c_contiguous:
+        raise FormatError(
+            f"the file holds {dtype} {list(part.shape)}, the array to fill is "
+            f"{'a C-order' if into.flags.c_contiguous else 'a strided'} "
+            f"{into.dtype} {list(into.shape)}"
+        )
+    target = into.reshape(-1).view(np.uint8).data
+    count = source.readinto_at(part.data_offset, target)
+    if count != len(target):  # it was there when the header was read
+        raise FormatError(f"offset {part.data_offset}: only {count} of {len(target)} bytes came")
+    if not np.little_endian:
+        into.byteswap(inplace=True)
+    return into
+
+
+@lru_cache(maxsize=1024)
+def _desc_facts(desc: bytes) -> tuple[VarType, tuple[int, ...], int]:
+    number, shape = decode_desc(desc)
+    dtype = _element_type(number)
+    if len(shape) > MAX_DIMS or any(dim < 0 for dim in shape):
+        raise FormatError(f"dims {list(shape)} cannot be: at most {MAX_DIMS}, none negative")
+    itemsize = numpy_dtype(dtype).itemsize
+    # a zero dim must not hide others that no array can have
+    if math.prod(dim for dim in shape if dim) * itemsize > _MAX_BYTES:
+        raise FormatError(f"dims {list(shape)} of {dtype.name} are beyond any file")
+    return dtype, shape, math.prod(shape) * itemsize
+
+
+def _element_type(number: int) -> VarType:
+    try:
+        dtype = VarType(number)
+    except ValueError:
+        raise FormatError(f"element type {number} is unknown to every Paddle up to 3.3") from None
+    if dtype not in TENSOR_DTYPES:
+        known = ", ".join(row.name for row in TENSOR_DTYPES)
+        raise FormatError(f"element type {number} ({dtype.name}) is not one of {known}")
+    return dtype
+
+
+def _hex(version: int) -> str:
+    return version.to_bytes(4, "little").hex(" ")
+
+
+def _varint(value: int) -> bytes:
+    value %= _U64  # a negative number takes ten bytes
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _take_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            raise FormatError("the TensorDesc ends inside a number")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value % _U64, at
+    raise FormatError("the TensorDesc holds a number of more than ten bytes")
+
+
+def _take_field(data: bytes, at: int, wire: int) -> tuple[bytes, int]:
+    """The bytes of a field that is no varint, and where the next one begins."""
+    if wire == 2:
+        size, at = _take_varint(data, at)
+    elif wire in (1, 5):
+        size = 8 if wire == 1 else 4
+    else:
+        raise FormatError(f"the TensorDesc holds wire type {wire}")
+    if at + size > len(data):
+        raise FormatError("the TensorDesc ends inside a field")
+    return data[at : at + size], at + size
+
+
+def _unpacked(part: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(part):
+        value, at = _take_varint(part, at)
+        yield _signed(value)
+
+
+def _signed(value: int) -> int:
+    return value - _U64 if value >= _U64 // 2 else value

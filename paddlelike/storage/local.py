@@ -1,0 +1,182 @@
+"""Files of a local directory, opened for reading, one or many at once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, TypeVar
+
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.storage.names import relative_path
+from paddlelike.storage.problems import explained
+
+__all__ = ["LARGE", "THREADS", "File", "list_names", "open_file", "read_all"]
+
+T = TypeVar("T")
+Path = str | os.PathLike[str]
+
+LARGE: Final = 1 << 20  # bytes; handing less to a thread costs more than it brings
+THREADS: Final = min(4, os.cpu_count() or 1)
+
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class File:
+    """A file opened for reading: its size, and bytes at positions, from several threads if wanted.
+
+    Used as a context manager, it closes itself and puts its path in front of a FormatError.
+    """
+
+    __slots__ = ("_fd", "path", "size")
+
+    def __init__(self, path: Path) -> None:
+        self.path = os.fspath(path)
+        self._fd = -1
+        try:
+            self._fd = os.open(self.path, _FLAGS)
+            facts = os.fstat(self._fd)
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        self.size = facts.st_size
+        if not stat.S_ISREG(facts.st_mode):
+            self.close()
+            kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "no regular file"
+            raise StorageError(f"{self.path} is {kind}; a file is expected")
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+        wanted = max(min(size, self.size - offset), 0)
+        data = self._pread(wanted, offset)
+        if len(data) < wanted:
+            rest = bytearray(wanted - len(data))
+            count = self.readinto_at(offset + len(data), memoryview(rest))
+            data += bytes(rest[:count])
+        return data
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+        done = 0
+        while done < len(target):
+            count = self._preadv(target[done:], offset + done)
+            if count == 0:
+                break
+            done += count
+        return done
+
+    def read(self) -> bytes:
+        """The whole file."""
+        return self.read_at(0, self.size)
+
+    def close(self) -> None:
+        """Close the file; twice is no error."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> File:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        if isinstance(error, FormatError):
+            raise FormatError(f"{self.path}: {error.message}", hint=error.hint) from error
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _pread(self, size: int, offset: int) -> bytes:
+        try:
+            if hasattr(os, "pread"):
+                return os.pread(self._fd, size, offset)
+            os.lseek(self._fd, offset, os.SEEK_SET)
+            return os.read(self._fd, size)
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+
+    def _preadv(self, target: memoryview, offset: int) -> int:
+        if not hasattr(os, "preadv"):
+            data = self._pread(len(target), offset)
+            target[: len(data)] = data
+            return len(data)
+        try:
+            return os.preadv(self._fd, [target], offset)
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+
+
+def open_file(directory: Path, name: str) -> File:
+    """The file of variable ``name`` in ``directory``.
+
+    Raises
+    ------
+    StorageError
+        When the name is refused (see ``storage.names``), or the file cannot be opened.
+    """
+    return File(os.path.join(directory, relative_path(name)))
+
+
+def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], T]) -> dict[str, T]:
+    """``{name: read(name, file)}`` for the files of ``names``; large files several at once.
+
+    ``read`` is called from several threads for different files. The first error ends the reading.
+    """
+    names = list(names)
+    futures: dict[str, Future[T]] = {}
+    values: dict[str, T] = {}
+
+    def read_one(name: str, path: str) -> T:
+        with File(path) as file:
+            return read(name, file)
+
+    paths = {name: os.path.join(directory, relative_path(name)) for name in names}
+    with ThreadPoolExecutor(THREADS, "paddlelike-read") as pool:
+        try:
+            for name, path in paths.items():
+                if _size(path) >= LARGE:
+                    futures[name] = pool.submit(read_one, name, path)
+                else:
+                    values[name] = read_one(name, path)
+            for name, future in futures.items():
+                values[name] = future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return {name: values[name] for name in names}
+
+
+def list_names(directory: Path) -> list[str]:
+    """The names of all files in ``directory`` and below, sorted; "/" between parts."""
+    root = os.fspath(directory) or "."
+    found: list[str] = []
+
+    def fail(error: OSError) -> None:
+        raise _unreadable(root, error) from error
+
+    for folder, _, files in os.walk(root, onerror=fail):
+        inside = os.path.relpath(folder, root)
+        found += [name if inside == "." else f"{inside}/{name}" for name in files]
+    return sorted(name.replace(os.sep, "/") for name in found)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0  # opening it says what is wrong
+
+
+def _unreadable(path: str, error: OSError) -> StorageError:
+    if isinstance(error, FileNotFoundError):
+        directory = os.path.dirname(path) or "."
+        if not os.path.isdir(directory):
+            return StorageError(f"{path} cannot be read: there is no directory {directory}")
+        return StorageError(f"{path} cannot be read: there is no such file in {directory}")
+    return explained(StorageError, f"{path} cannot be read", error)

@@ -1,0 +1,59 @@
+"""Names of variables as paths inside a directory, and the names that are refused.
+
+A "/" in a name makes a sub-directory, as in Paddle. A name that would leave the directory, here or
+on another system that reads it later, is refused both for writing and for reading.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from paddlelike.errors import StorageError
+
+__all__ = ["relative_path"]
+
+
+def relative_path(name: str) -> str:
+    """The path of the file of variable ``name``, relative to its directory.
+
+    Raises
+    ------
+    StorageError
+        With the name and the rule it breaks.
+
+    >>> relative_path("encoder/fc_0.w_0")
+    'encoder/fc_0.w_0'
+    """
+    # most names are one plain word, which breaks no rule
+    if not _PLAIN(name):
+        rule = _broken_rule(name)
+        if rule is not None:
+            raise StorageError(
+                f"variable {name!r} cannot be a file: {rule}",
+                hint="rename the variable (ParamAttr(name=...)), or use filename= for one file",
+            )
+        name = os.path.normpath(name)
+    return name
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.\-]*").fullmatch
+
+
+def _broken_rule(name: str) -> str | None:
+    parts = re.split(r"[/\\]", name)
+    if "\0" in name:
+        return "a name has no NUL character"
+    if not parts[0] and len(parts) > 1:
+        return "a name does not begin with a slash, which would be an absolute path"
+    if re.match(r"[A-Za-z]:([/\\]|$)", name) or (os.name == "nt" and ":" in name):
+        return "a name does not begin with a drive letter"
+    if ".." in parts:
+        return "a name has no part '..', which would leave the directory"
+    if parts[-1] in ("", "."):
+        return "a name ends in the name of a file"
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        return "a name is text that can be encoded"
+    return None

@@ -1,0 +1,33 @@
+"""What the operating system refuses, in words, with the next step."""
+
+from __future__ import annotations
+
+import errno
+from typing import Final, TypeVar
+
+from paddlelike.errors import PaddlelikeError
+
+__all__ = ["explained"]
+
+Error = TypeVar("Error", bound=PaddlelikeError)
+
+_PERMISSION: Final = "the user that runs this may not do that there: choose another directory"
+_HINTS: Final = {
+    errno.EACCES: _PERMISSION,
+    errno.EPERM: _PERMISSION,
+    errno.EROFS: "the file system is mounted read-only: choose another directory",
+    errno.ENOSPC: "the disk is full: remove something or choose another disk",
+    errno.EDQUOT: "the quota of the disk is used up: remove something or choose another disk",
+    errno.ENOTDIR: "a part of the path is a file, not a directory: choose another directory",
+    errno.EISDIR: "there is a directory of that name: choose another name",
+    errno.ENAMETOOLONG: "use filename= to put all variables into one file, or shorter names",
+    errno.EMFILE: "too many files are open in this process: raise the limit (ulimit -n)",
+    errno.ENOENT: "check the path",
+}
+
+
+def explained(kind: type[Error], what: str, error: OSError) -> Error:
+    """The exception of ``kind`` for what could not be done, with the system's reason and a hint."""
+    reason = error.strerror or str(error)
+    code = error.errno if error.errno is not None else 0
+    return kind(f"{what}: {reason}", hint=_HINTS.get(code))
