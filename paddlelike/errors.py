@@ -8,6 +8,7 @@ PaddlelikeError
 │   ├── UnsupportedError     an operator that a program may hold, but that this package cannot run
 │   ├── FormatError          bytes that are not what a format says they are
 │   ├── LoadError            a load that was refused; nothing was changed
+│   │   └── MissingFileError a file that a load needs is not there
 │   └── SaveError            a save that was refused or failed; the earlier files are as they were
 ├── GraphError               a program that cannot be built or changed as asked
 ├── FeedError                a feed that does not fit its data variables
@@ -29,6 +30,7 @@ __all__ = [
     "FormatError",
     "GraphError",
     "LoadError",
+    "MissingFileError",
     "NotInitializedError",
     "OperatorError",
     "PaddlelikeError",
@@ -87,6 +89,10 @@ class FormatError(EnforceNotMet, ValueError):
 
 class LoadError(EnforceNotMet, RuntimeError):
     """A load that was refused; the scope is as it was."""
+
+
+class MissingFileError(LoadError, FileNotFoundError):
+    """A file that a load needs is not there."""
 
 
 class SaveError(EnforceNotMet, RuntimeError):
