@@ -277,7 +277,7 @@ def _input_names(cls: type[OpDef], given: Mapping[str, Any] | None) -> dict[str,
     slots = {}
     for slot in cls.input_slots:
         names = _names((given or {}).get(slot.name))
-        if not names and not slot.optional:
+        if not names and not slot.optional and not (slot.several and slot.name in (given or {})):
             raise GraphError(f"operator {cls.type!r} needs its input {slot.name!r}")
         if len(names) > 1 and not slot.several:
             raise GraphError(

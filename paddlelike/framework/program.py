@@ -46,7 +46,6 @@ class Program:
         self.plans: dict[Any, Any] = {}  # an executor's, by what they were made for
         self._op_role = OpRole.Forward
         self._op_role_var: list[str] = []
-        self._device = ""
         self.encoded: Any = None  # the message it was read from, for fields that have no name here
         # Set by the transpiler of distributed programs.
         self._is_distributed = False
@@ -182,7 +181,7 @@ class Program:
             "op_role": self._op_role,
             "op_role_var": self._op_role_var,
             "op_namescope": _name_scope.path,
-            "op_device": self._device,
+            "op_device": _device,
         }
 
     @contextmanager
@@ -241,6 +240,7 @@ class _NameScope:
 
 
 _name_scope = _NameScope()
+_device = ""
 _main_program = Program()
 _startup_program = Program()
 
@@ -308,12 +308,12 @@ def reset_name_scope() -> None:
 @contextmanager
 def device_guard(device: str | None = None) -> Iterator[None]:
     """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here."""
-    program = default_main_program()
+    global _device
     name = "" if device is None else device
     if name.split(":")[0] not in ("", "cpu", "gpu"):
         raise ValueError(f"device_guard takes 'cpu', 'gpu' or None, not {device!r}")
-    before, program._device = program._device, name
+    before, _device = _device, name
     try:
         yield
     finally:
-        program._device = before
+        _device = before

@@ -89,6 +89,10 @@ class Variable(Overloads):
         """The name of this variable's gradient."""
         return self.name + "@GRAD"
 
+    def _set_error_clip(self, error_clip: Any) -> None:
+        """Clip this variable's gradient as soon as it is computed (see :mod:`paddlelike.clip`)."""
+        self.error_clip = error_clip
+
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
         """This variable as text; ``with_details`` adds what is not part of a ProgramDesc."""
         from paddlelike.framework import text  # text knows every part of a program
@@ -143,6 +147,7 @@ class Parameter(Variable):
         self.regularizer = regularizer
         self.do_model_average = do_model_average
         self.is_distributed = is_distributed
+        self.gradient_clip_attr: Any = None  # set by fluid.clip.set_gradient_clip
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "persistable" and not value:
