@@ -14,11 +14,11 @@ from pathlib import Path
 
 warnings.simplefilter("ignore")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from tests.networks import mlp_feeds  # noqa: E402
+from tests.networks import mlp_feeds
 
 
 def main(job):

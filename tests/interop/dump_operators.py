@@ -21,11 +21,11 @@ import warnings
 
 warnings.simplefilter("ignore")
 
-import numpy as np  # noqa: E402
-import paddle.fluid as fluid  # noqa: E402
-import paddle.fluid.proto.framework_pb2 as pb2  # noqa: E402
-from paddle.fluid import core  # noqa: E402
-from paddle.fluid.framework import OpProtoHolder  # noqa: E402
+import numpy as np
+import paddle.fluid as fluid
+import paddle.fluid.proto.framework_pb2 as pb2
+from paddle.fluid import core
+from paddle.fluid.framework import OpProtoHolder
 
 FIELDS = {
     "INT": "i", "FLOAT": "f", "STRING": "s", "INTS": "ints", "FLOATS": "floats",
