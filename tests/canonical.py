@@ -9,7 +9,8 @@ The canonical form is plain data: variables and attributes by name, operators in
         "ops": [{"type", "inputs": {slot: [names]}, "outputs": {slot: [names]},
                  "attrs": {name: [TYPE, value]}}]}]}
 
-Fields that a variable does not have are absent.
+Fields that a variable does not have are absent. Some slots of control flow are sets in Paddle,
+in an order that changes from run to run; a comparison takes them as sets.
 """
 
 from __future__ import annotations
@@ -32,6 +33,13 @@ _FIELDS = {
     AttrType.BLOCKS: "blocks_idx", AttrType.LONGS: "longs", AttrType.FLOAT64S: "float64s",
     AttrType.VAR: "var_name", AttrType.VARS: "vars_name", AttrType.FLOAT64: "float64",
 }  # fmt: skip
+
+#: Slots that are sets, of the operators here and of their gradients.
+_SETS = {
+    "conditional_block": {"Input", "Out"},
+    "recurrent": {"parameters"},
+    "while": {"X", "Out"},
+}
 
 
 def canonical(program: Any) -> Canonical:
@@ -78,10 +86,20 @@ def _ops_differ(where: str, got: list[Any], want: list[Any]) -> Iterator[str]:
         return
     for index, (mine, theirs) in enumerate(zip(got, want, strict=True)):
         place = f"{where}, operator {index} {theirs['type']}"
-        for field in ("inputs", "outputs", "attrs"):
-            yield from _maps_differ(f"{place}: {field}", mine[field], theirs[field])
+        for field in ("inputs", "outputs"):
+            pair = (_with_sets(op["type"], op[field]) for op in (mine, theirs))
+            yield from _maps_differ(f"{place}: {field}", *pair)
+        yield from _maps_differ(f"{place}: attrs", mine["attrs"], theirs["attrs"])
         if mine.get("is_target") != theirs.get("is_target"):
             yield f"{place}: is_target {mine.get('is_target')}, wanted {theirs.get('is_target')}"
+
+
+def _with_sets(kind: str, slots: Mapping[str, Any]) -> dict[str, Any]:
+    sets = _SETS.get(kind.removesuffix("_grad"), set())
+    return {
+        slot: sorted(names) if slot.removesuffix("@GRAD") in sets else names
+        for slot, names in slots.items()
+    }
 
 
 def _title(op: Mapping[str, Any]) -> str:

@@ -397,4 +397,5 @@ LAYERS: dict[str, Callable[[], Any]] = {
         3,
         1,
     )[0],
-} | CONTROL
+    **CONTROL,
+}
