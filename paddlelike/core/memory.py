@@ -6,11 +6,12 @@ header and data are one contiguous write, and the data is aligned for vector ins
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["HEADROOM", "empty", "place"]
+__all__ = ["HEADROOM", "empty", "is_placed", "place"]
 
 HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
 _PAGE: Final = 4096
@@ -21,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """An uninitialised C-order array, placed when it is large."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype)
     buffer = np.empty(size + _PAGE + HEADROOM, np.uint8)
@@ -35,3 +36,10 @@ def place(array: Array) -> Array:
     copy = empty(array.shape, array.dtype)
     copy[...] = array
     return copy
+
+
+def is_placed(array: Array) -> bool:
+    """Whether an array lies as :func:`empty` would lay it: in C order, small or 64 bytes into a page."""
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        return False
+    return array.nbytes < _LARGE or array.ctypes.data % _PAGE == HEADROOM

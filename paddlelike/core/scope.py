@@ -19,10 +19,11 @@ __all__ = ["Scope", "ScopeVariable", "global_scope", "scope_guard"]
 class ScopeVariable:
     """A named place in a scope. What kind of value it holds is decided at the first access."""
 
-    __slots__ = ("_past", "_value", "name")
+    __slots__ = ("_past", "_value", "name", "origin")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.origin: str | None = None  # where a load took the value from
         self._value: Any = None
         self._past = 0
 

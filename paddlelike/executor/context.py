@@ -63,7 +63,7 @@ class StepContext:
 
     def write(self, name: str, value: Any, lod: LoD | None = None) -> None:
         """Set a variable."""
-        from paddlelike.executor.plan import _keep
+        from paddlelike.executor.plan import keep
 
         number = self._number(name)
         if lod:
@@ -71,7 +71,7 @@ class StepContext:
         else:
             self._frame.lods.pop(number, None)
         if number in self._frame.holders:
-            value = _keep(self._frame, number, value)
+            value = keep(self._frame, number, value)
         self._frame.values[number] = value
 
     def run_block(self, index: int) -> None:

@@ -26,7 +26,7 @@ from paddlelike.framework.program import Program
 from paddlelike.framework.registry import EMPTY, OpDef
 from paddlelike.framework.variable import HOLDERS, Variable
 
-__all__ = ["Frame", "Plan", "Step", "missing_inputs", "not_initialized"]
+__all__ = ["Frame", "Plan", "Step", "keep", "missing_inputs", "not_initialized"]
 
 Array = np.ndarray[Any, Any]
 NOTHING: Final = 0  # number of the value that is always None: an absent input
@@ -82,6 +82,7 @@ class Plan:
         self.aliases = _Aliases(top, chosen, set(self.feeds) | set(self.fed_by_op.values()))
         self.steps = self._bind_all(top, chosen)
         self.blocks: dict[int, list[Step]] = {}
+        self.initializes = _initialized(top, chosen)
         self.fetch_numbers = [self._fetch_number(top, name) for name in self.fetches]
 
     # Numbers
@@ -150,9 +151,10 @@ class Plan:
 
             def run(frame: Frame) -> None:
                 values = frame.values
-                store(frame, kernel(*gather(values)))
+                result = kernel(*gather(values))
                 if share and frame.lods:
                     share(frame.lods)
+                store(frame, result)
                 for number in dead:
                     values[number] = None
 
@@ -224,6 +226,7 @@ class Plan:
             return store_one if target >= 0 else (lambda frame, result: None)
 
         several = [slot.several for slot in cls.output_slots]
+        fresh = cls.fresh
 
         def store(frame: Frame, result: Any) -> None:
             results = (result,) if single else result
@@ -236,7 +239,7 @@ class Plan:
                         continue
                     if copies:
                         one = _copy(one)
-                    frame.values[number] = _keep(frame, number, one) if number in kept else one
+                    frame.values[number] = keep(frame, number, one, fresh=fresh) if number in kept else one
 
         return store
 
@@ -287,6 +290,17 @@ class Plan:
         return frame
 
 
+def _initialized(block: Block, ops: list[Operator]) -> list[str]:
+    """The persistables that operators without inputs write: what a startup program gives first values."""
+    return [
+        name
+        for op in ops
+        if not op.input_arg_names and op.type not in ("load", "load_combine")
+        for name in op.output_arg_names
+        if _is_persistable(block, name)
+    ]
+
+
 def _default(cls: type[OpDef], name: str) -> Any:
     default = cls.attrs[name].default
     return None if default in (registry.REQUIRED, registry.ABSENT) else default
@@ -308,8 +322,11 @@ def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _keep(frame: Frame, number: int, value: Any) -> Any:
-    """Write a persistable into the scope; its memory stays where it is when the shape does."""
+def keep(frame: Frame, number: int, value: Any, *, fresh: bool = False) -> Any:
+    """Write a persistable into the scope; its memory stays where it is when the shape does.
+
+    A ``fresh`` array belongs to nobody else: it is taken over instead.
+    """
     holder = frame.holders[number]
     old = holder.value
     if not isinstance(value, np.ndarray):
@@ -325,6 +342,9 @@ def _keep(frame: Frame, number: int, value: Any) -> Any:
         tensor.touch()
         return value
     lod = frame.lods.get(number)
+    if fresh and memory.is_placed(value):
+        tensor.adopt(value, lod)
+        return value
     if array is not None and array.shape == value.shape and array.dtype == value.dtype:
         np.copyto(array, value)
         tensor.adopt(array, lod)

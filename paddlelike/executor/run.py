@@ -19,9 +19,10 @@ from paddlelike.errors import (
     FeedError,
     NotInitializedError,
     OperatorError,
+    PaddlelikeError,
     UnsupportedError,
 )
-from paddlelike.executor.plan import Frame, Plan, Step, missing_inputs, not_initialized
+from paddlelike.executor.plan import Frame, Plan, Step, keep, missing_inputs, not_initialized
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program, default_main_program
 from paddlelike.framework.variable import Variable
@@ -113,6 +114,8 @@ class Executor:
     ) -> list[Any]:
         plan = _plan(program, feeds, fetches, use_prune)
         frame = plan.begin(scope, self._services if services is None else services)
+        if plan.initializes:
+            _warn_of_overwriting(scope, plan.initializes)
         _put_feeds(frame, feeds)
         _run_steps(frame, plan.steps)
         return [
@@ -142,6 +145,25 @@ def _check_holders(plan: Plan, feeds: Mapping[str, Any]) -> None:
     if plan.fed_by_op and set(plan.fed_by_op.values()) != set(feeds):
         wanted = sorted(plan.fed_by_op.values())
         raise FeedError(f"this program is fed {wanted}, but feed holds {sorted(feeds)}")
+
+
+def _warn_of_overwriting(scope: Scope, names: list[str]) -> None:
+    """Say so when a startup program is about to replace what a load brought."""
+    loaded = []
+    for name in names:
+        holder = scope.find_var(name)
+        if holder is not None and holder.origin is not None:
+            loaded.append((name, holder.origin))
+            holder.origin = None
+    if loaded:
+        name, origin = loaded[0]
+        more = f" and {len(loaded) - 1} more" if len(loaded) > 1 else ""
+        warnings.warn(
+            f"this program gives {name!r}{more} first values and replaces what was loaded from {origin}; "
+            "run the startup program before loading, not after",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _run_steps(frame: Frame, steps: list[Step]) -> None:
@@ -184,7 +206,7 @@ def _explained(frame: Frame, op: Operator, error: Exception) -> Exception:
 
 
 def _text(error: Exception) -> str:
-    return str(error).split("\n  hint: ")[0]
+    return error.message if isinstance(error, PaddlelikeError) else str(error)
 
 
 def _encoded_line(op: Operator) -> str:
@@ -217,8 +239,6 @@ def _one_feed(feed: Any) -> Mapping[str, Any]:
 
 
 def _put_feeds(frame: Frame, feeds: Mapping[str, Any]) -> None:
-    from paddlelike.executor.plan import _keep
-
     plan = frame.plan
     block = plan.program.global_block()
     for name, value in feeds.items():
@@ -233,7 +253,7 @@ def _put_feeds(frame: Frame, feeds: Mapping[str, Any]) -> None:
             frame.lods[number] = lod
         if name in plan.aliases.overwrites_feed:
             array = array.copy() if isinstance(array, np.ndarray) else array
-        frame.values[number] = _keep(frame, number, array) if number in frame.holders else array
+        frame.values[number] = keep(frame, number, array) if number in frame.holders else array
 
 
 def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:

@@ -242,7 +242,7 @@ class Context(Protocol):
         """A generator that starts at ``seed``; at 0 the scope's own, which moves on."""
 
     def service(self, name: str) -> Any:
-        """What a higher floor lends to operators (storage, wire); raises UnsupportedError without it."""
+        """What the caller of the run lends to operators (storage, wire), or None."""
 
 
 Kernel = Callable[..., Any]
@@ -265,6 +265,8 @@ class OpDef:
     views: ClassVar[bool] = False
     #: The kernel (and backward) takes a Context before its arrays.
     context: ClassVar[bool] = False
+    #: Outputs are new arrays that nobody else holds, so that a scope may take them over.
+    fresh: ClassVar[bool] = False
     #: False for operators that act on something besides their outputs (save, print, send).
     pure: ClassVar[bool] = True
 

@@ -1,0 +1,37 @@
+"""Data on its way into a program: readers, batches, feeders, loaders, sequences as tensors."""
+
+from paddlelike.data.feeder import DataFeeder
+from paddlelike.data.loader import DataLoader, PyReader
+from paddlelike.data.readers import (
+    ComposeNotAligned,
+    batch,
+    buffered,
+    cache,
+    chain,
+    compose,
+    firstn,
+    map_readers,
+    multiprocess_reader,
+    shuffle,
+    xmap_readers,
+)
+from paddlelike.data.sequences import create_lod_tensor, create_random_int_lodtensor
+
+__all__ = [
+    "ComposeNotAligned",
+    "DataFeeder",
+    "DataLoader",
+    "PyReader",
+    "batch",
+    "buffered",
+    "cache",
+    "chain",
+    "compose",
+    "create_lod_tensor",
+    "create_random_int_lodtensor",
+    "firstn",
+    "map_readers",
+    "multiprocess_reader",
+    "shuffle",
+    "xmap_readers",
+]

@@ -1,0 +1,125 @@
+"""DataFeeder: a list of samples as the feed of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.places import Place, cpu_places
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FeedError
+from paddlelike.framework.program import Program, default_main_program
+from paddlelike.framework.variable import Variable
+
+__all__ = ["DataFeeder"]
+
+
+class DataFeeder:
+    """Turns samples, each a tuple with one item per variable of ``feed_list``, into a feed.
+
+    Where a variable has LoD levels its items are (nested) lists of elements, one list per sequence.
+    """
+
+    def __init__(
+        self, feed_list: Sequence[Variable | str], place: Place | None = None, program: Program | None = None
+    ) -> None:
+        block = (default_main_program() if program is None else program).global_block()
+        self.feed_vars = [block._var_recursive(v) if isinstance(v, str) else v for v in feed_list]
+        for variable in self.feed_vars:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"feed_list holds variables or their names, not {variable!r}")
+        self.feed_names = [variable.name for variable in self.feed_vars]
+        self.place = place
+
+    def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, LoDTensor]:
+        """The feed for one batch of samples.
+
+        Raises
+        ------
+        FeedError
+            A sample has another number of items, or items do not fit their variable.
+        """
+        columns: list[list[Any]] = [[] for _ in self.feed_vars]
+        for sample in iterable:
+            if len(sample) != len(columns):
+                raise FeedError(
+                    f"a sample has {len(sample)} items, feed_list names {len(columns)}: {self.feed_names}"
+                )
+            for column, item in zip(columns, sample, strict=True):
+                column.append(item)
+        return {v.name: _tensor(v, c) for v, c in zip(self.feed_vars, columns, strict=True)}
+
+    def feed_parallel(
+        self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
+    ) -> Iterator[dict[str, LoDTensor]]:
+        """The feeds for several batches, one per place."""
+        batches = list(iterable)
+        count = len(cpu_places()) if num_places is None else num_places
+        if len(batches) != count:
+            raise FeedError(f"there are {len(batches)} batches for {count} places")
+        for batch in batches:
+            yield self.feed(batch)
+
+    def decorate_reader(
+        self,
+        reader: Callable[[], Iterable[Any]],
+        multi_devices: bool,
+        num_places: int | None = None,
+        drop_last: bool = True,
+    ) -> Callable[[], Iterator[Any]]:
+        """A reader of batches as a reader of feeds; ``multi_devices``: lists of feeds, one per place."""
+        count = len(cpu_places()) if num_places is None else num_places
+
+        def feeds() -> Iterator[Any]:
+            if not multi_devices:
+                for batch in reader():
+                    yield self.feed(batch)
+                return
+            group: list[Any] = []
+            for batch in reader():
+                group.append(batch)
+                if len(group) == count:
+                    yield list(self.feed_parallel(group, count))
+                    group = []
+            if group and not drop_last:
+                raise FeedError(
+                    f"{len(group)} batches are left over for {count} places", hint="use drop_last=True"
+                )
+
+        return feeds
+
+
+def _tensor(variable: Variable, items: list[Any]) -> LoDTensor:
+    """One column of samples as a tensor of the variable's dtype and shape."""
+    lengths: list[list[int]] = [[] for _ in range(variable.lod_level)]
+    flat = _flatten(items, lengths, variable)
+    try:
+        array = np.asarray(flat, numpy_dtype(variable.dtype))
+        if array.ndim != len(variable.shape) and sum(dim < 0 for dim in variable.shape) <= 1:
+            array = array.reshape(variable.shape)
+    except (ValueError, TypeError) as error:
+        raise FeedError(
+            f"{len(items)} samples do not make a tensor of shape {list(variable.shape)} for "
+            f"{variable.name!r}: {error}"
+        ) from error
+    tensor = LoDTensor(array)
+    if variable.lod_level:
+        tensor.set_recursive_sequence_lengths(lengths)
+    return tensor
+
+
+def _flatten(items: list[Any], lengths: list[list[int]], variable: Variable) -> list[Any]:
+    """The innermost elements; notes the length of every list on the way, level by level."""
+    for level in lengths:
+        for item in items:
+            if not hasattr(item, "__len__"):
+                raise FeedError(
+                    f"variable {variable.name!r} has {variable.lod_level} LoD levels; its items are lists, "
+                    f"one per sequence, not {item!r}"
+                )
+        level += [len(item) for item in items]
+        items = [element for item in items for element in item]
+    return items

@@ -1,0 +1,276 @@
+"""DataLoader and PyReader: batches made by a thread while the program runs.
+
+Iterable loaders are looped over and give feeds. The others put a ``read`` operator into the program:
+start them, run without a feed until EOFException, reset them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.core.scope import global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.data.feeder import DataFeeder
+from paddlelike.data.readers import batch as batch_reader
+from paddlelike.data.readers import read_ahead
+from paddlelike.errors import EOFException, FeedError, GraphError, UnsupportedError
+from paddlelike.framework.program import default_main_program, default_startup_program
+from paddlelike.framework.variable import Variable
+
+__all__ = ["BatchQueue", "DataLoader", "GeneratorLoader", "PyReader", "reader_variable"]
+
+
+class BatchQueue:
+    """Batches of one epoch, taken one by one; lives in a scope under the name of the reader."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._batches: Iterator[list[LoDTensor]] | None = None
+
+    def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
+        """Begin an epoch."""
+        if self._batches is not None:
+            raise RuntimeError("this reader was started already; reset() it first")
+        self._batches = read_ahead(reader, self._capacity)
+
+    def reset(self) -> None:
+        """End the epoch."""
+        if self._batches is not None:
+            self._batches.close()  # type: ignore[attr-defined]
+        self._batches = None
+
+    def next_batch(self) -> list[LoDTensor]:
+        """The next batch. Raises EOFException after the last one."""
+        if self._batches is None:
+            raise EOFException(
+                "the reader of this program has no batches", hint="call its start() before running the program"
+            )
+        for one in self._batches:
+            return one
+        raise EOFException("the reader has no more batches", hint="call its reset(), then start() for another epoch")
+
+
+class DataLoader:
+    """Makes loaders; see :meth:`from_generator`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise UnsupportedError(
+            "DataLoader(dataset, ...) belongs to Paddle's dynamic graph, which is not here",
+            hint="use DataLoader.from_generator",
+        )
+
+    @staticmethod
+    def from_generator(
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        use_multiprocess: bool = False,
+        drop_last: bool = True,
+    ) -> GeneratorLoader:
+        """A loader over a Python generator, to be set by one of its ``set_...`` methods.
+
+        ``capacity`` batches are read ahead. ``iterable=False`` puts a ``read`` operator into the program.
+        """
+        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
+
+    @staticmethod
+    def from_dataset(dataset: Any, places: Any, drop_last: bool = True) -> Any:
+        """Not here: Fluid's file-based datasets are not."""
+        raise UnsupportedError("DataLoader.from_dataset needs Fluid's Dataset, which is not here")
+
+
+class GeneratorLoader:
+    """Batches of a generator, read ahead by a thread."""
+
+    def __init__(
+        self,
+        feed_list: Sequence[Variable] | None,
+        capacity: int | None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+        drop_last: bool = True,
+    ) -> None:
+        if feed_list is None:
+            raise GraphError("a loader needs feed_list, the data variables it fills")
+        if capacity is None or capacity <= 0:
+            raise GraphError(f"a loader needs capacity, a positive number of batches, not {capacity}")
+        self._feed_list = list(feed_list)
+        self._capacity = capacity
+        self._iterable = iterable
+        self._return_list = return_list
+        self._drop_last = drop_last
+        self._batches: Callable[[], Iterable[list[LoDTensor]]] | None = None
+        self._queue: BatchQueue | None = None
+        if not iterable:
+            reader, self._queue = reader_variable(self._feed_list, capacity, use_double_buffer)
+            default_main_program().current_block().append_op(
+                type="read", inputs={"Reader": [reader]}, outputs={"Out": self._feed_list}, attrs={}
+            )
+
+    @property
+    def iterable(self) -> bool:
+        """Whether it is looped over; else the program reads it."""
+        return self._iterable
+
+    @property
+    def queue(self) -> BatchQueue | None:
+        """The queue that the program reads, or None."""
+        return self._queue
+
+    def set_sample_generator(
+        self, reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = True, places: Any = None
+    ) -> GeneratorLoader:
+        """The source: a function whose iterator gives single samples, a tuple each."""
+        def samples() -> Iterator[Any]:
+            for sample in reader():
+                yield sample if isinstance(sample, list | tuple) else (sample,)
+
+        return self.set_sample_list_generator(batch_reader(samples, batch_size, drop_last), places)
+
+    def set_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
+        """The source: a function whose iterator gives batches as lists of samples."""
+        feeder = DataFeeder(self._feed_list, None)
+
+        def batches() -> Iterator[list[LoDTensor]]:
+            for samples in reader():
+                feed = feeder.feed(samples)
+                yield [feed[variable.name] for variable in self._feed_list]
+
+        self._batches = batches
+        return self
+
+    def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
+        """The source: a function whose iterator gives batches as one array per variable."""
+        names = [variable.name for variable in self._feed_list]
+
+        def batches() -> Iterator[list[LoDTensor]]:
+            for arrays in reader():
+                items = arrays if isinstance(arrays, list | tuple) else [arrays]
+                if len(items) != len(names):
+                    raise FeedError(f"a batch has {len(items)} arrays, feed_list names {len(names)}: {names}")
+                yield [
+                    item if isinstance(item, LoDTensor) else LoDTensor(_array(v, item))
+                    for v, item in zip(self._feed_list, items, strict=True)
+                ]
+
+        self._batches = batches
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._iterable:
+            raise GraphError("this loader is read by the program; make it with iterable=True to loop over it")
+        source = self._source()
+        for tensors in read_ahead(source, self._capacity):
+            if self._return_list:
+                yield tensors
+            else:
+                yield [{v.name: t for v, t in zip(self._feed_list, tensors, strict=True)}]
+
+    def __call__(self) -> GeneratorLoader:
+        return self
+
+    def start(self) -> None:
+        """Begin an epoch; the program reads from now on."""
+        self._program_queue().start(self._source())
+
+    def reset(self) -> None:
+        """End an epoch, after EOFException or before."""
+        self._program_queue().reset()
+
+    def _program_queue(self) -> BatchQueue:
+        if self._queue is None:
+            raise GraphError("an iterable loader is looped over; start() and reset() are for iterable=False")
+        return self._queue
+
+    def _source(self) -> Callable[[], Iterable[list[LoDTensor]]]:
+        if self._batches is None:
+            raise GraphError("the loader has no source yet: call set_sample_generator, "
+                             "set_sample_list_generator or set_batch_generator")  # fmt: skip
+        return self._batches
+
+
+class PyReader(GeneratorLoader):
+    """Fluid's older loader: the same under other method names."""
+
+    def __init__(
+        self,
+        feed_list: Sequence[Variable] | None = None,
+        capacity: int | None = None,
+        use_double_buffer: bool = True,
+        iterable: bool = True,
+        return_list: bool = False,
+    ) -> None:
+        super().__init__(feed_list, capacity, use_double_buffer, iterable, return_list)
+
+    def decorate_sample_generator(
+        self,
+        sample_generator: Callable[[], Iterable[Any]],
+        batch_size: int,
+        drop_last: bool = True,
+        places: Any = None,
+    ) -> None:
+        """As :meth:`set_sample_generator`."""
+        self.set_sample_generator(sample_generator, batch_size, drop_last, places)
+
+    def decorate_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+        """As :meth:`set_sample_list_generator`."""
+        self.set_sample_list_generator(reader, places)
+
+    def decorate_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+        """As :meth:`set_batch_generator`."""
+        self.set_batch_generator(reader, places)
+
+
+def reader_variable(
+    feed_list: Sequence[Variable], capacity: int, use_double_buffer: bool = True, name: str | None = None
+) -> tuple[Variable, BatchQueue]:
+    """A reader in the main program, made by the startup program, and the queue it takes batches from."""
+    queue = BatchQueue(capacity)
+    holder = unique_name.generate("lod_tensor_blocking_queue")
+    global_scope().var(holder).set_value(queue)
+    reader_name = unique_name.generate("create_py_reader") if name is None else name
+    attrs = {
+        "shape_concat": [dim for v in feed_list for dim in v.shape],
+        "lod_levels": [v.lod_level for v in feed_list],
+        "dtypes": [int(v.dtype) for v in feed_list],
+        "need_check_feed": [int(v.need_check_feed) for v in feed_list],
+        "ranks": [len(v.shape) for v in feed_list],
+    }
+    startup = default_startup_program().current_block()
+    made = startup.create_var(name=reader_name, type=VarType.READER, persistable=True)
+    startup.create_var(name=holder, type=VarType.RAW)
+    startup.append_op(
+        type="create_py_reader", inputs={"blocking_queue": [holder]}, outputs={"Out": [made]}, attrs=attrs
+    )
+    main = default_main_program().current_block()
+    reader = main.create_var(name=reader_name, type=VarType.READER, persistable=True)
+    reader.stop_gradient = True
+    if use_double_buffer:
+        double = main.create_var(name=unique_name.generate("double_buffer"), type=VarType.READER, persistable=True)
+        double.stop_gradient = True
+        main.append_op(
+            type="create_double_buffer_reader",
+            inputs={"UnderlyingReader": [reader]},
+            outputs={"Out": [double]},
+            attrs={"place": "AUTO"},
+        )
+        reader = double
+    return reader, queue
+
+
+def _array(variable: Variable, item: Any) -> Any:
+    array = np.asarray(item)
+    if array.dtype == object:
+        raise FeedError(f"the batch for {variable.name!r} is no array: its rows have different lengths")
+    want = numpy_dtype(variable.dtype)
+    if array.dtype != want and convert_dtype(array.dtype) != variable.dtype and not isinstance(item, np.ndarray):
+        array = array.astype(want)
+    return array

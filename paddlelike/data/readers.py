@@ -1,0 +1,202 @@
+"""Readers and what is done with them. A reader is a function that returns an iterator over samples."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+__all__ = [
+    "ComposeNotAligned",
+    "batch",
+    "buffered",
+    "cache",
+    "chain",
+    "compose",
+    "firstn",
+    "map_readers",
+    "multiprocess_reader",
+    "shuffle",
+    "xmap_readers",
+]
+
+Reader = Callable[[], Iterable[Any]]
+_END = object()
+
+
+class ComposeNotAligned(ValueError):  # noqa: N818  (Fluid's name)
+    """Readers that are read side by side have different lengths."""
+
+
+def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
+    """Samples in lists of ``batch_size``; the last may be shorter unless ``drop_last``.
+
+    >>> list(batch(lambda: iter(range(5)), 2)())
+    [[0, 1], [2, 3], [4]]
+    """
+    if int(batch_size) <= 0:
+        raise ValueError(f"batch_size is a positive integer, not {batch_size}")
+
+    def batches() -> Iterator[list[Any]]:
+        samples = iter(reader())
+        while one := list(itertools.islice(samples, int(batch_size))):
+            if len(one) == batch_size or not drop_last:
+                yield one
+
+    return batches
+
+
+def shuffle(reader: Reader, buf_size: int) -> Reader:
+    """Samples in random order within windows of ``buf_size``; Python's ``random.seed`` fixes the order."""
+
+    def shuffled() -> Iterator[Any]:
+        samples = iter(reader())
+        while window := list(itertools.islice(samples, buf_size)):
+            random.shuffle(window)
+            yield from window
+
+    return shuffled
+
+
+def cache(reader: Reader) -> Reader:
+    """The samples, kept in memory after the first reading."""
+    kept: list[Any] = []
+    complete = False
+
+    def cached() -> Iterator[Any]:
+        nonlocal complete
+        if not complete:
+            kept[:] = reader()
+            complete = True
+        return iter(kept)
+
+    return cached
+
+
+def chain(*readers: Reader) -> Reader:
+    """One reader after the other."""
+    return lambda: itertools.chain.from_iterable(reader() for reader in readers)
+
+
+def compose(*readers: Reader, **kwargs: Any) -> Reader:
+    """Readers side by side: their samples joined into one flat tuple.
+
+    ``check_alignment`` (True): raise ComposeNotAligned when one ends before the others.
+    """
+    aligned = kwargs.pop("check_alignment", True)
+    if kwargs:
+        raise TypeError(f"compose has no option {sorted(kwargs)}")
+
+    def flat(samples: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(itertools.chain.from_iterable(s if isinstance(s, tuple) else (s,) for s in samples))
+
+    def composed() -> Iterator[Any]:
+        if not aligned:
+            yield from (flat(samples) for samples in zip(*(r() for r in readers), strict=False))
+            return
+        for samples in itertools.zip_longest(*(r() for r in readers), fillvalue=_END):
+            if any(sample is _END for sample in samples):
+                raise ComposeNotAligned("one of the composed readers ended before the others")
+            yield flat(samples)
+
+    return composed
+
+
+def firstn(reader: Reader, n: int) -> Reader:
+    """The first ``n`` samples."""
+    return lambda: itertools.islice(reader(), n)
+
+
+def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
+    """``func`` of the samples of readers side by side."""
+    return lambda: map(func, *(reader() for reader in readers))
+
+
+def buffered(reader: Reader, size: int) -> Reader:
+    """The samples, read ahead by a thread, ``size`` at most."""
+    return lambda: read_ahead(reader, size)
+
+
+def read_ahead(reader: Reader, size: int) -> Iterator[Any]:
+    """Iterate over ``reader()`` while a thread reads up to ``size`` samples ahead.
+
+    An exception of the reader comes out at its place. Leaving early ends the thread.
+    """
+    ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(max(1, size))
+    stop = threading.Event()
+
+    def put(item: tuple[Any, BaseException | None]) -> bool:
+        while not stop.is_set():
+            try:
+                ready.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            for sample in reader():
+                if not put((sample, None)):
+                    return
+            put((_END, None))
+        except BaseException as error:  # handed to whoever iterates
+            put((_END, error))
+
+    thread = threading.Thread(target=work, name="paddlelike-reader", daemon=True)
+    thread.start()
+    try:
+        while True:
+            sample, error = ready.get()
+            if error is not None:
+                raise error
+            if sample is _END:
+                return
+            yield sample
+    finally:
+        stop.set()
+
+
+def xmap_readers(
+    mapper: Callable[[Any], Any], reader: Reader, process_num: int, buffer_size: int, order: bool = False
+) -> Reader:
+    """``mapper`` of every sample, by ``process_num`` threads; ``order`` keeps the order of the samples."""
+
+    def mapped() -> Iterator[Any]:
+        samples = iter(reader())
+        with ThreadPoolExecutor(process_num, "paddlelike-map") as pool:
+            waiting: list[Future[Any]] = []
+            for sample in samples:
+                waiting.append(pool.submit(mapper, sample))
+                if len(waiting) >= max(buffer_size, process_num):
+                    yield _take(waiting, order)
+            while waiting:
+                yield _take(waiting, order)
+
+    return mapped
+
+
+def _take(waiting: list[Future[Any]], order: bool) -> Any:
+    """The result of the first future, or of one that is done."""
+    done = 0 if order else next((i for i, future in enumerate(waiting) if future.done()), 0)
+    return waiting.pop(done).result()
+
+
+def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:
+    """Several readers at once, their samples as they come; each is read by a thread of its own."""
+
+    def read() -> Iterator[Any]:
+        streams = [read_ahead(reader, max(1, queue_size // len(readers))) for reader in readers]
+        while streams:
+            for stream in list(streams):
+                sample = next(stream, _END)
+                if sample is _END:
+                    streams.remove(stream)
+                else:
+                    yield sample
+
+    return read

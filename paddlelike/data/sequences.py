@@ -1,0 +1,60 @@
+"""Tensors of sequences of different lengths, made from lists or arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.places import Place
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FeedError
+
+__all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
+
+
+def create_lod_tensor(
+    data: Any, recursive_seq_lens: Sequence[Sequence[int]], place: Place | None = None
+) -> LoDTensor:
+    """A tensor cut into sequences of the given lengths.
+
+    ``data`` is an array whose rows are the elements of all sequences, another LoDTensor, or a list of
+    lists of ids, one list per sequence, which becomes int64 of shape ``(N, 1)``.
+
+    >>> create_lod_tensor([[1, 2], [3, 4, 5]], [[2, 3]]).lod()
+    [[0, 2, 5]]
+    """
+    if isinstance(data, LoDTensor):
+        data = np.array(data)
+    elif isinstance(data, list):
+        flat = [np.ravel(sequence) for sequence in data]
+        lengths = [len(sequence) for sequence in flat]
+        if lengths != list(recursive_seq_lens[-1]):
+            raise FeedError(
+                f"the {len(lengths)} lists have lengths {lengths}, "
+                f"recursive_seq_lens says {list(recursive_seq_lens[-1])}"
+            )
+        data = np.concatenate(flat).astype(np.int64).reshape(-1, 1)
+    if not isinstance(data, np.ndarray):
+        raise TypeError(f"data is a numpy array, a LoDTensor or a list of lists, not {data!r}")
+    tensor = LoDTensor()
+    tensor.set(data, place)
+    tensor.set_recursive_sequence_lengths(recursive_seq_lens)
+    return tensor
+
+
+def create_random_int_lodtensor(
+    recursive_seq_lens: Sequence[Sequence[int]],
+    base_shape: Sequence[int],
+    place: Place | None,
+    low: int,
+    high: int,
+) -> LoDTensor:
+    """Random integers from ``low`` to ``high``, both included, cut into sequences.
+
+    Each element has shape ``base_shape``; the tensor is int64.
+    """
+    count = sum(recursive_seq_lens[-1])
+    data = np.random.default_rng().integers(low, high, (count, *base_shape), np.int64, endpoint=True)
+    return create_lod_tensor(data, recursive_seq_lens, place)

@@ -1,0 +1,36 @@
+"""Variables and storage: saving and loading values, programs and models for prediction."""
+
+from paddlelike.io.inference import load_inference_model, save_inference_model
+from paddlelike.io.load import load_params, load_persistables, load_vars
+from paddlelike.io.report import LoadReport, SaveReport
+from paddlelike.io.save import save_params, save_persistables, save_vars
+from paddlelike.io.select import (
+    get_program_parameter,
+    get_program_persistable_vars,
+    is_belong_to_optimizer,
+    is_parameter,
+    is_persistable,
+)
+from paddlelike.io.state import load, load_program_state, save, set_program_state
+
+__all__ = [
+    "LoadReport",
+    "SaveReport",
+    "get_program_parameter",
+    "get_program_persistable_vars",
+    "is_belong_to_optimizer",
+    "is_parameter",
+    "is_persistable",
+    "load",
+    "load_inference_model",
+    "load_params",
+    "load_persistables",
+    "load_program_state",
+    "load_vars",
+    "save",
+    "save_inference_model",
+    "save_params",
+    "save_persistables",
+    "save_vars",
+    "set_program_state",
+]

@@ -1,0 +1,103 @@
+"""What a save or a load did. A report is true when all is well, and prints as a few lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["LoadReport", "Moved", "SaveReport"]
+
+
+class Moved(NamedTuple):
+    """One variable that was saved or loaded."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    had_value: bool = False  # whether a value was replaced
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What a load brought into the scope.
+
+    Attributes
+    ----------
+    loaded
+        Variables by name.
+    missing
+        Variables of the program that the files do not hold; such a load is refused unless it was allowed.
+    unexpected
+        Files of the directory that the program does not ask for.
+    notes
+        Things worth knowing that are no errors.
+    """
+
+    source: str
+    loaded: dict[str, Moved] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of tensor data loaded."""
+        return sum(moved.nbytes for moved in self.loaded.values())
+
+    def __bool__(self) -> bool:
+        return bool(self.loaded) and not self.missing
+
+    def __str__(self) -> str:
+        replaced = sum(moved.had_value for moved in self.loaded.values())
+        lines = [
+            f"loaded {_count(len(self.loaded), 'variable')} ({_size(self.nbytes)}) from {self.source}"
+            f" in {self.seconds:.3f} s; {replaced} replaced a value"
+        ]
+        if self.missing:
+            lines.append(f"  missing: {_listed(self.missing)}")
+        if self.unexpected:
+            lines.append(f"  in the directory, not asked for: {_listed(self.unexpected)}")
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SaveReport:
+    """What a save wrote."""
+
+    target: str
+    saved: dict[str, Moved] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of tensor data saved."""
+        return sum(moved.nbytes for moved in self.saved.values())
+
+    def __bool__(self) -> bool:
+        return bool(self.saved)
+
+    def __str__(self) -> str:
+        return (
+            f"saved {_count(len(self.saved), 'variable')} ({_size(self.nbytes)}) to {self.target}"
+            f" in {self.seconds:.3f} s"
+        )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _listed(names: tuple[str, ...], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _size(nbytes: int) -> str:
+    size = float(nbytes)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"

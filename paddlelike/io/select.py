@@ -1,0 +1,78 @@
+"""Which variables a save or a load is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.program import Program, default_main_program
+from paddlelike.framework.variable import HOLDERS, Parameter, Variable
+
+__all__ = [
+    "get_program_parameter",
+    "get_program_persistable_vars",
+    "is_belong_to_optimizer",
+    "is_parameter",
+    "is_persistable",
+    "program_of",
+    "select",
+]
+
+
+def is_parameter(var: Variable) -> bool:
+    """Whether ``var`` is a parameter, something training changes."""
+    return isinstance(var, Parameter)
+
+
+def is_persistable(var: Variable) -> bool:
+    """Whether the value of ``var`` outlives a run. Holders of feeds and fetches, and readers, never do."""
+    return var.type not in HOLDERS and var.persistable
+
+
+def is_belong_to_optimizer(var: Variable) -> bool:
+    """Whether ``var`` is state of training besides the parameters: accumulators, learning rate, counters."""
+    if isinstance(var, Parameter) or var.need_check_feed:
+        return False
+    return var.persistable and var.type not in HOLDERS
+
+
+def get_program_parameter(program: Program) -> list[Variable]:
+    """The parameters of ``program``."""
+    return [v for v in program.list_vars() if is_parameter(v)]
+
+
+def get_program_persistable_vars(program: Program) -> list[Variable]:
+    """The persistable variables of ``program``, parameters included."""
+    return [v for v in program.list_vars() if is_persistable(v)]
+
+
+def program_of(main_program: Any) -> Program:
+    """The Program meant by ``main_program``: itself, the default one for None, that of a CompiledProgram."""
+    if main_program is None:
+        return default_main_program()
+    program = getattr(main_program, "_program", main_program)
+    if not isinstance(program, Program):
+        raise TypeError(f"main_program is a Program or None, not {main_program!r}")
+    return program
+
+
+def select(
+    program: Program,
+    vars: Iterable[Variable | str] | None,  # noqa: A002  (Fluid's name)
+    predicate: Callable[[Variable], bool] | None,
+) -> list[Variable]:
+    """The variables to move: ``vars`` if given, else those of ``program`` that ``predicate`` accepts.
+
+    RAW variables hold no tensor and are passed over, as in Fluid. A name stands for its variable.
+    """
+    if vars is not None:
+        block = program.global_block()
+        chosen = [block._var_recursive(v) if isinstance(v, str) else v for v in vars]
+        for variable in chosen:
+            if not isinstance(variable, Variable):
+                raise TypeError(f"vars holds variables or their names, not {variable!r}")
+    else:
+        chosen = [v for v in program.list_vars() if predicate is None or predicate(v)]
+    by_name = {v.name: v for v in chosen if v.type != VarType.RAW}
+    return list(by_name.values())

@@ -1,0 +1,240 @@
+"""A program's values as pickled dicts (``.pdparams``, ``.pdopt``) and as plain numpy arrays."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.scope import global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
+from paddlelike.executor.run import Executor
+from paddlelike.formats import combined, lod_tensor, state
+from paddlelike.framework import proto
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Variable
+from paddlelike.io.compat import add_compatibility
+from paddlelike.io.load import load_vars
+from paddlelike.io.plan import check, near_names
+from paddlelike.io.report import LoadReport, Moved, SaveReport
+from paddlelike.io.save import _outside
+from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
+from paddlelike.storage.local import File, list_names, open_file
+from paddlelike.storage.transaction import Transaction
+
+__all__ = ["load", "load_program_state", "save", "set_program_state"]
+
+Array = np.ndarray[Any, Any]
+
+
+def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
+    """Save ``model_path.pdparams``, ``.pdopt`` and ``.pdmodel``: parameters, other state, the program.
+
+    The two first are pickles of ``{name: array}`` that any Paddle reads.
+    """
+    program = program_of(program)
+    path = os.fspath(model_path)
+    directory, base = os.path.split(path)
+    if not base:
+        raise AssertionError(f"model_path {path!r} has no file name; pass directory/name")
+    begin = time.perf_counter()
+    parameters = {v.name: _value(v) for v in program.list_vars() if is_parameter(v)}
+    others = {v.name: _value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
+    message = proto.program_message(program)
+    add_compatibility(message)
+    with Transaction(directory or ".") as transaction:
+        transaction.add(f"{base}.pdparams", state.encode(parameters))
+        transaction.add(f"{base}.pdopt", state.encode(others))
+        transaction.add(f"{base}.pdmodel", [message.SerializeToString(deterministic=True)])
+    saved = {n: Moved(a.shape, a.dtype.name, a.nbytes) for n, a in (parameters | others).items()}
+    return SaveReport(path, saved, time.perf_counter() - begin)
+
+
+def load(
+    program: Any,
+    model_path: str | os.PathLike[str],
+    executor: Executor | None = None,
+    var_list: Iterable[Variable] | None = None,
+) -> LoadReport:
+    """Load what :func:`save` saved; also a directory of one file per variable, or a combined file.
+
+    A directory needs ``executor``, a combined file also ``var_list``, the variables it holds.
+    """
+    program = program_of(program)
+    prefix = _prefix(model_path)
+    if not os.path.isfile(prefix + ".pdparams"):
+        return _load_older(program, os.fspath(model_path), executor, var_list)
+    begin = time.perf_counter()
+    values = _read_pickles(prefix)
+    wanted = [v for v in program.list_vars() if is_persistable(v)]
+    missing = [v.name for v in wanted if v.name not in values]
+    problems = [f"{name}: not in the file{near_names(name, list(values))}" for name in missing]
+    problems += _misfits(wanted, values)
+    if problems:
+        raise LoadError(
+            f"nothing was loaded from {prefix}.pdparams and .pdopt: "
+            f"{len(problems)} of {len(wanted)} variables do not fit\n  " + "\n  ".join(problems[:20]),
+            hint="the program must be the network that was saved; set_program_state takes a part",
+        )
+    moved = _set_all(wanted, values, prefix)
+    unexpected = tuple(name for name in values if name not in moved)
+    return LoadReport(prefix, moved, unexpected=unexpected, seconds=time.perf_counter() - begin)
+
+
+def load_program_state(
+    model_path: str | os.PathLike[str], var_list: Iterable[Variable] | None = None
+) -> dict[str, Array]:
+    """The values in a directory, a combined file or a ``.pdparams`` as ``{name: array}``; no program is needed.
+
+    A combined file stores no names: it needs ``var_list``, the variables it holds.
+    """
+    prefix = _prefix(model_path)
+    if os.path.isfile(prefix + ".pdparams"):
+        return _read_pickles(prefix)
+    path = os.fspath(model_path)
+    if os.path.isdir(path):
+        return _read_directory(path, var_list)
+    if os.path.isfile(path):
+        if var_list is None:
+            raise ValueError(
+                f"{path} is a combined file, which stores no names: pass var_list, the variables it holds"
+            )
+        with File(path) as file:
+            tensors = combined.read(file)
+        names = sorted(v.name for v in var_list)
+        if len(names) != len(tensors):
+            raise LoadError(f"{path} holds {len(tensors)} variables, var_list names {len(names)}")
+        return {n: np.array(t) for n, t in zip(names, tensors, strict=True)}
+    raise MissingFileError(
+        f"there is neither {prefix}.pdparams, nor a directory or file {path}", hint="check the path"
+    )
+
+
+def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadReport:
+    """Set the persistables of ``program`` from ``{name: array}``, all or none.
+
+    Names that the program does not have are warned of; variables that are not given keep their value.
+    """
+    program = program_of(program)
+    wanted = [v for v in program.list_vars() if is_persistable(v) and v.name in state_dict]
+    unused = [name for name in state_dict if name not in {v.name for v in wanted}]
+    if not wanted:
+        raise LoadError(
+            f"set_program_state: none of the {len(state_dict)} names is a persistable of the program"
+        )
+    empty = [v.name for v in wanted if not _initialized(v.name)]
+    if empty:
+        raise NotInitializedError(
+            f"set_program_state: {empty[0]!r} has no value to replace yet", hint="run the startup program first"
+        )
+    values = {v.name: np.asarray(state_dict[v.name]) for v in wanted}
+    problems = _misfits(wanted, values)
+    if problems:
+        raise LoadError("set_program_state changed nothing:\n  " + "\n  ".join(problems))
+    if unused:
+        warnings.warn(
+            f"the program has no persistable {', '.join(map(repr, unused[:8]))}", UserWarning, stacklevel=_outside()
+        )
+    moved = _set_all(wanted, values, "a dict")
+    return LoadReport("a dict", moved, unexpected=tuple(unused))
+
+
+def _prefix(model_path: str | os.PathLike[str]) -> str:
+    path = os.fspath(model_path)
+    for suffix in (".pdparams", ".pdopt", ".pdmodel"):
+        path = path.removesuffix(suffix)
+    return path
+
+
+def _read_pickles(prefix: str) -> dict[str, Array]:
+    values: dict[str, Array] = {}
+    for suffix in (".pdparams", ".pdopt"):
+        if os.path.isfile(prefix + suffix):
+            with File(prefix + suffix) as file:
+                values |= state.decode(file.read()).read()
+    return values
+
+
+def _read_directory(directory: str, var_list: Iterable[Variable] | None) -> dict[str, Array]:
+    names = list_names(directory) if var_list is None else [v.name for v in var_list]
+    values = {}
+    for name in names:
+        if os.path.basename(name) in ("__model__", "__model__.main_program"):
+            continue
+        with open_file(directory, name) as file:
+            values[name] = np.array(lod_tensor.read(file))
+    return values
+
+
+def _load_older(
+    program: Program, path: str, executor: Executor | None, var_list: Iterable[Variable] | None
+) -> LoadReport:
+    if not os.path.exists(path):
+        raise MissingFileError(f"there is neither {path}.pdparams, nor a directory or file {path}")
+    if executor is None:
+        raise ValueError(f"{path} holds variables in Paddle's older form; loading them needs executor=")
+    if os.path.isdir(path):
+        present = set(list_names(path))
+        wanted = program.list_vars() if var_list is None else var_list
+        there = [v for v in wanted if is_persistable(v) and os.path.normpath(v.name) in present]
+        return load_vars(executor, path, program, vars=there)
+    if var_list is None:
+        raise ValueError(f"{path} is a combined file, which stores no names: pass var_list")
+    directory, name = os.path.split(path)
+    return load_vars(executor, directory or ".", program, vars=list(var_list), filename=name)
+
+
+def _value(variable: Variable) -> Array:
+    holder = global_scope().find_var(variable.name)
+    value = None if holder is None else holder.value
+    if not isinstance(value, LoDTensor) or value.array is None:
+        raise NotInitializedError(
+            f"variable {variable.name!r} cannot be saved: it holds no tensor", hint="run the startup program first"
+        )
+    return value.array
+
+
+def _initialized(name: str) -> bool:
+    holder = global_scope().find_var(name)
+    return holder is not None and holder.is_initialized()
+
+
+def _misfits(variables: list[Variable], values: Mapping[str, Array]) -> list[str]:
+    problems = []
+    for variable in variables:
+        if variable.name in values:
+            array = values[variable.name]
+            problem = check(variable, _dtype(array), array.shape)
+            if problem:
+                problems.append(f"{variable.name}: {problem}")
+    return problems
+
+
+def _dtype(array: Array) -> Any:
+    from paddlelike.core.dtypes import convert_dtype
+
+    return convert_dtype(array.dtype)
+
+
+def _set_all(
+    variables: list[Variable], values: Mapping[str, Array], origin: str
+) -> dict[str, Moved]:
+    scope = global_scope()
+    moved = {}
+    for variable in variables:
+        array = values[variable.name]
+        if variable.shape and array.ndim != len(variable.shape):
+            array = array.reshape(variable.shape)
+        had_value = _initialized(variable.name)
+        holder = scope.find_var(variable.name) or scope.var(variable.name)
+        holder.get_tensor().set(array)
+        holder.origin = origin
+        moved[variable.name] = Moved(array.shape, array.dtype.name, array.nbytes, had_value)
+    return moved
+
+
