@@ -152,9 +152,7 @@ def _path(
     return path[::-1]
 
 
-def _backward_steps(
-    path: list[Operator], targets: set[str], blocked: set[str], block_idx: int
-) -> list[Step]:
+def _backward_steps(path: list[Operator], targets: set[str], blocked: set[str], block_idx: int) -> list[Step]:
     """The operators of the backward pass, contributions to one gradient summed up."""
     blocked = blocked | _unused_outputs(path, targets, blocked)
     steps: list[Step] = []
@@ -307,9 +305,7 @@ def _pairs(
         if gradient is None:
             continue
         writer = writers[gradient.name]
-        writer._set_attr(
-            "op_role_var", [*writer.attrs.get("op_role_var", []), parameter.name, gradient.name]
-        )
+        writer._set_attr("op_role_var", [*writer.attrs.get("op_role_var", []), parameter.name, gradient.name])
         pairs.append((parameter, gradient))
     return pairs
 

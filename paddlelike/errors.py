@@ -3,7 +3,7 @@
 PaddlelikeError
 ├── EnforceNotMet            what Fluid's core refuses under this name (``fluid.core.EnforceNotMet``)
 │   ├── ShapeError           shapes or dtypes that do not fit an operator
-│   ├── OperatorError        an operator failed while the program ran: names it, its variables and the user's line
+│   ├── OperatorError        an operator failed in a run: names it, its variables and the user's line
 │   ├── NotInitializedError  a variable that holds no value yet
 │   ├── UnsupportedError     an operator that a program may hold, but that this package cannot run
 │   ├── FormatError          bytes that are not what a format says they are
@@ -55,7 +55,7 @@ class PaddlelikeError(Exception):
         self.hint = hint
 
 
-class EnforceNotMet(PaddlelikeError):
+class EnforceNotMet(PaddlelikeError):  # noqa: N818  (Fluid's name)
     """An operator refused its inputs, or a file was refused."""
 
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from paddlelike.framework.variable import Variable
 
 __all__ = [
+    "MSRA",
     "Bilinear",
     "BilinearInitializer",
     "Constant",
     "ConstantInitializer",
     "Initializer",
-    "MSRA",
     "MSRAInitializer",
     "Normal",
     "NormalInitializer",
@@ -187,9 +187,9 @@ class XavierInitializer(_Fan):
         self._fan_in, self._fan_out = fan_in, fan_out
 
     def _variance(self, var: Variable) -> float:
-        fan_in, fan_out = _fans(var)
-        fan_in = fan_in if self._fan_in is None else self._fan_in
-        fan_out = fan_out if self._fan_out is None else self._fan_out
+        of_shape = _fans(var)
+        fan_in = of_shape[0] if self._fan_in is None else self._fan_in
+        fan_out = of_shape[1] if self._fan_out is None else self._fan_out
         return 2.0 / float(fan_in + fan_out)
 
 
@@ -211,7 +211,9 @@ class BilinearInitializer(Initializer):
     def __call__(self, var: Variable, block: Block) -> Operator:
         """Append ``assign_value`` with the interpolation weights."""
         if len(var.shape) != 4 or var.shape[2] != var.shape[3]:
-            raise GraphError(f"Bilinear wants a weight of shape [C, 1, K, K], {var.name!r} has {list(var.shape)}")
+            raise GraphError(
+                f"Bilinear wants a weight of shape [C, 1, K, K], {var.name!r} has {list(var.shape)}"
+            )
         size = var.shape[3]
         factor = math.ceil(size / 2.0)
         center = (2 * factor - 1 - factor % 2) / (2.0 * factor)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet
 
 __all__ = ["Scope", "ScopeVariable", "global_scope", "scope_guard"]
+
+Value = TypeVar("Value")
 
 
 class ScopeVariable:
@@ -60,14 +62,15 @@ class ScopeVariable:
         """The value as a LoDTensorArray; an empty place becomes one."""
         return self._get(LoDTensorArray)
 
-    def _get(self, kind: type[Any]) -> Any:
+    def _get(self, kind: type[Value]) -> Value:
         if self._value is None:
             self._value = kind()
-        if not isinstance(self._value, kind):
+        value = self._value
+        if not isinstance(value, kind):
             raise EnforceNotMet(
-                f"variable {self.name!r} holds a {type(self._value).__name__}, not a {kind.__name__}"
+                f"variable {self.name!r} holds a {type(value).__name__}, not a {kind.__name__}"
             )
-        return self._value
+        return value
 
     def __repr__(self) -> str:
         return f"ScopeVariable({self.name!r}, version={self.version}, value={self._value!r})"

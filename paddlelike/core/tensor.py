@@ -7,13 +7,14 @@ Paddle keeps it, as offsets: lengths 2 and 3 are the offsets [0, 2, 5].
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.core.places import CPUPlace, Place
+from paddlelike.core.places import Place
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet
 
@@ -122,7 +123,7 @@ def _lod_problem(lod: LoD, rows: int | None) -> str:
     for number, level in enumerate(lod):
         if len(level) < 2 or level[0] != 0:
             return f"must start every level with 0 and hold one sequence at least (level {number})"
-        if any(a > b for a, b in zip(level, level[1:], strict=False)):
+        if any(a > b for a, b in pairwise(level)):
             return f"has falling offsets in level {number}"
         below = len(lod[number + 1]) - 1 if number + 1 < len(lod) else rows
         if below is not None and level[-1] != below:
@@ -139,9 +140,7 @@ class SelectedRows:
 
     __slots__ = ("_height", "_rows", "_tensor")
 
-    def __init__(
-        self, rows: Sequence[int] | Array = (), height: int = 0, value: Array | None = None
-    ) -> None:
+    def __init__(self, rows: Sequence[int] | Array = (), height: int = 0, value: Array | None = None) -> None:
         self._rows = np.asarray(rows, np.int64)
         self._height = int(height)
         self._tensor = LoDTensor(value)

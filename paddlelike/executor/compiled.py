@@ -142,9 +142,7 @@ class ParallelExecutor:
         program = default_main_program() if main_program is None else main_program
         self._scope = scope
         self._executor = Executor()
-        self._compiled = CompiledProgram(program).with_data_parallel(
-            loss_name, build_strategy, exec_strategy
-        )
+        self._compiled = CompiledProgram(program).with_data_parallel(loss_name, build_strategy, exec_strategy)
 
     @property
     def device_count(self) -> int:
@@ -218,8 +216,9 @@ class _DataParallel:
             parts = [each[number] for each in values]
             if isinstance(parts[0], SelectedRows):
                 rows = np.concatenate([part.row_array for part in parts])
-                array = np.concatenate([part.array for part in parts]) / len(parts)
-                values[0][number] = SelectedRows(rows, parts[0].height(), array.astype(parts[0].array.dtype))
+                array = np.concatenate([np.asarray(part.get_tensor()) for part in parts])
+                array /= array.dtype.type(len(parts))
+                values[0][number] = SelectedRows(rows, parts[0].height(), array)
             elif parts[0] is not None:
                 values[0][number] = sum(parts[1:], parts[0]) / parts[0].dtype.type(len(parts))
 

@@ -70,9 +70,7 @@ class Plan:
         self.uses_lod = False
         top = program.global_block()
         chosen = list(top.ops) if ops is None else [top.ops[i] for i in sorted(ops)]
-        self.fetched_by_op = {
-            op.attrs.get("col", 0): op.input("X")[0] for op in chosen if op.type == "fetch"
-        }
+        self.fetched_by_op = {op.attrs.get("col", 0): op.input("X")[0] for op in chosen if op.type == "fetch"}
         self.fed_by_op = {op.attrs.get("col", 0): op.output("Out")[0] for op in chosen if op.type == "feed"}
         chosen = [op for op in chosen if op.type not in ("feed", "fetch")]
         self.reads: set[int] = set()
@@ -113,7 +111,7 @@ class Plan:
     # Binding
 
     def _bind_all(self, block: Block, ops: list[Operator]) -> list[Step]:
-        keep = {name for name in (*self.fetches, *self.fetched_by_op.values())}
+        keep = {*self.fetches, *self.fetched_by_op.values()}
         dying = _last_uses(block, ops, keep)
         return [self._bind(block, op, dying[i], i) for i, op in enumerate(ops)]
 
@@ -400,9 +398,7 @@ class _Aliases:
                 for name in op.output_arg_names:
                     root[name] = root.get(source, source)
                     viewed.append((place, root[name]))
-        self._copy_at = {
-            place for place, source in viewed if overwritten.get(source, -1) > place
-        }
+        self._copy_at = {place for place, source in viewed if overwritten.get(source, -1) > place}
         self.overwrites_feed = fed & set(overwritten)
         self.of_kept = {
             name
@@ -446,5 +442,3 @@ def not_initialized(names: list[str], op: Operator, block: Block) -> NotInitiali
         hint = "feed the data variables it is computed from"
     listed = ", ".join(repr(name) for name in names)
     return NotInitializedError(f"operator {op.type!r} reads {listed}, which hold no value yet", hint=hint)
-
-

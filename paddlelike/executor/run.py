@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype
-from paddlelike.core.places import CPUPlace, Place, require_cpu
+from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import (
@@ -271,7 +271,8 @@ def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:
         array = np.full(1, value, numpy_dtype(variable.dtype))
     else:
         raise FeedError(
-            f"variable {variable.name!r} is fed a {type(value).__name__}; it takes a numpy array, a LoDTensor or a number",
+            f"variable {variable.name!r} is fed a {type(value).__name__}; "
+            "it takes a numpy array, a LoDTensor or a number",
             hint="wrap it: numpy.array(value, dtype), or use fluid.DataFeeder or fluid.create_lod_tensor",
         )
     if variable.need_check_feed:
@@ -283,7 +284,8 @@ def _check_fed(variable: Variable, array: Any) -> None:
     got = convert_dtype(array.dtype)
     if got != variable.dtype:
         raise FeedError(
-            f"variable {variable.name!r} has dtype {numpy_dtype(variable.dtype)}, the fed array has {array.dtype}",
+            f"variable {variable.name!r} has dtype {numpy_dtype(variable.dtype)}, "
+            f"the fed array has {array.dtype}",
             hint=f"convert it: array.astype({numpy_dtype(variable.dtype).name!r})",
         )
     want, have = variable.shape, array.shape
@@ -340,5 +342,3 @@ def _fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
         )
     array = np.array(value) if shared else value
     return array if return_numpy else LoDTensor(array, lod)
-
-

@@ -45,7 +45,7 @@ class Block:
         return self._put(Variable(self, **kwargs))
 
     def create_parameter(self, **kwargs: Any) -> Parameter:
-        """A new parameter; parameters always live in block 0. The arguments are those of :class:`Parameter`."""
+        """A new parameter, always in block 0; the arguments are those of :class:`Parameter`."""
         top = self.program.global_block()
         parameter = Parameter(top, **kwargs)
         top._put(parameter)

@@ -16,7 +16,6 @@ from paddlelike.framework.registry import ABSENT, REQUIRED
 
 if TYPE_CHECKING:
     from paddlelike.framework.block import Block
-    from paddlelike.framework.variable import Variable
 
 __all__ = ["COMMON_ATTRS", "OpRole", "Operator", "complete_attrs", "user_line"]
 
@@ -51,7 +50,17 @@ class Operator:
     ``inputs`` and ``outputs`` map slots to lists of variable names.
     """
 
-    __slots__ = ("attrs", "block", "encoded", "encoded_types", "inputs", "is_target", "line", "outputs", "type")
+    __slots__ = (
+        "attrs",
+        "block",
+        "encoded",
+        "encoded_types",
+        "inputs",
+        "is_target",
+        "line",
+        "outputs",
+        "type",
+    )
 
     def __init__(
         self,
@@ -259,8 +268,6 @@ def _type_of(value: Any) -> AttrType:
     if isinstance(value, str | bytes):
         return AttrType.STRING
     raise EnforceNotMet(f"{value!r} cannot be an attribute of an operator")
-
-
 
 
 def _coerce(op: str, name: str, kind: AttrType, value: Any) -> Any:

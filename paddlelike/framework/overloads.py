@@ -119,9 +119,7 @@ class Overloads:
 
 
 _FLOATS = (VarType.FP16, VarType.FP32, VarType.FP64)
-_COMPARISONS = frozenset(
-    ["equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"]
-)
+_COMPARISONS = frozenset(["equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"])
 
 
 def _block(variable: Overloads) -> Block:
@@ -130,9 +128,7 @@ def _block(variable: Overloads) -> Block:
 
 
 def _temporary(like: Overloads, dtype: VarType) -> Variable:
-    return _block(like).create_var(
-        name=unique_name.generate("tmp"), dtype=dtype, lod_level=like.lod_level
-    )
+    return _block(like).create_var(name=unique_name.generate("tmp"), dtype=dtype, lod_level=like.lod_level)
 
 
 def _scale(variable: Overloads, scale: float, bias: float) -> Variable:
@@ -146,9 +142,7 @@ def _scale(variable: Overloads, scale: float, bias: float) -> Variable:
     return out
 
 
-def _binary(
-    left: Overloads, right: Any, type: str, reverse: bool = False, scaled: Any = None
-) -> Variable:
+def _binary(left: Overloads, right: Any, type: str, reverse: bool = False, scaled: Any = None) -> Variable:
     if isinstance(right, numbers.Number | np.generic):
         value = _number(left, right, type)
         if scaled is not None and (type != "elementwise_div" or left.dtype in _FLOATS):

@@ -216,7 +216,9 @@ def _var_type(number: int, name: str) -> VarType:
     try:
         return VarType(number)
     except ValueError:
-        raise FormatError(f"variable {name!r} has type number {number}, which no Paddle version has") from None
+        raise FormatError(
+            f"variable {name!r} has type number {number}, which no Paddle version has"
+        ) from None
 
 
 def _decode_operator(block: Block, message: Any) -> Operator:

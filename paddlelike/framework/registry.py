@@ -184,9 +184,7 @@ class Gradient:
     forward input slot in order.
     """
 
-    def __init__(
-        self, *inputs: str, outputs: Sequence[str] | None = None, copies_attrs: bool = True
-    ) -> None:
+    def __init__(self, *inputs: str, outputs: Sequence[str] | None = None, copies_attrs: bool = True) -> None:
         self.inputs = inputs
         self.outputs = None if outputs is None else tuple(outputs)
         self.copies_attrs = copies_attrs
@@ -196,8 +194,9 @@ class OpView(Protocol):
     """An operator of a program, as shape rules of gradients and kernels may see it."""
 
     type: str
-    attrs: Mapping[str, Any]
 
+    @property
+    def attrs(self) -> Mapping[str, Any]: ...
     def input(self, slot: str) -> list[str]: ...
     def output(self, slot: str) -> list[str]: ...
 
@@ -362,9 +361,7 @@ def _complete(cls: type[OpDef]) -> None:
     )
 
 
-def _keywords(
-    cls: type[OpDef], function: Kernel, slots: Iterable[Slot]
-) -> tuple[tuple[str, ...], bool]:
+def _keywords(cls: type[OpDef], function: Kernel, slots: Iterable[Slot]) -> tuple[tuple[str, ...], bool]:
     """The attributes a function asks for; checks that it takes one array per slot."""
     parameters = inspect.signature(function).parameters.values()
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

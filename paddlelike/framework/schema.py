@@ -297,9 +297,7 @@ def _add_field(message: Any, line: str) -> None:
         field.type = FieldDescriptorProto.Type.Value(f"TYPE_{kind.upper()}")
     else:
         is_enum = kind in _ENUMS
-        field.type = (
-            FieldDescriptorProto.TYPE_ENUM if is_enum else FieldDescriptorProto.TYPE_MESSAGE
-        )
+        field.type = FieldDescriptorProto.TYPE_ENUM if is_enum else FieldDescriptorProto.TYPE_MESSAGE
         field.type_name = f".{_PACKAGE}.{kind}"
     if default is not None:
         field.default_value = default

@@ -29,8 +29,7 @@ def of_block(block: Block, *, with_details: bool = False) -> str:
     """The block's number, its variables in order of creation, its operators in order."""
     head = f"idx: {block.idx}\nparent_idx: {block.parent_idx}\n"
     variables = [
-        "vars {\n" + _indented(of_variable(v, with_details=with_details)) + "}\n"
-        for v in block.vars.values()
+        "vars {\n" + _indented(of_variable(v, with_details=with_details)) + "}\n" for v in block.vars.values()
     ]
     ops = ["ops {\n" + _indented(of_operator(op)) + "}\n" for op in block.ops]
     return head + "".join(variables) + "".join(ops)

@@ -174,7 +174,9 @@ def _check_feeds(program: Program, feeds: list[str], targets: list[Variable]) ->
     for target in targets:
         block._var_recursive(target.name)
     unknown = [name for name in feeds if not block.has_var(name)]
-    pruned = passes.prune(program, feeds=[f for f in feeds if f not in unknown], targets=[t.name for t in targets])
+    pruned = passes.prune(
+        program, feeds=[f for f in feeds if f not in unknown], targets=[t.name for t in targets]
+    )
     read = {name for op in pruned.global_block().ops for name in op.input_arg_names}
     useless = [name for name in feeds if name not in unknown and name not in read]
     useless = [name for name in useless if name not in {t.name for t in targets}]

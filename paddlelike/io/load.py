@@ -188,9 +188,7 @@ def _put(executor: Executor, found: list[Found], values: Values, where: str) -> 
         array = _fit(variable, values[variable.name])
         moved[variable.name] = Moved(array.shape, array.dtype.name, array.nbytes, had_value)
         twin = block._clone_variable(variable)
-        block.append_op(
-            type="load", inputs={}, outputs={"Out": [twin]}, attrs={"file_path": variable.name}
-        )
+        block.append_op(type="load", inputs={}, outputs={"Out": [twin]}, attrs={"file_path": variable.name})
     _drive(executor, program, {"files": _Staged(values)})
     for name in moved:
         holder = scope.find_var(name)

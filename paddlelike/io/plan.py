@@ -89,13 +89,13 @@ def plan_combined(source: File | bytes, where: str, variables: Iterable[Variable
     try:
         headers = list(combined.read_headers(source))
     except FormatError as error:
-        raise LoadError(f"{where} is no combined file of variables: {error.message}", hint=error.hint) from error
+        raise LoadError(
+            f"{where} is no combined file of variables: {error.message}", hint=error.hint
+        ) from error
     return check_headers(headers, where, ordered)
 
 
-def check_headers(
-    headers: list[lod_tensor.Header], where: str, ordered: list[Variable]
-) -> list[Found]:
+def check_headers(headers: list[lod_tensor.Header], where: str, ordered: list[Variable]) -> list[Found]:
     """The headers of a combined file, matched with variables sorted by name."""
     if len(headers) != len(ordered):
         raise LoadError(
@@ -126,7 +126,9 @@ def check(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | N
     """Why a stored tensor does not fit a variable, or None."""
     want = variable.shape
     if dtype != variable.dtype:
-        return f"the file holds {dtype.name}{list(shape)}, the program wants {variable.dtype.name}{list(want)}"
+        return (
+            f"the file holds {dtype.name}{list(shape)}, the program wants {variable.dtype.name}{list(want)}"
+        )
     if not want:
         return None  # declared without a shape: the file tells
     same = len(want) == len(shape) and all(w in (-1, s) for w, s in zip(want, shape, strict=True))
@@ -137,9 +139,7 @@ def check(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | N
     return f"the file has shape {list(shape)}, the program wants {list(want)}"
 
 
-def _refusal(
-    where: str, problems: list[Problem], count: int, unexpected: list[str]
-) -> LoadError:
+def _refusal(where: str, problems: list[Problem], count: int, unexpected: list[str]) -> LoadError:
     """One error that tells everything."""
     lines = []
     for problem in problems[:20]:

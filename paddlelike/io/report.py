@@ -50,10 +50,8 @@ class LoadReport:
 
     def __str__(self) -> str:
         replaced = sum(moved.had_value for moved in self.loaded.values())
-        lines = [
-            f"loaded {_count(len(self.loaded), 'variable')} ({_size(self.nbytes)}) from {self.source}"
-            f" in {self.seconds:.3f} s; {replaced} replaced a value"
-        ]
+        what = f"{_count(len(self.loaded), 'variable')} ({_size(self.nbytes)})"
+        lines = [f"loaded {what} from {self.source} in {self.seconds:.3f} s; {replaced} replaced a value"]
         if self.missing:
             lines.append(f"  missing: {_listed(self.missing)}")
         if self.unexpected:

@@ -89,7 +89,7 @@ def save_persistables(
     main_program: Any = None,
     filename: str | None = None,
 ) -> SaveReport | bytes | None:
-    """Save every persistable variable of a program: what going on with training needs. See :func:`save_vars`."""
+    """Save every persistable of a program: what going on with training needs. See :func:`save_vars`."""
     return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
 
 
@@ -182,5 +182,3 @@ def _outside() -> int:
     while frame.f_back is not None and "paddlelike" in frame.f_globals.get("__name__", "").split("."):
         level, frame = level + 1, frame.f_back
     return level
-
-

@@ -89,9 +89,9 @@ def load(
 def load_program_state(
     model_path: str | os.PathLike[str], var_list: Iterable[Variable] | None = None
 ) -> dict[str, Array]:
-    """The values in a directory, a combined file or a ``.pdparams`` as ``{name: array}``; no program is needed.
+    """The values in a directory, a combined file or a ``.pdparams``, as ``{name: array}``.
 
-    A combined file stores no names: it needs ``var_list``, the variables it holds.
+    No program is needed. A combined file stores no names: it needs ``var_list``, the variables it holds.
     """
     prefix = _prefix(model_path)
     if os.path.isfile(prefix + ".pdparams"):
@@ -130,7 +130,8 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
     empty = [v.name for v in wanted if not _initialized(v.name)]
     if empty:
         raise NotInitializedError(
-            f"set_program_state: {empty[0]!r} has no value to replace yet", hint="run the startup program first"
+            f"set_program_state: {empty[0]!r} has no value to replace yet",
+            hint="run the startup program first",
         )
     values = {v.name: np.asarray(state_dict[v.name]) for v in wanted}
     problems = _misfits(wanted, values)
@@ -138,7 +139,9 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
         raise LoadError("set_program_state changed nothing:\n  " + "\n  ".join(problems))
     if unused:
         warnings.warn(
-            f"the program has no persistable {', '.join(map(repr, unused[:8]))}", UserWarning, stacklevel=_outside()
+            f"the program has no persistable {', '.join(map(repr, unused[:8]))}",
+            UserWarning,
+            stacklevel=_outside(),
         )
     moved = _set_all(wanted, values, "a dict")
     return LoadReport("a dict", moved, unexpected=tuple(unused))
@@ -194,7 +197,8 @@ def _value(variable: Variable) -> Array:
     value = None if holder is None else holder.value
     if not isinstance(value, LoDTensor) or value.array is None:
         raise NotInitializedError(
-            f"variable {variable.name!r} cannot be saved: it holds no tensor", hint="run the startup program first"
+            f"variable {variable.name!r} cannot be saved: it holds no tensor",
+            hint="run the startup program first",
         )
     return value.array
 
@@ -221,9 +225,7 @@ def _dtype(array: Array) -> Any:
     return convert_dtype(array.dtype)
 
 
-def _set_all(
-    variables: list[Variable], values: Mapping[str, Array], origin: str
-) -> dict[str, Moved]:
+def _set_all(variables: list[Variable], values: Mapping[str, Array], origin: str) -> dict[str, Moved]:
     scope = global_scope()
     moved = {}
     for variable in variables:
@@ -236,5 +238,3 @@ def _set_all(
         holder.origin = origin
         moved[variable.name] = Moved(array.shape, array.dtype.name, array.nbytes, had_value)
     return moved
-
-

@@ -50,12 +50,10 @@ class LayerHelper:
     def multiple_input(self, input_param_name: str = "input") -> list[Variable]:
         """The input as a list of variables."""
         given = self.kwargs.get(input_param_name)
-        many = list(given) if isinstance(given, list | tuple) else [given]
+        many: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
         for one in many:
             if not isinstance(one, Variable):
-                raise TypeError(
-                    f"layer {self.layer_type!r}: {input_param_name} is a variable, not {one!r}"
-                )
+                raise TypeError(f"layer {self.layer_type!r}: {input_param_name} is a variable, not {one!r}")
         return many
 
     def input(self, input_param_name: str = "input") -> Variable:
@@ -99,9 +97,7 @@ class LayerHelper:
             copy.deepcopy(attrs[0]) for _ in range(length - 1)
         ]  # fmt: skip
 
-    def iter_inputs_and_params(
-        self, input_param_name: str = "input"
-    ) -> Iterator[tuple[Variable, Any]]:
+    def iter_inputs_and_params(self, input_param_name: str = "input") -> Iterator[tuple[Variable, Any]]:
         """Every input with the attribute of its weight."""
         inputs = self.multiple_input(input_param_name)
         yield from zip(inputs, self.multiple_param_attr(len(inputs)), strict=True)
@@ -150,9 +146,7 @@ class LayerHelper:
         initial = startup.create_parameter(**keywords)
         if first:
             attr.initializer(initial, startup)
-        return self.main_program.global_block().create_parameter(
-            stop_gradient=stop_gradient, **keywords
-        )
+        return self.main_program.global_block().create_parameter(stop_gradient=stop_gradient, **keywords)
 
     def get_parameter(self, name: str) -> Parameter:
         """The parameter of that name in the main program."""
@@ -221,9 +215,7 @@ class LayerHelper:
         attr = self.bias_attr
         if attr is False:
             return input_var
-        bias = self.create_parameter(
-            attr, input_var.shape[dim_start:dim_end], input_var.dtype, is_bias=True
-        )
+        bias = self.create_parameter(attr, input_var.shape[dim_start:dim_end], input_var.dtype, is_bias=True)
         out = self.create_variable_for_type_inference(input_var.dtype)
         self.append_op(
             type="elementwise_add",

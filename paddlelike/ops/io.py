@@ -88,7 +88,9 @@ def _value(ctx: Context, value: Any, index: int = 0) -> LoDTensor | SelectedRows
 
 def _check_overwrite(path: str, overwrite: bool) -> None:
     if not overwrite and os.path.exists(path):
-        raise SaveError(f"{path} exists, and overwrite is False", hint="remove the file or choose another path")
+        raise SaveError(
+            f"{path} exists, and overwrite is False", hint="remove the file or choose another path"
+        )
 
 
 @register
@@ -152,7 +154,7 @@ def _slice(path: str, seek: int, shape: list[int]) -> Array:
 
 @register
 class SaveCombine(OpDef):
-    """Several variables into one file, end to end in the order of ``X``; or into memory, as bytes in ``Y``."""
+    """Several variables into one file, end to end in the order of ``X``; or as bytes into ``Y``."""
 
     type = "save_combine"
     inputs = ("X*",)
@@ -207,9 +209,7 @@ class LoadCombine(OpDef):
     pure = False
 
     @staticmethod
-    def forward(
-        ctx: Context, *, file_path: str, load_as_fp16: bool, model_from_memory: bool
-    ) -> list[Array]:
+    def forward(ctx: Context, *, file_path: str, load_as_fp16: bool, model_from_memory: bool) -> list[Array]:
         if model_from_memory:
             values = combined.read(file_path.encode("utf-8", "surrogateescape"))
         else:

@@ -147,7 +147,7 @@ def run(view: View, values: dict[str, Any], lods: dict[str, LoD]) -> None:
         if result is None:
             continue
         for name, value in zip(view.output(slot.name), result if slot.several else [result], strict=False):
-            values[name] = value
+            values[name] = value  # noqa: PERF403
 
 
 def _named(case: Case) -> tuple[View, dict[str, Any], dict[str, LoD]]:
@@ -222,9 +222,9 @@ def check_value_and_shape(case: Case) -> None:
             if one is None or values.get(name) is None or isinstance(values[name], SelectedRows):
                 continue
             got = values[name]
-            assert len(one.shape) == got.ndim and all(
-                a in (-1, b) for a, b in zip(one.shape, got.shape, strict=True)
-            ), f"{case.id}: {slot} inferred {one.shape}, computed {got.shape}"
+            fits = len(one.shape) == got.ndim
+            fits = fits and all(a in (-1, b) for a, b in zip(one.shape, got.shape, strict=True))
+            assert fits, f"{case.id}: {slot} inferred {one.shape}, computed {got.shape}"
             assert one.dtype == convert_dtype(got.dtype), f"{case.id}: {slot} {one.dtype} {got.dtype}"
 
 

@@ -1,8 +1,8 @@
 """Data on its way into a program: readers, batches, feeders, loaders, sequences as tensors."""
 
-from paddlelike.data.feeder import DataFeeder
-from paddlelike.data.loader import DataLoader, PyReader
-from paddlelike.data.readers import (
+from paddlelike.reader.feeder import DataFeeder
+from paddlelike.reader.loader import DataLoader, PyReader
+from paddlelike.reader.readers import (
     ComposeNotAligned,
     batch,
     buffered,
@@ -15,7 +15,7 @@ from paddlelike.data.readers import (
     shuffle,
     xmap_readers,
 )
-from paddlelike.data.sequences import create_lod_tensor, create_random_int_lodtensor
+from paddlelike.reader.sequences import create_lod_tensor, create_random_int_lodtensor
 
 __all__ = [
     "ComposeNotAligned",

@@ -15,12 +15,12 @@ from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.data.feeder import DataFeeder
-from paddlelike.data.readers import batch as batch_reader
-from paddlelike.data.readers import read_ahead
 from paddlelike.errors import EOFException, FeedError, GraphError, UnsupportedError
 from paddlelike.framework.program import default_main_program, default_startup_program
 from paddlelike.framework.variable import Variable
+from paddlelike.reader.feeder import DataFeeder
+from paddlelike.reader.readers import batch as batch_reader
+from paddlelike.reader.readers import read_ahead
 
 __all__ = ["BatchQueue", "DataLoader", "GeneratorLoader", "PyReader", "reader_variable"]
 
@@ -48,11 +48,14 @@ class BatchQueue:
         """The next batch. Raises EOFException after the last one."""
         if self._batches is None:
             raise EOFException(
-                "the reader of this program has no batches", hint="call its start() before running the program"
+                "the reader of this program has no batches",
+                hint="call its start() before running the program",
             )
         for one in self._batches:
             return one
-        raise EOFException("the reader has no more batches", hint="call its reset(), then start() for another epoch")
+        raise EOFException(
+            "the reader has no more batches", hint="call its reset(), then start() for another epoch"
+        )
 
 
 class DataLoader:
@@ -129,13 +132,16 @@ class GeneratorLoader:
         self, reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = True, places: Any = None
     ) -> GeneratorLoader:
         """The source: a function whose iterator gives single samples, a tuple each."""
+
         def samples() -> Iterator[Any]:
             for sample in reader():
                 yield sample if isinstance(sample, list | tuple) else (sample,)
 
         return self.set_sample_list_generator(batch_reader(samples, batch_size, drop_last), places)
 
-    def set_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
+    def set_sample_list_generator(
+        self, reader: Callable[[], Iterable[Any]], places: Any = None
+    ) -> GeneratorLoader:
         """The source: a function whose iterator gives batches as lists of samples."""
         feeder = DataFeeder(self._feed_list, None)
 
@@ -254,7 +260,9 @@ def reader_variable(
     reader = main.create_var(name=reader_name, type=VarType.READER, persistable=True)
     reader.stop_gradient = True
     if use_double_buffer:
-        double = main.create_var(name=unique_name.generate("double_buffer"), type=VarType.READER, persistable=True)
+        double = main.create_var(
+            name=unique_name.generate("double_buffer"), type=VarType.READER, persistable=True
+        )
         double.stop_gradient = True
         main.append_op(
             type="create_double_buffer_reader",
@@ -271,6 +279,10 @@ def _array(variable: Variable, item: Any) -> Any:
     if array.dtype == object:
         raise FeedError(f"the batch for {variable.name!r} is no array: its rows have different lengths")
     want = numpy_dtype(variable.dtype)
-    if array.dtype != want and convert_dtype(array.dtype) != variable.dtype and not isinstance(item, np.ndarray):
+    if (
+        array.dtype != want
+        and convert_dtype(array.dtype) != variable.dtype
+        and not isinstance(item, np.ndarray)
+    ):
         array = array.astype(want)
     return array
