@@ -34,9 +34,7 @@ class _ConvTranspose(OpDef):
         data_format: str,
     ) -> Spec:
         _, channels, spatial = checked_sizes(cls.type, x, w, groups, data_format, transposed=True)
-        windows = windows_of(
-            cls.type, spatial, w.shape[2:], strides, paddings, dilations, padding_algorithm
-        )
+        windows = windows_of(cls.type, spatial, w.shape[2:], strides, paddings, dilations, padding_algorithm)
         out = _spread(cls.type, windows, spatial, output_size)
         return Spec(shaped(x.shape[0], channels, out, data_format), x.dtype)
 
@@ -89,9 +87,7 @@ class _ConvTranspose(OpDef):
         return results if len(wanted) == 2 else (*results, d_bias(d_out) if wanted[2] else None)
 
 
-def _spread(
-    op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]
-) -> tuple[int, ...]:
+def _spread(op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]) -> tuple[int, ...]:
     """The spatial dims that these windows come from: the smallest, or the ones asked for."""
     smallest = tuple(
         -1 if n < 0 else (n - 1) * stride + extent - low - high
@@ -109,7 +105,7 @@ def _spread(
             f"{op}: output_size is {list(output_size)}; from {tuple(spatial)} with strides "
             f"{windows.strides} it can be {smallest} up to one stride more"
         )
-    return tuple(size if low >= 0 else -1 for size, low in zip(output_size, smallest, strict=True))
+    return tuple(output_size)
 
 
 _TRANSPOSE = {"output_size": Ints([]), "data_format": String("NCHW")}
