@@ -238,8 +238,7 @@ class IndexSample(OpDef):
     def infer(x: Spec, index: Spec) -> Spec:
         if len(x.shape) != 2 or len(index.shape) != 2:
             raise ShapeError(
-                f"index_sample: X has shape {x.shape} and Index {index.shape}, "
-                "expected two dims each"
+                f"index_sample: X has shape {x.shape} and Index {index.shape}, expected two dims each"
             )
         return Spec(index.shape, x.dtype)
 
@@ -261,9 +260,7 @@ class Where(OpDef):
     type = "where"
     inputs = ("Condition", "X", "Y")
     lod = "X"
-    gradient = Gradient(
-        "Out@GRAD", "Condition", "X", "Y", outputs=("X@GRAD", "Y@GRAD"), copies_attrs=False
-    )
+    gradient = Gradient("Out@GRAD", "Condition", "X", "Y", outputs=("X@GRAD", "Y@GRAD"), copies_attrs=False)
 
     @staticmethod
     def infer(condition: Spec, x: Spec, y: Spec) -> Spec:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from paddlelike.errors import ShapeError
-from paddlelike.framework.registry import Array, Spec
+import numpy as np
 
-__all__ = ["axis_of", "known", "numbers", "same_or_unknown", "size_of"]
+from paddlelike.errors import ShapeError
+from paddlelike.framework.registry import Array
+
+__all__ = ["axis_of", "filled", "known", "numbers", "same_or_unknown", "size_of"]
 
 
 def axis_of(op: str, axis: int, rank: int, *, name: str = "axis") -> int:
@@ -21,9 +23,7 @@ def axis_of(op: str, axis: int, rank: int, *, name: str = "axis") -> int:
     return axis % rank
 
 
-def numbers(
-    attr: Sequence[int], tensor: Array | None, tensors: Sequence[Array] | None
-) -> list[int]:
+def numbers(attr: Sequence[int], tensor: Array | None, tensors: Sequence[Array] | None) -> list[int]:
     """The numbers meant: one tensor per number comes first, then one tensor, then the attribute."""
     if tensors:
         return [int(one.reshape(-1)[0]) for one in tensors]
@@ -48,6 +48,9 @@ def same_or_unknown(a: int, b: int) -> bool:
     return a == b or a < 0 or b < 0
 
 
-def spec_like(x: Spec, shape: Sequence[int]) -> Spec:
-    """What is known of an output with X's element type and another shape."""
-    return Spec(tuple(shape), x.dtype)
+def filled(part: Array, whole: Array, box: tuple[slice, ...]) -> Array:
+    """Zeros of the shape of ``whole``, with ``part`` in the box: the gradient of cutting out."""
+    out = np.zeros(whole.shape, part.dtype)
+    place = out[box]
+    place[...] = part.reshape(place.shape)
+    return out

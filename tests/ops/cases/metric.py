@@ -90,7 +90,7 @@ CASES = [
     Case(
         "accuracy",
         {
-            "Out": WEIGHTS,
+            "Out": np.hstack([WEIGHTS] * 2),
             "Indices": np.hstack([FOUND, TRUE[::-1]]).astype(int),
             "Label": TRUE.astype(int),
         },
