@@ -38,11 +38,16 @@ def generate(key: str) -> str:
     return _current(key)
 
 
-def switch(new_generator: Generator | None = None) -> Generator:
-    """Put ``new_generator`` (fresh counters if None) in use; returns the one used so far."""
+def switch(
+    new_generator: Generator | None = None, new_para_name_checker: object = None
+) -> tuple[Generator, object]:
+    """Put ``new_generator`` (fresh counters if None) in use; returns the one used so far.
+
+    As in Fluid the result is a pair; its second item belongs to the dynamic graph and means nothing here.
+    """
     global _current
     old, _current = _current, Generator() if new_generator is None else new_generator
-    return old
+    return old, None
 
 
 @contextmanager
@@ -57,7 +62,7 @@ def guard(new_generator: Generator | str | bytes | None = None) -> Iterator[None
         new_generator = new_generator.decode()
     if isinstance(new_generator, str):
         new_generator = Generator(new_generator)
-    old = switch(new_generator)
+    old, _ = switch(new_generator)
     try:
         yield
     finally:

@@ -22,6 +22,7 @@ from paddlelike.errors import (
     PaddlelikeError,
     UnsupportedError,
 )
+from paddlelike.executor import profile
 from paddlelike.executor.plan import Frame, Plan, Step, keep, missing_inputs, not_initialized
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program, default_main_program
@@ -169,8 +170,13 @@ def _warn_of_overwriting(scope: Scope, names: list[str]) -> None:
 def _run_steps(frame: Frame, steps: list[Step]) -> None:
     step = None
     try:
-        for step in steps:
-            step.run(frame)
+        if profile.current is None:
+            for step in steps:
+                step.run(frame)
+        else:
+            for step in steps:
+                with profile.current.event(step.op.type):
+                    step.run(frame)
     except EOFException:
         raise
     except Exception as error:

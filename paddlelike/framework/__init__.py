@@ -1,6 +1,13 @@
 """The graph as plain data: variables, operators, blocks, programs, and what is done with them."""
 
 from paddlelike.framework.block import Block
+from paddlelike.framework.environment import (
+    get_flags,
+    in_dygraph_mode,
+    load_op_library,
+    require_version,
+    set_flags,
+)
 from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import (
     Program,
@@ -25,16 +32,15 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "device_guard",
+    "get_flags",
     "grad_var_name",
     "in_dygraph_mode",
+    "load_op_library",
     "name_scope",
     "program_guard",
+    "require_version",
+    "set_flags",
     "switch_main_program",
     "switch_startup_program",
     "variable_kind",
 ]
-
-
-def in_dygraph_mode() -> bool:
-    """Always False: programs are built first and run afterwards."""
-    return False

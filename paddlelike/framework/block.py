@@ -300,11 +300,9 @@ def _output_names(cls: type[OpDef], given: Mapping[str, Any] | None) -> dict[str
 
 def _infer(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
     """What the operator's shape rule says of its outputs."""
-    if cls.forward_of is not None:
-        return _infer_grad(block, op, cls)
     infer = getattr(cls, "infer", None)
     if infer is None:
-        return []
+        return [] if cls.forward_of is None else _infer_grad(block, op, cls)
     args = []
     for slot in cls.input_slots:
         specs = [_spec(block._var_recursive(n)) for n in op.inputs.get(slot.name, ()) if n != EMPTY]

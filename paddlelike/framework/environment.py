@@ -1,0 +1,91 @@
+"""What scripts ask of Fluid as a whole: its version, its flags, modes that are not here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from paddlelike.errors import UnsupportedError
+
+__all__ = [
+    "FLUID_VERSION",
+    "get_flags",
+    "in_dygraph_mode",
+    "load_op_library",
+    "memory_optimize",
+    "release_memory",
+    "require_version",
+    "set_flags",
+]
+
+FLUID_VERSION: Final = "1.8.5"  # the Fluid whose API and files these are
+
+_flags: dict[str, Any] = {
+    "FLAGS_eager_delete_tensor_gb": 0.0,
+    "FLAGS_check_nan_inf": False,
+    "FLAGS_cpu_deterministic": True,
+    "FLAGS_use_mkldnn": False,
+}
+
+
+def in_dygraph_mode() -> bool:
+    """Always False: programs are built first and run afterwards."""
+    return False
+
+
+def require_version(min_version: str, max_version: str | None = None) -> None:
+    """Raise unless Fluid's version, 1.8.5, lies between the two (both included).
+
+    >>> require_version("1.6.0")
+    """
+    here = _numbers(FLUID_VERSION)
+    if _numbers(min_version) > here or (max_version is not None and _numbers(max_version) < here):
+        wanted = f"{min_version} or newer" if max_version is None else f"{min_version} to {max_version}"
+        raise RuntimeError(f"this script asks for Fluid {wanted}; the API here is that of {FLUID_VERSION}")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    if not isinstance(version, str):
+        raise TypeError(f"a version is text like '1.8.5', not {version!r}")
+    parts = version.split(".")
+    if not parts or not all(part.isdigit() for part in parts):
+        raise ValueError(f"a version is numbers with dots between them, like '1.8.5', not {version!r}")
+    return tuple(int(part) for part in parts) + (0,) * (4 - len(parts))
+
+
+def set_flags(flags: Mapping[str, Any]) -> None:
+    """Set flags by name. They are kept and given back; only FLAGS_check_nan_inf changes what is done."""
+    if not isinstance(flags, Mapping):
+        raise TypeError(f"set_flags takes a dict of values by name, not {flags!r}")
+    _flags.update(flags)
+
+
+def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
+    """The values of flags by name."""
+    names = [flags] if isinstance(flags, str) else list(flags)
+    unknown = [name for name in names if name not in _flags]
+    if unknown:
+        raise ValueError(f"flags {unknown} are not known here and were not set")
+    return {name: _flags[name] for name in names}
+
+
+def memory_optimize(
+    input_program: Any,
+    skip_opt_set: Any = None,
+    print_log: bool = False,
+    level: int = 0,
+    skip_grads: bool = True,
+) -> None:
+    """Nothing: memory is always let go after its last use."""
+
+
+def release_memory(input_program: Any, skip_opt_set: Any = None) -> None:
+    """Nothing: memory is always let go after its last use."""
+
+
+def load_op_library(lib_filename: str) -> None:
+    """Not here: libraries of C++ operators cannot be loaded."""
+    raise UnsupportedError(
+        f"{lib_filename} cannot be loaded: there are no C++ operators here",
+        hint="write the operator in Python: a subclass of paddlelike.framework.registry.OpDef",
+    )

@@ -1,0 +1,62 @@
+"""fluid.profiler: where the time of runs goes, printed as a table and written to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from paddlelike.errors import UnsupportedError
+from paddlelike.executor import profile
+
+__all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "stop_profiler"]
+
+
+def start_profiler(state: str, tracer_option: str = "Default") -> None:
+    """Begin to time operators; ``state`` is "CPU", "GPU" or "All" (only the CPU is there)."""
+    if state not in ("CPU", "GPU", "All"):
+        raise ValueError(f"the profiler's state is 'CPU', 'GPU' or 'All', not {state!r}")
+    if tracer_option not in ("Default", "OpDetail", "AllOpDetail"):
+        raise ValueError(f"tracer_option is 'Default', 'OpDetail' or 'AllOpDetail', not {tracer_option!r}")
+    if profile.current is None:
+        profile.start()
+
+
+def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profile") -> None:  # noqa: S108
+    """End timing, print the table, and write it to ``profile_path``.
+
+    ``sorted_key``: "calls", "total", "max", "min", "ave" or "default" (the order of running).
+    """
+    key = "default" if sorted_key is None else sorted_key
+    if key not in profile.ORDERS:
+        raise ValueError(f"sorted_key is one of {', '.join(profile.ORDERS)}, not {sorted_key!r}")
+    table = profile.stop().table(key)
+    print(table)  # noqa: T201  (what it is for)
+    Path(profile_path).write_text(table + "\n", encoding="utf-8")
+
+
+def reset_profiler() -> None:
+    """Forget what was timed so far."""
+    if profile.current is not None:
+        profile.start()
+
+
+@contextmanager
+def profiler(
+    state: str,
+    sorted_key: str | None = None,
+    profile_path: str = "/tmp/profile",  # noqa: S108  (Fluid's default)
+    tracer_option: str = "Default",
+) -> Iterator[None]:
+    """Time what runs inside the ``with`` block; see :func:`stop_profiler`."""
+    start_profiler(state, tracer_option)
+    try:
+        yield
+    finally:
+        stop_profiler(sorted_key, profile_path)
+
+
+def cuda_profiler(*args: Any, **kwargs: Any) -> None:
+    """Not here: there are no GPU kernels."""
+    raise UnsupportedError("there are no GPU kernels to profile", hint="use profiler.profiler('CPU')")
