@@ -22,7 +22,6 @@ FLUID_VERSION: Final = "1.8.5"  # the Fluid whose API and files these are
 
 _flags: dict[str, Any] = {
     "FLAGS_eager_delete_tensor_gb": 0.0,
-    "FLAGS_check_nan_inf": False,
     "FLAGS_cpu_deterministic": True,
     "FLAGS_use_mkldnn": False,
 }
@@ -54,7 +53,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def set_flags(flags: Mapping[str, Any]) -> None:
-    """Set flags by name. They are kept and given back; only FLAGS_check_nan_inf changes what is done."""
+    """Set flags by name. They are kept and given back; none changes what is computed here."""
     if not isinstance(flags, Mapping):
         raise TypeError(f"set_flags takes a dict of values by name, not {flags!r}")
     _flags.update(flags)
