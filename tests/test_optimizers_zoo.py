@@ -15,6 +15,8 @@ from tests.fresh import fresh_programs
 from tests.golden_data import table
 from tests.zoo.optimizers import OPTIMIZERS, net
 
+pytestmark = pytest.mark.filterwarnings("ignore:Ftrl")  # its l2 is l1's, as in Fluid
+
 GOLDEN = table("optimizers")
 
 #: Entries whose programs are not equal yet, and why; each must go on failing.

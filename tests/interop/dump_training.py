@@ -57,9 +57,7 @@ def record(cases, case):
             exe = fluid.Executor(fluid.CPUPlace())
             exe.run(startup)
             before = values(names)
-            losses = [
-                exe.run(program, feed=fed(program, b), fetch_list=[loss]) for b in cases.feeds()
-            ]
+            losses = [exe.run(program, feed=fed(program, b), fetch_list=[loss]) for b in cases.feeds()]
             result["losses"] = [float(value[0][0]) for value in losses]
             result["persistables"] = {n: [before[n], after] for n, after in values(names).items()}
     except Exception as error:
@@ -73,9 +71,7 @@ def fed(program, batch):
 
 def values(names):
     scope = fluid.global_scope()
-    return {
-        n: np.array(scope.find_var(n).get_tensor()).astype(float).ravel().tolist() for n in names
-    }
+    return {n: np.array(scope.find_var(n).get_tensor()).astype(float).ravel().tolist() for n in names}
 
 
 def encoded(program):

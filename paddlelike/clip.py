@@ -1,0 +1,313 @@
+"""Clips: gradients and errors kept small.
+
+Give a gradient clip to an optimizer, ``SGD(0.1, grad_clip=GradientClipByGlobalNorm(1.0))``. Clips come before
+weight decay. An error clip belongs to one variable and acts on its gradient as soon as that is computed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.operator import OpRole
+from paddlelike.framework.program import Program, default_main_program, name_scope
+from paddlelike.framework.registry import GradOp, grad_name
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.layers.creation import fill_constant
+from paddlelike.layers.emit import emit
+
+if TYPE_CHECKING:
+    from paddlelike.framework.block import Block
+
+__all__ = [
+    "ErrorClipByValue",
+    "GradientClipByGlobalNorm",
+    "GradientClipByNorm",
+    "GradientClipByValue",
+    "append_gradient_clip_ops",
+    "error_clip_callback",
+    "set_gradient_clip",
+]
+
+ParamGrads = list[tuple[Parameter, Variable]]
+Context = dict[str, Any]
+
+
+class BaseErrorClipAttr:
+    """Base of what :meth:`Variable._set_error_clip` takes."""
+
+    def _append_clip_op(self, block: Block, grad: str) -> None:
+        raise NotImplementedError
+
+
+class ErrorClipByValue(BaseErrorClipAttr):
+    """Every element of a variable's gradient between ``min`` (``-max`` if None) and ``max``.
+
+    >>> str(ErrorClipByValue(2.0))
+    'ByValue, min=-2.000000, max=2.000000'
+    """
+
+    def __init__(self, max: float, min: float | None = None) -> None:
+        self.max = float(max)
+        self.min = -self.max if min is None else float(min)
+
+    def __str__(self) -> str:
+        return f"ByValue, min={self.min:f}, max={self.max:f}"
+
+    def _append_clip_op(self, block: Block, grad: str) -> None:
+        attrs = {"min": self.min, "max": self.max}
+        clip = GradOp("clip", {"X": [grad]}, {"Out": [grad]}, attrs, own_attrs=True)
+        block.append_grad_op(clip, block.ops[-1], OpRole.Backward)
+
+
+def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
+    """Clip the gradients that the last operator of ``block`` computed; for ``append_backward``."""
+    for name in block.ops[-1].output_arg_names:
+        variable = block._find_var_recursive(context.get(name, ""))
+        if variable is None or variable.error_clip is None or name != grad_name(variable.name):
+            continue
+        if not isinstance(variable.error_clip, BaseErrorClipAttr):
+            raise TypeError(
+                f"variable {variable.name!r}: its error clip is an ErrorClipByValue, "
+                f"not {variable.error_clip!r}"
+            )
+        variable.error_clip._append_clip_op(block, name)
+
+
+class GradientClipBase:
+    """Base of the gradient clips: called with pairs of parameter and gradient, it returns clipped ones.
+
+    ``need_clip`` is asked with each parameter; where it answers False the gradient stays as it is.
+    """
+
+    def __init__(self, need_clip: Callable[[Parameter], bool] | None = None) -> None:
+        if need_clip is not None and not callable(need_clip):
+            raise TypeError(
+                f"{self.__class__.__name__}: need_clip is a function of a parameter, not {need_clip!r}"
+            )
+        self._need_clip_func = need_clip
+
+    def __call__(self, params_grads: ParamGrads) -> ParamGrads:
+        """Append the operators of this clip."""
+        if any(param.gradient_clip_attr is not None for param, _ in params_grads):
+            warnings.warn(
+                "set_gradient_clip has no effect: the optimizer has a grad_clip of its own",
+                stacklevel=2,
+            )
+        wanted = [pair for pair in params_grads if self._wants(pair[0])]
+        if not wanted:
+            return params_grads
+        with name_scope("gradient_clip"):
+            start = _marks(wanted)
+            clipped = self._clip(wanted, last=params_grads[-1])
+            _tell_new_gradients(start, clipped)
+        new = {param.name: grad for param, grad in clipped}
+        return [(param, new.get(param.name, grad)) for param, grad in params_grads]
+
+    def _wants(self, param: Parameter) -> bool:
+        return self._need_clip_func is None or bool(self._need_clip_func(param))
+
+    def _clip(self, params_grads: ParamGrads, last: tuple[Parameter, Variable]) -> ParamGrads:
+        clipped = []
+        for param, grad in params_grads:
+            with param.block.program._optimized_guard([param, grad]):
+                clipped.append((param, self._clip_one(grad, {})))
+        return clipped
+
+    # The same in two passes over the parameters, for set_gradient_clip.
+
+    def _process_context(self, context: Context, param: Parameter, grad: Variable) -> None:
+        """First pass: what has to be known of all gradients."""
+
+    def _clip_one(self, grad: Variable, context: Context) -> Variable:
+        """Second pass: the clipped gradient."""
+        raise NotImplementedError
+
+
+class GradientClipByValue(GradientClipBase):
+    """Every element between ``min`` (``-max`` if None) and ``max`` (operator ``clip``).
+
+    >>> str(GradientClipByValue(1.0))
+    'Gradient Clip By Value, min = -1.000000, max=1.000000'
+    """
+
+    def __init__(
+        self,
+        max: float,
+        min: float | None = None,
+        need_clip: Callable[[Parameter], bool] | None = None,
+    ) -> None:
+        super().__init__(need_clip)
+        if min is None and not max > 0.0:
+            raise GraphError(f"GradientClipByValue: max is {max}; without a min it must be positive")
+        self.max = float(max)
+        self.min = -self.max if min is None else float(min)
+
+    def __str__(self) -> str:
+        return f"Gradient Clip By Value, min = {self.min:f}, max={self.max:f}"
+
+    def _clip_one(self, grad: Variable, context: Context) -> Variable:
+        return emit("clip", {"X": grad}, {"min": self.min, "max": self.max})
+
+
+class GradientClipByNorm(GradientClipBase):
+    """Each gradient cut to a length of ``clip_norm``: ``g * min(1, clip_norm / |g|)``."""
+
+    def __init__(self, clip_norm: float, need_clip: Callable[[Parameter], bool] | None = None) -> None:
+        super().__init__(need_clip)
+        self.clip_norm = float(clip_norm)
+
+    def __str__(self) -> str:
+        return f"Gradient Clip By Norm, clip_norm={self.clip_norm:f}"
+
+    def _clip_one(self, grad: Variable, context: Context) -> Variable:
+        return emit("clip_by_norm", {"X": grad}, {"max_norm": self.clip_norm})
+
+
+class GradientClipByGlobalNorm(GradientClipBase):
+    """All gradients together at most ``clip_norm`` long: ``g * clip_norm / max(clip_norm, |all g|)``.
+
+    ``group_name`` matters to :func:`set_gradient_clip` only.
+    """
+
+    def __init__(
+        self,
+        clip_norm: float,
+        group_name: str = "default_group",
+        need_clip: Callable[[Parameter], bool] | None = None,
+    ) -> None:
+        super().__init__(need_clip)
+        self.clip_norm = float(clip_norm)
+        self.group_name = group_name
+
+    def __str__(self) -> str:
+        return f"Gradient Clip By GlobalNorm, global_norm={self.clip_norm:f}"
+
+    def _clip(self, params_grads: ParamGrads, last: tuple[Parameter, Variable]) -> ParamGrads:
+        program = last[0].block.program
+        squares = []
+        for pair in params_grads:
+            with program._optimized_guard(pair):
+                squares.append(_square_sum(pair[1]))
+        with program._optimized_guard(last):
+            norm = _norm(squares)
+            limit = fill_constant(shape=[1], dtype=norm.dtype, value=self.clip_norm)
+            factor = _ratio(limit, norm)
+        clipped = []
+        for param, grad in params_grads:
+            with program._optimized_guard([param, grad]):
+                clipped.append((param, _times(grad, factor)))
+        return clipped
+
+    def _process_context(self, context: Context, param: Parameter, grad: Variable) -> None:
+        group = context.setdefault(self.group_name, {"norm": self.clip_norm, "squares": []})
+        if group["norm"] != self.clip_norm:
+            raise GraphError(
+                f"set_gradient_clip: group {self.group_name!r} has clip_norm {group['norm']} and, for "
+                f"{param.name!r}, {self.clip_norm}; one group has one clip_norm"
+            )
+        if "limit" not in group:
+            group["limit"] = fill_constant(shape=[1], dtype=grad.dtype, value=self.clip_norm)
+        group["squares"].append(_square_sum(grad))
+
+    def _clip_one(self, grad: Variable, context: Context) -> Variable:
+        group = context[self.group_name]
+        if "factor" not in group:
+            group["factor"] = _ratio(group["limit"], _norm(group["squares"]))
+        return _times(grad, group["factor"])
+
+
+def set_gradient_clip(clip: GradientClipBase, param_list: Any = None, program: Program | None = None) -> None:
+    """Give parameters a clip, before minimize. The older way: prefer the optimizer's ``grad_clip``.
+
+    As in Fluid 1.8 it works only when every trained parameter has a clip, and all have the same one; a
+    warning says so where that is not the case.
+    """
+    warnings.warn(
+        "set_gradient_clip is the older way to clip; give the optimizer a grad_clip instead",
+        stacklevel=2,
+    )
+    if not isinstance(clip, GradientClipBase):
+        raise TypeError(f"set_gradient_clip: clip is a gradient clip of fluid.clip, not {clip!r}")
+    program = default_main_program() if program is None else program
+    block = program.global_block()
+    if any("optimizer" in op.attrs.get("op_namescope", "") for op in block.ops):
+        warnings.warn("set_gradient_clip has no effect after minimize; call it before", stacklevel=2)
+    chosen = block.all_parameters() if param_list is None else [_parameter(block, p) for p in param_list]
+    for param in chosen:
+        param.gradient_clip_attr = clip
+
+
+def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) -> ParamGrads:
+    """Append the clips that :func:`set_gradient_clip` gave to the parameters; returns the new gradients."""
+    pairs = list(param_grads)
+    clips = [param.gradient_clip_attr for param, _ in pairs]
+    if not any(clips):
+        return pairs
+    context: Context = {}
+    start = _marks(pairs)
+    for (param, grad), clip in zip(pairs, clips, strict=True):
+        with param.block.program._optimized_guard([param, grad]), name_scope("gradient_clip_@CLIP"):
+            if clip is None:
+                _warn(f"nothing is clipped, because {param.name!r} has no clip")
+                return pairs
+            clip._process_context(context=context, param=param, grad=grad)
+    measured = _marks(pairs)
+    if any(clip is not clips[-1] for clip in clips):
+        _warn(f"the clip of {pairs[-1][0].name!r} is used for all parameters")
+    clipped = []
+    for param, grad in pairs:
+        # Fluid's own spelling: programs must be equal.
+        with param.block.program._optimized_guard([param, grad]), name_scope("graident_clip_@CLIP"):
+            clipped.append((param, clips[-1]._clip_one(grad, context)))
+    _tell_new_gradients(start, clipped, until=measured)
+    return clipped
+
+
+def _warn(what: str) -> None:
+    warnings.warn(f"set_gradient_clip: as in Fluid 1.8, {what}; use the optimizer's grad_clip", stacklevel=2)
+
+
+def _parameter(block: Block, param: Any) -> Parameter:
+    found = block.var(param) if isinstance(param, str) else param
+    if not isinstance(found, Parameter):
+        raise TypeError(f"set_gradient_clip: param_list holds parameters or their names, not {param!r}")
+    return found
+
+
+def _marks(pairs: ParamGrads) -> int:
+    """How many operators there are so far."""
+    return len(pairs[0][0].block.program.global_block().ops)
+
+
+def _tell_new_gradients(start: int, clipped: ParamGrads, until: int | None = None) -> None:
+    """Let the operators since ``start`` name the new gradient of their parameter in ``op_role_var``."""
+    new = {param.name: grad.name for param, grad in clipped}
+    for op in clipped[0][0].block.program.global_block().ops[start:until]:
+        role = op.attrs["op_role_var"]
+        if role and role[0] in new:
+            op._set_attr("op_role_var", [role[0], new[role[0]]])
+
+
+def _square_sum(grad: Variable) -> Variable:
+    """The sum of the squares of a gradient, dense or sparse."""
+    if grad.type == VarType.SELECTED_ROWS:
+        grad = emit("get_tensor_from_selected_rows", {"X": emit("merge_selected_rows", {"X": grad})})
+    attrs = {"dim": [0], "keep_dim": False, "reduce_all": True}
+    return emit("reduce_sum", {"X": emit("square", {"X": grad})}, attrs)
+
+
+def _norm(squares: list[Variable]) -> Variable:
+    return emit("sqrt", {"X": emit("sum", {"X": squares})})
+
+
+def _ratio(limit: Variable, norm: Variable) -> Variable:
+    """``limit / max(limit, norm)``."""
+    return emit("elementwise_div", {"X": limit, "Y": emit("elementwise_max", {"X": limit, "Y": norm})})
+
+
+def _times(grad: Variable, factor: Variable) -> Variable:
+    return emit("elementwise_mul", {"X": grad, "Y": factor})

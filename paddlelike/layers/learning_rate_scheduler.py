@@ -1,0 +1,185 @@
+"""Learning rates that change with the number of steps done.
+
+Each gives a variable to pass to an optimizer. The steps are counted by ``@LR_DECAY_COUNTER@``, which is
+saved with the persistables, so that a schedule goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.program import default_main_program
+from paddlelike.framework.variable import Variable
+from paddlelike.layers.control_flow import Switch
+from paddlelike.layers.creation import assign, create_global_var, fill_constant
+from paddlelike.layers.emit import emit
+from paddlelike.layers.step_counter import autoincreased_step_counter
+
+__all__ = [
+    "cosine_decay",
+    "exponential_decay",
+    "inverse_time_decay",
+    "linear_lr_warmup",
+    "natural_exp_decay",
+    "noam_decay",
+    "piecewise_decay",
+    "polynomial_decay",
+]
+
+COUNTER: Final = "@LR_DECAY_COUNTER@"
+
+
+def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Variable = 1.0) -> Variable:
+    """``learning_rate * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)``; step 1 is the first.
+
+    Vaswani et al., Attention is all you need, 2017.
+    """
+    with default_main_program()._lr_schedule_guard():
+        step = _steps(begin=1)
+        falling = step**-0.5
+        rising = warmup_steps**-1.5 * step
+        scaled: Any = learning_rate * d_model**-0.5
+        rate: Variable = scaled * emit("elementwise_min", {"X": falling, "Y": rising})
+        return rate
+
+
+def exponential_decay(
+    learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
+) -> Variable:
+    """``learning_rate * decay_rate ** (step / decay_steps)``; ``staircase``: the quotient rounded down.
+
+    >>> exponential_decay(learning_rate=0.1, decay_steps=100, decay_rate=0.5).shape
+    (1,)
+    """
+    with default_main_program()._lr_schedule_guard():
+        return learning_rate * decay_rate ** _periods(decay_steps, staircase)
+
+
+def natural_exp_decay(
+    learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
+) -> Variable:
+    """``learning_rate * exp(-decay_rate * step / decay_steps)``; ``staircase``: the quotient rounded down."""
+    with default_main_program()._lr_schedule_guard():
+        return learning_rate * emit("exp", {"X": -decay_rate * _periods(decay_steps, staircase)})
+
+
+def inverse_time_decay(
+    learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
+) -> Variable:
+    """``learning_rate / (1 + decay_rate * step / decay_steps)``; ``staircase``: the quotient rounded down."""
+    with default_main_program()._lr_schedule_guard():
+        return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
+
+
+def polynomial_decay(
+    learning_rate: float | Variable,
+    decay_steps: int,
+    end_learning_rate: float = 0.0001,
+    power: float = 1.0,
+    cycle: bool = False,
+) -> Variable:
+    """From ``learning_rate`` to ``end_learning_rate`` along ``(1 - step / decay_steps) ** power``.
+
+    Afterwards it stays there; with ``cycle`` it starts again, each time ``decay_steps`` longer.
+    """
+    with default_main_program()._lr_schedule_guard():
+        step: Any = _steps()
+        length: Any = decay_steps
+        if cycle:
+            length = decay_steps * _cycles(step, decay_steps)
+        else:
+            last = fill_constant(shape=[1], dtype="float32", value=float(decay_steps))
+            step = emit("elementwise_min", {"X": step, "Y": last})
+        span: Any = learning_rate - end_learning_rate
+        rate: Variable = span * (1 - step / length) ** power + end_learning_rate
+        return rate
+
+
+def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Variable:
+    """``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
+
+    Raises ValueError unless there is one value more than boundaries.
+    """
+    if len(values) != len(boundaries) + 1:
+        raise GraphError(
+            f"piecewise_decay: {len(boundaries)} boundaries go with {len(boundaries) + 1} values, "
+            f"got {len(values)}"
+        )
+    with default_main_program()._lr_schedule_guard():
+        step = _steps()
+        rate = _global_rate("learning_rate", "float32")
+        with Switch() as switch:
+            for boundary, value in zip(boundaries, values, strict=False):
+                limit = fill_constant([1], "float32", float(boundary), force_cpu=True)
+                chosen = fill_constant([1], "float32", float(value))
+                with switch.case(step < limit):
+                    assign(chosen, output=rate)
+            chosen = fill_constant([1], "float32", float(values[-1]))
+            with switch.default():
+                assign(chosen, output=rate)
+        return rate
+
+
+def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: int) -> Variable:
+    """``learning_rate / 2 * (1 + cos(pi * epoch / epochs))``; an epoch has ``step_each_epoch`` steps.
+
+    Loshchilov & Hutter, SGDR, 2016.
+    """
+    if not isinstance(learning_rate, float | Variable):
+        raise TypeError(f"cosine_decay: learning_rate is a float or a variable, not {learning_rate!r}")
+    with default_main_program()._lr_schedule_guard():
+        epoch = emit("floor", {"X": _steps() / step_each_epoch})
+        return learning_rate * 0.5 * (emit("cos", {"X": epoch * math.pi / epochs}) + 1)
+
+
+def linear_lr_warmup(
+    learning_rate: float | Variable, warmup_steps: int, start_lr: float, end_lr: float
+) -> Variable:
+    """From ``start_lr`` to ``end_lr`` in ``warmup_steps`` steps, then ``learning_rate``.
+
+    ``learning_rate`` may be another schedule.
+    """
+    dtype = learning_rate.dtype if isinstance(learning_rate, Variable) else "float32"
+    slope = float(end_lr) - float(start_lr)
+    with default_main_program()._lr_schedule_guard():
+        rate = _global_rate("learning_rate_warmup", dtype)
+        step = _steps()
+        with Switch() as switch:
+            with switch.case(step < warmup_steps):
+                assign(start_lr + slope * (step / float(warmup_steps)), output=rate)
+            with switch.default():
+                if not isinstance(learning_rate, Variable):
+                    learning_rate = fill_constant([1], dtype, float(learning_rate))
+                assign(learning_rate, output=rate)
+        return rate
+
+
+def _steps(begin: int = 0) -> Variable:
+    """The number of the step as float32; the first is ``begin``, unless the program counts already."""
+    counter = autoincreased_step_counter(COUNTER, begin=begin)
+    attrs = {"in_dtype": int(counter.dtype), "out_dtype": int(VarType.FP32)}
+    return emit("cast", {"X": counter}, attrs, dtype="float32")
+
+
+def _periods(length: float, staircase: bool) -> Variable:
+    """How many times ``length`` steps have passed."""
+    periods = _steps() / length
+    return emit("floor", {"X": periods}) if staircase else periods
+
+
+def _cycles(step: Variable, length: int) -> Variable:
+    """The number of the cycle that ``step`` belongs to, 1 for step 0."""
+    cycles = emit("ceil", {"X": step / length})
+    zero = fill_constant([1], "float32", 0.0)
+    one = fill_constant([1], "float32", 1.0)
+    with Switch() as switch, switch.case(step == zero):
+        assign(one, output=cycles)
+    return cycles
+
+
+def _global_rate(name: str, dtype: Any) -> Variable:
+    return create_global_var([1], 0.0, dtype, persistable=True, name=name)

@@ -1,0 +1,93 @@
+"""Steps divided by the size of past gradients: Adagrad, DecayedAdagrad, Adadelta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.clip import GradientClipBase
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer.base import Accumulator, Optimizer
+
+__all__ = [
+    "Adadelta",
+    "AdadeltaOptimizer",
+    "Adagrad",
+    "AdagradOptimizer",
+    "DecayedAdagrad",
+    "DecayedAdagradOptimizer",
+]
+
+
+class AdagradOptimizer(Optimizer):
+    """``m += g * g; p -= learning_rate * g / (sqrt(m) + epsilon)`` (operator ``adagrad``).
+
+    Duchi et al., Adaptive subgradient methods, 2011. ``m`` starts at ``initial_accumulator_value``.
+    """
+
+    type = "adagrad"
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        epsilon: float = 1.0e-6,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+        initial_accumulator_value: float = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {"epsilon": epsilon}
+        self.accumulators = {"Moment": Accumulator("moment", initial_accumulator_value)}
+
+
+class DecayedAdagradOptimizer(Optimizer):
+    """Adagrad that forgets: ``m = decay * m + (1 - decay) * g * g`` (operator ``decayed_adagrad``)."""
+
+    type = "decayed_adagrad"
+    accumulators = {"Moment": Accumulator("moment")}
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        decay: float = 0.95,
+        epsilon: float = 1.0e-6,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {"decay": decay, "epsilon": epsilon}
+
+
+class AdadeltaOptimizer(Optimizer):
+    """Steps as large as past steps, divided by past gradients (operator ``adadelta``).
+
+    Zeiler, ADADELTA: an adaptive learning rate method, 2012. As in Fluid the learning rate is not used.
+    """
+
+    type = "adadelta"
+    accumulators = {
+        "AvgSquaredGrad": Accumulator("_avg_squared_grad"),
+        "AvgSquaredUpdate": Accumulator("_avg_squared_update"),
+    }
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        epsilon: float = 1.0e-6,
+        rho: float = 0.95,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {"epsilon": epsilon, "rho": rho}
+
+
+Adagrad = AdagradOptimizer
+DecayedAdagrad = DecayedAdagradOptimizer
+Adadelta = AdadeltaOptimizer

@@ -1,0 +1,142 @@
+"""Adam and its kin: Adam, Adamax, Lamb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from paddlelike.clip import GradientClipBase
+from paddlelike.framework.block import Block
+from paddlelike.framework.program import name_scope
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer.base import Accumulator, Optimizer, ParamGrads
+
+__all__ = ["Adam", "AdamOptimizer", "Adamax", "AdamaxOptimizer", "Lamb", "LambOptimizer"]
+
+
+class AdamOptimizer(Optimizer):
+    """Moving averages of the gradient and of its square, corrected for their start (operator ``adam``).
+
+    ``p -= r * m1 / (sqrt(m2) + epsilon)`` with ``r = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t)``
+    (Kingma & Ba, 2014). ``beta1`` and ``beta2`` may be variables of shape ``[1]``. With ``lazy_mode`` a
+    sparse gradient moves the averages of its own rows only.
+    """
+
+    type = "adam"
+    accumulators = {
+        "Moment1": Accumulator("moment1"),
+        "Moment2": Accumulator("moment2"),
+        "Beta1Pow": Accumulator("beta1_pow_acc", fill="beta1", single=True, device="cpu"),
+        "Beta2Pow": Accumulator("beta2_pow_acc", fill="beta2", single=True, device="cpu"),
+    }
+
+    def __init__(
+        self,
+        learning_rate: float | Variable = 0.001,
+        beta1: float | Variable = 0.9,
+        beta2: float | Variable = 0.999,
+        epsilon: float = 1e-8,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+        lazy_mode: bool = False,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        betas = {"beta1": beta1, "beta2": beta2}
+        self._tensors = {
+            f"{name.title()}Tensor": beta for name, beta in betas.items() if isinstance(beta, Variable)
+        }
+        self._attrs = {
+            "epsilon": epsilon,
+            "lazy_mode": lazy_mode,
+            "min_row_size_to_use_multithread": 1000,
+            **{name: beta for name, beta in betas.items() if not isinstance(beta, Variable)},
+        }
+
+    def _extra_inputs(self) -> dict[str, Variable]:
+        return self._tensors
+
+
+class AdamaxOptimizer(Optimizer):
+    """Adam with the largest past gradient in place of the mean square (operator ``adamax``).
+
+    ``u = max(|g|, beta2 * u + epsilon); p -= learning_rate / (1 - beta1^t) * m / u`` (Kingma & Ba, 2014).
+    """
+
+    type = "adamax"
+    accumulators = {
+        "Moment": Accumulator("moment"),
+        "InfNorm": Accumulator("inf_norm"),
+        "Beta1Pow": Accumulator("beta1_pow_acc", fill="beta1", single=True),
+    }
+
+    def __init__(
+        self,
+        learning_rate: float | Variable = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+
+    def _finish_update(self, block: Block, parameters_and_grads: ParamGrads) -> None:
+        for param, grad in parameters_and_grads:
+            if not param.trainable:
+                continue
+            power = self._get_accumulator("beta1_pow_acc", param)
+            with block.program._optimized_guard([param, grad]), name_scope("adamx"):
+                block.append_op(
+                    type="scale",
+                    inputs={"X": power},
+                    outputs={"Out": power},
+                    attrs={"scale": self._attrs["beta1"]},
+                )
+
+
+class LambOptimizer(AdamOptimizer):
+    """Adam's direction, as long as the parameter is: for large batches (operator ``lamb``).
+
+    ``r = m1 / (sqrt(m2) + epsilon) + weight_decay * p; p -= learning_rate * |p| / |r| * r`` (You et al.,
+    2019). Parameters for which ``exclude_from_weight_decay_fn`` is true get no decay.
+    """
+
+    type = "lamb"
+
+    def __init__(
+        self,
+        learning_rate: float | Variable = 0.001,
+        lamb_weight_decay: float = 0.01,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        exclude_from_weight_decay_fn: Callable[[Parameter], bool] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            learning_rate,
+            parameter_list=parameter_list,
+            regularization=regularization,
+            grad_clip=grad_clip,
+            name=name,
+        )
+        self._weight_decay = lamb_weight_decay
+        self._excluded = exclude_from_weight_decay_fn
+        self._attrs = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+
+    def _attrs_of(self, param: Parameter) -> dict[str, Any]:
+        excluded = self._excluded is not None and self._excluded(param)
+        return {**self._attrs, "weight_decay": 0.0 if excluded else self._weight_decay}
+
+
+Adam = AdamOptimizer
+Adamax = AdamaxOptimizer
+Lamb = LambOptimizer

@@ -1,0 +1,48 @@
+"""FTRL: follow the regularized leader."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.clip import GradientClipBase
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer.base import Accumulator, Optimizer
+
+__all__ = ["Ftrl", "FtrlOptimizer"]
+
+
+class FtrlOptimizer(Optimizer):
+    """Weights that are exactly zero where ``l1`` allows it (operator ``ftrl``).
+
+    McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 gives the operator
+    ``l1`` in place of ``l2``; so does this one, with a warning where it makes a difference.
+    """
+
+    type = "ftrl"
+    accumulators = {
+        "SquaredAccumulator": Accumulator("squared"),
+        "LinearAccumulator": Accumulator("linear"),
+    }
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        lr_power: float = -0.5,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        if l2 != l1:
+            warnings.warn(
+                f"Ftrl: as in Fluid 1.8, l2 takes the value of l1: {l1} instead of {l2}", stacklevel=2
+            )
+        self._attrs = {"l1": l1, "l2": l1, "lr_power": lr_power}
+
+
+Ftrl = FtrlOptimizer

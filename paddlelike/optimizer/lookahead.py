@@ -1,0 +1,82 @@
+"""Lookahead: slow weights that follow fast ones every few steps."""
+
+from __future__ import annotations
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program, default_startup_program, program_guard
+from paddlelike.framework.variable import Variable
+from paddlelike.layers.control_flow import Switch
+from paddlelike.layers.creation import assign, create_global_var, fill_constant
+from paddlelike.layers.emit import emit
+from paddlelike.optimizer.base import Optimizer, ParamGrads
+
+__all__ = ["LookaheadOptimizer"]
+
+
+class LookaheadOptimizer:
+    """Every ``k`` steps of ``inner_optimizer``: ``slow += alpha * (fast - slow); fast = slow``.
+
+    Zhang et al., Lookahead optimizer: k steps forward, 1 step back, 2019. The slow weights are
+    ``<parameter>@SLOW``. As in Fluid these operators belong to the forward part: make the test program
+    with ``clone(for_test=True)`` before ``minimize``.
+    """
+
+    def __init__(self, inner_optimizer: Optimizer, alpha: float = 0.5, k: int = 5) -> None:
+        if inner_optimizer is None:
+            raise GraphError("LookaheadOptimizer: inner_optimizer is an optimizer, not None")
+        if not 0.0 <= alpha <= 1.0:
+            raise GraphError(f"LookaheadOptimizer: alpha is {alpha}, expected 0.0 .. 1.0")
+        if not isinstance(k, int) or k <= 0:
+            raise GraphError(f"LookaheadOptimizer: k is {k!r}, expected an int of 1 or more")
+        self.inner_optimizer = inner_optimizer
+        self.alpha = alpha
+        self.k = k
+        self.type = "lookahead"
+
+    def minimize(
+        self, loss: Variable, startup_program: Program | None = None
+    ) -> tuple[list[Operator], ParamGrads]:
+        """Minimize with the inner optimizer, then append the slow weights; returns as that one does."""
+        result = self.inner_optimizer.minimize(loss, startup_program=startup_program)
+        startup = default_startup_program() if startup_program is None else startup_program
+        pairs = _slow_weights(loss.block.program, startup)
+        with program_guard(loss.block.program, startup):
+            self._follow(pairs)
+        return result
+
+    def _follow(self, pairs: list[tuple[Variable, Variable]]) -> None:
+        """Append the operators that move the slow weights when it is time to."""
+        k = create_global_var([1], int(self.k), "int32", persistable=True, name="lookahead_k")
+        alpha = create_global_var([1], self.alpha, "float32", persistable=True, name="lookahead_alpha")
+        step = create_global_var([1], 0, "int32", persistable=True, name="lookahead_step")
+        emit("increment", {"X": step}, {"step": 1.0}, out=step)
+        zero = fill_constant([1], "float32", 0.0)
+        one = fill_constant([1], "float32", 1.0)
+        phase = emit("elementwise_mod", {"X": step, "Y": k})
+        with Switch() as switch:
+            with switch.case(phase == zero):
+                for fast, slow in pairs:
+                    near = emit("elementwise_mul", {"X": fast, "Y": alpha})
+                    rest = emit("elementwise_sub", {"X": one, "Y": alpha})
+                    far = emit("elementwise_mul", {"X": slow, "Y": rest})
+                    mean = emit("elementwise_add", {"X": near, "Y": far})
+                    assign(mean, output=slow)
+                    assign(mean, output=fast)
+            with switch.default():
+                pass
+
+
+def _slow_weights(main: Program, startup: Program) -> list[tuple[Variable, Variable]]:
+    """Parameters with their slow weights, which start as copies of them."""
+    pairs = [(fast, _slow_twin(main.global_block(), fast)) for fast in main.all_parameters()]
+    first = startup.global_block()
+    for fast, _ in pairs:
+        twin = _slow_twin(first, fast)
+        first.append_op(type="assign", inputs={"X": first.var(fast.name)}, outputs={"Out": twin})
+    return list(pairs)
+
+
+def _slow_twin(block: Block, fast: Variable) -> Variable:
+    return block.create_var(name=f"{fast.name}@SLOW", shape=fast.shape, dtype=fast.dtype, persistable=True)

@@ -1,0 +1,136 @@
+"""ModelAverage: evaluate with the mean of the parameters of many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.executor.run import Executor
+from paddlelike.framework.block import Block
+from paddlelike.framework.program import Program, default_main_program, name_scope, program_guard
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.layers.creation import assign
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.optimizer.base import Optimizer
+
+__all__ = ["ModelAverage"]
+
+_SUMS = ("sum_1", "sum_2", "sum_3")
+_COUNTS = ("num_accumulates", "old_num_accumulates", "num_updates")
+
+
+class ModelAverage(Optimizer):
+    """Sums up the parameters of a window of the last steps (operator ``average_accumulates``).
+
+    Made after ``minimize``; ``with average.apply(exe):`` runs something on the means. Parameters with
+    ``do_model_average=False`` are left out.
+
+    Parameters
+    ----------
+    average_window_rate
+        The window's length, as a part of the steps done so far, ...
+    min_average_window, max_average_window
+        ... but at least and at most so many steps.
+    """
+
+    type = "average_accumulates"
+
+    def __init__(
+        self,
+        average_window_rate: float,
+        min_average_window: int = 10000,
+        max_average_window: int = 10000,
+        regularization: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(0.0, regularization=regularization, name=name)
+        self.average_window = average_window_rate
+        self.min_average_window = min_average_window
+        self.max_average_window = max_average_window
+        self.params_grads = with_copies(default_main_program(), ".tmp")
+        for param, copy in self.params_grads:
+            with param.block.program._optimized_guard([param, copy]), name_scope("move_average"):
+                self._append_average_accumulate_op(param)
+        self.apply_program = Program()
+        with program_guard(self.apply_program):
+            for param, copy in self.params_grads:
+                self._add_average_apply_op(self.apply_program.global_block(), param, copy)
+        self.restore_program = restoring(self.params_grads)
+
+    @contextmanager
+    def apply(self, executor: Executor, need_restore: bool = True) -> Iterator[None]:
+        """Put the means in place of the parameters inside the ``with`` block.
+
+        ``need_restore=False`` leaves them there; :meth:`restore` takes the parameters back later.
+        """
+        executor.run(self.apply_program)
+        try:
+            yield
+        finally:
+            if need_restore:
+                self.restore(executor)
+
+    def restore(self, executor: Executor) -> None:
+        """Take the parameters back."""
+        executor.run(self.restore_program)
+
+    def _append_average_accumulate_op(self, param: Parameter) -> None:
+        state = {name: self._add_accumulator(name, param) for name in _SUMS}
+        for name in _COUNTS:
+            state[name] = self._add_accumulator(name, param, dtype="int64", shape=[1])
+        LayerHelper("average_accumulate").append_op(
+            type=self.type,
+            inputs={"param": param, **{f"in_{name}": variable for name, variable in state.items()}},
+            outputs={f"out_{name}": variable for name, variable in state.items()},
+            attrs={
+                "average_window": self.average_window,
+                "min_average_window": self.min_average_window,
+                "max_average_window": self.max_average_window,
+            },
+        )
+
+    def _add_average_apply_op(self, block: Block, param: Parameter, copy: Variable) -> None:
+        """Keep the parameter in ``copy``, and write the mean over it."""
+        value = block._clone_variable(param)
+        kept = block._clone_variable(copy)
+        sums, counts = (
+            [block._clone_variable(self._get_accumulator(name, param)) for name in names]
+            for names in (_SUMS, _COUNTS[:2])
+        )
+        assign(value, output=kept)
+        count = emit("sum", {"X": counts})
+        total = emit("sum", {"X": sums})
+        float32 = {"in_dtype": int(count.dtype), "out_dtype": 5}
+        count = emit("cast", {"X": count}, float32, dtype="float32")
+        float32 = {"in_dtype": int(total.dtype), "out_dtype": 5}
+        total = emit("cast", {"X": total}, float32, dtype="float32")
+        emit("elementwise_div", {"X": total, "Y": count}, out=value)
+
+
+def with_copies(program: Program, suffix: str, prefix: str = "") -> list[tuple[Parameter, Variable]]:
+    """Every parameter to average, with a variable to keep its value in meanwhile."""
+    pairs = []
+    for param in program.global_block().all_parameters():
+        if param.do_model_average is not False:
+            copy = param.block.create_var(
+                name=unique_name.generate(f"{prefix}{param.name}{suffix}"),
+                dtype=param.dtype,
+                persistable=False,
+                stop_gradient=True,
+            )
+            pairs.append((param, copy))
+    return pairs
+
+
+def restoring(pairs: list[tuple[Parameter, Variable]]) -> Program:
+    """A program that takes parameters back from their copies."""
+    program = Program()
+    block = program.global_block()
+    with program_guard(program):
+        for param, copy in pairs:
+            value = block._clone_variable(param)
+            assign(block._clone_variable(copy), output=value)
+    return program

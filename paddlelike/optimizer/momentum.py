@@ -1,0 +1,68 @@
+"""Gradient descent with momentum: Momentum, and LarsMomentum with a rate for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.clip import GradientClipBase
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer.base import Accumulator, Optimizer
+
+__all__ = ["LarsMomentum", "LarsMomentumOptimizer", "Momentum", "MomentumOptimizer"]
+
+
+class MomentumOptimizer(Optimizer):
+    """``v = momentum * v + g; p -= learning_rate * v`` (operator ``momentum``).
+
+    With ``use_nesterov`` the step looks ahead: ``p -= learning_rate * (g + momentum * v)``. The other
+    parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+    """
+
+    type = "momentum"
+    accumulators = {"Velocity": Accumulator("velocity")}
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        momentum: float,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        use_nesterov: bool = False,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {"mu": momentum, "use_nesterov": bool(use_nesterov)}
+
+
+class LarsMomentumOptimizer(Optimizer):
+    """Momentum with the rate ``learning_rate * lars_coeff * |p| / (|g| + lars_weight_decay * |p|)``.
+
+    You et al., Large batch training of convolutional networks, 2017 (operator ``lars_momentum``).
+    """
+
+    type = "lars_momentum"
+    accumulators = {"Velocity": Accumulator("velocity")}
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        momentum: float,
+        lars_coeff: float = 0.001,
+        lars_weight_decay: float = 0.0005,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {
+            "mu": momentum,
+            "lars_coeff": lars_coeff,
+            "lars_weight_decay": lars_weight_decay,
+        }
+
+
+Momentum = MomentumOptimizer
+LarsMomentum = LarsMomentumOptimizer

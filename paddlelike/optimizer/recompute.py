@@ -1,0 +1,74 @@
+"""RecomputeOptimizer: an optimizer with checkpoints, kept for scripts that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer.base import Optimizer, ParamGrads
+
+__all__ = ["RecomputeOptimizer"]
+
+
+class RecomputeOptimizer(Optimizer):
+    """Does what ``optimizer`` does.
+
+    Fluid computes the activations between the checkpoints a second time instead of keeping them. Here
+    they are kept: the results are the same, and the program is the one without checkpoints.
+    """
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+        self._checkpoints: Sequence[Variable | str] | None = None
+        self._learning_rate = optimizer._learning_rate
+        self._learning_rate_map = optimizer._learning_rate_map
+
+    def _set_checkpoints(self, checkpoints: Sequence[Variable | str]) -> None:
+        """Name the activations that Fluid would keep."""
+        self._checkpoints = checkpoints
+
+    def load(self, stat_dict: Any) -> NoReturn:
+        """Refused, as in Fluid."""
+        raise UnsupportedError("RecomputeOptimizer.load is not offered", hint="use fluid.load")
+
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        no_grad_set: Iterable[Variable | str] | None = None,
+    ) -> tuple[list[Operator], ParamGrads]:
+        """Minimize with the optimizer inside; checkpoints must have been named."""
+        if self._checkpoints is None:
+            raise GraphError("RecomputeOptimizer: no checkpoints are set", hint="call _set_checkpoints first")
+        params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        return self.apply_optimize(loss, startup_program, params_grads), params_grads
+
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        no_grad_set: Iterable[Variable | str] | None = None,
+        callbacks: Sequence[Callable[..., None]] | None = None,
+    ) -> ParamGrads:
+        """Append the backward pass."""
+        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+
+    def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
+        """Append clips, decay and updates."""
+        return self._optimizer.apply_gradients(params_grads)
+
+    def apply_optimize(
+        self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
+    ) -> list[Operator]:
+        """Append clips, decay and updates in the program of ``loss``."""
+        return self._optimizer.apply_optimize(loss, startup_program, params_grads)
+
+    def get_opti_var_name_list(self) -> list[str]:
+        """The names of the accumulators."""
+        return self._optimizer.get_opti_var_name_list()

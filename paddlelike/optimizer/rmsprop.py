@@ -1,0 +1,45 @@
+"""RMSProp: steps divided by a moving mean of past gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.clip import GradientClipBase
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer.base import Accumulator, Optimizer
+
+__all__ = ["RMSProp", "RMSPropOptimizer"]
+
+
+class RMSPropOptimizer(Optimizer):
+    """``v = momentum * v + learning_rate * g / sqrt(ms + epsilon); p -= v`` (operator ``rmsprop``).
+
+    ``ms = rho * ms + (1 - rho) * g * g``; with ``centered`` the square of the mean gradient is
+    subtracted from it (Hinton, Neural networks for machine learning, lecture 6).
+    """
+
+    type = "rmsprop"
+    accumulators = {
+        "Moment": Accumulator("momentum"),
+        "MeanSquare": Accumulator("mean_square"),
+        "MeanGrad": Accumulator("mean_grad"),
+    }
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        rho: float = 0.95,
+        epsilon: float = 1.0e-6,
+        momentum: float = 0.0,
+        centered: bool = False,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {"epsilon": epsilon, "decay": rho, "momentum": momentum, "centered": centered}
+
+
+RMSProp = RMSPropOptimizer

@@ -1,0 +1,60 @@
+"""Stochastic gradient descent: SGD, and Dpsgd with differential privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.clip import GradientClipBase
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer.base import Optimizer
+
+__all__ = ["SGD", "Dpsgd", "DpsgdOptimizer", "SGDOptimizer"]
+
+
+class SGDOptimizer(Optimizer):
+    """``p -= learning_rate * g`` (operator ``sgd``); of a sparse gradient only the rows it holds.
+
+    The parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> SGD(learning_rate=0.1).get_opti_var_name_list()
+    []
+    """
+
+    type = "sgd"
+
+    def __init__(
+        self,
+        learning_rate: float | Variable,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        regularization: Any = None,
+        grad_clip: GradientClipBase | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+
+
+class DpsgdOptimizer(Optimizer):
+    """Gradients scaled down to norm ``clip``, plus noise: differential privacy (operator ``dpsgd``).
+
+    ``p -= learning_rate * (g / max(1, |g| / clip) + noise / batch_size)``, ``noise ~ N(0, sigma)``
+    (Abadi et al., Deep learning with differential privacy, 2016). The defaults are Fluid's; give
+    ``batch_size`` the number of samples of a step and ``sigma`` the noise that privacy asks for.
+    """
+
+    type = "dpsgd"
+
+    def __init__(
+        self,
+        learning_rate: float | Variable = 0.001,
+        clip: float = 0.9,
+        batch_size: float = 0.999,
+        sigma: float = 1e-8,
+        parameter_list: Sequence[Parameter | str] | None = None,
+    ) -> None:
+        super().__init__(learning_rate, parameter_list)
+        self._attrs = {"clip": clip, "batch_size": batch_size, "sigma": sigma}
+
+
+SGD = SGDOptimizer
+Dpsgd = DpsgdOptimizer

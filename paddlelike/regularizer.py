@@ -1,0 +1,108 @@
+"""Weight decay: terms added to the gradients before the update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.program import name_scope
+
+if TYPE_CHECKING:
+    from paddlelike.framework.block import Block
+    from paddlelike.framework.variable import Parameter, Variable
+
+__all__ = [
+    "L1Decay",
+    "L1DecayRegularizer",
+    "L2Decay",
+    "L2DecayRegularizer",
+    "WeightDecayRegularizer",
+    "append_regularization_ops",
+]
+
+
+class WeightDecayRegularizer:
+    """Base: called with a parameter, its gradient and a block, it appends and returns the term to add.
+
+    A parameter's own regularizer (``ParamAttr(regularizer=...)``) wins over the optimizer's.
+    """
+
+    def __init__(self, regularization_coeff: float = 0.0) -> None:
+        self._regularization_coeff = regularization_coeff
+
+    def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
+        """Append the operators that compute the term."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        name = self.__class__.__name__.removesuffix("Regularizer")
+        return f"{name}, regularization_coeff={self._regularization_coeff:f}"
+
+
+class L2DecayRegularizer(WeightDecayRegularizer):
+    """Adds ``coeff * parameter`` to the gradient.
+
+    >>> str(L2Decay(0.001))
+    'L2Decay, regularization_coeff=0.001000'
+    """
+
+    def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
+        """Append ``scale``."""
+        decay = _term(param, block)
+        _scale(block, param, decay, self._regularization_coeff)
+        return decay
+
+
+class L1DecayRegularizer(WeightDecayRegularizer):
+    """Adds ``coeff * sign(parameter)`` to the gradient."""
+
+    def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
+        """Append ``sign`` and ``scale``."""
+        decay = _term(param, block)
+        block.append_op(type="sign", inputs={"X": param}, outputs={"Out": decay})
+        _scale(block, decay, decay, self._regularization_coeff)
+        return decay
+
+
+def append_regularization_ops(
+    parameters_and_grads: Iterable[tuple[Parameter, Variable]], regularization: Any = None
+) -> list[tuple[Parameter, Variable]]:
+    """Append weight decay for every parameter that has it; returns parameters and their new gradients.
+
+    ``regularization`` is for parameters that have no regularizer of their own.
+    """
+    with name_scope("regularization"):
+        return [(param, _decayed(param, grad, regularization)) for param, grad in parameters_and_grads]
+
+
+def _decayed(param: Parameter, grad: Variable, regularization: Any) -> Variable:
+    """The gradient with the term of the parameter's regularizer added."""
+    regularizer = regularization if param.regularizer is None else param.regularizer
+    if regularizer is None or grad is None:
+        return grad
+    block = grad.block
+    with block.program._optimized_guard([param, grad]):
+        decay = regularizer(param, grad, block)
+        total = grad
+        if grad.type == VarType.SELECTED_ROWS:  # a sparse gradient and a dense term give a dense sum
+            total = block.create_var(
+                name=grad.name + "@NEWGRAD@",
+                dtype=param.dtype,
+                shape=param.shape,
+                lod_level=param.lod_level,
+            )
+        block.append_op(type="sum", inputs={"X": [grad, decay]}, outputs={"Out": total})
+    return total
+
+
+def _term(param: Parameter, block: Block) -> Variable:
+    return block.create_var(dtype=param.dtype, shape=param.shape, lod_level=param.lod_level)
+
+
+def _scale(block: Block, x: Variable, out: Variable, scale: float) -> None:
+    block.append_op(type="scale", inputs={"X": x}, outputs={"Out": out}, attrs={"scale": scale})
+
+
+L2Decay = L2DecayRegularizer
+L1Decay = L1DecayRegularizer
