@@ -37,7 +37,8 @@ class Profile:
         if sorted_key != "default":
             column = {"calls": 1, "total": 2, "min": 3, "max": 4, "ave": 5}[sorted_key]
             rows.sort(key=lambda row: row[column], reverse=True)
-        head = f"{'operator':32s} {'calls':>8s} {'total':>10s} {'min':>10s} {'max':>10s} {'ave':>10s} {'ratio':>7s}"
+        columns = "".join(f" {name:>10s}" for name in ("total", "min", "max", "ave"))
+        head = f"{'operator':32s} {'calls':>8s}{columns} {'ratio':>7s}"
         lines = [
             f"{name:32s} {calls:8d} {total * 1e3:10.3f} {low * 1e3:10.4f} {high * 1e3:10.4f} "
             f"{mean * 1e3:10.4f} {ratio:7.1%}"
