@@ -225,7 +225,8 @@ def _with_sums(steps: list[Step], block_idx: int) -> list[Step]:
     def total(name: str, forward: Operator) -> None:
         names = parts.pop(name)
         if len(names) > 1:
-            result.append((GradOp("sum", {"X": names}, {"Out": [name]}, {}, own_attrs=True), forward))
+            attrs = {"use_mkldnn": False}
+            result.append((GradOp("sum", {"X": names}, {"Out": [name]}, attrs, own_attrs=True), forward))
 
     for grad, forward in steps:
         for names in grad.inputs.values():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError, ShapeError
 from paddlelike.framework import registry
-from paddlelike.framework.operator import Operator, complete_attrs, user_line
+from paddlelike.framework.operator import Operator, complete_attrs, given_attrs, user_line
 from paddlelike.framework.registry import EMPTY, GradOp, OpDef, Spec
 from paddlelike.framework.variable import Parameter, Variable
 
@@ -198,9 +198,8 @@ class Block:
         Its gradients must have been created: they are shaped as what they are the gradients of.
         """
         cls = registry.find(grad.type)
-        attrs = complete_attrs(cls, grad.attrs) if grad.own_attrs else {**grad.attrs}
+        attrs = given_attrs(cls, grad.attrs) if grad.own_attrs else complete_attrs(cls, grad.attrs)
         if not grad.own_attrs:
-            attrs = complete_attrs(cls, attrs)
             attrs["op_namescope"] = forward.attrs.get("op_namescope", "/")
             attrs["op_role_var"] = []
         attrs |= {"op_role": role, "op_device": forward.attrs.get("op_device", "")}

@@ -17,7 +17,7 @@ from paddlelike.framework.registry import ABSENT, REQUIRED
 if TYPE_CHECKING:
     from paddlelike.framework.block import Block
 
-__all__ = ["COMMON_ATTRS", "OpRole", "Operator", "complete_attrs", "user_line"]
+__all__ = ["COMMON_ATTRS", "OpRole", "Operator", "complete_attrs", "given_attrs", "user_line"]
 
 
 class OpRole:
@@ -229,6 +229,11 @@ def complete_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[s
         elif default is not ABSENT:
             attrs[name] = list(default) if isinstance(default, list | tuple) else default
     return attrs
+
+
+def given_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes given, of the right type, and no others."""
+    return {name: _coerce(op.type, name, op.attrs[name].type, value) for name, value in given.items()}
 
 
 def user_line() -> str | None:

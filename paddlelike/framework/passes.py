@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from paddlelike.framework.block import Block
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
+from paddlelike.framework.schema import messages
 
 __all__ = ["copy", "inference_copy", "prune", "test_clone", "without_unused_variables"]
 
@@ -40,6 +41,8 @@ def test_clone(program: Program) -> Program:
         gone = [op for op in block.ops if op.attrs.get("op_role", 0) & drop]
         block.ops = [op for op in block.ops if not op.attrs.get("op_role", 0) & drop]
         dropped |= {name for op in gone for name in (*op.input_arg_names, *op.output_arg_names)}
+    if dropped:
+        clone.encoded = messages().ProgramDesc()  # Paddle's own clone loses its version here
     _drop_variables(clone, dropped)
     _set_test_mode(clone)
     return clone

@@ -180,8 +180,8 @@ class Gradient:
     """How ``<type>_grad`` is made from an operator.
 
     ``inputs`` are the slots that ``backward`` takes, by position: slots of the operator, or of its
-    outputs with ``@GRAD``. ``outputs`` are the slots it returns, by default the gradient of every
-    forward input slot in order.
+    outputs with ``@GRAD``; a mark of their own (``"Mean?"``) goes before the operator's. ``outputs``
+    are the slots it returns, by default the gradient of every forward input slot in order.
     """
 
     def __init__(self, *inputs: str, outputs: Sequence[str] | None = None, copies_attrs: bool = True) -> None:
@@ -385,9 +385,9 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
     marks |= {slot.name: text for slot, text in zip(cls.output_slots, cls.outputs, strict=True)}
 
     def marked(name: str) -> str:
-        base = name.removesuffix(GRAD)
-        mark = marks[base][len(base) :]
-        return name + mark
+        slot = name.rstrip("*?")
+        base = slot.removesuffix(GRAD)
+        return slot + (name[len(slot) :] or marks[base][len(base) :])
 
     outputs = gradient.outputs
     if outputs is None:
