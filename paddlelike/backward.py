@@ -306,7 +306,7 @@ def _pairs(
         if gradient is None:
             continue
         writer = writers[gradient.name]
-        writer._set_attr("op_role_var", [*writer.attrs.get("op_role_var", []), parameter.name, gradient.name])
+        writer._set_attr("op_role_var", [parameter.name, gradient.name, *writer.attrs.get("op_role_var", [])])
         pairs.append((parameter, gradient))
     return pairs
 
