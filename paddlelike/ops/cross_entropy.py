@@ -1,4 +1,4 @@
-"""Losses on one class of several: cross_entropy, softmax_with_cross_entropy, bpr_loss, nll_loss.
+"""Cross entropies: cross_entropy, cross_entropy2, softmax_with_cross_entropy.
 
 A hard label is the number of a class; elements whose label is ``ignore_index`` have loss 0 and no
 gradient. A soft label is a distribution over the classes.
@@ -26,11 +26,11 @@ from paddlelike.framework.registry import (
 from paddlelike.ops.operands import axis_of, same_or_unknown
 
 __all__ = [
-    "BprLoss",
     "CrossEntropy",
     "CrossEntropy2",
     "CrossEntropyGrad2",
     "SoftmaxWithCrossEntropy",
+    "check_label",
     "hard_labels",
 ]
 
@@ -38,7 +38,7 @@ _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
 
 
 def hard_labels(
-    op: str, label: Array, classes: int, ignore_index: int
+    op: str, label: Array, classes: int, ignore_index: int | None = None
 ) -> tuple[Array, Array | None]:
     """The labels as one row, ignored ones replaced by 0, and which are ignored (None: none).
 
@@ -47,27 +47,27 @@ def hard_labels(
     flat = label.reshape(-1)
     if flat.size == 0:
         return flat, None
-    ignored = flat == ignore_index
-    some = bool(ignored.any())
-    if some:
+    ignored = None
+    if ignore_index is not None and (flat == ignore_index).any():
+        ignored = flat == ignore_index
         flat = np.where(ignored, 0, flat)
     if flat.min() < 0 or flat.max() >= classes:
         wrong = int(np.flatnonzero((flat < 0) | (flat >= classes))[0])
         raise EnforceNotMet(
             f"{op}: Label holds {int(flat[wrong])} (element {wrong} of {flat.size}), "
             f"but there are {classes} classes",
-            hint=f"labels go from 0 to {classes - 1}; only {ignore_index} is left out",
+            hint=f"labels go from 0 to {classes - 1}"
+            + ("" if ignore_index is None else f"; only {ignore_index} is left out"),
         )
-    return flat, ignored if some else None
+    return flat, ignored
 
 
-def _check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = True) -> None:
+def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = True) -> None:
     """Label must have X's dims, but for the last: 1 or (with ``may_drop``) absent if it is hard."""
     last = x.shape[-1] if soft else 1
     fits = [(*x.shape[:-1], last)] + ([x.shape[:-1]] if may_drop and not soft else [])
     if not any(
-        len(label.shape) == len(want) and all(map(same_or_unknown, label.shape, want))
-        for want in fits
+        len(label.shape) == len(want) and all(map(same_or_unknown, label.shape, want)) for want in fits
     ):
         raise ShapeError(
             f"{op}: Label has shape {label.shape} and X {x.shape}; "
@@ -103,7 +103,7 @@ class CrossEntropy(OpDef):
 
     @staticmethod
     def infer(x: Spec, label: Spec, *, soft_label: bool) -> Spec:
-        _check_label("cross_entropy", x, label, soft=soft_label)
+        check_label("cross_entropy", x, label, soft=soft_label)
         same_rank = len(label.shape) == len(x.shape)
         return Spec((*label.shape[:-1], 1) if same_rank else label.shape, x.dtype)
 
@@ -118,9 +118,7 @@ class CrossEntropy(OpDef):
         return y.reshape(label.shape)
 
     @staticmethod
-    def backward(
-        d_y: Array, x: Array, label: Array, *, soft_label: bool, ignore_index: int
-    ) -> Array:
+    def backward(d_y: Array, x: Array, label: Array, *, soft_label: bool, ignore_index: int) -> Array:
         if soft_label:
             return -_divide(d_y * label, x)
         flat, ignored = hard_labels("cross_entropy", label, x.shape[-1], ignore_index)
@@ -182,9 +180,7 @@ class CrossEntropyGrad2(OpDef):
     forward_of = CrossEntropy2
 
     @staticmethod
-    def forward(
-        d_y: Array, match: Array, label: Array, x_shape: Array, *, ignore_index: int
-    ) -> Array:
+    def forward(d_y: Array, match: Array, label: Array, x_shape: Array, *, ignore_index: int) -> Array:
         shape = x_shape.shape[:-1]
         flat, ignored = hard_labels("cross_entropy2", label, shape[-1], ignore_index)
         values = -_divide(d_y.reshape(-1), match.reshape(-1))
@@ -222,7 +218,7 @@ class SoftmaxWithCrossEntropy(OpDef):
                 f"expected as many dims, with {'the same' if soft_label else '1'} in place {axis}"
             )
         label_last = Spec((*_without(label.shape, axis), label.shape[axis]), label.dtype)
-        _check_label(op, last, label_last, soft=soft_label, may_drop=False)
+        check_label(op, last, label_last, soft=soft_label, may_drop=False)
         loss = (*logits.shape[:axis], 1, *logits.shape[axis + 1 :])
         return logits._replace(lod_level=None), Spec(loss, logits.dtype)
 
@@ -267,43 +263,3 @@ class SoftmaxWithCrossEntropy(OpDef):
 
 def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     return (*shape[:axis], *shape[axis + 1 :])
-
-
-@register
-class BprLoss(OpDef):
-    """``Y = mean over j != Label of log(1 + exp(X[j] - X[Label]))``.
-
-    Source: Hidasi et al., "Session-based recommendations with recurrent neural networks", 2016.
-    """
-
-    type = "bpr_loss"
-    inputs = ("X", "Label")
-    outputs = ("Y",)
-    lod = "X"
-    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",))
-
-    @staticmethod
-    def infer(x: Spec, label: Spec) -> Spec:
-        _check_label("bpr_loss", x, label, soft=False, may_drop=False)
-        return Spec((*x.shape[:-1], 1), x.dtype)
-
-    @staticmethod
-    def forward(x: Array, label: Array) -> Array:
-        flat, _ = hard_labels("bpr_loss", label, x.shape[-1], -1)
-        rows = x.reshape(-1, x.shape[-1])
-        at = _at(len(flat), flat)
-        losses = np.logaddexp(0, rows - rows[at][:, None]).astype(x.dtype, copy=False)
-        losses[at] = 0
-        return (losses.sum(-1) / (x.shape[-1] - 1)).reshape(*x.shape[:-1], 1)
-
-    @staticmethod
-    def backward(d_y: Array, x: Array, label: Array) -> Array:
-        flat, _ = hard_labels("bpr_loss", label, x.shape[-1], -1)
-        rows = x.reshape(-1, x.shape[-1])
-        at = _at(len(flat), flat)
-        with np.errstate(over="ignore"):
-            slope = 1 / (1 + np.exp(rows[at][:, None] - rows))
-        slope[at] = 0
-        slope *= d_y.reshape(-1, 1) / (x.shape[-1] - 1)
-        slope[at] = -slope.sum(-1)
-        return slope.reshape(x.shape)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.registry import Array
+from paddlelike.framework.registry import Array, Spec
 
-__all__ = ["axis_of", "filled", "known", "numbers", "same_or_unknown", "size_of"]
+__all__ = ["alike", "axis_of", "filled", "known", "numbers", "same_or_unknown", "size_of"]
 
 
 def axis_of(op: str, axis: int, rank: int, *, name: str = "axis") -> int:
@@ -54,3 +54,14 @@ def filled(part: Array, whole: Array, box: tuple[slice, ...]) -> Array:
     place = out[box]
     place[...] = part.reshape(place.shape)
     return out
+
+
+def alike(op: str, **specs: Spec) -> Spec:
+    """The spec of an output shaped like all inputs. Raises ShapeError when they differ."""
+    (first, x), *others = specs.items()
+    for name, other in others:
+        if len(x.shape) != len(other.shape) or not all(map(same_or_unknown, x.shape, other.shape)):
+            raise ShapeError(
+                f"{op}: {first} has shape {x.shape}, {name} {other.shape}; they must be the same"
+            )
+    return Spec(x.shape, x.dtype)

@@ -1,4 +1,4 @@
-"""Cases of the losses on one class of several."""
+"""Cases of the cross entropies."""
 
 import numpy as np
 
@@ -24,15 +24,6 @@ def _entropy(p: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _softmax_entropy(logits: np.ndarray, label: np.ndarray) -> dict[str, np.ndarray]:
     p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     return {"Softmax": p, "Loss": _entropy(p, label)}
-
-
-def _bpr(X, Label):
-    rows = []
-    for x, (label,) in zip(X, Label, strict=True):
-        rows.append(
-            [np.mean([np.log1p(np.exp(v - x[label])) for j, v in enumerate(x) if j != label])]
-        )
-    return np.array(rows)
 
 
 CASES = [
@@ -101,12 +92,9 @@ CASES = [
     Case(
         "softmax_with_cross_entropy",
         {"Logits": LOGITS.T.copy(), "Label": LABEL.T.copy()},
-        lambda Logits, Label: {
-            k: v.T for k, v in _softmax_entropy(Logits.T, _soft(Label.T)).items()
-        },
+        lambda Logits, Label: {k: v.T for k, v in _softmax_entropy(Logits.T, _soft(Label.T)).items()},
         {"axis": 0},
         through=["Loss"],
         note="axis-0",
     ),
-    Case("bpr_loss", {"X": LOGITS, "Label": LABEL}, _bpr),
 ]
