@@ -64,8 +64,7 @@ class Scale(OpDef):
     def make_grad(cls, op: OpView) -> list[GradOp]:
         scale = op.attrs["scale"]
         grad = grad_by(op, "scale", "X", 0, scale=scale, bias=0.0, bias_after_scale=True)
-        if op.input("ScaleTensor"):
-            grad.inputs["ScaleTensor"] = list(op.input("ScaleTensor"))
+        grad.inputs["ScaleTensor"] = list(op.input("ScaleTensor"))
         return [grad]
 
 
