@@ -8,6 +8,7 @@ Python strings, so whoever reads it must know the names. It is the form of ``fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
@@ -17,6 +18,8 @@ from paddlelike.formats.sources import Buffer, Readable, as_source
 from paddlelike.formats.tensor_desc import Array
 
 __all__ = ["encode", "read", "read_headers"]
+
+_SMALL: Final = 16 << 20  # a file that is read at once, since it may hold thousands of tensors
 
 
 def read_headers(source: Readable) -> Iterator[Header]:
@@ -54,6 +57,8 @@ def encode(values: Iterable[LoDTensor | Array]) -> Iterator[Buffer]:
 def read(source: Readable) -> list[LoDTensor]:
     """Read all tensors. Every header is checked before memory is taken for the first one."""
     source = as_source(source)
+    if source.size < _SMALL:
+        source = as_source(source.read_at(0, source.size))
     headers = list(read_headers(source))
     return [lod_tensor.read_data(source, header) for header in headers]
 

@@ -22,8 +22,9 @@ an error here.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,9 @@ __all__ = [
     "read_header",
     "read_slice",
 ]
+
+
+_PLAIN: Final = struct.Struct("<IQIi")  # version, no LoD levels, tensor version, TensorDesc length
 
 
 class Header(NamedTuple):
@@ -90,24 +94,14 @@ def read_header(source: Readable, *, offset: int = 0) -> Header:
     >>> read_header(b"".join(encode(np.zeros((2, 3), "float32")))).shape
     (2, 3)
     """
-    source = as_source(source)
-    cursor = Cursor(source, offset)
-    try:
-        lod = _read_lod(cursor)
-        part = tensor_desc.read_part(cursor)
-        _check_lod(lod, part)
-    except FormatError as error:
-        hint = explain(cursor.head(HEAD), source.size, asked="dense") if offset == 0 else None
-        raise FormatError(error.message, hint=hint) from None
-    surplus = source.size - part.data_offset - part.data_bytes
-    return Header(part.dtype, part.shape, lod, part.data_offset, part.data_bytes, surplus)
+    return _parse(Cursor(as_source(source), offset))
 
 
 def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[int]] = ()) -> bytes:
     """The bytes in front of the elements.
 
-    >>> encode_header("float32", (2, 3)).hex(" ", 4)
-    '0000 00000000 00000000 00000000 06000000 08051002 1003'
+    >>> encode_header("float32", (2, 3)).hex(" ", -4)
+    '00000000 00000000 00000000 00000000 06000000 08051002 1003'
     """
     levels = [np.asarray(level, "<u8").tobytes() for level in lod]
     front = bytes(4) + len(levels).to_bytes(8, "little")
@@ -129,14 +123,14 @@ def encode(value: LoDTensor | Array, *, dtype: VarType | None = None) -> list[Bu
 
 def read(source: Readable, *, into: Array | None = None, offset: int = 0) -> LoDTensor:
     """Read the stream that begins at ``offset``; into the array ``into``, if one is given."""
-    source = as_source(source)
-    return read_data(source, read_header(source, offset=offset), into=into)
+    cursor = Cursor(as_source(source), offset)
+    header = _parse(cursor)
+    return _tensor(header, tensor_desc.read_elements(cursor, _part(header), into))
 
 
 def read_data(source: Source, header: Header, *, into: Array | None = None) -> LoDTensor:
     """Read the elements that ``header`` describes."""
-    array = tensor_desc.read_elements(source, _part(header), into)
-    return LoDTensor(array, [list(level) for level in header.lod])
+    return _tensor(header, tensor_desc.read_elements(source, _part(header), into))
 
 
 def read_slice(
@@ -155,12 +149,55 @@ def read_slice(
 
 
 def as_fp16(value: LoDTensor | Array) -> LoDTensor:
-    """The tensor with its elements, also integers, as float16 (Paddle: ``save_as_fp16``)."""
+    """The tensor with its elements, also integers, as float16 (Paddle: ``save_as_fp16``).
+
+    As Paddle does it: through float32, then cut towards zero; beyond 65504 is infinity.
+    """
     array, lod = (value.array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
     if array is None:
         raise FormatError("a tensor that holds no array has no bytes")
-    with np.errstate(over="ignore"):  # beyond 65504 is infinity, as in Paddle
-        return LoDTensor(array.astype(np.float16), lod)
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+        half = single.astype(np.float16)
+    size = np.abs(single)
+    half = np.where(np.abs(half) > size, np.nextafter(half, np.float16(0)), half)
+    half = np.where(size > np.finfo(np.float16).max, np.copysign(np.float16(np.inf), half), half)
+    return LoDTensor(half, lod)
+
+
+def _parse(cursor: Cursor) -> Header:
+    header = _parse_plain(cursor)
+    if header is not None:
+        return header
+    offset = cursor.at
+    try:
+        lod = _read_lod(cursor)
+        part = tensor_desc.read_part(cursor)
+        _check_lod(lod, part)
+    except FormatError as error:
+        head = bytes(cursor.source.read_at(0, HEAD))
+        hint = explain(head, cursor.end, asked="dense") if offset == 0 else None
+        raise FormatError(error.message, hint=hint) from None
+    surplus = cursor.end - part.data_offset - part.data_bytes
+    return Header(part.dtype, part.shape, lod, part.data_offset, part.data_bytes, surplus)
+
+
+def _parse_plain(cursor: Cursor) -> Header | None:
+    """The header of a tensor without LoD, which nearly all are, in one look; None: look closer."""
+    chunk = cursor.chunk
+    if len(chunk) < _PLAIN.size:
+        return None
+    version, levels, tensor_version, size = _PLAIN.unpack_from(chunk)
+    desc = chunk[_PLAIN.size : _PLAIN.size + size]
+    if version or levels or tensor_version or size < 2 or len(desc) < size:
+        return None
+    try:
+        dtype, shape, data_bytes = tensor_desc.desc_facts(bytes(desc))
+    except FormatError:
+        return None
+    data_offset = cursor.at + _PLAIN.size + size
+    surplus = cursor.end - data_offset - data_bytes
+    return Header(dtype, shape, (), data_offset, data_bytes, surplus) if surplus >= 0 else None
 
 
 def _read_lod(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
@@ -197,6 +234,10 @@ def _check_lod(lod: tuple[tuple[int, ...], ...], part: TensorPart) -> None:
                 f"LoD level {level} ends at {offsets[-1]}, but there are {below} {what}; "
                 f"the tensor is {part.dtype.name} {list(part.shape)}"
             )
+
+
+def _tensor(header: Header, array: Array) -> LoDTensor:
+    return LoDTensor(array, [list(level) for level in header.lod])
 
 
 def _part(header: Header) -> TensorPart:

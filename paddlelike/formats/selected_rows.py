@@ -64,7 +64,7 @@ def read_header(source: Readable) -> Header:
             raise FormatError(f"offset {cursor.at - 8}: height {height} is negative")
         part = tensor_desc.read_part(cursor)
     except FormatError as error:
-        hint = explain(cursor.head(HEAD), source.size, asked="rows")
+        hint = explain(bytes(source.read_at(0, HEAD)), source.size, asked="rows")
         raise FormatError(error.message, hint=hint) from None
     surplus = source.size - part.data_offset - part.data_bytes
     return Header(*part[:2], count, height, *part[2:], surplus)

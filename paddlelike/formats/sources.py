@@ -86,26 +86,34 @@ def as_source(readable: Readable) -> Source:
 class Cursor:
     """Reads the front of a source piece by piece; a piece that is not there is a FormatError."""
 
-    __slots__ = ("_chunk", "_chunk_at", "_source", "at", "end")
+    __slots__ = ("at", "chunk", "chunk_at", "end", "source")
 
     def __init__(self, source: Source, at: int = 0) -> None:
-        self._source = source
-        self._chunk = source.read_at(at, _CHUNK)
-        self._chunk_at = at
+        self.source = source
+        self.chunk = source.read_at(at, _CHUNK)  # what was read last, and from where
+        self.chunk_at = at
         self.at = at
         self.end = source.size
 
     def take(self, size: int, what: str) -> Buffer:
         """The next ``size`` bytes, which are called ``what`` when they are missing."""
         self.need(size, what)
-        start = self.at - self._chunk_at
-        if start + size > len(self._chunk):
-            self._chunk = self._source.read_at(self.at, max(size, _CHUNK))
-            self._chunk_at, start = self.at, 0
-            if len(self._chunk) < size:  # the file became shorter while it was read
+        start = self.at - self.chunk_at
+        if start + size > len(self.chunk):
+            self.chunk = self.source.read_at(self.at, max(size, _CHUNK))
+            self.chunk_at, start = self.at, 0
+            if len(self.chunk) < size:  # the file became shorter while it was read
                 raise FormatError(f"offset {self.at}: {what} could not be read to its end")
         self.at += size
-        return self._chunk[start : start + size]
+        return self.chunk[start : start + size]
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; out of the chunk, if that holds it."""
+        start = offset - self.chunk_at
+        if start < 0 or start + len(target) > len(self.chunk):
+            return self.source.readinto_at(offset, target)
+        target[:] = self.chunk[start : start + len(target)]
+        return len(target)
 
     def need(self, size: int, what: str) -> None:
         """Raise FormatError unless ``size`` more bytes are there."""
@@ -123,7 +131,3 @@ class Cursor:
     def number(self, size: int, what: str, *, signed: bool = False) -> int:
         """The next little-endian integer of ``size`` bytes."""
         return int.from_bytes(self.take(size, what), "little", signed=signed)
-
-    def head(self, size: int) -> bytes:
-        """The first bytes from where this cursor began, for an explanation."""
-        return bytes(self._source.read_at(0, size))

@@ -24,6 +24,7 @@ __all__ = [
     "Array",
     "TensorPart",
     "decode_desc",
+    "desc_facts",
     "elements",
     "encode_part",
     "read_elements",
@@ -62,7 +63,7 @@ def read_part(cursor: Cursor) -> TensorPart:
         )
     at = cursor.at
     try:
-        dtype, shape, data_bytes = _desc_facts(bytes(cursor.take(size, "the TensorDesc")))
+        dtype, shape, data_bytes = desc_facts(bytes(cursor.take(size, "the TensorDesc")))
     except FormatError as error:
         raise FormatError(f"offset {at}: {error}") from None
     cursor.need(data_bytes, f"the data of {dtype.name} {list(shape)}")
@@ -112,9 +113,9 @@ def elements(array: Array) -> memoryview:
     return plain.reshape(-1).view(np.uint8).data
 
 
-def read_elements(source: Source, part: TensorPart, into: Array | None = None) -> Array:
+def read_elements(source: Source | Cursor, part: TensorPart, into: Array | None = None) -> Array:
     """The elements, straight into the array ``into``, or into a new one placed by ``memory``."""
-    dtype = numpy_dtype(part.dtype)
+    dtype = TENSOR_DTYPES[part.dtype].numpy
     if into is None:
         into = memory.empty(part.shape, dtype)
     elif into.dtype != dtype or into.shape != part.shape or not into.flags.c_contiguous:
@@ -133,7 +134,8 @@ def read_elements(source: Source, part: TensorPart, into: Array | None = None) -
 
 
 @lru_cache(maxsize=1024)
-def _desc_facts(desc: bytes) -> tuple[VarType, tuple[int, ...], int]:
+def desc_facts(desc: bytes) -> tuple[VarType, tuple[int, ...], int]:
+    """Element type, shape and size in bytes that a TensorDesc stands for, checked."""
     number, shape = decode_desc(desc)
     dtype = _element_type(number)
     if len(shape) > MAX_DIMS or any(dim < 0 for dim in shape):

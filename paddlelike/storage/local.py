@@ -128,33 +128,34 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
 
     ``read`` is called from several threads for different files. The first error ends the reading.
     """
-    names = list(names)
-    futures: dict[str, Future[T]] = {}
-    values: dict[str, T] = {}
+    paths = {name: os.path.join(directory, relative_path(name)) for name in names}
+    values: dict[str, T | Future[T]] = {}
 
     def read_one(name: str, path: str) -> T:
         with File(path) as file:
             return read(name, file)
 
-    paths = {name: os.path.join(directory, relative_path(name)) for name in names}
     with ThreadPoolExecutor(THREADS, "paddlelike-read") as pool:
         try:
             for name, path in paths.items():
-                if _size(path) >= LARGE:
-                    futures[name] = pool.submit(read_one, name, path)
-                else:
-                    values[name] = read_one(name, path)
-            for name, future in futures.items():
-                values[name] = future.result()
+                with File(path) as file:
+                    if file.size < LARGE:
+                        values[name] = read(name, file)
+                        continue
+                values[name] = pool.submit(read_one, name, path)  # which opens it again
+            return {
+                name: value.result() if isinstance(value, Future) else value for name, value in values.items()
+            }
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    return {name: values[name] for name in names}
 
 
 def list_names(directory: Path) -> list[str]:
     """The names of all files in ``directory`` and below, sorted; "/" between parts."""
     root = os.fspath(directory) or "."
+    if not os.path.isdir(root):
+        raise StorageError(f"there is no directory {root}")
     found: list[str] = []
 
     def fail(error: OSError) -> None:
@@ -164,13 +165,6 @@ def list_names(directory: Path) -> list[str]:
         inside = os.path.relpath(folder, root)
         found += [name if inside == "." else f"{inside}/{name}" for name in files]
     return sorted(name.replace(os.sep, "/") for name in found)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0  # opening it says what is wrong
 
 
 def _unreadable(path: str, error: OSError) -> StorageError:

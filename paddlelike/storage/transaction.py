@@ -68,9 +68,7 @@ class Transaction:
         """
         path = relative_path(name)
         if path in self._files:
-            raise StorageError(
-                f"variables {self._files[path][0]!r} and {name!r} would be the same file"
-            )
+            raise StorageError(f"variables {self._files[path][0]!r} and {name!r} would be the same file")
         self._files[path] = (name, buffers)
 
     def commit(self) -> None:
@@ -118,8 +116,7 @@ class Transaction:
                 folder = os.path.dirname(folder)
             if os.path.isdir(os.path.join(self.directory, path)):
                 raise SaveError(
-                    f"variable {name!r} cannot be saved: "
-                    f"{os.path.join(self.directory, path)} is a directory"
+                    f"variable {name!r} cannot be saved: {os.path.join(self.directory, path)} is a directory"
                 )
 
 
@@ -135,9 +132,7 @@ def _make_staging(directory: str) -> str:
         os.mkdir(staging)
         if not os.path.isdir(directory) or os.stat(staging).st_dev == os.stat(directory).st_dev:
             return staging
-        os.rmdir(
-            staging
-        )  # the directory is a mount point: nothing can be moved into it from outside
+        os.rmdir(staging)  # the directory is a mount point: nothing can be moved into it from outside
     except OSError as error:
         if not os.path.isdir(directory):
             raise explained(SaveError, f"{directory} cannot be made", error) from error

@@ -1,0 +1,40 @@
+"""Damaged files, and the promise that they raise FormatError and take no memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+
+from paddlelike.errors import FormatError
+
+
+def cuts(data: bytes) -> Iterator[bytes]:
+    """The file cut at every length."""
+    for size in range(len(data)):
+        yield data[:size]
+
+
+def flips(data: bytes) -> Iterator[bytes]:
+    """The file with one byte changed in three ways, at every place."""
+    for at in range(len(data)):
+        for mask in (0x01, 0x80, 0xFF):
+            yield data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
+
+
+def refuses(read: Callable[[bytes], object], data: bytes) -> bool:
+    """Whether ``read`` raises FormatError; any other exception goes through."""
+    try:
+        read(data)
+    except FormatError:
+        return True
+    return False
+
+
+def peak_memory(call: Callable[[], object]) -> int:
+    """The most bytes that were taken while ``call`` ran."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,78 @@
+"""Combined files: the real ones, their exact end, and damaged ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats import combined, lod_tensor
+from paddlelike.storage.local import File
+from tests.formats.damage import cuts, flips, peak_memory, refuses
+from tests.golden_data import GOLDEN
+
+REAL = sorted(
+    path
+    for pattern in ("*/combined/*", "*/inference_combined/params", "*/*/combined/*", "**/*.pdiparams")
+    for path in GOLDEN.glob(pattern)
+)
+VALUES = [np.ones(2, "float32"), LoDTensor(np.zeros((3, 1), "int64"), [[0, 1, 3]])]
+TWO = b"".join(combined.encode(VALUES))
+FIRST = b"".join(lod_tensor.encode(VALUES[0]))
+
+
+def test_the_streams_follow_each_other():
+    assert TWO.startswith(FIRST)
+    assert lod_tensor.read(TWO[len(FIRST) :]).lod() == [[0, 1, 3]]
+
+
+@pytest.mark.parametrize("path", REAL, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_a_real_file_is_read_and_written_back(path):
+    with File(path) as file:
+        values = combined.read(file)
+        headers = list(combined.read_headers(file))
+    assert b"".join(combined.encode(values)) == path.read_bytes()
+    assert [list(header.shape) for header in headers] == [value.shape() for value in values]
+    assert headers[-1].end == path.stat().st_size
+
+
+def test_headers_come_one_by_one():
+    headers = combined.read_headers(TWO + b"rubbish")
+    assert next(headers).shape == (2,)
+    assert next(headers).lod == ((0, 1, 3),)
+    with pytest.raises(FormatError, match=r"tensor 2 \(counted from 0\).* begins at offset 114"):
+        next(headers)
+
+
+def test_an_empty_file_holds_no_tensor():
+    with pytest.raises(FormatError, match="the file is empty"):
+        combined.read(b"")
+
+
+def test_no_memory_is_taken_before_every_header_was_read():
+    big = b"".join(lod_tensor.encode(np.zeros(1 << 20, "float32"))) + b"\1"
+
+    def read() -> None:
+        with pytest.raises(FormatError, match="tensor 1"):
+            combined.read(big)
+
+    assert peak_memory(read) < 100_000
+
+
+def test_a_cut_file_is_a_format_error():
+    whole = [cut for cut in cuts(TWO) if not refuses(combined.read, cut)]
+    assert whole == [FIRST]  # which is a combined file of one tensor
+
+
+def test_a_changed_byte_is_another_value_or_a_format_error():
+    for changed in flips(TWO):
+        assert refuses(combined.read, changed) or len(combined.read(changed)) <= 2
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_are_tensors_or_a_format_error(data):
+    refuses(combined.read, data)
+    refuses(combined.read, TWO + data)

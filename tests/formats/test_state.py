@@ -1,0 +1,316 @@
+"""State files: the real ones, every form of Paddle 2, refused pickles, and damaged ones."""
+
+from __future__ import annotations
+
+import collections
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddlelike.errors import FormatError
+from paddlelike.formats import pickles, state
+from tests.formats.damage import cuts, flips, peak_memory, refuses
+from tests.golden_data import GOLDEN
+
+REAL_18 = sorted(GOLDEN.glob("*/fluid_save/*"))
+REAL_26 = sorted(GOLDEN.glob("*/*/static_save/*"))
+
+ONE = bytes.fromhex("80027d7100") + (
+    b"X\1\0\0\0wq\1"
+    b"cnumpy.core.multiarray\n_reconstruct\nq\2cnumpy\nndarray\nq\3K\0\x85q\4"
+    b"c_codecs\nencode\nq\5X\1\0\0\0bq\6X\6\0\0\0latin1q\7\x86q\x08Rq\x09\x87q\nRq\x0b"
+    b"(K\1K\2\x85q\x0ccnumpy\ndtype\nq\rX\2\0\0\0f4q\x0e\x89\x88\x87q\x0fRq\x10"
+    b"(K\3X\1\0\0\0<q\x11NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tq\x12b\x89"
+    b"h\5X\n\0\0\0\0\0\xc2\x80?\0\0\0\xc2\x80q\x13h\7\x86q\x14Rq\x15tq\x16bs."
+)  # {"w": float32 [1, -0.0]} by Python 3.7, numpy 1.21
+
+
+def dumps(values: dict[str, np.ndarray]) -> bytes:
+    return b"".join(state.encode(values))
+
+
+def loads(data: bytes) -> dict[str, np.ndarray]:
+    return state.decode(data).read()
+
+
+def old_names(data: bytes) -> bytes:
+    """A pickle of numpy 2 with the module names of numpy 1."""
+    return data.replace(b"numpy._core.", b"numpy.core.")
+
+
+# --- golden bytes and real files ------------------------------------------------------------------
+
+
+def test_one_array():
+    array = np.float32([1, -0.0])
+    assert dumps({"w": array}) == ONE
+    assert loads(ONE)["w"].tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("path", REAL_18, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_a_real_file_is_read_and_written_back(path):
+    values = loads(path.read_bytes())
+    assert dumps(values) == path.read_bytes()
+    assert all(array.flags.writeable and array.flags.c_contiguous for array in values.values())
+
+
+@pytest.mark.parametrize("path", REAL_26, ids=lambda path: str(path.relative_to(GOLDEN)))
+def test_a_real_file_of_paddle_2_is_read(path):
+    values = loads(path.read_bytes())
+    with warnings.catch_warnings():  # numpy 2 warns of the modules that numpy 1 names
+        warnings.simplefilter("ignore")
+        trusted = pickle.loads(path.read_bytes())
+    assert list(values) == list(trusted)
+    for name, array in values.items():
+        np.testing.assert_array_equal(array, trusted[name])
+
+
+# One array of every kind, as Python's own pickler sees it; that it agrees with real files is above.
+KINDS = {
+    **{dtype: np.array([[98, 0, 1]]).astype(dtype) for dtype in (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
+        "float16", "float32", "float64", "complex64", "complex128")},
+    "no dims": np.array(2.5),
+    "no elements": np.zeros((0, 300)),
+    "one byte": np.array([98], "uint8"),
+    "5 dims": np.arange(65600.0).reshape(1, 1, 1, 1, 65600),
+    chr(98): np.array([0], "uint8"),  # CPython keeps one object of such a text
+    "\u4e2d": np.zeros(3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 999, 1000, 1001, 2000])
+def test_any_number_of_arrays_as_pickle_itself_writes_them(count):
+    values = {f"v{i}": np.full(2, i, "float32") for i in range(count)}
+    assert dumps(values) == old_names(pickle.dumps(values, 2))
+
+
+@pytest.mark.parametrize("kinds", [[kind] for kind in KINDS] + [list(KINDS)], ids=str)
+def test_any_kind_of_array_as_pickle_itself_writes_it(kinds):
+    values = {kind: KINDS[kind] for kind in kinds}
+    assert dumps(values) == old_names(pickle.dumps(values, 2))
+    for name, array in loads(dumps(values)).items():
+        assert (array.dtype, array.shape) == (values[name].dtype, values[name].shape)
+        np.testing.assert_array_equal(array, values[name])
+
+
+def test_other_layouts_are_written_in_c_order_and_little_endian():
+    array = np.arange(6.0).reshape(2, 3)
+    assert dumps({"w": np.asfortranarray(array)}) == dumps({"w": array})
+    assert dumps({"w": array.astype(">f8")}) == dumps({"w": array})
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_every_protocol_and_both_numpy_versions_are_read(protocol):
+    values = {"f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "big": np.arange(5, dtype=">i4")}
+    values["scalar"] = np.float32(2)
+    data = pickle.dumps(collections.OrderedDict(values), protocol)
+    for form in (data, old_names(data)) if protocol < 4 else (data,):
+        for name, array in loads(form).items():
+            np.testing.assert_array_equal(array, values[name])
+            assert array.dtype.isnative
+
+
+def test_a_file_of_python_2():
+    """Its cPickle keeps names and elements as byte strings, and numpy's flags as numbers."""
+    data = (
+        b"\x80\x02}q\1U\1wq\2cnumpy.core.multiarray\n_reconstruct\nq\3cnumpy\nndarray\nq\4K\0\x85"
+        b"U\1bq\5\x87Rq\6(K\1K\2\x85cnumpy\ndtype\nq\7U\2f4q\x08K\0K\1\x87Rq\t"
+        b"(K\3U\1<q\nNNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89U\x08\0\0\x80?\0\0\0\xc0tbs."
+    )
+    assert loads(data)["w"].tolist() == [1, -2]
+
+
+# --- the forms of Paddle 2 ------------------------------------------------------------------------
+
+
+class Reduced:
+    """Pickles as the call of ``function`` with ``arguments``."""
+
+    def __init__(self, function: object, *arguments: object) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> tuple:
+        return self.call
+
+
+def test_names_kept_apart():
+    held = {"weight": np.ones(2), "StructuredToParameterName@@": {"weight": "linear_0.w_0"}}
+    got = state.decode(pickle.dumps(held, 4))
+    assert got.parameter_names == {"weight": "linear_0.w_0"}
+    assert list(got.arrays) == ["weight"]
+    assert got.other == {}
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_named_tensors_and_tensors_by_eval(protocol):
+    held = {
+        "weight": Reduced(tuple, ("linear_0.w_0", np.ones(2))),
+        "bias": Reduced(eval, "data", {"data": np.zeros(3)}),
+        "LR_Scheduler": {"last_epoch": 3, "last_lr": 0.1, "seen": [np.arange(2), "text" * 500]},
+        "tags": {"a"},
+    }
+    got = state.decode(pickle.dumps(held, protocol))
+    assert {name: array.shape for name, array in got.arrays.items()} == {"weight": (2,), "bias": (3,)}
+    assert got.parameter_names == {"weight": "linear_0.w_0"}
+    assert got.other["LR_Scheduler"]["last_epoch"] == 3
+    assert got.other["LR_Scheduler"]["seen"][0].tolist() == [0, 1]
+    assert got.other["LR_Scheduler"]["seen"][1] == "text" * 500
+    assert got.other["tags"] == {"a"}
+
+
+def test_an_array_cut_into_pieces():
+    whole = np.arange(12.0).reshape(3, 4)
+    held = {
+        "w@@.0": whole.reshape(-1)[:7],
+        "w@@.1": whole.reshape(-1)[7:],
+        "UnpackBigParamInfor@@": {"w": {"OriginShape": (3, 4), "slices": ["w@@.0", "w@@.1"]}},
+    }
+    got = loads(pickle.dumps(held, 2))
+    assert list(got) == ["w"]
+    np.testing.assert_array_equal(got["w"], whole)
+    held["UnpackBigParamInfor@@"]["w"]["OriginShape"] = (3, 5)
+    with pytest.raises(FormatError, match=r"float64 \[3, 5\] takes 120 bytes, the file has 96"):
+        loads(pickle.dumps(held, 2))
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "name"),
+    [
+        (os.system, ("exit 7",), "system"),
+        (print, ("x",), "builtins__.print|builtin__.print"),
+        (getattr, (1, "real"), "getattr"),
+        (collections.Counter, ("aa",), "collections.Counter"),
+        (np.load, ("/etc/passwd",), "numpy.*load"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_global_that_is_not_in_the_table_is_named_and_refused(function, arguments, name):
+    with pytest.raises(FormatError, match=rf"refers to \S*{name}\S*, which is refused") as caught:
+        state.decode(pickle.dumps({"w": Reduced(function, *arguments)}, 2))
+    assert "arrays and plain values only" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("data", {"data": 1}), ("1 + 1", {"data": np.ones(1)}), ("data", {"data": np.ones(1), "x": 1})],
+)
+def test_eval_of_anything_else_is_refused(arguments):
+    with pytest.raises(FormatError, match="wants to run code, which is refused"):
+        state.decode(pickle.dumps({"w": Reduced(eval, *arguments)}, 2))
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        ([1, 2], "holds a list, not a dict of names to arrays"),
+        ({1: np.ones(1)}, "the key 1 of the pickled dict is no name"),
+        ({"w": np.array(["text"])}, "dtype 'U4', which no Paddle variable is"),
+        ({"w": np.array([None])}, "dtype 'O8', which no Paddle variable is"),
+        ({"w": np.zeros(1, "f4,i4")}, "dtype 'V8', which no Paddle variable is"),
+        ({"w": {(1, 2): 3}}, "a tuple as a key of a dict or set"),
+        ({"w": np.zeros(1, "M8[s]")}, "dtype 'M8', which no Paddle variable is"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_other_contents_are_refused(held, message):
+    with pytest.raises(FormatError, match=message):
+        state.decode(pickle.dumps(held, 2))
+
+
+def test_a_file_that_is_no_pickle_is_explained():
+    path = GOLDEN / "fit_a_line/persistables/fc_0.w_0"
+    with pytest.raises(FormatError, match="no state file: it begins with 00 00 00 00"):
+        state.decode(path.read_bytes())
+    with pytest.raises(FormatError, match="this is a zip archive"):
+        state.decode(b"PK\3\4" + bytes(50))
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def test_headers_are_there_before_any_element_is_read():
+    data = dumps({"w": np.zeros((1 << 18, 4), "float32")})
+    got = []
+    assert peak_memory(lambda: got.append(state.decode(data))) < 100_000
+    assert (got[0].arrays["w"].shape, got[0].arrays["w"].nbytes) == ((1 << 18, 4), 1 << 22)
+
+
+def test_writing_makes_pieces():
+    values = {"w": np.full(1 << 22, 200, "uint8")}
+    assert peak_memory(lambda: collections.deque(state.encode(values), maxlen=0)) < 8 << 20
+
+
+BOMBS = {
+    "memo index": b"\x80\x02}}r\xff\xff\xff\x7f.",
+    "length of a text": b"\x80\x02X\xff\xff\xff\x7f.",
+    "length of bytes": b"\x80\x04\x8e" + (1 << 50).to_bytes(8, "little") + b".",
+    "dims": ONE.replace(b"(K\1K\2\x85", b"(K\1\x8a\6\0\0\0\0\0\1\x85"),
+    "tuples of tuples": b"\x80\x02]" + b"q\1h\1h\1\x86" * 60 + b"}h\1K\1s.",
+}  # fmt: skip
+
+
+def test_the_same_elements_in_many_arrays():
+    raw, dtype = b"a" * 65536, np.dtype("uint8")
+    call = np._core.numeric._frombuffer
+    held = {f"v{i}": Reduced(call, raw, dtype, (65536,), "C") for i in range(1000)}
+    data = pickle.dumps(held, 4)
+    assert len(data) < 130_000
+    with pytest.raises(FormatError, match="describes more than it holds"):
+        state.decode(data)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_cannot_ask_for_much(name):
+    assert peak_memory(lambda: refuses(state.decode, BOMBS[name])) < 4 << 20
+    assert refuses(state.decode, BOMBS[name])
+
+
+# --- damage ---------------------------------------------------------------------------------------
+
+
+def test_elements_of_another_size_than_the_shape_says():
+    """Two bytes of text may be one element or two, which only reading tells."""
+    data = dumps({"w": np.full(2000, 0x80, "uint8")})
+    got = state.decode(data.replace(b"\xc2\x80", b"aa", 1))
+    with pytest.raises(FormatError, match=r"uint8 \[2000\] takes 2000 bytes, the file has 2001"):
+        got.read()
+    got = state.decode(data.replace(b"\xc2\x80", b"\xc2\xc2", 1))
+    with pytest.raises(FormatError, match="no latin1 text"):
+        got.read()
+
+
+def test_a_cut_file_is_a_format_error():
+    assert all(refuses(loads, cut) for cut in cuts(ONE))
+
+
+@pytest.mark.parametrize("path", REAL_26[-1:] + REAL_18[:1], ids=["protocol 4", "protocol 2"])
+def test_a_changed_byte_is_another_value_or_a_format_error(path):
+    data = path.read_bytes()[:1500]
+    for changed in flips(data):
+        refuses(loads, changed)
+
+
+OPCODES = st.sampled_from(
+    [bytes([code]) for code in b"}])(te0NRbsuaelqhKX\x85\x86\x87\x88\x89\x8f\x90\x91\x93\x94\x81."]
+)
+
+
+@given(st.lists(OPCODES | st.binary(max_size=3), max_size=40))
+def test_any_opcodes_are_a_value_or_a_format_error(codes):
+    refuses(lambda data: pickles.plain(pickles.load(data)), b"\x80\x02" + b"".join(codes))
+    refuses(loads, b"\x80\x02" + b"".join(codes))
+
+
+def test_more_globals_can_be_allowed():
+    data = pickle.dumps(Reduced(os.getcwd), 2)
+    name = (os.getcwd.__module__, "getcwd")
+    assert pickles.load(data, constructors={name: lambda: "here"}) == "here"

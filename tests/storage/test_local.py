@@ -1,0 +1,112 @@
+"""Files opened for reading, one or many."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.formats import lod_tensor
+from paddlelike.storage.local import LARGE, File, list_names, open_file, read_all
+from paddlelike.storage.transaction import write_all
+
+
+def test_bytes_at_positions(tmp_path):
+    path = tmp_path / "w"
+    path.write_bytes(bytes(range(10)))
+    with File(path) as file:
+        assert file.size == 10
+        assert file.read_at(2, 3) == b"\2\3\4"
+        assert file.read_at(8, 100) == b"\x08\x09"
+        assert file.read_at(20, 5) == b""
+        assert file.read() == bytes(range(10))
+        target = bytearray(4)
+        assert file.readinto_at(7, memoryview(target)) == 3
+        assert target == b"\7\x08\x09\0"
+
+
+def test_without_the_calls_of_posix(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "pread")
+    monkeypatch.delattr(os, "preadv")
+    test_bytes_at_positions(tmp_path)
+
+
+def test_short_reads_are_continued(tmp_path, monkeypatch):
+    pread, preadv = os.pread, os.preadv
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 2), at))
+    monkeypatch.setattr(os, "preadv", lambda fd, views, at: preadv(fd, [views[0][:3]], at))
+    test_bytes_at_positions(tmp_path)
+
+
+def test_a_format_error_is_given_the_path(tmp_path):
+    path = tmp_path / "w"
+    path.write_bytes(b"\x80\x02}q")
+    with pytest.raises(FormatError) as caught, File(path) as file:
+        lod_tensor.read(file)
+    assert caught.value.message.startswith(f"{path}: offset 0: version 1904018048")
+    assert "pickle" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", r"missing cannot be read: there is no such file in .*"),
+        ("no/where", r"where cannot be read: there is no directory .*no"),
+        ("folder", "folder is a directory; a file is expected"),
+        ("file/inside", "inside cannot be read: Not a directory"),
+        ("../file", "no part '..'"),
+    ],
+)
+def test_what_cannot_be_opened(tmp_path, name, message):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match=message):
+        open_file(tmp_path, name)
+
+
+def test_an_open_that_the_system_refuses(tmp_path, monkeypatch):
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(StorageError, match="Permission denied") as caught:
+        File(tmp_path / "w")
+    assert "may not do that" in caught.value.hint
+    assert isinstance(caught.value, OSError)
+
+
+def test_many_files_are_read_in_the_order_asked_for(tmp_path):
+    sizes = {"small": 3, "large": LARGE // 4 + 1, "deep/er": 5, "large2": LARGE}
+    values = {name: np.arange(size, dtype="float32") for name, size in sizes.items()}
+    write_all(tmp_path / "m", {name: lod_tensor.encode(value) for name, value in values.items()})
+    threads = set()
+
+    def read(name: str, file: File) -> np.ndarray:
+        threads.add(threading.current_thread().name)
+        return lod_tensor.read(file).array
+
+    read_back = read_all(tmp_path / "m", values, read)
+    assert list(read_back) == list(values)
+    for name, value in values.items():
+        np.testing.assert_array_equal(read_back[name], value)
+    assert any("paddlelike-read" in name for name in threads)
+
+
+@pytest.mark.parametrize("bad", ["small", "large"])
+def test_one_bad_file_ends_the_reading(tmp_path, bad):
+    sizes = {"small": 3, "large": LARGE}
+    files = {name: lod_tensor.encode(np.zeros(size)) for name, size in sizes.items()}
+    files[bad] = [bytes(8 * sizes[bad])[:-8], b"\1" * 8]
+    write_all(tmp_path, files)
+    with pytest.raises(FormatError, match=f"{bad}: offset"):
+        read_all(tmp_path, sizes, lambda name, file: lod_tensor.read(file))
+
+
+def test_names_in_a_directory(tmp_path):
+    write_all(tmp_path / "m", {"b": [b""], "a/x": [b""], "a.y": [b""], "@C@": [b""]})
+    assert list_names(tmp_path / "m") == ["@C@", "a.y", "a/x", "b"]
+    with pytest.raises(StorageError, match=r"there is no directory .*none"):
+        list_names(tmp_path / "none")
