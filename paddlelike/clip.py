@@ -16,7 +16,7 @@ from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program, default_main_program, name_scope
 from paddlelike.framework.registry import GradOp, grad_name
 from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.layers.creation import fill_constant
+from paddlelike.layers.constants import fill_constant
 from paddlelike.layers.emit import emit
 
 if TYPE_CHECKING:

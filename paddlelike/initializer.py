@@ -259,7 +259,6 @@ def _append(
     with_shape: bool = True,
 ) -> Operator:
     """Put the operator in front; a float16 variable is filled through a float32 one."""
-    random = type not in ("fill_constant", "assign_value")
     dtype = var.dtype if dtype is None else dtype
     target = var
     if var.dtype == VarType.FP16 and type != "fill_constant":
@@ -270,7 +269,7 @@ def _append(
     shape = {"shape": list(var.shape)} if with_shape else {}
     op = block._prepend_op(
         type=type,
-        inputs={} if random else None,
+        inputs={} if type == "uniform_random" else None,  # so Fluid writes them
         outputs={"Out": [target]},
         attrs={**shape, "dtype": int(dtype), **attrs},
     )

@@ -73,7 +73,8 @@ def outside_of(block: Block) -> tuple[list[str], list[str]]:
 class Switch:
     """Of several blocks the first whose condition holds is run, or the default.
 
-    >>> from paddlelike.layers.creation import assign, create_global_var, fill_constant
+    >>> from paddlelike.layers.constants import fill_constant
+    >>> from paddlelike.layers.creation import assign, create_global_var
     >>> step = create_global_var([1], 7.0, "float32", persistable=True, name="switch_step")
     >>> rate = create_global_var([1], 0.0, "float32", persistable=True, name="switch_rate")
     >>> with Switch() as switch:

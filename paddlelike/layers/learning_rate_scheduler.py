@@ -14,8 +14,9 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.program import default_main_program
 from paddlelike.framework.variable import Variable
+from paddlelike.layers.constants import fill_constant
 from paddlelike.layers.control_flow import Switch
-from paddlelike.layers.creation import assign, create_global_var, fill_constant
+from paddlelike.layers.creation import assign, create_global_var
 from paddlelike.layers.emit import emit
 from paddlelike.layers.step_counter import autoincreased_step_counter
 

@@ -156,14 +156,14 @@ class RandomCrop(OpDef):
     attrs = {"shape": Ints(), "startup_seed": Int(0)}
 
     @staticmethod
-    def infer(x: Spec, seed: Spec, *, shape: Sequence[int]) -> tuple[Spec, Spec]:
+    def infer(x: Spec, seed: Spec, *, shape: Sequence[int]) -> tuple[Spec, None]:
         rank = len(x.shape) - len(shape)
         if rank < 1 or any(0 <= dim < size for dim, size in zip(x.shape[rank:], shape, strict=True)):
             raise ShapeError(
                 f"random_crop: cannot cut {list(shape)} out of X of shape {x.shape}",
                 hint="shape gives the last dims of X without the first, none larger than X's",
             )
-        return Spec((*x.shape[:rank], *shape), x.dtype), Spec((1,), VarType.INT64)
+        return Spec((*x.shape[:rank], *shape), x.dtype), None
 
     @staticmethod
     def forward(

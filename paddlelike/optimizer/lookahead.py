@@ -7,8 +7,9 @@ from paddlelike.framework.block import Block
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program, default_startup_program, program_guard
 from paddlelike.framework.variable import Variable
+from paddlelike.layers.constants import fill_constant
 from paddlelike.layers.control_flow import Switch
-from paddlelike.layers.creation import assign, create_global_var, fill_constant
+from paddlelike.layers.creation import assign, create_global_var
 from paddlelike.layers.emit import emit
 from paddlelike.optimizer.base import Optimizer, ParamGrads
 

@@ -1,0 +1,89 @@
+"""What layers ask of their arguments; a refusal names the layer, the argument and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.variable import Variable
+
+__all__ = [
+    "BOOL",
+    "FLOATS",
+    "INTEGERS",
+    "NUMBERS",
+    "WIDE_FLOATS",
+    "check_choice",
+    "check_variable",
+    "check_variables",
+    "describe",
+    "is_whole",
+    "tensor_dtype",
+]
+
+WIDE_FLOATS: Final = (VarType.FP32, VarType.FP64)
+FLOATS: Final = (VarType.FP16, *WIDE_FLOATS)
+INTEGERS: Final = (VarType.INT32, VarType.INT64)
+NUMBERS: Final = (*FLOATS, *INTEGERS)
+BOOL: Final = (VarType.BOOL,)
+
+
+def check_variable(
+    layer: str, argument: str, value: Any, dtypes: Sequence[VarType] | None = None
+) -> Variable:
+    """``value``, which must be a variable of one of ``dtypes``. Raises TypeError."""
+    if not isinstance(value, Variable):
+        raise TypeError(
+            f"layer {layer!r}: {argument} is a variable, not {describe(value)}\n"
+            "  hint: layers.assign makes a variable of a numpy array, layers.fill_constant of a number"
+        )
+    if dtypes is not None and value.dtype not in dtypes:
+        wanted = ", ".join(dtype.name for dtype in dtypes)
+        raise TypeError(
+            f"layer {layer!r}: {argument} is variable {value.name!r} of dtype {value.dtype.name} and "
+            f"shape {list(value.shape)}; it takes {wanted}\n"
+            "  hint: convert the variable first with layers.cast"
+        )
+    return value
+
+
+def check_variables(
+    layer: str, argument: str, value: Any, dtypes: Sequence[VarType] | None = None
+) -> list[Variable]:
+    """``value``, a variable or a list of them, as a list. Raises TypeError."""
+    if not isinstance(value, list | tuple):
+        return [check_variable(layer, argument, value, dtypes)]
+    return [check_variable(layer, f"{argument}[{i}]", one, dtypes) for i, one in enumerate(value)]
+
+
+def check_choice(layer: str, argument: str, value: Any, choices: Sequence[Any]) -> None:
+    """``value`` must be one of ``choices``. Raises ValueError."""
+    if value not in choices:
+        known = ", ".join(repr(choice) for choice in choices)
+        raise GraphError(f"layer {layer!r}: {argument} is {value!r}, expected one of {known}")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether ``value`` is an integer of Python or numpy."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def describe(value: Any) -> str:
+    """A value in a few words, arrays by their shape."""
+    if isinstance(value, np.ndarray):
+        return f"a numpy array of shape {list(value.shape)}"
+    return f"{value!r} ({type(value).__name__})"
+
+
+def tensor_dtype(layer: str, dtype: Any) -> VarType:
+    """The element type. Raises ValueError when there is no such type."""
+    try:
+        kind = convert_dtype(dtype)
+        numpy_dtype(kind)
+    except TypeError as error:
+        raise GraphError(f"layer {layer!r}: {error}") from None
+    return kind

@@ -1,0 +1,214 @@
+"""Groups of layers that often stand together (``fluid.nets``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.variable import Variable
+from paddlelike.layers.activation import sigmoid
+from paddlelike.layers.arithmetic import elementwise_mul, scale
+from paddlelike.layers.batch_normalization import batch_norm
+from paddlelike.layers.checks import WIDE_FLOATS, check_variable
+from paddlelike.layers.convolution import conv2d
+from paddlelike.layers.dense import fc, matmul
+from paddlelike.layers.joining import split
+from paddlelike.layers.pooling import pool2d
+from paddlelike.layers.random import dropout
+from paddlelike.layers.sequence import sequence_conv, sequence_pool
+from paddlelike.layers.shaping import reshape, transpose
+
+__all__ = [
+    "glu",
+    "img_conv_group",
+    "scaled_dot_product_attention",
+    "sequence_conv_pool",
+    "simple_img_conv_pool",
+]
+
+
+def simple_img_conv_pool(
+    input: Variable,
+    num_filters: int,
+    filter_size: Any,
+    pool_size: Any,
+    pool_stride: Any,
+    pool_padding: Any = 0,
+    pool_type: str = "max",
+    global_pooling: bool = False,
+    conv_stride: Any = 1,
+    conv_padding: Any = 0,
+    conv_dilation: Any = 1,
+    conv_groups: int = 1,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    act: str | None = None,
+    use_cudnn: bool = True,
+) -> Variable:
+    """A convolution and a pool.
+
+    >>> from paddlelike.input import data
+    >>> image = data("image", [None, 1, 28, 28])
+    >>> simple_img_conv_pool(image, num_filters=6, filter_size=5, pool_size=2, pool_stride=2).shape
+    (-1, 6, 12, 12)
+    """
+    convolved = conv2d(
+        input,
+        num_filters,
+        filter_size,
+        conv_stride,
+        conv_padding,
+        conv_dilation,
+        conv_groups,
+        param_attr,
+        bias_attr,
+        use_cudnn,
+        act,
+    )
+    return pool2d(
+        convolved,
+        pool_size,
+        pool_type,
+        pool_stride,
+        pool_padding,
+        global_pooling,
+        use_cudnn,
+    )
+
+
+def img_conv_group(
+    input: Variable,
+    conv_num_filter: Sequence[int],
+    pool_size: Any,
+    conv_padding: Any = 1,
+    conv_filter_size: Any = 3,
+    conv_act: str | None = None,
+    param_attr: Any = None,
+    conv_with_batchnorm: Any = False,
+    conv_batchnorm_drop_rate: Any = 0.0,
+    pool_stride: Any = 1,
+    pool_type: str = "max",
+    use_cudnn: bool = True,
+) -> Variable:
+    """Convolutions one after the other, each with or without batch norm and dropout, and a pool.
+
+    Settings that are no list are those of every convolution.
+    """
+    if not isinstance(conv_num_filter, list | tuple):
+        raise TypeError(f"img_conv_group: conv_num_filter is a list of ints, not {conv_num_filter!r}")
+    count = len(conv_num_filter)
+
+    def each(argument: str, value: Any) -> list[Any]:
+        if not isinstance(value, list | tuple):
+            return [value] * count
+        if len(value) != count:
+            raise GraphError(f"img_conv_group: {argument} has {len(value)} settings for {count} convolutions")
+        return list(value)
+
+    paddings = each("conv_padding", conv_padding)
+    sizes = each("conv_filter_size", conv_filter_size)
+    attrs = each("param_attr", param_attr)
+    normal = each("conv_with_batchnorm", conv_with_batchnorm)
+    rates = each("conv_batchnorm_drop_rate", conv_batchnorm_drop_rate)
+    out = input
+    for i, filters in enumerate(conv_num_filter):
+        out = conv2d(
+            out,
+            filters,
+            sizes[i],
+            padding=paddings[i],
+            param_attr=attrs[i],
+            act=None if normal[i] else conv_act,
+            use_cudnn=use_cudnn,
+        )
+        if normal[i]:
+            out = batch_norm(out, act=conv_act)
+            if abs(rates[i]) > 1e-5:
+                out = dropout(out, rates[i])
+    return pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
+
+
+def sequence_conv_pool(
+    input: Variable,
+    num_filters: int,
+    filter_size: int,
+    param_attr: Any = None,
+    act: str | None = "sigmoid",
+    pool_type: str = "max",
+    bias_attr: Any = None,
+) -> Variable:
+    """A convolution along sequences, and a pool of each."""
+    convolved = sequence_conv(
+        input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
+    )
+    return sequence_pool(convolved, pool_type)
+
+
+def glu(input: Variable, dim: int = -1) -> Variable:
+    """A gated linear unit: one half along ``dim`` times the sigmoid of the other. Dauphin et al. 2016.
+
+    >>> from paddlelike.input import data
+    >>> glu(data("x", [None, 6])).shape
+    (-1, 3)
+    """
+    check_variable("glu", "input", input, WIDE_FLOATS)
+    value, gate = split(input, 2, dim=dim)
+    return elementwise_mul(value, sigmoid(gate))
+
+
+def scaled_dot_product_attention(
+    queries: Variable,
+    keys: Variable,
+    values: Variable,
+    num_heads: int = 1,
+    dropout_rate: float = 0.0,
+) -> Variable:
+    """``softmax(q @ k.T / sqrt(width)) @ v``, in several heads with projections. Vaswani et al. 2017.
+
+    ``queries`` (N, T, D), ``keys`` (N, S, D) and ``values`` (N, S, E) give (N, T, E). With one head there
+    are no projections; with several D and E are multiples of their number.
+    """
+    given = {"queries": queries, "keys": keys, "values": values}
+    for argument, value in given.items():
+        check_variable("scaled_dot_product_attention", argument, value, WIDE_FLOATS)
+    _check_attention(given, num_heads)
+    heads = num_heads
+    if heads == 1:
+        q, k, v = queries, keys, values
+    else:
+        q, k, v = (fc(x, size=x.shape[-1], num_flatten_dims=2) for x in (queries, keys, values))
+    q, k, v = (_split_heads(x, heads) for x in (q, k, v))
+    width = keys.shape[-1] // heads
+    product = matmul(scale(q, scale=1.0 / math.sqrt(width)), k, transpose_y=True)
+    weights = reshape(product, [-1, product.shape[-1]], act="softmax")
+    weights = reshape(weights, list(product.shape))
+    if dropout_rate:
+        weights = dropout(weights, dropout_rate, is_test=False)
+    mixed = matmul(weights, v)
+    if heads == 1:
+        return mixed
+    mixed = transpose(mixed, [0, 2, 1, 3])
+    return reshape(mixed, [-1, mixed.shape[1], mixed.shape[2] * mixed.shape[3]])
+
+
+def _split_heads(x: Variable, heads: int) -> Variable:
+    """(N, T, D) as (N, heads, T, D / heads)."""
+    if heads == 1:
+        return x
+    return transpose(reshape(x, [-1, x.shape[1], heads, x.shape[2] // heads]), [0, 2, 1, 3])
+
+
+def _check_attention(given: dict[str, Variable], heads: int) -> None:
+    shapes = ", ".join(f"{name} {list(x.shape)}" for name, x in given.items())
+    told = f"scaled_dot_product_attention: {shapes}, {heads} heads"
+    queries, keys, values = given.values()
+    if any(len(x.shape) != 3 for x in given.values()):
+        raise GraphError(f"{told}; all three have 3 dims (batch, time, width)")
+    if queries.shape[-1] != keys.shape[-1]:
+        raise GraphError(f"{told}; queries and keys are of one width")
+    if keys.shape[-2] != values.shape[-2]:
+        raise GraphError(f"{told}; keys and values are equally many")
+    if keys.shape[-1] % heads or values.shape[-1] % heads:
+        raise GraphError(f"{told}; the widths are multiples of the number of heads")
