@@ -347,4 +347,23 @@ def _fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
             f"fetched variable {name!r} has a LoD, which a numpy array cannot hold; use return_numpy=False"
         )
     array = np.array(value) if shared else value
-    return array if return_numpy else LoDTensor(array, lod)
+    if not return_numpy:
+        return LoDTensor(array, lod)
+    return array.view(OneElement) if array.size == 1 and array.ndim else array
+
+
+class OneElement(np.ndarray[Any, Any]):
+    """A fetched array of shape (1,) or alike: a number where a script wants one.
+
+    Fluid scripts print losses as ``"%f" % exe.run(...)[0]``, and numpy from 2.4 on takes only arrays
+    without dims for numbers.
+    """
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
