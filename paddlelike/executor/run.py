@@ -365,5 +365,8 @@ class OneElement(np.ndarray[Any, Any]):
     def __int__(self) -> int:
         return int(self.item())
 
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
     def __reduce__(self) -> Any:
         return np.asarray(self).__reduce__()
