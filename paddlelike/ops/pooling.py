@@ -30,7 +30,7 @@ __all__ = [
     "scatter",
 ]
 
-_CHUNK = 1 << 20  # bytes of data that are worked on at once, so that they stay in the cache
+_CHUNK = 1 << 21  # bytes of data that are worked on at once, so that they stay in the cache
 
 
 class Axis(NamedTuple):
