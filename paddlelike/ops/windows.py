@@ -14,11 +14,12 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.registry import Array
+from paddlelike.framework.registry import Array, Spec
 
 __all__ = [
     "Windows",
     "channels_first",
+    "check_image",
     "in_format",
     "is_channels_last",
     "windows_of",
@@ -105,9 +106,7 @@ class Windows(NamedTuple):
         for place, where in self.offsets(count):
             x[where] += windows[place]
 
-    def chunks(
-        self, batch: int, channels: int, count: Sequence[int], itemsize: int
-    ) -> Iterator[slice]:
+    def chunks(self, batch: int, channels: int, count: Sequence[int], itemsize: int) -> Iterator[slice]:
         """Parts of the batch whose unfolded windows fit into the cache together."""
         size = channels * math.prod(self.kernel) * math.prod(count) * itemsize
         step = max(1, _CHUNK // max(1, size))
@@ -148,15 +147,19 @@ def windows_of(
     elif len(paddings) == 2 * rank:
         pads = tuple(zip(paddings[::2], paddings[1::2], strict=True))
     else:
-        raise ShapeError(
-            f"{op}: paddings is {list(paddings)}; {rank} spatial dims need {rank} or {2 * rank}"
-        )
+        raise ShapeError(f"{op}: paddings is {list(paddings)}; {rank} spatial dims need {rank} or {2 * rank}")
     return Windows(tuple(kernel), tuple(strides), pads, tuple(dilations))
 
 
 def _same(size: int, kernel: int, stride: int) -> tuple[int, int]:
     total = max((-(-size // stride) - 1) * stride + kernel - size, 0) if size >= 0 else 0
     return total // 2, total - total // 2
+
+
+def check_image(op: str, x: Spec) -> None:
+    """Raise ShapeError unless X has four dims."""
+    if len(x.shape) != 4:
+        raise ShapeError(f"{op}: X has shape {x.shape}; it needs 4 dims (N, C, H, W)")
 
 
 def is_channels_last(data_format: str) -> bool:
