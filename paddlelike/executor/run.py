@@ -170,13 +170,14 @@ def _warn_of_overwriting(scope: Scope, names: list[str]) -> None:
 def _run_steps(frame: Frame, steps: list[Step]) -> None:
     step = None
     try:
-        if profile.current is None:
-            for step in steps:
-                step.run(frame)
-        else:
-            for step in steps:
-                with profile.current.event(step.op.type):
+        with np.errstate(all="ignore"):  # as in C: log(0) is -inf, 1 / 0 inf, without a word
+            if profile.current is None:
+                for step in steps:
                     step.run(frame)
+            else:
+                for step in steps:
+                    with profile.current.event(step.op.type):
+                        step.run(frame)
     except EOFException:
         raise
     except Exception as error:
