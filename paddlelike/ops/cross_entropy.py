@@ -78,7 +78,7 @@ def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = T
 
 def _minus_log(x: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.clip(-np.log(x), -_LARGEST, _LARGEST)
+        return np.minimum(-np.log(x), _LARGEST)
 
 
 def _divide(x: Array, y: Array) -> Array:
@@ -232,11 +232,9 @@ class SoftmaxWithCrossEntropy(OpDef):
         softmax /= softmax.sum(axis, keepdims=True)
         if soft_label:
             return softmax, -(label * np.log(softmax)).sum(axis, keepdims=True)
-        last = np.moveaxis(softmax, axis, -1)
-        loss = CrossEntropy.forward(
-            last, np.moveaxis(label, axis, -1), soft_label=False, ignore_index=ignore_index
-        )
-        return softmax, np.moveaxis(loss, -1, axis)
+        last, label = _axis_last(softmax, axis), _axis_last(label, axis)
+        loss = CrossEntropy.forward(last, label, soft_label=False, ignore_index=ignore_index)
+        return softmax, _axis_back(loss, axis)
 
     @staticmethod
     def backward(
@@ -250,15 +248,23 @@ class SoftmaxWithCrossEntropy(OpDef):
     ) -> Array:
         if soft_label:
             return (softmax - label) * d_loss
-        last = np.moveaxis(label, axis, -1)
+        last = _axis_last(label, axis)
         classes = softmax.shape[axis]
         flat, ignored = hard_labels("softmax_with_cross_entropy", last, classes, ignore_index)
-        d_last = np.moveaxis(d_loss, axis, -1).reshape(-1)
+        d_last = _axis_last(d_loss, axis).reshape(-1)
         if ignored is not None:
             d_last = np.where(ignored, 0, d_last).astype(d_loss.dtype, copy=False)
-        d_logits = np.moveaxis(softmax, axis, -1).reshape(-1, classes) * d_last[:, None]
+        d_logits = _axis_last(softmax, axis).reshape(-1, classes) * d_last[:, None]
         d_logits[_at(len(flat), flat)] -= d_last
-        return np.moveaxis(d_logits.reshape(*last.shape[:-1], classes), -1, axis)
+        return _axis_back(d_logits.reshape(*last.shape[:-1], classes), axis)
+
+
+def _axis_last(x: Array, axis: int) -> Array:
+    return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, axis, -1)
+
+
+def _axis_back(x: Array, axis: int) -> Array:
+    return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, -1, axis)
 
 
 def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from paddlelike.core.dtypes import VarType
 from tests.ops.contract import Case
 
 X = np.random.default_rng(7).permuted(np.arange(24.0)).reshape(2, 4, 3) / 7
+LONG = np.random.default_rng(17).standard_normal((4, 200))
 TIES = np.array([[1.0, 3.0, 3.0, 2.0, 3.0]])
 NUMBERS = np.array([2.0, 3.0, 3.0, 1.0, 5.0, 3.0])
 
@@ -26,6 +27,15 @@ CASES = [
         {"k": 5},
         wrt=(),
         note="ties",
+    ),
+    Case("top_k", {"X": LONG}, _top, {"k": 5}, note="long"),
+    Case(
+        "top_k",
+        {"X": np.floor(LONG)},
+        lambda X, k: {"Out": -np.sort(-X)[:, :k], "Indices": np.argsort(-X, kind="stable")[:, :k]},
+        {"k": 9},
+        wrt=(),  # a step to one side of a tie changes which are the largest
+        note="long-ties",
     ),
     Case("argsort", {"X": X}, lambda X: {"Out": np.sort(X, -1), "Indices": np.argsort(X, -1)}),
     Case(
