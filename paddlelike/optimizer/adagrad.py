@@ -7,7 +7,8 @@ from typing import Any
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.optimizer.base import Accumulator, Optimizer
+from paddlelike.optimizer.base import Optimizer
+from paddlelike.optimizer.state import Accumulator
 
 __all__ = [
     "Adadelta",

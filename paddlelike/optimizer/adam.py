@@ -9,7 +9,8 @@ from paddlelike.clip import GradientClipBase
 from paddlelike.framework.block import Block
 from paddlelike.framework.program import name_scope
 from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.optimizer.base import Accumulator, Optimizer, ParamGrads
+from paddlelike.optimizer.base import Optimizer
+from paddlelike.optimizer.state import Accumulator, ParamGrads
 
 __all__ = ["Adam", "AdamOptimizer", "Adamax", "AdamaxOptimizer", "Lamb", "LambOptimizer"]
 

@@ -7,12 +7,10 @@ attributes it gives to it. Which accumulator an output overwrites is the operato
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
-from paddlelike import unique_name
 from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
-from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework import registry
 from paddlelike.framework.block import Block
@@ -25,23 +23,10 @@ from paddlelike.framework.program import (
     program_guard,
 )
 from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.initializer import Constant
-from paddlelike.layers.helper import LayerHelper
+from paddlelike.optimizer.state import Accumulator, ParamGrad, ParamGrads, State
 from paddlelike.regularizer import append_regularization_ops
 
-__all__ = ["Accumulator", "Optimizer", "ParamGrad", "ParamGrads"]
-
-ParamGrad = tuple[Parameter, Variable]
-ParamGrads = list[ParamGrad]
-
-
-class Accumulator(NamedTuple):
-    """A variable that an update keeps for each parameter."""
-
-    name: str
-    fill: float | str = 0.0  # a str: the attribute of the operator that it starts with
-    single: bool = False  # one number, whatever the parameter's shape
-    device: str | None = None  # None: where the parameter is used
+__all__ = ["Optimizer"]
 
 
 def _refused(method: str, hint: str) -> Callable[..., NoReturn]:
@@ -56,7 +41,7 @@ def _refused(method: str, hint: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-class Optimizer:
+class Optimizer(State):
     """Changes parameters so that a loss becomes smaller.
 
     Parameters
@@ -91,27 +76,14 @@ class Optimizer:
         grad_clip: GradientClipBase | None = None,
         name: str | None = None,
     ) -> None:
-        who = self.__class__.__name__
-        if not isinstance(learning_rate, float | Variable):
-            raise TypeError(
-                f"{who}: learning_rate is a float or a variable, "
-                f"not {learning_rate!r} ({learning_rate.__class__.__name__})"
-            )
+        super().__init__(learning_rate, name)
         if grad_clip is not None and not isinstance(grad_clip, GradientClipBase):
+            who = self.__class__.__name__
             raise TypeError(f"{who}: grad_clip is a gradient clip of fluid.clip, not {grad_clip!r}")
-        self._learning_rate = learning_rate
         self._parameter_list = parameter_list
         self.regularization = regularization
         self._grad_clip = grad_clip
-        self._name = name
         self._attrs: dict[str, Any] = {}
-        self._dtype: VarType | None = None  # of the loss
-        self._learning_rate_map: dict[Program, Variable] = {}
-        if isinstance(learning_rate, Variable):
-            self._learning_rate_map[default_main_program()] = learning_rate
-        self._accumulators: dict[str, dict[str, Variable]] = {}  # by name, by parameter
-        self._opti_name_list: list[str] = []
-        self._devices: dict[str, str] = {}  # of parameters
 
     # What a script calls
 
@@ -173,12 +145,13 @@ class Optimizer:
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
         """The second half of :meth:`minimize`: append clips, decay and updates; returns the updates."""
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
+        params_grads, of_tables = self._update_distributed_tables(params_grads)
         if self._grad_clip is not None:
             params_grads = self._grad_clip(params_grads)
         else:
             params_grads = append_gradient_clip_ops(params_grads)
         params_grads = append_regularization_ops(params_grads, self.regularization)
-        return self._create_optimization_pass(params_grads)
+        return [*self._create_optimization_pass(params_grads), *of_tables]
 
     def apply_optimize(
         self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
@@ -186,10 +159,6 @@ class Optimizer:
         """:meth:`apply_gradients` in the program of ``loss``."""
         with program_guard(loss.block.program, startup_program):
             return self.apply_gradients(params_grads)
-
-    def get_opti_var_name_list(self) -> list[str]:
-        """The names of the accumulators."""
-        return self._opti_name_list
 
     state_dict = _refused("state_dict", "save the state with fluid.save or fluid.io.save_persistables")
     set_dict = _refused("set_dict", "load the state with fluid.load or fluid.io.load_persistables")
@@ -256,6 +225,20 @@ class Optimizer:
         self._finish_update(block, params_grads)
         return block.ops[start:]
 
+    def _update_distributed_tables(self, params_grads: ParamGrads) -> tuple[ParamGrads, list[Operator]]:
+        """Append ``sgd`` for tables that live on servers; returns the other pairs, and what was appended."""
+        block = default_main_program().global_block()
+        tables = {op.input("W")[0] for op in block.ops if op.attrs.get("is_distributed") and op.input("W")}
+        updates = []
+        for param, grad in params_grads:
+            if param.name in tables:
+                self._create_global_learning_rate()
+                with block.program._optimized_guard([param, grad]), name_scope("optimizer"):
+                    rate = self._create_param_lr((param, grad))
+                    inputs = {"Param": param, "Grad": grad, "LearningRate": rate}
+                    updates.append(block.append_op("sgd", inputs, {"ParamOut": param}))
+        return [pair for pair in params_grads if pair[0].name not in tables], updates
+
     def _note_devices(self, block: Block, params_grads: ParamGrads) -> None:
         """A parameter is updated on the device of the first operator that reads it."""
         wanted = {param.name for param, _ in params_grads}
@@ -263,84 +246,6 @@ class Optimizer:
             for name in wanted.intersection(op.input_arg_names):
                 wanted.remove(name)
                 self._devices[name] = op.attrs.get("op_device", "")
-
-    def _create_global_learning_rate(self) -> None:
-        program = default_main_program()
-        if program in self._learning_rate_map:
-            return
-        if isinstance(self._learning_rate, Variable):
-            raise GraphError(
-                f"{self.__class__.__name__}: learning rate {self._learning_rate.name!r} belongs to "
-                "another program",
-                hint="build the schedule and the optimizer under the program_guard of the loss",
-            )
-        helper = LayerHelper(self.__class__.__name__)
-        rate = helper.create_global_variable(
-            name=unique_name.generate("learning_rate"),
-            dtype=VarType.FP32 if self._dtype is None else self._dtype,
-            shape=[1],
-            persistable=True,
-        )
-        helper.set_variable_initializer(rate, Constant(self._learning_rate))
-        self._learning_rate_map[program] = rate
-
-    def _global_learning_rate(self, program: Program | None = None) -> Variable | None:
-        """The variable of the learning rate in a program, None before minimize."""
-        return self._learning_rate_map.get(default_main_program() if program is None else program)
-
-    def _create_param_lr(self, param_and_grad: ParamGrad) -> Variable:
-        """The learning rate of one parameter: the global one times the parameter's own factor."""
-        rate = self._global_learning_rate()
-        assert rate is not None
-        factor = param_and_grad[0].optimize_attr["learning_rate"]
-        if isinstance(factor, Variable):
-            return factor
-        if factor == 1.0:
-            return rate
-        program = default_main_program()
-        with program._lr_schedule_guard(is_with_opt=True), name_scope("scale_with_param_lr"):
-            return rate * factor
-
-    def _add_accumulator(
-        self,
-        name: str,
-        param: Parameter,
-        dtype: Any = None,
-        fill_value: float = 0.0,
-        shape: Sequence[int] | None = None,
-        type: VarType | None = None,  # noqa: A002  (Fluid's name)
-        device: str | None = None,
-    ) -> Variable:
-        """Make one accumulator of one parameter, and its first value in the startup program."""
-        if self._name is not None:
-            name = f"{self._name}_{name}"
-        of_name = self._accumulators.setdefault(name, {})
-        if param.name in of_name:
-            raise _trained_before(self, param.name)
-        helper = LayerHelper(self.__class__.__name__)
-        variable = helper.create_global_variable(
-            name=unique_name.generate(f"{param.name}_{name}"),
-            persistable=True,
-            dtype=param.dtype if dtype is None else dtype,
-            type=param.type if type is None else type,
-            shape=param.shape if shape is None else shape,
-            belong_to_optimizer=True,
-        )
-        with device_guard(self._devices.get(param.name, "") if device is None else device):
-            helper.set_variable_initializer(variable, Constant(fill_value))
-        of_name[param.name] = variable
-        self._opti_name_list.append(variable.name)
-        return variable
-
-    def _get_accumulator(self, name: str, param: Parameter) -> Variable:
-        if self._name is not None:
-            name = f"{self._name}_{name}"
-        try:
-            return self._accumulators[name][param.name]
-        except KeyError:
-            raise GraphError(
-                f"{self.__class__.__name__}: {param.name!r} has no accumulator {name!r}"
-            ) from None
 
     # Checks
 
@@ -353,23 +258,3 @@ class Optimizer:
                 f"{who}: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",
                 hint="reduce it to one number with fluid.layers.mean",
             )
-
-    def _check_fresh(self, program: Program, chosen: Sequence[Parameter | str] | None) -> None:
-        """Refuse a second time before anything has changed."""
-        known = {name for variables in self._accumulators.values() for name in variables}
-        names: Iterable[str]
-        if chosen is None:
-            names = (p.name for p in program.all_parameters() if p.trainable)
-        else:
-            names = (p if isinstance(p, str) else p.name for p in chosen)
-        for name in names:
-            if name in known:
-                raise _trained_before(self, name)
-
-
-def _trained_before(optimizer: Optimizer, name: str) -> GraphError:
-    return GraphError(
-        f"{optimizer.__class__.__name__}: parameter {name!r} has its accumulators already; one "
-        "optimizer minimizes once",
-        hint="make a new optimizer for each call of minimize",
-    )

@@ -11,7 +11,8 @@ from paddlelike.layers.constants import fill_constant
 from paddlelike.layers.control_flow import Switch
 from paddlelike.layers.creation import assign, create_global_var
 from paddlelike.layers.emit import emit
-from paddlelike.optimizer.base import Optimizer, ParamGrads
+from paddlelike.optimizer.base import Optimizer
+from paddlelike.optimizer.state import ParamGrads
 
 __all__ = ["LookaheadOptimizer"]
 

@@ -9,7 +9,8 @@ from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.optimizer.base import Optimizer, ParamGrads
+from paddlelike.optimizer.base import Optimizer
+from paddlelike.optimizer.state import ParamGrads
 
 __all__ = ["RecomputeOptimizer"]
 

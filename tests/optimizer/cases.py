@@ -354,6 +354,20 @@ def sparse_rmsprop(fluid: Any) -> Any:
     return loss
 
 
+def table_on_servers(fluid: Any) -> Any:
+    x, y = _inputs(fluid)
+    ids = fluid.data("ids", [None, 1], "int64")
+    attr = fluid.ParamAttr(name="table", learning_rate=0.5)
+    table = fluid.layers.embedding(ids, [9, 2], is_sparse=True, is_distributed=True, param_attr=attr)
+    loss = _loss(fluid, fluid.layers.fc(fluid.layers.concat([x, table], axis=1), 1), y)
+    fluid.optimizer.Adam(
+        fluid.layers.exponential_decay(0.1, 2, 0.5),
+        regularization=fluid.regularizer.L2Decay(0.1),
+        grad_clip=fluid.clip.GradientClipByGlobalNorm(0.2),
+    ).minimize(loss)
+    return loss
+
+
 def adam_with_tensor_betas(fluid: Any) -> Any:
     loss = dense(fluid)
     make = fluid.layers.create_global_var

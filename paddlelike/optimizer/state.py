@@ -1,0 +1,150 @@
+"""What an optimizer keeps in programs: its learning rate, and accumulators for each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.program import Program, default_main_program, device_guard, name_scope
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.initializer import Constant
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["Accumulator", "ParamGrad", "ParamGrads", "State"]
+
+ParamGrad = tuple[Parameter, Variable]
+ParamGrads = list[ParamGrad]
+
+
+class Accumulator(NamedTuple):
+    """A variable that an update keeps for each parameter."""
+
+    name: str
+    fill: float | str = 0.0  # a str: the attribute of the operator that it starts with
+    single: bool = False  # one number, whatever the parameter's shape
+    device: str | None = None  # None: where the parameter is used
+
+
+class State:
+    """The learning rate and the accumulators of an optimizer, by program and by parameter."""
+
+    def __init__(self, learning_rate: float | Variable, name: str | None) -> None:
+        if not isinstance(learning_rate, float | Variable):
+            raise TypeError(
+                f"{self.__class__.__name__}: learning_rate is a float or a variable, "
+                f"not {learning_rate!r} ({learning_rate.__class__.__name__})"
+            )
+        self._learning_rate = learning_rate
+        self._name = name
+        self._dtype: VarType | None = None  # of the loss
+        self._learning_rate_map: dict[Program, Variable] = {}
+        if isinstance(learning_rate, Variable):
+            self._learning_rate_map[default_main_program()] = learning_rate
+        self._accumulators: dict[str, dict[str, Variable]] = {}  # by name, by parameter
+        self._opti_name_list: list[str] = []
+        self._devices: dict[str, str] = {}  # of parameters
+
+    def get_opti_var_name_list(self) -> list[str]:
+        """The names of the accumulators."""
+        return self._opti_name_list
+
+    def _create_global_learning_rate(self) -> None:
+        program = default_main_program()
+        if program in self._learning_rate_map:
+            return
+        if isinstance(self._learning_rate, Variable):
+            raise GraphError(
+                f"{self.__class__.__name__}: learning rate {self._learning_rate.name!r} belongs to "
+                "another program",
+                hint="build the schedule and the optimizer under the program_guard of the loss",
+            )
+        helper = LayerHelper(self.__class__.__name__)
+        rate = helper.create_global_variable(
+            name=unique_name.generate("learning_rate"),
+            dtype=VarType.FP32 if self._dtype is None else self._dtype,
+            shape=[1],
+            persistable=True,
+        )
+        helper.set_variable_initializer(rate, Constant(self._learning_rate))
+        self._learning_rate_map[program] = rate
+
+    def _global_learning_rate(self, program: Program | None = None) -> Variable | None:
+        """The variable of the learning rate in a program, None before minimize."""
+        return self._learning_rate_map.get(default_main_program() if program is None else program)
+
+    def _create_param_lr(self, param_and_grad: ParamGrad) -> Variable:
+        """The learning rate of one parameter: the global one times the parameter's own factor."""
+        rate = self._global_learning_rate()
+        assert rate is not None
+        factor = param_and_grad[0].optimize_attr["learning_rate"]
+        if isinstance(factor, Variable):
+            return factor
+        if factor == 1.0:
+            return rate
+        program = default_main_program()
+        with program._lr_schedule_guard(is_with_opt=True), name_scope("scale_with_param_lr"):
+            return rate * factor
+
+    def _add_accumulator(
+        self,
+        name: str,
+        param: Parameter,
+        dtype: Any = None,
+        fill_value: float = 0.0,
+        shape: Sequence[int] | None = None,
+        type: VarType | None = None,  # noqa: A002  (Fluid's name)
+        device: str | None = None,
+    ) -> Variable:
+        """Make one accumulator of one parameter, and its first value in the startup program."""
+        if self._name is not None:
+            name = f"{self._name}_{name}"
+        of_name = self._accumulators.setdefault(name, {})
+        if param.name in of_name:
+            raise _trained_before(self, param.name)
+        helper = LayerHelper(self.__class__.__name__)
+        variable = helper.create_global_variable(
+            name=unique_name.generate(f"{param.name}_{name}"),
+            persistable=True,
+            dtype=param.dtype if dtype is None else dtype,
+            type=param.type if type is None else type,
+            shape=param.shape if shape is None else shape,
+            belong_to_optimizer=True,
+        )
+        with device_guard(self._devices.get(param.name, "") if device is None else device):
+            helper.set_variable_initializer(variable, Constant(fill_value))
+        of_name[param.name] = variable
+        self._opti_name_list.append(variable.name)
+        return variable
+
+    def _get_accumulator(self, name: str, param: Parameter) -> Variable:
+        if self._name is not None:
+            name = f"{self._name}_{name}"
+        try:
+            return self._accumulators[name][param.name]
+        except KeyError:
+            raise GraphError(
+                f"{self.__class__.__name__}: {param.name!r} has no accumulator {name!r}"
+            ) from None
+
+    def _check_fresh(self, program: Program, chosen: Sequence[Parameter | str] | None) -> None:
+        """Refuse a second time before anything has changed."""
+        known = {name for variables in self._accumulators.values() for name in variables}
+        names: Iterable[str]
+        if chosen is None:
+            names = (p.name for p in program.all_parameters() if p.trainable)
+        else:
+            names = (p if isinstance(p, str) else p.name for p in chosen)
+        for name in names:
+            if name in known:
+                raise _trained_before(self, name)
+
+
+def _trained_before(state: State, name: str) -> GraphError:
+    return GraphError(
+        f"{state.__class__.__name__}: parameter {name!r} has its accumulators already; one "
+        "optimizer minimizes once",
+        hint="make a new optimizer for each call of minimize",
+    )
