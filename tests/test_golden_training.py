@@ -12,16 +12,18 @@ from tests.runs import Run, batch, building
 
 pytestmark = pytest.mark.parametrize("name", NETWORKS)
 
-# One step differs by rounding (other BLAS, other order of sums); thirteen steps carry it on.
+# One step differs by rounding (other BLAS, other order of sums); thirteen steps carry it on. An element
+# that is small because large terms cancel carries the rounding of those, hence the largest one as measure.
 LOSS = {"rtol": 1e-5}
-VALUE = {"rtol": 1e-5, "atol": 1e-6}
+VALUE = 1e-5
 
 
 def assert_all_close(got: Arrays, want: Arrays) -> None:
     assert set(got) == set(want)
     for key in want:
         assert got[key].dtype == want[key].dtype
-        np.testing.assert_allclose(got[key], want[key], **VALUE, err_msg=key)
+        largest = np.abs(want[key]).max(initial=0)
+        np.testing.assert_allclose(got[key], want[key], rtol=VALUE, atol=VALUE * largest, err_msg=key)
 
 
 def recorded_feed(name: str, step: int) -> dict[str, object]:

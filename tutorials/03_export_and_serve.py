@@ -82,6 +82,7 @@ url = f"http://127.0.0.1:{server.server_address[1]}/"
 with urllib.request.urlopen(url, data=json.dumps(images[1500:].tolist()).encode()) as answer:
     served = np.array(json.load(answer), dtype="float32")
 server.shutdown()
+server.server_close()
 
 hits = float(np.mean(served.argmax(1) == labels[1500:, 0]))
 print(f"served {len(served)} images never seen in training, {hits:.1%} right")
