@@ -144,6 +144,12 @@ from paddlelike.layers.distance_losses import (
     smooth_l1,
     square_error_cost,
 )
+from paddlelike.layers.distributions import (
+    Categorical,
+    MultivariateNormalDiag,
+    Normal,
+    Uniform,
+)
 from paddlelike.layers.embeddings import (
     embedding,
     one_hot,
@@ -295,6 +301,14 @@ from paddlelike.layers.sampled_losses import (
     nce,
     sampled_softmax_with_cross_entropy,
 )
+from paddlelike.layers.selected_rows import (
+    get_tensor_from_selected_rows,
+    merge_selected_rows,
+)
+from paddlelike.layers.sequence import (
+    sequence_conv,
+    sequence_pool,
+)
 from paddlelike.layers.shaping import (
     cast,
     flatten,
@@ -312,8 +326,12 @@ from paddlelike.layers.step_counter import (
 )
 
 __all__ = [
+    "Categorical",
+    "MultivariateNormalDiag",
+    "Normal",
     "Print",
     "Switch",
+    "Uniform",
     "abs",
     "accuracy",
     "acos",
@@ -405,6 +423,7 @@ __all__ = [
     "gaussian_random",
     "gaussian_random_batch_size_like",
     "gelu",
+    "get_tensor_from_selected_rows",
     "greater_equal",
     "greater_than",
     "grid_sampler",
@@ -454,6 +473,7 @@ __all__ = [
     "maxout",
     "mean",
     "mean_iou",
+    "merge_selected_rows",
     "meshgrid",
     "mish",
     "mse_loss",
@@ -514,6 +534,8 @@ __all__ = [
     "scatter_nd",
     "scatter_nd_add",
     "selu",
+    "sequence_conv",
+    "sequence_pool",
     "shape",
     "shard_index",
     "shuffle_channel",

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.variable import Variable
-from paddlelike.layers.checks import check_variable, describe, is_whole, tensor_dtype
+from paddlelike.layers.checks import check_variable, is_whole, tensor_dtype
 from paddlelike.layers.creation import assign
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.sizes import has_variables, numbers_known
+from paddlelike.layers.sizes import as_list, has_variables, numbers_known
 
 __all__ = [
     "arange",
@@ -52,23 +52,27 @@ def fill_constant(
     else:
         attrs["value"] = float(value)
         attrs["str_value"] = str(int(value)) if kind in _INTEGERS else str(float(value))
-    if isinstance(shape, Variable):
-        inputs["ShapeTensor"] = shape
-    elif not isinstance(shape, list | tuple):
-        raise TypeError(f"layer 'fill_constant': shape is a list, tuple or variable, not {describe(shape)}")
-    elif has_variables(shape):
-        attrs["shape"] = numbers_known(shape)
-        inputs["ShapeTensorList"] = [
-            dim if isinstance(dim, Variable) else fill_constant([1], "int32", dim, force_cpu=True)
-            for dim in shape
-        ]
-    else:
-        attrs["shape"] = [int(dim) for dim in shape]
+    add_shape("fill_constant", shape, inputs, attrs)
     if out is None:
         out = helper.create_variable_for_type_inference(kind)
     helper.append_op(type="fill_constant", inputs=inputs, outputs={"Out": [out]}, attrs=attrs)
     out.stop_gradient = True
     return out
+
+
+def add_shape(layer: str, shape: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
+    """Add a shape, whose dims may be variables, to the inputs and attributes of an operator."""
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs["ShapeTensor"] = shape
+        return
+    dims = as_list(layer, "shape", shape)
+    attrs["shape"] = numbers_known(dims)
+    if has_variables(dims):
+        inputs["ShapeTensorList"] = [
+            dim if isinstance(dim, Variable) else fill_constant([1], "int32", dim, force_cpu=True)
+            for dim in dims
+        ]
 
 
 def fill_constant_batch_size_like(

@@ -17,7 +17,7 @@ from paddlelike.layers.checks import (
     describe,
     is_whole,
 )
-from paddlelike.layers.constants import fill_constant
+from paddlelike.layers.constants import add_shape, fill_constant
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.sizes import has_variables, numbers_known
@@ -97,6 +97,23 @@ def uniform_random(
     return out
 
 
+def gaussian_random(
+    shape: Any, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32"
+) -> Variable:
+    """Normal with that mean and standard deviation (operator ``gaussian_random``).
+
+    ``shape`` may be or hold int variables.
+    """
+    kind = convert_dtype(dtype)
+    helper = LayerHelper("gaussian_random")
+    out = helper.create_variable_for_type_inference(kind)
+    inputs: dict[str, Any] = {}
+    attrs = {"mean": mean, "std": std, "seed": seed, "dtype": int(kind), "use_mkldnn": False}
+    add_shape("gaussian_random", shape, inputs, attrs)
+    helper.append_op(type="gaussian_random", inputs=inputs, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
 def _dims(layer: str, shape: Any) -> list[Any]:
     if not isinstance(shape, list | tuple) or not shape:
         raise TypeError(f"layer {layer!r}: shape is a list of ints, not {describe(shape)}")
@@ -109,16 +126,6 @@ def _dim(helper: LayerHelper, dim: Any) -> Variable:
         return dim
     temporary = helper.create_variable_for_type_inference("int64")
     return fill_constant([1], "int64", dim, force_cpu=True, out=temporary)
-
-
-def gaussian_random(
-    shape: Sequence[int], mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32"
-) -> Variable:
-    """Normal with that mean and standard deviation (operator ``gaussian_random``)."""
-    kind = convert_dtype(dtype)
-    dims = _dims("gaussian_random", shape)
-    attrs = {"shape": dims, "mean": mean, "std": std, "seed": seed, "dtype": int(kind)}
-    return emit("gaussian_random", {}, {**attrs, "use_mkldnn": False}, dtype=kind)
 
 
 def uniform_random_batch_size_like(

@@ -50,7 +50,7 @@ def reshape(
     variable, or a list with variables of shape [1].
 
     >>> from paddlelike.input import data
-    >>> reshape(data("x", [None, 6, 4]), [0, 3, -1]).shape
+    >>> reshape(data("x", [None, 6, 4]), [0, 3, 8]).shape
     (-1, 3, 8)
     """
     check_variable("reshape", "x", x)

@@ -1,6 +1,6 @@
-"""Ask the real Fluid 1.8.5 what it builds for every call: `python dump_real.py golden.json.gz`.
+"""Ask the real Fluid 1.8.5 what it builds for every call: `python -m tests.layers.dump_real OUT.json.gz`.
 
-To be run by a Python that has paddlepaddle 1.8.5, from the directory of this file. A record holds the
+To be run by a Python that has paddlepaddle 1.8.5. A record holds the
 programs in canonical form (see tests/canonical.py), the result, and the variables in order; of a
 refused call the kind of error.
 """
@@ -14,10 +14,11 @@ import warnings
 
 warnings.simplefilter("ignore")
 
-import calls
 import numpy as np
 import paddle.fluid as fluid
 import paddle.fluid.proto.framework_pb2 as pb2
+
+from tests.layers.calls import CALLS
 
 FIELDS = {
     "INT": "i", "FLOAT": "f", "STRING": "s", "INTS": "ints", "FLOATS": "floats", "STRINGS": "strings",
@@ -106,7 +107,7 @@ def record(call):
 
 
 if __name__ == "__main__":
-    records = {name: record(call) for name, call in sorted(calls.CALLS.items())}
+    records = {name: record(call) for name, call in sorted(CALLS.items())}
     for name, found in records.items():
         if "error" in found:
             print(name, found["error"][0], found.pop("text")[-160:])

@@ -1,0 +1,72 @@
+"""Layers build what real Fluid 1.8.5 builds, and refuse what it refuses, also beyond the zoo."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import PaddlelikeError
+from tests.canonical import assert_same_program, canonical, differences
+from tests.fresh import fresh_programs
+from tests.layers.calls import CALLS
+from tests.test_zoo import facts
+
+with gzip.open(Path(__file__).parent / "golden.json.gz") as file:
+    GOLDEN: dict[str, Any] = json.load(file)
+
+#: What we build otherwise, on purpose; each must go on being different.
+DIFFERENT = {
+    "batch_norm_variable": "the real one drops a momentum that is a variable",
+    "clamp_variable": "the real one takes 0 for a lower bound that is not given",
+    "expand_as": "the real one declares dims of 0 until the program runs",
+    "flatten_axis": "an unknown dim is -1 here; the real one multiplies it by the others",
+    "label_smooth_prior": "the real one declares a dtype that the value does not have",
+    "load": "the real one forgets the output",
+    "merge_selected_rows": "the real one declares a dense tensor",
+    "pad2d_variable": "the real one declares the dims without their unknown margins",
+    "swish_beta": "the real one drops beta",
+    "topk_variable": "the real one declares k = 1 when k is known at run time only",
+    "uniform_random_double": "the real one drops the dtype",
+    "uniform_sample": "the real one draws from [-1, 1) instead of [0, 1)",
+    "uniform_lists": "the same",
+}
+
+REFUSED = {name: record["error"] for name, record in GOLDEN.items() if "error" in record}
+BUILT = sorted(set(GOLDEN) - set(REFUSED))
+
+
+def test_the_table_is_complete() -> None:
+    assert sorted(CALLS) == sorted(GOLDEN)
+    assert set(BUILT) >= set(DIFFERENT)
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT if name not in DIFFERENT])
+def test_built_alike(name: str) -> None:
+    golden = GOLDEN[name]
+    with fresh_programs() as (main, startup):
+        out = CALLS[name](fluid)
+        assert_same_program(canonical(main), golden["main"])
+        assert_same_program(canonical(startup), golden["startup"])
+        if out is not None:
+            told = facts(main, out)
+            assert told == {key: golden[key] for key in told}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_built_otherwise_on_purpose(name: str) -> None:
+    with fresh_programs() as (main, _):
+        CALLS[name](fluid)
+        assert list(differences(canonical(main), GOLDEN[name]["main"]))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_alike(name: str) -> None:
+    """TypeErrors and ValueErrors are caught by scripts; other kinds become errors of our tree."""
+    kind = {"TypeError": TypeError, "ValueError": ValueError}.get(REFUSED[name][0], PaddlelikeError)
+    with fresh_programs(), pytest.raises(kind):
+        CALLS[name](fluid)
