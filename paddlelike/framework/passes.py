@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.block import Block
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
@@ -43,6 +44,7 @@ def test_clone(program: Program) -> Program:
         dropped |= {name for op in gone for name in (*op.input_arg_names, *op.output_arg_names)}
     if dropped:
         clone.encoded = messages().ProgramDesc()  # Paddle's own clone loses its version here
+    _drop_unreached_blocks(clone)
     _drop_variables(clone, dropped)
     _set_test_mode(clone)
     return clone
@@ -72,6 +74,7 @@ def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> 
     top = clone.global_block()
     needed = graph.needed_ops(top, targets=set(targets), fed=set(feeds))
     top.ops = [op for i, op in enumerate(top.ops) if i in needed]
+    _drop_unreached_blocks(clone)
     without_unused_variables(clone, keep=set(targets) | set(feeds))
     return clone
 
@@ -96,6 +99,25 @@ def _drop_variables(program: Program, candidates: set[str]) -> None:
     }
     for block in program.blocks:
         block.vars = {n: v for n, v in block.vars.items() if n in used or n not in candidates}
+
+
+def _drop_unreached_blocks(program: Program) -> None:
+    """Drop, in place, the blocks that no remaining operator runs; the others are numbered anew."""
+    reached = [0]
+    for index in reached:  # grows on the way
+        inner = (i for op in program.blocks[index].ops for i in op.sub_blocks())
+        reached.extend(i for i in inner if i not in reached)
+    if len(reached) == len(program.blocks):
+        return
+    numbers = {old: new for new, old in enumerate(sorted(reached))}
+    program.blocks = [program.blocks[old] for old in numbers]
+    for block in program.blocks:
+        block.idx = numbers[block.idx]
+        block.parent_idx = numbers.get(block.parent_idx, -1)
+        block.forward_block_idx = numbers.get(block.forward_block_idx, -1)
+        for op in block.ops:
+            for name in [n for n in op.attrs if op.attr_type(n) == AttrType.BLOCK]:
+                op.attrs[name] = numbers[op.attrs[name]]
 
 
 def _set_test_mode(program: Program) -> None:
