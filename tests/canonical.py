@@ -97,8 +97,7 @@ def _ops_differ(where: str, got: list[Any], want: list[Any]) -> Iterator[str]:
 def _with_sets(kind: str, slots: Mapping[str, Any]) -> dict[str, Any]:
     sets = _SETS.get(kind.removesuffix("_grad"), set())
     return {
-        slot: sorted(names) if slot.removesuffix("@GRAD") in sets else names
-        for slot, names in slots.items()
+        slot: sorted(names) if slot.removesuffix("@GRAD") in sets else names for slot, names in slots.items()
     }
 
 

@@ -13,6 +13,9 @@ from tests.fresh import fresh_programs
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
 
+# Scripts for the interpreters of the real systems.
+collect_ignore_glob = ["*/dump_*.py"]
+
 
 class FreshStart:
     """A plugin, not a fixture of this folder, so that the doctests of the package get it too."""

@@ -234,9 +234,7 @@ def _random_image(number: int) -> Any:
             hidden = layers.batch_norm(hidden, act="relu")
         elif norm == 1:
             hidden = layers.prelu(hidden, "channel")
-        hidden = layers.conv2d(
-            hidden, filters, kernel, stride=stride, padding=kernel // 2, groups=groups
-        )
+        hidden = layers.conv2d(hidden, filters, kernel, stride=stride, padding=kernel // 2, groups=groups)
         hidden = layers.pool2d(hidden, pool_type="avg", global_pooling=True)
         out = layers.fc(hidden, classes, act="sigmoid")
         loss = layers.mean(layers.square_error_cost(out, target))
@@ -264,9 +262,7 @@ def _random_sequence(number: int) -> Any:
         score = fluid.data(name="score", shape=[None, 1], dtype="float32")
         x = layers.embedding(ids, size=[words, width], is_sparse=sparse)
         if cell == 0:
-            x, _ = layers.dynamic_lstm(
-                layers.fc(x, 4 * hidden_size), 4 * hidden_size, is_reverse=reverse
-            )
+            x, _ = layers.dynamic_lstm(layers.fc(x, 4 * hidden_size), 4 * hidden_size, is_reverse=reverse)
         elif cell == 1:
             x = layers.dynamic_gru(layers.fc(x, 3 * hidden_size), hidden_size, is_reverse=reverse)
         else:

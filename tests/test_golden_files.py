@@ -36,9 +36,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def test_the_values_read_are_those_the_real_run_recorded(run: Run) -> None:
     files = manifest(run.name)["persistables_dir"]
-    digests = {
-        key: hashlib.sha256(value.tobytes()).hexdigest() for key, value in run.values().items()
-    }
+    digests = {key: hashlib.sha256(value.tobytes()).hexdigest() for key, value in run.values().items()}
     assert digests == {key: entry["sha256"] for key, entry in files.items()}
 
 
@@ -91,9 +89,7 @@ def test_program_state_of_real_files(run: Run) -> None:
     golden, want = GOLDEN / run.name, run.values()
     for path in (golden / "persistables", golden / "fluid_save" / "model"):
         state = fluid.io.load_program_state(str(path))
-        assert {k: v.tobytes() for k, v in state.items()} == {
-            k: v.tobytes() for k, v in want.items()
-        }
+        assert {k: v.tobytes() for k, v in state.items()} == {k: v.tobytes() for k, v in want.items()}
 
 
 def test_inference_directory(run: Run, tmp_path: Path) -> None:

@@ -49,9 +49,7 @@ def train(fluid, job, main, startup, out):
     out.update(values(fluid, main, "initial/"))
 
     rng = np.random.RandomState(job["seed"])
-    batches = [
-        as_feed(fluid, net.feeds(rng)) for _ in range(job["skip"] + job["steps"] + job["more"])
-    ]
+    batches = [as_feed(fluid, net.feeds(rng)) for _ in range(job["skip"] + job["steps"] + job["more"])]
     losses = []
     for number, feed in enumerate(batches[job["skip"] :]):
         if number == job["steps"] and job["save"]:

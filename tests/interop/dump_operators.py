@@ -79,9 +79,7 @@ def in_child(question):
 
 def declaration(name):
     proto, op, required = operator(name, bare=False)
-    slots = {
-        kind: [slot_text(slot) for slot in getattr(proto, kind)] for kind in ("inputs", "outputs")
-    }
+    slots = {kind: [slot_text(slot) for slot in getattr(proto, kind)] for kind in ("inputs", "outputs")}
     given = attributes(op)
     attrs = {}
     for attr in proto.attrs:

@@ -27,8 +27,10 @@ pytestmark = FLUID185.needed
 FIRST, LAST = map(int, os.environ.get("PADDLELIKE_RANDOM_NETWORKS", "0:12").split(":"))
 NAMES = [*NETWORKS, *(f"random-{number}" for number in range(FIRST, LAST))]
 
-# A step differs by rounding only; a few steps of a small network carry it on.
-CLOSE = {"rtol": 2e-5, "atol": 2e-6}
+# A step differs by rounding only; a few steps of a small network carry it on. Single elements may differ
+# more: Adam and its like divide by the size of a gradient, which may itself be mere rounding.
+LOSS = {"rtol": 2e-5, "atol": 2e-6}
+DISTANCE = 5e-5  # of two arrays, relative to their length
 BEFORE, AFTER = 3, 4  # training steps before and after saving
 
 
@@ -42,9 +44,7 @@ class Result(NamedTuple):
 
     def part(self, prefix: str) -> Arrays:
         return {
-            key.removeprefix(prefix): value
-            for key, value in self.arrays.items()
-            if key.startswith(prefix)
+            key.removeprefix(prefix): value for key, value in self.arrays.items() if key.startswith(prefix)
         }
 
 
@@ -103,7 +103,9 @@ def assert_close(got: Arrays, want: Arrays) -> None:
     assert sorted(got) == sorted(want)
     for key in want:
         assert got[key].dtype == want[key].dtype
-        np.testing.assert_allclose(got[key], want[key], **CLOSE, err_msg=key)
+        distance = np.linalg.norm((got[key] - want[key]).ravel().astype("float64"))
+        length = np.linalg.norm(want[key].ravel().astype("float64"))
+        assert distance <= DISTANCE * length + 1e-6, key
 
 
 def test_the_programs_are_the_same(exchange: Exchange) -> None:
@@ -138,7 +140,7 @@ def test_training_goes_on_on_the_other_side(exchange: Exchange, direction: str) 
         "ours read there": (exchange.ours, exchange.theirs_from_ours),
         "theirs read here": (exchange.theirs, exchange.ours_from_theirs),
     }[direction]
-    np.testing.assert_allclose(after.arrays["losses"], before.arrays["losses"][BEFORE:], **CLOSE)
+    np.testing.assert_allclose(after.arrays["losses"], before.arrays["losses"][BEFORE:], **LOSS)
     assert_close(after.part("final/"), before.part("final/"))
 
 

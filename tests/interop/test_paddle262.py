@@ -45,9 +45,7 @@ def test_our_files_are_read_there(tmp_path: Path) -> None:
         )
         losses = [run.train(mlp_feeds(rng))[0] for _ in range(4)]
         final = run.values()
-    theirs = paddle262(
-        tmp_path, load=str(tmp_path / "ours"), skip=3, steps=4, infer=str(tmp_path / "model")
-    )
+    theirs = paddle262(tmp_path, load=str(tmp_path / "ours"), skip=3, steps=4, infer=str(tmp_path / "model"))
     np.testing.assert_allclose(theirs["losses"], losses, **CLOSE)
     np.testing.assert_allclose(theirs["infer"], inferred, **CLOSE)
     for name, value in final.items():
