@@ -84,7 +84,10 @@ class SpaceToDepth(OpDef):
 
 @register
 class ShuffleChannel(OpDef):
-    """Channel ``g k + j`` of group g goes to ``j group + g``. Zhang et al., ShuffleNet, 2017."""
+    """Channel ``j`` of group ``g`` becomes channel ``j group + g``. Zhang et al., ShuffleNet, 2017.
+
+    The gradient is exact, where Paddle 1.8 shuffles it forward once more.
+    """
 
     type = "shuffle_channel"
     attrs = {"group": Int(1)}
