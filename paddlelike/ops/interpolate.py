@@ -7,6 +7,8 @@ with weights. The sizes come, in this order, from one tensor per dim (SizeTensor
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from paddlelike.errors import ShapeError
