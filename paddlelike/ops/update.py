@@ -35,9 +35,7 @@ class Sgd(Update):
     inplace = {"ParamOut": "Param"}
 
     @staticmethod
-    def forward(
-        param: Array | SelectedRows, rate: Array, grad: Array | SelectedRows
-    ) -> Array | SelectedRows:
+    def forward(param: Array | SelectedRows, rate: Array, grad: Array | SelectedRows) -> Array | SelectedRows:
         lr = number(rate)
         if isinstance(param, SelectedRows):
             return _sgd_table(param, lr, grad)
@@ -49,9 +47,7 @@ class Sgd(Update):
 def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> SelectedRows:
     place = {row: i for i, row in enumerate(param.rows())}
     if not isinstance(grad, SelectedRows) or not place.keys() >= set(grad.rows()):
-        raise ShapeError(
-            "sgd: Param holds selected rows; Grad must be sparse, with rows among them"
-        )
+        raise ShapeError("sgd: Param holds selected rows; Grad must be sparse, with rows among them")
     if not has_no_rows(grad):
         held = grad.merged()
         assert param.array is not None
@@ -181,9 +177,7 @@ class ProximalGd(Update):
     inplace = {"ParamOut": "Param"}
 
     @staticmethod
-    def forward(
-        param: Array, grad: Array | SelectedRows, rate: Array, *, l1: float, l2: float
-    ) -> Array:
+    def forward(param: Array, grad: Array | SelectedRows, rate: Array, *, l1: float, l2: float) -> Array:
         lr = number(rate)
         for p, g in everywhere(param, dense_only("proximal_gd", grad)):
             p -= lr * g

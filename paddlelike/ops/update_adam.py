@@ -85,14 +85,14 @@ class Adam(Update):
             return results
         b1 = beta1 if beta1_tensor is None else number(beta1_tensor)
         b2 = beta2 if beta2_tensor is None else number(beta2_tensor)
+        blocks = (touched if lazy_mode else everywhere)(param, grad, moment1, moment2)
         pow1, pow2 = number(beta1_pow), number(beta2_pow)
         beta1_pow *= b1
         beta2_pow *= b2
         if isinstance(grad, SelectedRows):  # as Paddle: corrected one step ahead
             pow1, pow2 = number(beta1_pow), number(beta2_pow)
         lr = number(rate) * math.sqrt(1 - pow2) / (1 - pow1)
-        blocks = touched if lazy_mode else everywhere
-        for p, g, m1, m2 in blocks(param, grad, moment1, moment2):
+        for p, g, m1, m2 in blocks:
             average(m1, b1, g)
             average(m2, b2, g * g)
             step = quotient(m1, m2, epsilon)

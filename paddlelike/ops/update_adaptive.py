@@ -106,8 +106,8 @@ class ProximalAdagrad(Update):
 class Adadelta(Update):
     """``a = r a + (1 - r) g^2; b = r b + (1 - r) q g^2; p -= sqrt(q) g``.
 
-    ``q = (b + eps) / (a + eps)``. Zeiler, ADADELTA, 2012; but as Paddle has it, the step takes ``q``
-    with the new ``b``, and there is no learning rate.
+    ``q = (b + eps) / (a + eps)``. Zeiler, ADADELTA, 2012; but as Paddle has it, the step takes
+    ``q`` with the new ``b``, and there is no learning rate.
     """
 
     type = "adadelta"

@@ -1,8 +1,8 @@
-"""What all optimizer updates share: the shape rule, and the walk over parameter, gradient and state.
+"""What all optimizer updates share: the shape rule, and the walk over parameter and state.
 
-Every update writes into the arrays it is given (``inplace``) and returns them. A rule is written once,
-for one block of elements; :func:`everywhere` and :func:`touched` lead it over the parameter, for
-dense and for sparse gradients alike.
+Every update writes into the arrays it is given (``inplace``) and returns them. A rule is written
+once, for one block of elements; :func:`everywhere` and :func:`touched` lead it over the parameter,
+for dense and for sparse gradients alike.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ def _check_shapes(type: str, given: dict[str, Spec | None]) -> None:
     if len(param.shape) != len(grad.shape) or any(
         a != b and -1 not in (a, b) for a, b in zip(param.shape, grad.shape, strict=True)
     ):
-        raise ShapeError(
-            f"{type}: Param has shape {param.shape} and Grad {grad.shape}; they must equal"
-        )
+        raise ShapeError(f"{type}: Param has shape {param.shape} and Grad {grad.shape}; they must equal")
 
 
 def number(array: Array) -> float:
@@ -82,9 +80,7 @@ def dense_only(type: str, grad: Array | SelectedRows) -> Array:
     return grad
 
 
-def everywhere(
-    param: Array, grad: Array | SelectedRows, *state: Array
-) -> Iterator[tuple[Array, ...]]:
+def everywhere(param: Array, grad: Array | SelectedRows, *state: Array) -> Iterator[tuple[Array, ...]]:
     """Blocks ``(param, grad, *state)`` that cover the parameter; rows without gradient see zeros.
 
     A sparse gradient that holds no rows at all gives no blocks: nothing changes.
@@ -99,9 +95,7 @@ def everywhere(
 def touched(param: Array, grad: Array | SelectedRows, *state: Array) -> Iterator[tuple[Array, ...]]:
     """Like :func:`everywhere`, but of a sparse gradient only the rows that it holds."""
     return (
-        _held_rows(param, grad, state)
-        if isinstance(grad, SelectedRows)
-        else everywhere(param, grad, *state)
+        _held_rows(param, grad, state) if isinstance(grad, SelectedRows) else everywhere(param, grad, *state)
     )
 
 
@@ -115,9 +109,7 @@ def _blocks(arrays: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
         yield tuple(array[start : start + _BLOCK] for array in flat)
 
 
-def _row_blocks(
-    param: Array, grad: SelectedRows, state: tuple[Array, ...]
-) -> Iterator[tuple[Array, ...]]:
+def _row_blocks(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
     rows, values = _merged(param, grad)
     height = len(param)
     step = min(height, max(1, _BLOCK // max(1, param[0].size)))
@@ -131,9 +123,7 @@ def _row_blocks(
         yield (param[block], part, *(array[block] for array in state))
 
 
-def _held_rows(
-    param: Array, grad: SelectedRows, state: tuple[Array, ...]
-) -> Iterator[tuple[Array, ...]]:
+def _held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
     if has_no_rows(grad):
         return
     rows, values = _merged(param, grad)
@@ -149,13 +139,10 @@ def _merged(param: Array, grad: SelectedRows) -> tuple[Array, Array]:
     merged = grad.merged()
     rows, values = merged.row_array, merged.array
     assert values is not None
-    if values.shape[1:] != param.shape[1:] or (
-        rows.size and not 0 <= rows[0] <= rows[-1] < len(param)
-    ):
+    if values.shape[1:] != param.shape[1:] or (rows.size and not 0 <= rows[0] <= rows[-1] < len(param)):
         span = f"{rows[0]} to {rows[-1]}" if rows.size else "none"
         raise ShapeError(
-            f"Param has shape {param.shape}; the sparse Grad holds rows {span} "
-            f"of shape {values.shape[1:]}",
+            f"Param has shape {param.shape}; the sparse Grad holds rows {span} of shape {values.shape[1:]}",
             hint="ids of an embedding must be below its number of rows",
         )
     return rows, values
