@@ -27,10 +27,11 @@ pytestmark = FLUID185.needed
 FIRST, LAST = map(int, os.environ.get("PADDLELIKE_RANDOM_NETWORKS", "0:12").split(":"))
 NAMES = [*NETWORKS, *(f"random-{number}" for number in range(FIRST, LAST))]
 
-# A step differs by rounding only; a few steps of a small network carry it on. Single elements may differ
-# more: Adam and its like divide by the size of a gradient, which may itself be mere rounding.
+# A step differs by rounding only; a few steps of a small network carry it on. Trained values may differ
+# more: Adam and its like divide by the size of a gradient, which may itself be mere rounding (of a bias
+# in front of a normalisation, say). They are compared by distance; a wrong formula is 1e-3 away.
 LOSS = {"rtol": 2e-5, "atol": 2e-6}
-DISTANCE = 5e-5  # of two arrays, relative to their length
+DISTANCE = {"relative": 1e-4, "absolute": 5e-5}
 BEFORE, AFTER = 3, 4  # training steps before and after saving
 
 
@@ -105,7 +106,7 @@ def assert_close(got: Arrays, want: Arrays) -> None:
         assert got[key].dtype == want[key].dtype
         distance = np.linalg.norm((got[key] - want[key]).ravel().astype("float64"))
         length = np.linalg.norm(want[key].ravel().astype("float64"))
-        assert distance <= DISTANCE * length + 1e-6, key
+        assert distance <= DISTANCE["relative"] * length + DISTANCE["absolute"], key
 
 
 def test_the_programs_are_the_same(exchange: Exchange) -> None:
