@@ -140,7 +140,7 @@ class Plan:
             def run(frame: Frame) -> None:
                 values = frame.values
                 if share and frame.lods:
-                    share(frame.lods)
+                    share(frame.lods, None)  # before the kernel, which may know better
                 store(frame, kernel(frame, *gather(values)))
                 for number in dead:
                     values[number] = None
@@ -151,7 +151,7 @@ class Plan:
                 values = frame.values
                 result = kernel(*gather(values))
                 if share and frame.lods:
-                    share(frame.lods)
+                    share(frame.lods, result)
                 store(frame, result)
                 for number in dead:
                     values[number] = None
@@ -243,26 +243,30 @@ class Plan:
 
     def _share_lod(
         self, cls: type[OpDef], op: Operator, block: Block
-    ) -> Callable[[dict[int, LoD]], None] | None:
-        """A function that hands the LoD of an input on to the outputs, or None."""
+    ) -> Callable[[dict[int, LoD], Any], None] | None:
+        """A function that hands the LoD of an input on to the outputs, or None.
+
+        Given the results, it leaves out those with another number of rows (reshape, split, ...).
+        """
         pairs = []
-        for slot in cls.output_slots:
+        single = len(cls.output_slots) == 1
+        for index, slot in enumerate(cls.output_slots):
             source = cls.lod if isinstance(cls.lod, str) else (cls.lod or {}).get(slot.name)
             names = op.inputs.get(source, []) if source else []
             if not names:
                 continue
-            pairs += [
-                (self.number(block, names[0]), self.number(block, out))
-                for out in op.outputs.get(slot.name, [])
-                if out != EMPTY
-            ]
+            for item, out in enumerate(op.outputs.get(slot.name, [])):
+                path = (() if single else (index,)) + ((item,) if slot.several else ())
+                if out != EMPTY:
+                    pairs.append((self.number(block, names[0]), self.number(block, out), path))
         if not pairs:
             return None
 
-        def share(lods: dict[int, LoD]) -> None:
-            for source, target in pairs:
-                if source in lods:
-                    lods[target] = lods[source]
+        def share(lods: dict[int, LoD], result: Any) -> None:
+            for source, target, path in pairs:
+                lod = lods.get(source)
+                if lod and (result is None or _has_rows(result, path, lod[-1][-1])):
+                    lods[target] = lod
                 else:
                     lods.pop(target, None)
 
@@ -286,6 +290,13 @@ class Plan:
             else:
                 frame.values[number] = value
         return frame
+
+
+def _has_rows(result: Any, path: tuple[int, ...], rows: int) -> bool:
+    """Whether the value at ``path`` in a kernel's result is an array of so many rows."""
+    for index in path:
+        result = result[index]
+    return isinstance(result, np.ndarray) and result.shape[:1] == (rows,)
 
 
 def _initialized(block: Block, ops: list[Operator]) -> list[str]:

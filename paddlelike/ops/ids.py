@@ -112,9 +112,7 @@ class ShardIndex(OpDef):
         return Spec(x.shape, x.dtype)
 
     @staticmethod
-    def forward(
-        x: Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int
-    ) -> Array:
+    def forward(x: Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int) -> Array:
         if x.size and not 0 <= x.min() <= x.max() < index_num:
             raise EnforceNotMet(
                 f"shard_index: X goes from {x.min()} to {x.max()}, but index_num is {index_num}"

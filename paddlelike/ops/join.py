@@ -151,10 +151,7 @@ class Split(OpDef):
         axis = axis_of("split", axis, len(x.shape))
         sizes = list(sections) if tensors else _section_sizes(x.shape, axis, num, sections)
         lod_level = 0 if axis == 0 else None
-        return [
-            Spec((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, lod_level)
-            for size in sizes
-        ]
+        return [Spec((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, lod_level) for size in sizes]
 
     @staticmethod
     def forward(
@@ -175,22 +172,17 @@ def _section_sizes(shape: Sequence[int], axis: int, num: int, sections: Sequence
     size = shape[axis]
     if num > 0:
         if size >= 0 and size % num:
-            raise ShapeError(
-                f"split: dim {axis} of X {list(shape)} cannot be cut into {num} equal parts"
-            )
+            raise ShapeError(f"split: dim {axis} of X {list(shape)} cannot be cut into {num} equal parts")
         return [size // num if size >= 0 else -1] * num
     given = sum(section for section in sections if section >= 0)
     unknown = [section for section in sections if section < 0]
     if not sections or len(unknown) > 1:
-        raise ShapeError(
-            f"split: num is {num} and sections {list(sections)}; at most one may be -1"
-        )
+        raise ShapeError(f"split: num is {num} and sections {list(sections)}; at most one may be -1")
     if size < 0:
         return list(sections)
     if given > size or (not unknown and given != size):
         raise ShapeError(
-            f"split: sections {list(sections)} add up to {given}, "
-            f"but dim {axis} of X {list(shape)} is {size}"
+            f"split: sections {list(sections)} add up to {given}, but dim {axis} of X {list(shape)} is {size}"
         )
     return [size - given if section < 0 else section for section in sections]
 
@@ -213,8 +205,7 @@ class Stack(OpDef):
         for number, other in enumerate(x):
             if len(other.shape) != len(shape) or not all(map(same_or_unknown, shape, other.shape)):
                 raise ShapeError(
-                    f"stack: X[{number}] has shape {other.shape}, X[0] {x[0].shape}; "
-                    "they must be the same"
+                    f"stack: X[{number}] has shape {other.shape}, X[0] {x[0].shape}; they must be the same"
                 )
         shape.insert(axis_of("stack", axis, len(shape) + 1), len(x))
         return Spec(tuple(shape), x[0].dtype)
@@ -251,9 +242,7 @@ class Unstack(OpDef):
     def infer(x: Spec, *, axis: int, num: int) -> list[Spec]:
         axis = axis_of("unstack", axis, len(x.shape))
         if not same_or_unknown(x.shape[axis], num):
-            raise ShapeError(
-                f"unstack: num is {num}, but dim {axis} of X {x.shape} is {x.shape[axis]}"
-            )
+            raise ShapeError(f"unstack: num is {num}, but dim {axis} of X {x.shape} is {x.shape[axis]}")
         return [_without(x, axis)] * num
 
     @staticmethod
@@ -285,9 +274,7 @@ class Unbind(OpDef):
     def infer(x: Spec, *, axis: int) -> list[Spec]:
         axis = axis_of("unbind", axis, len(x.shape))
         if x.shape[axis] < 0:
-            raise ShapeError(
-                f"unbind: dim {axis} of X {x.shape} must be known when the program is built"
-            )
+            raise ShapeError(f"unbind: dim {axis} of X {x.shape} must be known when the program is built")
         return [_without(x, axis)] * x.shape[axis]
 
     @staticmethod
@@ -317,8 +304,7 @@ class Multiplex(OpDef):
         which = ids.reshape(-1)
         if which.size and not 0 <= which.min() <= which.max() < len(x):
             raise EnforceNotMet(
-                f"multiplex: Ids go from {which.min()} to {which.max()}, "
-                f"but X has {len(x)} variables"
+                f"multiplex: Ids go from {which.min()} to {which.max()}, but X has {len(x)} variables"
             )
         out = np.empty((len(which), *x[0].shape[1:]), x[0].dtype)
         for number, source in enumerate(x):
@@ -327,12 +313,9 @@ class Multiplex(OpDef):
         return out
 
     @staticmethod
-    def backward(
-        d_out: Array, ids: Array, *, wanted: tuple[tuple[bool, ...]]
-    ) -> list[Array | None]:
+    def backward(d_out: Array, ids: Array, *, wanted: tuple[tuple[bool, ...]]) -> list[Array | None]:
         mine = ids.reshape(-1, *[1] * (d_out.ndim - 1))
         zero = d_out.dtype.type(0)
         return [
-            np.where(mine == number, d_out, zero) if want else None
-            for number, want in enumerate(wanted[0])
+            np.where(mine == number, d_out, zero) if want else None for number, want in enumerate(wanted[0])
         ]

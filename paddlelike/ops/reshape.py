@@ -104,9 +104,7 @@ class Reshape(OpDef):
         return _keeps_rows(x, _reshaped(x.shape, shape))
 
     @staticmethod
-    def forward(
-        x: Array, size: Array | None, sizes: list[Array] | None, *, shape: list[int]
-    ) -> Array:
+    def forward(x: Array, size: Array | None, sizes: list[Array] | None, *, shape: list[int]) -> Array:
         return x.reshape(_reshaped(x.shape, numbers(shape, size, sizes)))
 
     @staticmethod
@@ -204,9 +202,7 @@ class Unsqueeze(OpDef):
         return _keeps_rows(x, _unsqueezed(x.shape, axes))
 
     @staticmethod
-    def forward(
-        x: Array, axis: Array | None, several: list[Array] | None, *, axes: list[int]
-    ) -> Array:
+    def forward(x: Array, axis: Array | None, several: list[Array] | None, *, axes: list[int]) -> Array:
         return x.reshape(_unsqueezed(x.shape, numbers(axes, axis, several)))
 
     backward = staticmethod(_backward_by_x)
@@ -235,9 +231,7 @@ class Flatten(OpDef):
     @staticmethod
     def infer(x: Spec, *, axis: int) -> Spec:
         if not 0 <= axis <= len(x.shape):
-            raise ShapeError(
-                f"flatten: axis is {axis}, expected 0 .. {len(x.shape)} for X of {x.shape}"
-            )
+            raise ShapeError(f"flatten: axis is {axis}, expected 0 .. {len(x.shape)} for X of {x.shape}")
         return _keeps_rows(x, (size_of(x.shape[:axis]), size_of(x.shape[axis:])))
 
     @staticmethod

@@ -17,9 +17,7 @@ IDS = np.array([[0], [2], [1], [2]])
 
 @pytest.mark.parametrize("wrong", [3, -1])
 def test_an_id_outside_of_the_table_is_refused_with_its_place(wrong: int) -> None:
-    with pytest.raises(
-        EnforceNotMet, match=rf"Ids hold {wrong} \(element 1 of 2\), but W has 3 rows"
-    ):
+    with pytest.raises(EnforceNotMet, match=rf"Ids hold {wrong} \(element 1 of 2\), but W has 3 rows"):
         LookupTable.forward(W, np.array([[0], [wrong]]), padding_idx=-1 if wrong > 0 else 1)
 
 
@@ -43,9 +41,7 @@ def test_a_sparse_gradient_is_declared_as_selected_rows() -> None:
         Spec((-1, 1), VarType.INT64),
         Spec((-1, 2), VarType.FP32),
     )
-    kinds = [
-        LookupTableGrad.infer(d_out, w, ids, is_sparse=sparse).kind for sparse in (False, True)
-    ]
+    kinds = [LookupTableGrad.infer(d_out, w, ids, is_sparse=sparse).kind for sparse in (False, True)]
     assert kinds == [VarType.LOD_TENSOR, VarType.SELECTED_ROWS]
 
 

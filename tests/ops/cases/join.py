@@ -17,9 +17,7 @@ def _sequences(array: np.ndarray, *offsets: int) -> LoDTensor:
 CASES = [
     Case("concat", {"X": [A, B]}, lambda X: np.hstack(X), {"axis": 1}),
     Case("concat", {"X": [A, A[:2]]}, lambda X: np.vstack(X), {"axis": -3}, note="negative-axis"),
-    Case(
-        "concat", {"X": [A, C], "AxisTensor": _int(2)}, lambda X: np.dstack(X), note="axis-tensor"
-    ),
+    Case("concat", {"X": [A, C], "AxisTensor": _int(2)}, lambda X: np.dstack(X), note="axis-tensor"),
     Case(
         "concat",
         {"X": [_sequences(A[:, 0], 0, 1, 3), _sequences(B[:, 0], 0, 2, 3)]},

@@ -1,0 +1,43 @@
+"""Sequences (LoD) pass from inputs to outputs where the rows stay the same, as in Paddle 1.8.5."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+
+LENGTHS = [[1, 2]]
+ROWS = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+def _lengths_after(layer: Callable[[Any], Any]) -> list[list[int]]:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        out = layer(fluid.data("x", [None, 2], "float32", lod_level=1))
+    executor = fluid.Executor(fluid.CPUPlace())
+    fed = fluid.create_lod_tensor(ROWS, LENGTHS, fluid.CPUPlace())
+    (result,) = executor.run(main, {"x": fed}, [out], return_numpy=False)
+    return result.recursive_sequence_lengths()
+
+
+@pytest.mark.parametrize(
+    ("layer", "lengths"),
+    [
+        pytest.param(lambda x: fluid.layers.reshape(x, [-1, 1, 2]), LENGTHS, id="reshape-same-rows"),
+        pytest.param(lambda x: fluid.layers.reshape(x, [-1, 3]), [], id="reshape-other-rows"),
+        pytest.param(lambda x: fluid.layers.unsqueeze(x, [1]), LENGTHS, id="unsqueeze-columns"),
+        pytest.param(lambda x: fluid.layers.unsqueeze(x, [0]), [], id="unsqueeze-rows"),
+        pytest.param(lambda x: fluid.layers.split(x, 2, dim=1)[1], LENGTHS, id="split-columns"),
+        pytest.param(lambda x: fluid.layers.split(x, [1, 2], dim=0)[1], [], id="split-rows"),
+        pytest.param(lambda x: fluid.layers.slice(x, [0], [1], [3]), [], id="slice-rows"),
+        pytest.param(lambda x: fluid.layers.concat([x, x], axis=1), LENGTHS, id="concat-columns"),
+        pytest.param(lambda x: fluid.layers.concat([x, x], axis=0), [[1, 2, 1, 2]], id="concat-rows"),
+        pytest.param(lambda x: fluid.layers.transpose(x, [1, 0]), [], id="transpose"),
+    ],
+)
+def test_lod_stays_where_the_rows_stay(layer: Callable[[Any], Any], lengths: list[list[int]]) -> None:
+    assert _lengths_after(layer) == lengths
