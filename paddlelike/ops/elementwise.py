@@ -18,7 +18,7 @@ import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
-from paddlelike.framework.registry import Array, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.framework.registry import Array, Gradient, Int, OpDef, Spec, String, find, register
 from paddlelike.ops.unary import MKLDNN
 
 __all__ = ["aligned", "broadcast_shape", "map_rows", "sum_to"]
@@ -43,14 +43,14 @@ def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
 
 
 def _padded(dims: Shape, rank: int, axis: int) -> Shape:
-    """``dims`` laid over ``rank`` dims from ``axis`` on; 1s at the end are cut if need be."""
+    """``dims`` laid over ``rank`` dims from ``axis`` on, with dims of 1 around them."""
     if len(dims) == rank:
         return dims
     start = rank - len(dims) if axis == -1 else axis
     spare = rank - start - len(dims)
-    if spare < 0 and set(dims[spare:]) != {1}:
+    if spare < 0:
         raise ValueError(f"{len(dims)} dims do not fit behind dim {axis} of {rank}")
-    return (1,) * start + dims[: rank - start] + (1,) * spare
+    return (1,) * start + dims + (1,) * spare
 
 
 def _meet(a: int, b: int) -> int:
@@ -63,7 +63,7 @@ def _meet(a: int, b: int) -> int:
 
 def aligned(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
     """X and Y as views on which numpy's broadcasting is Paddle's."""
-    if axis == -1 or x.ndim == y.ndim:
+    if axis in (-1, x.ndim - y.ndim) or x.ndim == y.ndim:
         return x, y
     if x.ndim > y.ndim:
         return x, y.reshape(_padded(y.shape, x.ndim, axis))
@@ -78,10 +78,12 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     """
     if shape == gradient.shape:
         return gradient
+    if gradient.ndim == 2 and shape == gradient.shape[1:] and axis != 0:  # a bias
+        return _ones(len(gradient), gradient) @ gradient
     dims = _padded(shape, gradient.ndim, axis)
     kept = [i for i, dim in enumerate(dims) if dim != 1]
     first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
-    if dims[first:last] != gradient.shape[first:last]:
+    if not kept or dims[first:last] != gradient.shape[first:last]:
         over = tuple(i for i, dim in enumerate(dims) if dim != gradient.shape[i])
         return np.add.reduce(gradient, axis=over).reshape(shape)
     before = math.prod(gradient.shape[:first])
@@ -117,7 +119,7 @@ class _Row(NamedTuple):
     d_x: Function | None = None
     d_y: Function | None = None
     reads: tuple[str, ...] = ()
-    views: bool = False  # d_out itself may be the gradient of X or Y
+    views: bool = False  # the gradient of X or Y may be d_out itself
 
 
 def _quotient(x: Array, y: Array) -> Array:
@@ -237,7 +239,6 @@ def _operator(row: _Row) -> type[OpDef]:
         "__doc__": f"``Out = {row.formula}``.",
         "__module__": __name__,
         "type": row.type,
-        "views": row.views,
         "infer": staticmethod(infer),
         "forward": staticmethod(rows if row.value is np.multiply else forward),
     }
@@ -249,3 +250,5 @@ def _operator(row: _Row) -> type[OpDef]:
 
 for _row in _ROWS:
     register(_operator(_row))
+    if _row.views:
+        find(f"{_row.type}_grad").views = True

@@ -211,4 +211,6 @@ class Mean(OpDef):
 
     @staticmethod
     def backward(x: Array, d_out: Array) -> Array:
-        return np.full(x.shape, d_out.reshape(()) / x.size, d_out.dtype)
+        d_x = np.empty(x.shape, d_out.dtype)
+        d_x.fill(d_out.item() / x.size)
+        return d_x

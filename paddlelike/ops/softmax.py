@@ -16,7 +16,7 @@ from paddlelike.framework.registry import (
     String,
     register,
 )
-from paddlelike.ops.activation import positive
+from paddlelike.ops.activation import at_least
 from paddlelike.ops.operands import axis_of, same_or_unknown, size_of
 from paddlelike.ops.unary import BACKENDS
 
@@ -49,7 +49,7 @@ class Softmax(OpDef):
     @staticmethod
     def forward(x: Array, *, axis: int) -> Array:
         out = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
-        np.clip(out, -64, 0, out=out)
+        at_least(out, -64, out)
         np.exp(out, out=out)
         if axis in (-1, x.ndim - 1):  # a product with ones adds rows several times as fast
             out /= out @ np.ones((x.shape[-1], 1), x.dtype)
@@ -97,7 +97,7 @@ class Prelu(OpDef):
 
     @staticmethod
     def forward(x: Array, alpha: Array, *, mode: str) -> Array:
-        return positive(x) + _spread(alpha, x, mode) * np.minimum(x, 0)
+        return at_least(x, 0) + _spread(alpha, x, mode) * np.minimum(x, 0)
 
     @staticmethod
     def backward(x: Array, alpha: Array, d_out: Array, *, mode: str) -> tuple[Array, Array]:

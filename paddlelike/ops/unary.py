@@ -142,7 +142,7 @@ _Row = tuple[str, str, Function, Function]
 _FROM_OUT: Final[list[_Row]] = [
     ("exp", "e^X", lambda x: np.exp(x), lambda out, d: d * out),
     ("sqrt", "sqrt(X)", lambda x: np.sqrt(x), _sqrt_slope),
-    ("rsqrt", "1 / sqrt(X)", lambda x: 1 / np.sqrt(x), lambda out, d: d * out**3 * -0.5),
+    ("rsqrt", "1 / sqrt(X)", lambda x: 1 / np.sqrt(x), lambda out, d: d * out * out * out * -0.5),
     ("reciprocal", "1 / X", lambda x: 1 / x, lambda out, d: -d * out * out),
 ]
 _FROM_X: Final[list[_Row]] = [

@@ -1,0 +1,131 @@
+"""Cases of scale, minus, clip, clip_by_norm, cumsum and cast."""
+
+import itertools
+import math
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
+from tests.ops.contract import Case
+
+_rng = np.random.default_rng(12)
+X = _rng.standard_normal((3, 4))
+ROWS = SelectedRows([4, 1, 4], 6, X)
+MERGED = np.stack([X[1], X[0] + X[2]])
+
+
+def _cumsum(X, exclusive, reverse):
+    def one(row):
+        row = row[::-1] if reverse else row
+        sums = [0, *itertools.accumulate(row)]
+        sums = sums[:-1] if exclusive else sums[1:]
+        return sums[::-1] if reverse else sums
+
+    return np.array([one(row.tolist()) for row in X])
+
+
+CASES = [
+    Case("scale", {"X": X}, lambda X: X + X, {"scale": 2.0}),
+    Case("scale", {"X": X}, lambda X: X, note="by-1"),
+    Case("scale", {"X": X}, lambda X: 2 * X + 1.5, {"scale": 2.0, "bias": 1.5}, note="bias"),
+    Case(
+        "scale",
+        {"X": X},
+        lambda X: 2 * X + 3,
+        {"scale": 2.0, "bias": 1.5, "bias_after_scale": False},
+        note="bias-before",
+    ),
+    Case(
+        "scale",
+        {"X": X, "ScaleTensor": np.array([-3.0])},
+        lambda X: 1 - 3 * X,
+        {"scale": 2.0, "bias": 1.0},
+        wrt=["X"],
+        note="tensor",
+    ),
+    Case(
+        "scale",
+        {"X": np.array([-1, 2, 4])},
+        lambda: np.array([-1, 5, 9]),
+        {"scale": 2.5, "bias": 1.5},
+        wrt=(),
+        note="integers",
+    ),
+    Case(
+        "scale",
+        {"X": ROWS},
+        lambda: SelectedRows([4, 1, 4], 6, X * 2),
+        {"scale": 2.0},
+        wrt=(),
+        note="rows",
+    ),
+    Case("minus", {"X": X, "Y": X * X}, lambda X, Y: X + -1 * Y),
+    Case("clip", {"X": X}, lambda X: np.minimum(np.maximum(X, -0.5), 0.75), {"min": -0.5, "max": 0.75}),
+    Case(
+        "clip",
+        {"X": X, "Min": np.array([-0.25]), "Max": np.array([0.25])},
+        lambda X: np.minimum(np.maximum(X, -0.25), 0.25),
+        {"min": -0.5, "max": 0.75},
+        wrt=["X"],
+        note="tensors",
+    ),
+    Case(
+        "clip",
+        {"X": ROWS},
+        lambda: SelectedRows([1, 4], 6, np.minimum(np.maximum(MERGED, -0.5), 0.5)),
+        {"min": -0.5, "max": 0.5},
+        wrt=(),
+        note="rows",
+    ),
+    Case("clip_by_norm", {"X": X}, lambda X: X / math.hypot(*X.flat), {"max_norm": 1.0}),
+    Case("clip_by_norm", {"X": X}, lambda X: X, {"max_norm": 100.0}, note="short"),
+    Case("clip_by_norm", {"X": X * 0}, lambda X: X, {"max_norm": 1.0}, note="zeros"),
+    Case(
+        "clip_by_norm",
+        {"X": ROWS},
+        lambda: SelectedRows([1, 4], 6, MERGED / math.hypot(*MERGED.flat)),
+        {"max_norm": 1.0},
+        note="rows",
+    ),
+    *(
+        Case(
+            "cumsum",
+            {"X": X},
+            _cumsum,
+            {"exclusive": exclusive, "reverse": reverse},
+            note="-".join(["last", "exclusive"][: 1 + exclusive] + ["reverse"][:reverse]),
+        )
+        for exclusive in (False, True)
+        for reverse in (False, True)
+    ),
+    Case(
+        "cumsum",
+        {"X": X},
+        lambda X: _cumsum(X.T, False, True).T,
+        {"axis": 0, "reverse": True},
+        note="first",
+    ),
+    Case(
+        "cast",
+        {"X": X},
+        lambda X: X,
+        {"in_dtype": VarType.FP64, "out_dtype": VarType.FP64},
+    ),
+    Case(
+        "cast",
+        {"X": X * 3},
+        lambda X: np.array([[math.trunc(x) for x in row] for row in X]),
+        {"in_dtype": VarType.FP64, "out_dtype": VarType.INT64},
+        wrt=(),
+        note="to-integers",
+    ),
+    Case(
+        "cast",
+        {"X": np.array([0, 1, -2])},
+        lambda: np.array([False, True, True]),
+        {"in_dtype": VarType.INT64, "out_dtype": VarType.BOOL},
+        wrt=(),
+        note="to-bool",
+    ),
+]
