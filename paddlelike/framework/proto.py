@@ -106,6 +106,12 @@ def encode_variable(variable: Variable, message: Any) -> None:
         tensor.dims.extend(variable.shape)
         if field != "selected_rows":
             part.lod_level = variable.lod_level
+    if variable.reads:
+        message.type.reader.ClearField("lod_tensor")
+    for dtype, shape, lod_level in variable.reads:
+        part = message.type.reader.lod_tensor.add()
+        part.tensor.data_type, part.lod_level = int(dtype), lod_level
+        part.tensor.dims.extend(shape)
     message.persistable = variable.persistable
     if variable.need_check_feed or message.HasField("need_check_feed"):
         message.need_check_feed = variable.need_check_feed

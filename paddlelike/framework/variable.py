@@ -76,6 +76,7 @@ class Variable(Overloads):
         self.is_data = is_data
         self.need_check_feed = need_check_feed
         self.belong_to_optimizer = belong_to_optimizer
+        self.reads: list[tuple[VarType, tuple[int, ...], int]] = []  # of a reader: dtype, shape, lod_level
         self.op: Operator | None = None  # the operator that wrote it last
         self.encoded: Any = None  # the message it was read from, for fields that have no name here
 

@@ -276,6 +276,12 @@ from paddlelike.layers.random import (
     uniform_random,
     uniform_random_batch_size_like,
 )
+from paddlelike.layers.readers import (
+    create_py_reader_by_data,
+    double_buffer,
+    py_reader,
+    read_file,
+)
 from paddlelike.layers.reduction import (
     argmax,
     argmin,
@@ -304,10 +310,6 @@ from paddlelike.layers.sampled_losses import (
 from paddlelike.layers.selected_rows import (
     get_tensor_from_selected_rows,
     merge_selected_rows,
-)
-from paddlelike.layers.sequence import (
-    sequence_conv,
-    sequence_pool,
 )
 from paddlelike.layers.shaping import (
     cast,
@@ -374,6 +376,7 @@ __all__ = [
     "cosine_decay",
     "create_global_var",
     "create_parameter",
+    "create_py_reader_by_data",
     "create_tensor",
     "crop",
     "crop_tensor",
@@ -388,6 +391,7 @@ __all__ = [
     "dice_loss",
     "dist",
     "dot",
+    "double_buffer",
     "dropout",
     "elementwise_add",
     "elementwise_div",
@@ -500,6 +504,7 @@ __all__ = [
     "prelu",
     "prroi_pool",
     "psroi_pool",
+    "py_reader",
     "randint",
     "randn",
     "random_crop",
@@ -507,6 +512,7 @@ __all__ = [
     "range",
     "rank",
     "rank_loss",
+    "read_file",
     "reciprocal",
     "reduce_all",
     "reduce_any",
@@ -534,8 +540,6 @@ __all__ = [
     "scatter_nd",
     "scatter_nd_add",
     "selu",
-    "sequence_conv",
-    "sequence_pool",
     "shape",
     "shard_index",
     "shuffle_channel",

@@ -16,13 +16,14 @@ from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EOFException, FeedError, GraphError, UnsupportedError
+from paddlelike.framework.block import Block
 from paddlelike.framework.program import default_main_program, default_startup_program
 from paddlelike.framework.variable import Variable
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.readers import batch as batch_reader
 from paddlelike.reader.readers import read_ahead
 
-__all__ = ["BatchQueue", "DataLoader", "GeneratorLoader", "PyReader", "reader_variable"]
+__all__ = ["BatchQueue", "DataLoader", "GeneratorLoader", "PyReader", "double_buffered", "reader_variable"]
 
 
 class BatchQueue:
@@ -240,9 +241,9 @@ def reader_variable(
 ) -> tuple[Variable, BatchQueue]:
     """A reader in the main program, made by the startup program, and the queue it takes batches from."""
     queue = BatchQueue(capacity)
-    holder = unique_name.generate("lod_tensor_blocking_queue")
+    holder = unique_name.generate("lod_tensor_blocking_queue") if name is None else f"{name}_queue"
     global_scope().var(holder).set_value(queue)
-    reader_name = unique_name.generate("create_py_reader") if name is None else name
+    reader_name = unique_name.generate("create_py_reader") if name is None else f"{name}_reader"
     attrs = {
         "shape_concat": [dim for v in feed_list for dim in v.shape],
         "lod_levels": [v.lod_level for v in feed_list],
@@ -250,28 +251,37 @@ def reader_variable(
         "need_check_feed": [int(v.need_check_feed) for v in feed_list],
         "ranks": [len(v.shape) for v in feed_list],
     }
+    reads = [(v.dtype, v.shape, v.lod_level) for v in feed_list]
     startup = default_startup_program().current_block()
-    made = startup.create_var(name=reader_name, type=VarType.READER, persistable=True)
-    startup.create_var(name=holder, type=VarType.RAW)
+    made = _declare(startup, reader_name, reads)
     startup.append_op(
         type="create_py_reader", inputs={"blocking_queue": [holder]}, outputs={"Out": [made]}, attrs=attrs
     )
-    main = default_main_program().current_block()
-    reader = main.create_var(name=reader_name, type=VarType.READER, persistable=True)
-    reader.stop_gradient = True
+    reader = _declare(default_main_program().current_block(), reader_name, reads)
     if use_double_buffer:
-        double = main.create_var(
-            name=unique_name.generate("double_buffer"), type=VarType.READER, persistable=True
-        )
-        double.stop_gradient = True
-        main.append_op(
-            type="create_double_buffer_reader",
-            inputs={"UnderlyingReader": [reader]},
-            outputs={"Out": [double]},
-            attrs={"place": "AUTO"},
-        )
-        reader = double
+        key = unique_name.generate("double_buffer") if name is None else f"{name}_double_buffer"
+        reader = double_buffered(reader, key)
     return reader, queue
+
+
+def double_buffered(reader: Variable, name: str) -> Variable:
+    """The same reader under another name; batches are read ahead anyway."""
+    block = default_main_program().current_block()
+    double = _declare(block, name, reader.reads)
+    block.append_op(
+        type="create_double_buffer_reader",
+        inputs={"UnderlyingReader": [reader]},
+        outputs={"Out": [double]},
+        attrs={"place": "AUTO"},
+    )
+    return double
+
+
+def _declare(block: Block, name: str, reads: list[tuple[VarType, tuple[int, ...], int]]) -> Variable:
+    """A reader in a block, and what it gives."""
+    reader = block.create_var(name=name, type=VarType.READER, persistable=True, stop_gradient=True)
+    reader.reads = reads
+    return reader
 
 
 def _array(variable: Variable, item: Any) -> Any:

@@ -52,6 +52,10 @@ def variable(var):
         tensor, record["lod_level"] = kind.lod_tensor.tensor, kind.lod_tensor.lod_level
     if tensor is not None:
         record["dtype"], record["shape"] = TYPES[tensor.data_type], list(tensor.dims)
+    if kind.HasField("reader"):
+        record["reader"] = [
+            [TYPES[t.tensor.data_type], list(t.tensor.dims), t.lod_level] for t in kind.reader.lod_tensor
+        ]
     if var.need_check_feed:
         record["need_check_feed"] = True
     return record
@@ -86,7 +90,7 @@ def canonical(program):
 def record(call):
     main, startup = fluid.Program(), fluid.Program()
     fluid.framework._name_scope = fluid.framework.NameScope()
-    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup), fluid.scope_guard(fluid.core.Scope()):
         try:
             out = call(fluid)
         except Exception as error:

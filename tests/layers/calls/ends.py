@@ -95,4 +95,11 @@ TABLE: dict[str, Callable[[Net], Any]] = {
     "ctc_greedy_decoder": lambda n: n.ctc_greedy_decoder(n.fluid.data("a", [None, 8], lod_level=1), 0),
     "sigmoid_focal_loss": lambda n: n.sigmoid_focal_loss(
         n.x(6), n.fluid.data("l", [None, 1], "int32"), n.exact(1, dtype="int32")),
+    # readers
+    "py_reader_named": lambda n: n.read_file(n.py_reader(2, [[-1, 3]], ["float32"], [1], "r", False)),
+    "py_reader_buffered": lambda n: n.read_file(
+        n.py_reader(2, [(-1, 3), (-1, 1)], ["float32", "int64"], name="r"))[1],
+    "py_reader_by_data": lambda n: n.read_file(n.create_py_reader_by_data(2, [n.x(3), n.ids(1)]))[0],
+    "double_buffer": lambda n: n.read_file(
+        n.double_buffer(n.py_reader(2, [[-1, 3]], ["float32"], use_double_buffer=False))),
 }  # fmt: skip
