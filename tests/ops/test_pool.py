@@ -1,0 +1,99 @@
+"""Pools: which of equal maxima gets the gradient, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike.ops  # noqa: F401  (fills the table)
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import ShapeError
+from paddlelike.framework import registry
+from paddlelike.framework.registry import Array, Spec
+from tests.ops.contract import full_attrs
+
+X = np.array([[1, 1, 0, 2], [1, 1, 2, 2], [0, 3, 3, 1], [3, 3, 0, 1]], np.float32).reshape(1, 1, 4, 4)
+G = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
+
+# Gradients of Paddle 1.8.5 for X and the first elements of G.
+TIES: dict[str, tuple[dict[str, Any], list[list[int]]]] = {
+    "overlapping": ({"ksize": [2, 2]}, [[1, 0, 0, 3], [0, 0, 2, 0], [0, 24, 15, 0], [0, 0, 0, 0]]),
+    "disjoint": (
+        {"ksize": [2, 2], "strides": [2, 2]},
+        [[1, 0, 0, 2], [0, 0, 0, 0], [0, 4, 5, 0], [0, 0, 0, 0]],
+    ),
+    "global": (
+        {"ksize": [1, 1], "global_pooling": True},
+        [[0, 0, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]],
+    ),
+}
+
+
+def run(type: str, grad: Array, **given: Any) -> tuple[Any, Array]:
+    op = registry.find(type)
+    attrs = full_attrs(op, given)
+    out = op.forward(X, **{k: attrs[k] for k in op.forward_attrs})
+    first = out[0] if isinstance(out, tuple) else out
+    d_out = grad[..., : first.shape[2], : first.shape[3]]
+    if len(op.output_slots) == 2:
+        return out, op.backward(X, out[1], d_out)
+    back = registry.find(type + "_grad")
+    return out, back.forward(X, first, d_out, **{k: attrs[k] for k in back.forward_attrs})
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_the_gradient_goes_to_the_first_of_equal_maxima(name: str) -> None:
+    attrs, expected = TIES[name]
+    _, dx = run("pool2d", G, pooling_type="max", **attrs)
+    assert dx[0, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("attrs", [{"ksize": [2, 2]}, {"ksize": [3, 3], "adaptive": True}], ids=str)
+def test_the_index_is_that_of_the_first_of_equal_maxima(attrs: dict[str, Any]) -> None:
+    (_, mask), dx = run("max_pool2d_with_index", G, **attrs)
+    assert mask.dtype == np.int32
+    assert mask[0, 0].tolist() == [[0, 6, 3], [9, 9, 10], [9, 9, 10]]  # Paddle 1.8.5
+    assert dx[0, 0].tolist() == TIES["overlapping"][1]
+
+
+def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from paddlelike.ops import pooling
+
+    x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))
+    op = registry.find("pool2d")
+    attrs = full_attrs(op, {"pooling_type": "max", "ksize": [3, 3], "paddings": [1, 1]})
+    attrs = {k: attrs[k] for k in op.forward_attrs}
+    out = op.forward(x, **attrs)
+    whole = op.backward(x, out, out, **attrs)
+    monkeypatch.setattr(pooling, "_CHUNK", 3 * x[0].nbytes)
+    np.testing.assert_array_equal(op.backward(x, out, out, **attrs), whole)
+
+
+def test_unknown_dims_stay_unknown() -> None:
+    op = registry.find("pool2d")
+    attrs = full_attrs(op, {"pooling_type": "avg", "ksize": [2, 3], "strides": [2, 2]})
+    attrs = {k: attrs[k] for k in op.infer_attrs}
+    x = Spec((-1, 3, -1, 9), VarType.FP32)
+    assert op.infer(x, **attrs).shape == (-1, 3, -1, 4)
+    assert op.infer(x, **attrs | {"adaptive": True}).shape == (-1, 3, 2, 3)
+    assert op.infer(x, **attrs | {"global_pooling": True}).shape == (-1, 3, -1, 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "said"),
+    [
+        ((2, 3, 4), {}, r"X has shape \(2, 3, 4\); it needs 4 dims"),
+        ((2, 3, 4, 4), {"ksize": [5, 5]}, r"dims \(4, 4\) .* smaller than one window of \(5, 5\)"),
+        ((2, 3, 4, 4), {"ksize": [2]}, r"kernel is \[2\]; it needs 2 positive numbers"),
+        ((2, 3, 4, 4), {"paddings": [1, 1, 1]}, r"paddings is \[1, 1, 1\]; 2 spatial dims need 2 or 4"),
+        ((2, 3, 4, 4), {"strides": [0, 1]}, r"strides is \[0, 1\]"),
+        ((2, 3, 4, 4), {"pooling_type": "min"}, "pooling_type is 'min'; it can be 'max' or 'avg'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(shape: tuple[int, ...], given: dict[str, Any], said: str) -> None:
+    op = registry.find("pool2d")
+    attrs = full_attrs(op, {"pooling_type": "max", "ksize": [2, 2]} | given)
+    with pytest.raises(ShapeError, match=said):
+        op.infer(Spec(shape, VarType.FP32), **{k: attrs[k] for k in op.infer_attrs})
