@@ -16,7 +16,8 @@ def test_a_module_says_its_subject_and_is_readable(path: Path) -> None:
     source = path.read_text()
     subject = ast.get_docstring(ast.parse(source)) or ""
     assert subject.partition("\n")[0].strip(), "no docstring"
-    assert len(source.splitlines()) <= 500, "look for the second subject"
+    if path.name != "__init__.py":  # a face is a list of names
+        assert len(source.splitlines()) <= 500, "look for the second subject"
 
 
 def test_the_package_is_typed() -> None:
