@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
@@ -30,12 +31,13 @@ def wanted_sizes(
         return sizes_of(op, shape, unknown=True)
     if tensor is None:
         raise ShapeError(f"{op}: shape is [], expected one dim at least, or ShapeTensor")
-    if len(tensor.shape) != 1 or tensor.shape[0] < 0:
+    rank = math.prod(tensor.shape)
+    if -1 in tensor.shape or rank == 0:
         raise ShapeError(
-            f"{op}: ShapeTensor has shape {tensor.shape}, expected one dim of known size",
-            hint="its size is the rank of the result, which a program must know",
+            f"{op}: ShapeTensor has shape {tensor.shape}, expected a known number of elements",
+            hint="their number is the rank of the result, which a program must know",
         )
-    return (-1,) * tensor.shape[0]
+    return (-1,) * rank
 
 
 def batch_size_like(
