@@ -24,6 +24,7 @@ _flags: dict[str, Any] = {
     "FLAGS_eager_delete_tensor_gb": 0.0,
     "FLAGS_cpu_deterministic": True,
     "FLAGS_use_mkldnn": False,
+    "FLAGS_lstm_cell_gradient": False,  # ours alone: see paddlelike/ops/lstm.py
 }
 
 
@@ -53,7 +54,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def set_flags(flags: Mapping[str, Any]) -> None:
-    """Set flags by name. They are kept and given back; none changes what is computed here."""
+    """Set flags by name. Fluid's own are kept and given back, none changes what is computed here.
+
+    ``FLAGS_lstm_cell_gradient`` (False) is not Fluid's: whether gradients of a float32 LSTM pass its cell at
+    every width. Real Fluid 1.8.5 loses them on a CPU where the width is a multiple of 8.
+    """
     if not isinstance(flags, Mapping):
         raise TypeError(f"set_flags takes a dict of values by name, not {flags!r}")
     _flags.update(flags)

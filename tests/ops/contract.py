@@ -88,6 +88,9 @@ class FakeContext:
     def read(self, name: str) -> Any:
         return self.values.get(name)
 
+    def read_lod(self, name: str) -> LoD:
+        return self.lods.get(name, [])
+
     def write(self, name: str, value: Any) -> None:
         self.values[name] = value
 
@@ -128,7 +131,7 @@ def run(view: View, values: dict[str, Any], lods: dict[str, LoD]) -> None:
         )  # fmt: skip
     if op.context:
         args.insert(0, FakeContext(view, values, lods))
-    elif op.lod is not None:
+    if op.lod is not None:
         for slot in op.output_slots:
             source = op.lod if isinstance(op.lod, str) else op.lod.get(slot.name)
             for name in view.output(slot.name) if source and view.input(source) else []:
@@ -201,7 +204,7 @@ def check_value_and_shape(case: Case) -> None:
     """The kernel agrees with the second formula, and the shape rule with the kernel."""
     op = registry.find(case.type)
     view, values, lods = _named(case)
-    specs = _infer(op, view, values)
+    specs = _infer(op, view, values, lods)
     run(view, values, lods)
     for slot, expected in _expected(case).items():
         many = expected if isinstance(expected, list) else [expected]
@@ -228,12 +231,14 @@ def check_value_and_shape(case: Case) -> None:
             assert one.dtype == convert_dtype(got.dtype), f"{case.id}: {slot} {one.dtype} {got.dtype}"
 
 
-def _infer(op: type[registry.OpDef], view: View, values: dict[str, Any]) -> dict[str, Any]:
+def _infer(
+    op: type[registry.OpDef], view: View, values: dict[str, Any], lods: dict[str, LoD]
+) -> dict[str, Any]:
     def spec(name: str) -> Spec:
         value = values[name]
         if isinstance(value, SelectedRows):
             return Spec((value.height(), *value.array.shape[1:]), convert_dtype(value.array.dtype), 0)
-        return Spec(value.shape, convert_dtype(value.dtype), 0, VarType.LOD_TENSOR)
+        return Spec(value.shape, convert_dtype(value.dtype), len(lods.get(name, [])), VarType.LOD_TENSOR)
 
     args = []
     for slot in op.input_slots:
