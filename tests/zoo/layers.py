@@ -52,9 +52,7 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "embedding_sparse_pad": lambda: L.embedding(
         data("w", [None, 1], "int64"), size=[50, 8], is_sparse=True, padding_idx=0
     ),
-    "embedding_negpad": lambda: L.embedding(
-        data("w", [None, 1], "int64"), size=[50, 8], padding_idx=-1
-    ),
+    "embedding_negpad": lambda: L.embedding(data("w", [None, 1], "int64"), size=[50, 8], padding_idx=-1),
     "embedding_dist": lambda: L.embedding(
         data("w", [None, 1], "int64"),
         size=[50, 8],
@@ -79,12 +77,8 @@ LAYERS: dict[str, Callable[[], Any]] = {
     ),
     "conv2d_nobias": lambda: L.conv2d(x(3, 8, 8), num_filters=4, filter_size=3, bias_attr=False),
     "conv2d_same": lambda: L.conv2d(x(3, 8, 8), num_filters=4, filter_size=3, padding="SAME"),
-    "conv2d_depthwise": lambda: L.conv2d(
-        x(4, 8, 8), num_filters=4, filter_size=3, groups=4, use_cudnn=False
-    ),
-    "conv2d_transpose": lambda: L.conv2d_transpose(
-        x(3, 8, 8), num_filters=4, filter_size=3, stride=2
-    ),
+    "conv2d_depthwise": lambda: L.conv2d(x(4, 8, 8), num_filters=4, filter_size=3, groups=4, use_cudnn=False),
+    "conv2d_transpose": lambda: L.conv2d_transpose(x(3, 8, 8), num_filters=4, filter_size=3, stride=2),
     "conv3d": lambda: L.conv3d(x(3, 4, 8, 8), num_filters=4, filter_size=3),
     "pool2d_max": lambda: L.pool2d(x(3, 8, 8), pool_size=2, pool_stride=2),
     "pool2d_avg": lambda: L.pool2d(
@@ -116,24 +110,18 @@ LAYERS: dict[str, Callable[[], Any]] = {
         L.create_parameter([4, 5], "float32", name="sw"), dim=0, power_iters=2
     ),
     "dropout": lambda: L.dropout(x(6), 0.3),
-    "dropout_seed_upscale": lambda: L.dropout(
-        x(6), 0.3, seed=7, dropout_implementation="upscale_in_train"
-    ),
+    "dropout_seed_upscale": lambda: L.dropout(x(6), 0.3, seed=7, dropout_implementation="upscale_in_train"),
     # Losses and metrics
     "softmax": lambda: L.softmax(x(6)),
     "cross_entropy": lambda: L.cross_entropy(L.softmax(x(6)), label()),
-    "cross_entropy_soft": lambda: L.cross_entropy(
-        L.softmax(x(6)), data("l", [None, 6]), soft_label=True
-    ),
+    "cross_entropy_soft": lambda: L.cross_entropy(L.softmax(x(6)), data("l", [None, 6]), soft_label=True),
     "softmax_with_ce": lambda: L.softmax_with_cross_entropy(x(6), label()),
     "square_error_cost": lambda: L.square_error_cost(x(1), data("y", [None, 1])),
     "sigmoid_ce_logits": lambda: L.sigmoid_cross_entropy_with_logits(x(6), data("l", [None, 6])),
     "huber_loss": lambda: L.huber_loss(x(1), data("y", [None, 1]), 1.0),
     "log_loss": lambda: L.log_loss(L.sigmoid(x(1)), data("y", [None, 1])),
     "smooth_l1": lambda: L.smooth_l1(x(4), data("y", [None, 4])),
-    "rank_loss": lambda: L.rank_loss(
-        data("l", [None, 1]), data("a", [None, 1]), data("b", [None, 1])
-    ),
+    "rank_loss": lambda: L.rank_loss(data("l", [None, 1]), data("a", [None, 1]), data("b", [None, 1])),
     "margin_rank_loss": lambda: L.margin_rank_loss(
         data("l", [None, 1]), data("a", [None, 1]), data("b", [None, 1])
     ),
@@ -156,9 +144,7 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "reduce_prod": lambda: L.reduce_prod(x(6), dim=-1),
     # Elementwise, and operators of Python
     "elementwise_add": lambda: L.elementwise_add(x(6), data("y", [None, 6])),
-    "elementwise_add_axis_act": lambda: L.elementwise_add(
-        x(6, 5), data("y", [6]), axis=1, act="relu"
-    ),
+    "elementwise_add_axis_act": lambda: L.elementwise_add(x(6, 5), data("y", [6]), axis=1, act="relu"),
     "elementwise_sub": lambda: L.elementwise_sub(x(6), data("y", [None, 6])),
     "elementwise_mul": lambda: L.elementwise_mul(x(6), data("y", [None, 6])),
     "elementwise_div": lambda: L.elementwise_div(x(6), data("y", [None, 6])),
@@ -244,13 +230,9 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "maxout": lambda: L.maxout(x(4, 4, 4), groups=2),
     "lrn": lambda: L.lrn(x(4, 4, 4)),
     # Sampled and bilinear
-    "bilinear_tensor_product": lambda: L.bilinear_tensor_product(
-        x(4), data("y", [None, 5]), size=6
-    ),
+    "bilinear_tensor_product": lambda: L.bilinear_tensor_product(x(4), data("y", [None, 5]), size=6),
     "row_conv": lambda: L.row_conv(seq(), future_context_size=2),
-    "nce": lambda: L.nce(
-        x(6), label(), num_total_classes=20, num_neg_samples=4, sampler="uniform", seed=3
-    ),
+    "nce": lambda: L.nce(x(6), label(), num_total_classes=20, num_neg_samples=4, sampler="uniform", seed=3),
     "hsigmoid": lambda: L.hsigmoid(x(6), label(), num_classes=8),
     # Recurrent
     "dynamic_lstm": lambda: L.dynamic_lstm(L.fc(seq(), 16), size=16)[0],
@@ -287,9 +269,7 @@ LAYERS: dict[str, Callable[[], Any]] = {
     )[0],
     # Creation
     "create_parameter": lambda: L.create_parameter([3, 4], "float32"),
-    "create_parameter_named_bias": lambda: L.create_parameter(
-        [4], "float32", name="bb", is_bias=True
-    ),
+    "create_parameter_named_bias": lambda: L.create_parameter([4], "float32", name="bb", is_bias=True),
     "create_parameter_attr": lambda: L.create_parameter(
         [4],
         "float32",
@@ -328,9 +308,7 @@ LAYERS: dict[str, Callable[[], Any]] = {
     "where": lambda: L.where(data("a", [None], "bool")),
     # Data
     "layers_data_append_bs": lambda: L.data("d", [3, 4]),
-    "layers_data_noappend": lambda: L.data(
-        "d", [5, 4], append_batch_size=False, dtype="int64", lod_level=2
-    ),
+    "layers_data_noappend": lambda: L.data("d", [5, 4], append_batch_size=False, dtype="int64", lod_level=2),
     "fluid_data": lambda: fluid.data("d", [None, 3, -1], "float64", lod_level=1),
     # Small networks
     "nets_simple_img_conv_pool": lambda: fluid.nets.simple_img_conv_pool(
@@ -345,9 +323,7 @@ LAYERS: dict[str, Callable[[], Any]] = {
         conv_act="relu",
         pool_stride=2,
     ),
-    "nets_sequence_conv_pool": lambda: fluid.nets.sequence_conv_pool(
-        seq(), num_filters=4, filter_size=3
-    ),
+    "nets_sequence_conv_pool": lambda: fluid.nets.sequence_conv_pool(seq(), num_filters=4, filter_size=3),
     "nets_glu": lambda: fluid.nets.glu(x(6)),
     "nets_attention": lambda: fluid.nets.scaled_dot_product_attention(
         x(4, 6), data("k", [None, 4, 6]), data("v", [None, 4, 6]), num_heads=2

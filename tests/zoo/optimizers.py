@@ -54,17 +54,13 @@ OPTIMIZERS: dict[str, Callable[[Any], None]] = {
     # Optimizers
     "Momentum": minimized(lambda: O.Momentum(0.1, 0.9)),
     "Momentum_nesterov_l2": minimized(
-        lambda: O.Momentum(
-            0.1, 0.9, use_nesterov=True, regularization=fluid.regularizer.L2Decay(1e-3)
-        )
+        lambda: O.Momentum(0.1, 0.9, use_nesterov=True, regularization=fluid.regularizer.L2Decay(1e-3))
     ),
     "LarsMomentum": minimized(lambda: O.LarsMomentum(0.1, 0.9)),
     "Adagrad": minimized(lambda: O.Adagrad(0.1)),
     "Adagrad_init": minimized(lambda: O.Adagrad(0.1, initial_accumulator_value=0.1)),
     "Adam": minimized(lambda: O.Adam(0.1)),
-    "Adam_lazy": minimized(
-        lambda: O.Adam(0.1, beta1=0.8, beta2=0.99, epsilon=1e-6, lazy_mode=True)
-    ),
+    "Adam_lazy": minimized(lambda: O.Adam(0.1, beta1=0.8, beta2=0.99, epsilon=1e-6, lazy_mode=True)),
     "Adam_named": minimized(lambda: O.Adam(0.1, name="opt")),
     "Adamax": minimized(lambda: O.Adamax(0.1)),
     "DecayedAdagrad": minimized(lambda: O.DecayedAdagrad(0.1)),
@@ -87,9 +83,7 @@ OPTIMIZERS: dict[str, Callable[[Any], None]] = {
     "piecewise": sgd(lambda: L.piecewise_decay([10, 20], [0.1, 0.01, 0.001])),
     "cosine": sgd(lambda: L.cosine_decay(0.1, 10, 5)),
     "warmup": sgd(lambda: L.linear_lr_warmup(0.1, 10, 0.0, 0.1)),
-    "warmup_noam": minimized(
-        lambda: O.Adam(L.linear_lr_warmup(L.noam_decay(64, 100), 10, 0.0, 0.1))
-    ),
+    "warmup_noam": minimized(lambda: O.Adam(L.linear_lr_warmup(L.noam_decay(64, 100), 10, 0.0, 0.1))),
     # Wrappers
     "ModelAverage": model_average,
     "EMA": moving_average,
