@@ -13,7 +13,7 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explained
 
-__all__ = ["LARGE", "THREADS", "File", "list_names", "open_file", "read_all"]
+__all__ = ["LARGE", "THREADS", "File", "list_names", "open_file", "read_all", "recover"]
 
 T = TypeVar("T")
 Path = str | os.PathLike[str]
@@ -149,6 +149,10 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def recover(directory: Path) -> None:
+    """Finish or undo a save into ``directory`` that was killed in the middle of its commit; else one stat."""
 
 
 def list_names(directory: Path) -> list[str]:

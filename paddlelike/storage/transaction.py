@@ -16,23 +16,38 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Final
+from typing import Final, Literal
 
 from paddlelike.errors import SaveError, StorageError
+from paddlelike.storage import hashing
 from paddlelike.storage.local import LARGE, THREADS, Path
+from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explained
 
-__all__ = ["Transaction", "write_all"]
+__all__ = ["Committed", "Durability", "Transaction", "write_all"]
 
 Buffer = bytes | bytearray | memoryview
+Durability = Literal["process", "power"]
 
 _FLAGS: Final = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 )
 _IOV_MAX: Final = 1024  # buffers that the system takes in one call
 _BATCH: Final = 8 << 20  # bytes
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a transaction saved: a record for each file, written and kept ones; and how much was written."""
+
+    directory: str
+    files: dict[str, Record]
+    written: int = 0  # files
+    nbytes: int = 0  # bytes in them
+    kept: int = 0  # files that were left as they were
 
 
 def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
@@ -53,13 +68,41 @@ class Transaction:
     ['model'] ['fc_0.w_0']
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        beside: Path | None = None,
+        durability: Durability = "process",
+        checksum: hashing.Algorithm | None = "sha256",
+        manifest: bool = True,
+        program: str | None = None,
+        wait: float | None = 0.0,
+        keep_generation: bool = False,
+    ) -> None:
         # through links, so that the staging directory lies on the same file system
         self.directory = os.path.realpath(os.fspath(directory) or ".")
         self._files: dict[str, tuple[str, Iterable[Buffer]]] = {}  # path -> name, buffers
 
-    def add(self, name: str, buffers: Iterable[Buffer]) -> None:
+    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
+        """Let the file of ``name`` be the one that was saved as ``record``, without writing it.
+
+        ``record`` is from :attr:`Committed.files` of an earlier save, or from ``manifest.read``. Without
+        ``base`` the file is the one in place; with it, the one of that name in the directory ``base``, which is
+        then shared (reflink, else hard link).
+
+        Returns
+        -------
+        False when that file is not there or is not the one that was saved any more: then :meth:`add` it.
+        """
+        return False
+
+    def add(
+        self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, object] | None = None
+    ) -> None:
         """Add the file of variable ``name``. The buffers are read at the commit, not copied now.
+
+        ``facts`` go into the manifest: variable, kind, dtype, shape, lod.
 
         Raises
         ------
@@ -71,8 +114,12 @@ class Transaction:
             raise StorageError(f"variables {self._files[path][0]!r} and {name!r} would be the same file")
         self._files[path] = (name, buffers)
 
-    def commit(self) -> None:
+    def commit(self) -> Committed:
         """Write all files and move them into the directory.
+
+        Returns
+        -------
+        What was saved, file by file.
 
         Raises
         ------
@@ -82,7 +129,7 @@ class Transaction:
         self._check_clashes()
         files, self._files = self._files, {}
         if not files:
-            return
+            return Committed(self.directory, {})
         staging = _make_staging(self.directory)
         try:
             _write_files(staging, {path: buffers for path, (_, buffers) in files.items()})
@@ -90,6 +137,7 @@ class Transaction:
                 _move_in(staging, self.directory, sorted(files))
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+        return Committed(self.directory, {})
 
     def __enter__(self) -> Transaction:
         return self
