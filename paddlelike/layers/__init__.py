@@ -123,6 +123,7 @@ from paddlelike.layers.creation import (
 )
 from paddlelike.layers.debugging import (
     Print,
+    py_func,
 )
 from paddlelike.layers.dense import (
     addmm,
@@ -543,6 +544,7 @@ __all__ = [
     "prelu",
     "prroi_pool",
     "psroi_pool",
+    "py_func",
     "py_reader",
     "randint",
     "randn",

@@ -81,7 +81,6 @@ TABLE: dict[str, Callable[[Net], Any]] = {
     "print_settings": lambda n: n.Print(n.x(6), 5, "here", 10, False, False, False, False, "forward"),
     "get_tensor_from_selected_rows": lambda n: n.get_tensor_from_selected_rows(n.rows()),
     "merge_selected_rows": lambda n: n.merge_selected_rows(n.rows()),
-    "py_func": lambda n: n.py_func(lambda x: x, n.x(6), n.made("o")),
     "continuous_value_model": lambda n: n.continuous_value_model(n.x(6), n.y(2), False),
     "filter_by_instag": lambda n: n.filter_by_instag(
         n.x(6), n.fluid.data("t", [None, 1], "int64", lod_level=1), n.exact(1, dtype="int64"), True)[0],

@@ -1,0 +1,120 @@
+"""Drawn classes: how often they come, and what real Fluid 1.8.5 computes from its own draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.random import Generator
+from paddlelike.framework import registry
+from paddlelike.layers.sampled_losses import alias_table
+from paddlelike.ops.sampled_classes import _Classes
+from tests.ops.contract import FakeContext, View
+
+layers = fluid.layers
+W = np.array([[1, 0], [0, 1], [1, 1], [2, -1], [0.5, 0.5], [-1, 1]], "float32") / 2
+B = np.arange(6, dtype="float32").reshape(6, 1) / 10
+X = np.array([[1, 2], [0.5, -1], [0, 3]], "float32")
+LABEL = np.array([[0], [3], [4]])
+
+
+def classes(sampler: int) -> _Classes:
+    if sampler < 2:
+        return _Classes(sampler, 6)
+    probs = np.array([0.05, 0.3, 0.02, 0.35, 0.18, 0.1], "float32")
+    keep, alias = alias_table(probs.tolist())
+    return _Classes(sampler, 6, probs, alias, keep)
+
+
+@pytest.mark.parametrize("sampler", [0, 1, 2], ids=["uniform", "log-uniform", "given"])
+def test_classes_come_as_often_as_they_should(sampler: int) -> None:
+    drawn = classes(sampler).draw(Generator(4), (200, 300))
+    often = np.bincount(drawn.reshape(-1), minlength=6) / drawn.size
+    wanted = classes(sampler).probability(np.arange(6), "float64")
+    if sampler == 1:
+        wanted[5] = 0  # as in Paddle, the last class is never drawn
+    np.testing.assert_allclose(often, wanted, atol=0.01)  # five standard errors
+
+
+# Costs, sigmoids and gradients that the real one computed from the classes it drew.
+REAL = {
+    0: (
+        [[0, 4, 0], [3, 1, 4], [4, 0, 0]],
+        [[0.8898856043815613], [1.4259512424468994], [0.3660742938518524]],
+        [[0.622459352016449, 0.7595109343528748, 0.622459352016449],
+         [0.7858349680900574, 0.40131235122680664, 0.5683199763298035],
+         [0.7595109343528748, 0.5, 0.5]],
+        [0.14096811413764954, 0.6217964887619019, 0.0, -0.1212761327624321, 0.6075233221054077, 0.0],
+    ),
+    1: (
+        [[0, 2, 0], [3, 0, 2], [4, 0, 0]],
+        [[0.8960623741149902], [1.1633365154266357], [0.20573171973228455]],
+        [[0.622459352016449, 0.8455347418785095, 0.622459352016449],
+         [0.7858349680900574, 0.562176525592804, 0.4875026047229767],
+         [0.7595109343528748, 0.5, 0.5]],
+        [0.28827881813049316, 0.0, 0.5461327433586121, -0.07995095103979111, -0.003485197899863124, 0.0],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sampler", REAL, ids=["uniform", "log-uniform"])
+def test_nce_computes_what_the_real_one_does(sampler: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, cost, sigmoids, d_bias = (np.array(part) for part in REAL[sampler])
+    monkeypatch.setattr(_Classes, "draw", lambda *_: labels[:, 1:])
+    op = registry.find("nce")
+    weight = np.array([[1], [2], [0.5]], "float32")
+    given = (X, LABEL, W, B, weight, None, None, None)
+    settings = {"num_total_classes": 6, "num_neg_samples": 2, "sampler": sampler}
+    ctx = FakeContext(View("nce", {}, {}, {}), {}, {})
+    out, o, found = op.forward(ctx, *given, **settings, seed=5, custom_neg_classes=[])
+    # The layer divides the cost by the number of classes of a row.
+    np.testing.assert_allclose(out / 3, cost, rtol=1e-6)
+    np.testing.assert_allclose(o, sigmoids, rtol=1e-6)
+    np.testing.assert_array_equal(found, labels)
+    # The loss was the sum of the squares of that.
+    wanted = (False, False, True)
+    d_cost = (2 * cost / 3).astype("float32")
+    *_, d = op.backward(ctx, *given, o, found, d_cost, **settings, is_sparse=False, wanted=wanted)
+    np.testing.assert_allclose(d[:, 0], d_bias, rtol=2e-5, atol=1e-7)
+
+
+def test_tree_costs_of_the_real_one() -> None:
+    op = registry.find("hierarchical_sigmoid")
+    out, before, _ = op.forward(X, W[:4], LABEL, None, None, B[:4], num_classes=5)
+    np.testing.assert_allclose(
+        out, [[1.9545594453811646], [2.8799631595611572], [3.9403305053710938]], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        before[0], [1.3873353004455566, 0.9740769863128662, 0.6931471824645996], rtol=1e-6
+    )
+
+
+def test_sampled_logits_are_those_of_the_classes() -> None:
+    logits = fluid.data("x", [None, 6])
+    loss = layers.sampled_softmax_with_cross_entropy(logits, fluid.data("l", [None, 1], "int64"), 3, seed=4)
+    names = [f"sample_logits_0.tmp_{i}" for i in range(4)]
+    values = np.arange(18, dtype="float32").reshape(3, 6) / 10
+    feed: dict[str, Any] = {"x": values, "l": LABEL}
+    found = fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=[loss, *names])
+    cost, samples, chances, picked, places = found
+    np.testing.assert_array_equal(samples[:, :1], LABEL)
+    assert (samples[:, 1:] == samples[0, 1:]).all()
+    assert len(set(samples[0, 1:].tolist())) == 3
+    np.testing.assert_array_equal(places, np.zeros((3, 1)))
+    hits = samples == LABEL
+    hits[:, 0] = False
+    plain = np.take_along_axis(values, samples, 1) - np.log(chances)
+    np.testing.assert_allclose(picked[~hits], plain[~hits], rtol=1e-6)
+    assert (picked[hits] < -1e19).all()
+    powers = np.exp(np.where(hits, -np.inf, plain))
+    np.testing.assert_allclose(cost[:, 0], -np.log(powers[:, 0] / powers.sum(1)), rtol=1e-5)
+
+
+def test_chances_are_expected_counts() -> None:
+    """Three different classes in three tries, as the real one drew them (seed 4)."""
+    chance = np.log1p(1 / (np.array([0, 3, 1, 2]) + 1.0)) / np.log(7) * 3
+    real = [1.0686216354370117, 0.3440193235874176, 0.6251035928726196, 0.4435180127620697]
+    np.testing.assert_allclose(chance, real, rtol=1e-6)
