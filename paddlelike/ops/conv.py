@@ -95,9 +95,7 @@ def checked_sizes(
 ) -> tuple[int, int, tuple[int, ...]]:
     """Channels in, channels out and spatial dims of the input, checked against the filter."""
     if len(x.shape) != len(w.shape) or len(x.shape) not in (4, 5):
-        raise ShapeError(
-            f"{op}: Input has shape {x.shape} and Filter {w.shape}; both need 4 dims, or both 5"
-        )
+        raise ShapeError(f"{op}: Input has shape {x.shape} and Filter {w.shape}; both need 4 dims, or both 5")
     channels = x.shape[-1 if is_channels_last(data_format) else 1]
     first, second = w.shape[:2]
     taken, given = (first, second * groups) if transposed else (second * groups, first)
@@ -129,9 +127,7 @@ class _Conv(OpDef):
         data_format: str,
     ) -> Spec:
         _, channels, spatial = checked_sizes(cls.type, x, w, groups, data_format, transposed=False)
-        windows = windows_of(
-            cls.type, spatial, w.shape[2:], strides, paddings, dilations, padding_algorithm
-        )
+        windows = windows_of(cls.type, spatial, w.shape[2:], strides, paddings, dilations, padding_algorithm)
         count = windows.counts(spatial)
         if any(n == 0 or n < -1 for n in count):
             raise ShapeError(

@@ -42,9 +42,7 @@ def convolve_dw(x: Array, d_out: Array, windows: Windows, groups: int) -> Array:
     return total.reshape(channels, -1, *windows.kernel)
 
 
-def convolve_dx(
-    d_out: Array, w: Array, windows: Windows, groups: int, spatial: Sequence[int]
-) -> Array:
+def convolve_dx(d_out: Array, w: Array, windows: Windows, groups: int, spatial: Sequence[int]) -> Array:
     """The gradient by the input, whose spatial dims are ``spatial``."""
     count = d_out.shape[2:]
     channels = w.shape[1] * groups
