@@ -222,6 +222,7 @@ def sampled_softmax_with_cross_entropy(
             "seed": seed,
         },
     )
+    dims["LabelsDim"].dtype = label.type  # as Fluid declares it; it holds no numbers
     loss, probabilities = temporary(logits.dtype), temporary(logits.dtype)
     helper.append_op(
         type="one_hot",

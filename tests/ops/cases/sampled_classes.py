@@ -65,13 +65,13 @@ CHANCES = np.array([[0.5, 0.2, 0.1], [0.4, 0.2, 0.1], [0.3, 0.2, 0.1]])
 SAMPLES = np.array([[0, 1, 2], [3, 1, 3], [4, 5, 2]])
 
 
-def _picked(Logits: Any, CustomizedSamples: Any, CustomizedProbabilities: Any, **_: Any) -> Any:
+def _picked(Logits: Any, CustomizedSamples: Any, CustomizedProbabilities: Any) -> Any:
     wanted = np.stack([row[at] for row, at in zip(Logits, CustomizedSamples, strict=True)])
-    return wanted - np.log(CustomizedProbabilities)
+    return {"SampledLogits": wanted - np.log(CustomizedProbabilities)}
 
 
-def _sampled(Logits: Any, Labels: Any, CustomizedSamples: Any, CustomizedProbabilities: Any, **_: Any) -> Any:
-    wanted = _picked(Logits, CustomizedSamples, CustomizedProbabilities)
+def _sampled(Logits: Any, Labels: Any, CustomizedSamples: Any, CustomizedProbabilities: Any) -> Any:
+    wanted = _picked(Logits, CustomizedSamples, CustomizedProbabilities)["SampledLogits"]
     wanted[1, 2] = -1e20  # class 3 was drawn although it is the true one
     return {"SampledLogits": wanted, "SampledLabels": np.zeros((3, 1), int)}
 
@@ -108,7 +108,7 @@ CASES = [
     Case(
         "sample_logits",
         SAMPLED | GIVEN,
-        lambda **given: {"SampledLogits": _picked(**given)},
+        _picked,
         {"num_samples": 2, "use_customized_samples": True, "remove_accidental_hits": False},
         wrt=("Logits",),
         through=("SampledLogits",),
