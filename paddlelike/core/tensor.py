@@ -28,7 +28,7 @@ class LoDTensor:
     """An array with an optional LoD.
 
     >>> t = LoDTensor()
-    >>> t.set(np.arange(5, dtype="float32"), CPUPlace())
+    >>> t.set(np.arange(5, dtype="float32"))
     >>> t.set_recursive_sequence_lengths([[2, 3]])
     >>> t.lod(), t.shape()
     ([[0, 2, 5]], [5])
