@@ -17,6 +17,7 @@ from paddlelike.layers.dense import fc, matmul
 from paddlelike.layers.joining import split
 from paddlelike.layers.pooling import pool2d
 from paddlelike.layers.random import dropout
+from paddlelike.layers.sequence import sequence_conv, sequence_pool
 from paddlelike.layers.shaping import reshape, transpose
 
 __all__ = [
@@ -139,8 +140,6 @@ def sequence_conv_pool(
     bias_attr: Any = None,
 ) -> Variable:
     """A convolution along sequences, and a pool of each."""
-    from paddlelike.layers.sequence import sequence_conv, sequence_pool
-
     convolved = sequence_conv(
         input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
     )

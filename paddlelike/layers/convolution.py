@@ -8,12 +8,12 @@ from typing import Any
 from paddlelike.errors import GraphError
 from paddlelike.framework.variable import Variable
 from paddlelike.initializer import Normal
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable
+from paddlelike.layers.checks import FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.sizes import repeated
 from paddlelike.layers.windows import Padding, channel_axis, window_padding
 
-__all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "deformable_conv"]
+__all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
 
 
 def conv2d(
@@ -254,59 +254,3 @@ def _window_for(
         (out - (size - 1) * step + pad - 1) // spread + 1
         for out, size, step, pad, spread in zip(result, image, strides, both, dilations, strict=True)
     ]
-
-
-def deformable_conv(
-    input: Variable,
-    offset: Variable,
-    mask: Variable | None,
-    num_filters: int,
-    filter_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int | None = None,
-    deformable_groups: int | None = None,
-    im2col_step: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    modulated: bool = True,
-    name: str | None = None,
-) -> Variable:
-    """:func:`conv2d` whose window is moved by ``offset`` and weighed by ``mask`` at every place.
-
-    Operator ``deformable_conv`` (Zhu et al. 2018), without ``modulated`` ``deformable_conv_v1`` (Dai et
-    al. 2017). ``offset`` is (N, 2 * deformable_groups * height * width, H', W'), ``mask`` half of that.
-    """
-    layer = "deformable_conv"
-    _, channels, groups = _channels(layer, 2, input, groups, "NCHW")
-    check_variable(layer, "offset", offset, WIDE_FLOATS)
-    if modulated:
-        check_variable(layer, "mask", mask, WIDE_FLOATS)
-    helper = LayerHelper(layer, name=name, bias_attr=bias_attr)
-    window = repeated(layer, "filter_size", filter_size, 2)
-    deviation = math.sqrt(2.0 / (math.prod(window) * channels))
-    weight = helper.create_parameter(
-        param_attr,
-        [num_filters, channels // groups, *window],
-        input.dtype,
-        default_initializer=Normal(0.0, deviation, 0),
-    )
-    out = helper.create_variable_for_type_inference(input.dtype)
-    inputs = {"Input": input, "Filter": weight, "Offset": offset}
-    if modulated:
-        inputs["Mask"] = mask
-    helper.append_op(
-        type="deformable_conv" if modulated else "deformable_conv_v1",
-        inputs=inputs,
-        outputs={"Output": out},
-        attrs={
-            "strides": repeated(layer, "stride", stride, 2),
-            "paddings": repeated(layer, "padding", padding, 2),
-            "dilations": repeated(layer, "dilation", dilation, 2),
-            "groups": groups,
-            "deformable_groups": deformable_groups,
-            "im2col_step": im2col_step,
-        },
-    )
-    return helper.append_bias_op(out, 1, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import GraphError
@@ -33,7 +32,6 @@ __all__ = [
     "resize_nearest",
     "resize_trilinear",
     "shuffle_channel",
-    "similarity_focus",
     "space_to_depth",
     "temporal_shift",
     "unfold",
@@ -295,21 +293,6 @@ def fsp_matrix(x: Variable, y: Variable) -> Variable:
     check_variable("fsp_matrix", "x", x, WIDE_FLOATS)
     check_variable("fsp_matrix", "y", y, WIDE_FLOATS)
     return emit("fsp", {"X": x, "Y": y}, layer="fsp_matrix")
-
-
-def similarity_focus(input: Variable, axis: int, indexes: Sequence[int], name: str | None = None) -> Variable:
-    """A mask of the pixels that are the greatest of their row and column in some channels.
-
-    Operator ``similarity_focus``.
-    """
-    check_variable("similarity_focus", "input", input, WIDE_FLOATS)
-    if axis not in (1, 2, 3) or not indexes:
-        raise GraphError(
-            f"layer 'similarity_focus': axis is {axis}, indexes {list(indexes)}; expected 1, 2 or 3, "
-            "and an index or more"
-        )
-    attrs = {"axis": axis, "indexes": list(indexes)}
-    return emit("similarity_focus", {"X": input}, attrs, name=name)
 
 
 def add_position_encoding(input: Variable, alpha: float, beta: float, name: str | None = None) -> Variable:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.variable import Variable
 from paddlelike.layers.checks import (
@@ -24,10 +23,6 @@ __all__ = [
     "adaptive_pool3d",
     "pool2d",
     "pool3d",
-    "prroi_pool",
-    "psroi_pool",
-    "roi_align",
-    "roi_pool",
 ]
 
 
@@ -155,95 +150,3 @@ def _adaptive(
     attrs = {"pooling_type": pool_type, "ksize": size, "adaptive": True}
     helper.append_op(type=type, inputs={"X": input}, outputs=outputs, attrs=attrs)
     return (out, outputs["Mask"]) if require_index else out
-
-
-def roi_pool(
-    input: Variable,
-    rois: Variable,
-    pooled_height: int = 1,
-    pooled_width: int = 1,
-    spatial_scale: float = 1.0,
-    rois_lod: Variable | None = None,
-) -> Variable:
-    """The greatest of each of the cells of every region (x1, y1, x2, y2) of ``rois`` (``roi_pool``)."""
-    check_variable("roi_pool", "input", input)
-    check_variable("roi_pool", "rois", rois)
-    helper = LayerHelper("roi_pool")
-    out = helper.create_variable_for_type_inference(input.dtype)
-    where = helper.create_variable_for_type_inference(VarType.INT32)
-    inputs = {"X": input, "ROIs": rois}
-    if rois_lod is not None:
-        inputs["RoisLod"] = rois_lod
-    attrs = {
-        "pooled_height": pooled_height,
-        "pooled_width": pooled_width,
-        "spatial_scale": spatial_scale,
-    }
-    outputs = {"Out": out, "Argmax": where}
-    helper.append_op(type="roi_pool", inputs=inputs, outputs=outputs, attrs=attrs)
-    return out
-
-
-def roi_align(
-    input: Variable,
-    rois: Variable,
-    pooled_height: int = 1,
-    pooled_width: int = 1,
-    spatial_scale: float = 1.0,
-    sampling_ratio: int = -1,
-    name: str | None = None,
-    rois_lod: Variable | None = None,
-) -> Variable:
-    """The means of bilinear samples in each of the cells of every region of ``rois`` (``roi_align``)."""
-    check_variable("roi_align", "input", input, WIDE_FLOATS)
-    check_variable("roi_align", "rois", rois, WIDE_FLOATS)
-    attrs = {
-        "pooled_height": pooled_height,
-        "pooled_width": pooled_width,
-        "spatial_scale": spatial_scale,
-        "sampling_ratio": sampling_ratio,
-    }
-    inputs = {"X": input, "ROIs": rois, "RoisLod": rois_lod}
-    return emit("roi_align", inputs, attrs, name=name)
-
-
-def psroi_pool(
-    input: Variable,
-    rois: Variable,
-    output_channels: int,
-    spatial_scale: float,
-    pooled_height: int,
-    pooled_width: int,
-    name: str | None = None,
-) -> Variable:
-    """The mean of each cell of every region, each cell from channels of its own (``psroi_pool``)."""
-    check_variable("psroi_pool", "input", input)
-    check_variable("psroi_pool", "rois", rois)
-    attrs = {
-        "output_channels": output_channels,
-        "spatial_scale": spatial_scale,
-        "pooled_height": pooled_height,
-        "pooled_width": pooled_width,
-    }
-    return emit("psroi_pool", {"X": input, "ROIs": rois}, attrs, name=name)
-
-
-def prroi_pool(
-    input: Variable,
-    rois: Variable,
-    spatial_scale: float = 1.0,
-    pooled_height: int = 1,
-    pooled_width: int = 1,
-    batch_roi_nums: Variable | None = None,
-    name: str | None = None,
-) -> Variable:
-    """The exact mean of the interpolated image in each cell of every region (``prroi_pool``)."""
-    check_variable("prroi_pool", "input", input, (VarType.FP32,))
-    check_variable("prroi_pool", "rois", rois, (VarType.FP32,))
-    attrs = {
-        "spatial_scale": spatial_scale,
-        "pooled_height": pooled_height,
-        "pooled_width": pooled_width,
-    }
-    inputs = {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums}
-    return emit("prroi_pool", inputs, attrs, name=name)

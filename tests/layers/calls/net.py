@@ -32,9 +32,6 @@ class Net:
     def one(self, value: float = 1, dtype: str = "int32") -> Any:
         return self.fill_constant([1], dtype, value)
 
-    def rois(self) -> Any:
-        return self.fluid.data("r", [None, 4], lod_level=1)
-
     def rows(self) -> Any:
         """SelectedRows."""
         kind = self.fluid.core.VarDesc.VarType.SELECTED_ROWS

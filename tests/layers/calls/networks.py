@@ -72,11 +72,6 @@ TABLE: dict[str, Callable[[Net], Any]] = {
     "adaptive_pool2d_refuses": lambda n: n.adaptive_pool2d(n.x(3, 8, 8), 2, "avg", require_index=True),
     "adaptive_pool3d": lambda n: n.adaptive_pool3d(n.x(3, 8, 8, 8), [3, 2, 2], "avg"),
     "adaptive_pool3d_index": lambda n: n.adaptive_pool3d(n.x(3, 8, 8, 8), 2, "max", require_index=True)[0],
-    "deformable_conv": lambda n: n.deformable_conv(
-        n.x(4, 8, 8), n.y(18, 8, 8), n.z(9, 8, 8), 4, 3, padding=1, deformable_groups=1, im2col_step=1),
-    "deformable_conv_plain": lambda n: n.deformable_conv(
-        n.x(4, 8, 8), n.y(18, 8, 8), None, 4, 3, padding=1, deformable_groups=1, im2col_step=1,
-        modulated=False),
     # normalization
     "batch_norm_nhwc": lambda n: n.batch_norm(n.x(8, 8, 3), data_layout="NHWC", name="bn"),
     "batch_norm_in_place": lambda n: n.batch_norm(n.x(3, 8, 8), in_place=True),
