@@ -112,7 +112,15 @@ def _vars_differ(where: str, got: Mapping[str, Any], want: Mapping[str, Any]) ->
         elif name not in got:
             yield f"{where}: variable {name} is missing"
         else:
-            yield from _maps_differ(f"{where}, variable {name}:", got[name], want[name])
+            pair = (_without_leftovers(var) for var in (got[name], want[name]))
+            yield from _maps_differ(f"{where}, variable {name}:", *pair)
+
+
+def _without_leftovers(var: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Paddle's SELECTED_ROWS may still carry the LoD level of the tensor they were declared as."""
+    if var.get("type") != "SELECTED_ROWS":
+        return var
+    return {key: value for key, value in var.items() if key != "lod_level"}
 
 
 def _maps_differ(where: str, got: Mapping[str, Any], want: Mapping[str, Any]) -> Iterator[str]:
@@ -135,11 +143,13 @@ def _block(block: Any) -> dict[str, Any]:
 def _variable(var: Any) -> dict[str, Any]:
     kind = var.type
     result = {"type": VarType(kind.type).name, "persistable": var.persistable}
-    tensor = kind.selected_rows if kind.HasField("selected_rows") else None
+    tensor = None
     for field in ("lod_tensor", "tensor_array"):
         if kind.HasField(field):
             tensor = getattr(kind, field).tensor
             result["lod_level"] = getattr(kind, field).lod_level
+    if kind.HasField("selected_rows"):
+        tensor = kind.selected_rows
     if tensor is not None:
         result["dtype"] = VarType(tensor.data_type).name
         result["shape"] = list(tensor.dims)
