@@ -2,22 +2,24 @@
 
 Fluid runs one copy per device and averages the gradients. Here the copies run one after the other on the
 CPU: the forward and backward part once per piece of the batch, the gradients averaged, then the update
-part once. Environment variable CPU_NUM (1 by default) says how many copies.
+part once. What the forward part writes besides (moving means, counters) is taken from the first copy, as in
+Fluid. Environment variable CPU_NUM (1 by default) says how many copies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from paddlelike.core.places import Place, cpu_places
-from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
-from paddlelike.executor.plan import Plan
+from paddlelike.executor.plan import Frame, Plan, Step
 from paddlelike.executor.run import Executor, _fetch_names, _fetched, _put_feeds, _run_steps
+from paddlelike.framework.graph import writes
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program, default_main_program
 from paddlelike.framework.variable import Variable
@@ -33,7 +35,10 @@ class _Options:
 
 
 class BuildStrategy(_Options):
-    """Options of Fluid's graph passes. Accepted; the passes they steer do not exist here."""
+    """Options of Fluid's graph passes. Accepted; the passes they steer do not exist here.
+
+    One counts: ``gradient_scale_strategy``, whether gradients are averaged over the copies or added up.
+    """
 
     class ReduceStrategy:
         """How gradients would be reduced over devices."""
@@ -99,7 +104,10 @@ class CompiledProgram:
             loss_name = loss_name.name
         self._loss_name = loss_name
         self._places = cpu_places() if places is None else list(places)
-        self._parallel = _DataParallel(self._program, len(self._places))
+        strategy = self._build_strategy if build_strategy is None else build_strategy
+        scaling = BuildStrategy.GradientScaleStrategy
+        average = strategy is None or strategy.gradient_scale_strategy == scaling.CoeffNumDevice
+        self._parallel = _DataParallel(self._program, len(self._places), average=average)
         return self
 
     def _run(
@@ -165,12 +173,23 @@ class ParallelExecutor:
         """Nothing to drop: temporaries die with each run."""
 
 
+class _CopiesPlan(NamedTuple):
+    """A plan and its parts: what each copy runs, what is run once afterwards."""
+
+    plan: Plan
+    each_copy: list[Step]
+    once: list[Step]
+    gradients: list[int]
+    written: set[int]  # persistables that each copy writes
+
+
 class _DataParallel:
     """One program over several pieces of the batch."""
 
-    def __init__(self, program: Program, copies: int) -> None:
+    def __init__(self, program: Program, copies: int, *, average: bool) -> None:
         self.program = program
         self.copies = copies
+        self.average = average
 
     def run(self, executor: Executor, scope: Scope, feed: Any, fetches: list[str]) -> list[list[Any]]:
         """For every fetch, its value in each copy."""
@@ -183,44 +202,55 @@ class _DataParallel:
     def _run_copies(
         self, executor: Executor, scope: Scope, pieces: list[Mapping[str, Any]], fetches: list[str]
     ) -> list[list[Any]]:
-        plan = self._plan(pieces[0], fetches)
-        each_copy = [step for step in plan.steps if not _updates(step.op)]
-        once = [step for step in plan.steps if _updates(step.op)]
-        frames = []
-        for piece in pieces:
-            frame = plan.begin(scope, executor._services)
+        plan, each_copy, once, gradients, written = self._plan(pieces[0], fetches)
+        frames = [plan.begin(scope, executor._services) for _ in pieces]
+        for frame in frames[1:]:
+            _keep_apart(frame, written)
+        for frame, piece in zip(frames, pieces, strict=True):
             _put_feeds(frame, piece)
             _run_steps(frame, each_copy)
-            frames.append(frame)
-        self._average(plan, [frame.values for frame in frames])
+        self._collect(gradients, [frame.values for frame in frames])
         _run_steps(frames[0], once)
+        for number in plan.persistables.keys() - written:
+            for frame in frames[1:]:
+                frame.values[number] = frames[0].values[number]
         return [
             [_fetched(frame, name, number, False) for frame in frames if frame.values[number] is not None]
             for name, number in zip(fetches, plan.fetch_numbers, strict=True)
         ]
 
-    def _plan(self, feeds: Mapping[str, Any], fetches: list[str]) -> Plan:
+    def _plan(self, feeds: Mapping[str, Any], fetches: list[str]) -> _CopiesPlan:
         key = ("parallel", frozenset(feeds), tuple(fetches))
-        plan = self.program.plans.get(key)
-        if plan is None:
-            plan = Plan(self.program, sorted(feeds), [*fetches, *_gradients(self.program)], None)
+        found = self.program.plans.get(key)
+        if found is None:
+            block = self.program.global_block()
+            names = _gradients(self.program)
+            plan = Plan(self.program, sorted(feeds), [*fetches, *names], None)
             plan.fetch_numbers = plan.fetch_numbers[: len(fetches)]
-            self.program.plans[key] = plan
-        return plan
+            each_copy = [step for step in plan.steps if not _updates(step.op)]
+            found = _CopiesPlan(
+                plan,
+                each_copy,
+                [step for step in plan.steps if _updates(step.op)],
+                [plan.number(block, name) for name in names],
+                {plan.number(block, name) for step in each_copy for name in writes(step.op)}
+                & plan.persistables.keys(),
+            )
+            self.program.plans[key] = found
+        return found
 
-    def _average(self, plan: Plan, values: list[list[Any]]) -> None:
-        """Put the mean of every gradient of a parameter into the first copy."""
-        block = self.program.global_block()
-        for name in _gradients(self.program):
-            number = plan.number(block, name)
+    def _collect(self, gradients: list[int], values: list[list[Any]]) -> None:
+        """Put the mean, or the sum, of every gradient of a parameter into the first copy."""
+        count = len(values) if self.average else 1
+        for number in gradients:
             parts = [each[number] for each in values]
             if isinstance(parts[0], SelectedRows):
                 rows = np.concatenate([part.row_array for part in parts])
                 array = np.concatenate([np.asarray(part.get_tensor()) for part in parts])
-                array /= array.dtype.type(len(parts))
+                array /= array.dtype.type(count)
                 values[0][number] = SelectedRows(rows, parts[0].height(), array)
             elif parts[0] is not None:
-                values[0][number] = sum(parts[1:], parts[0]) / parts[0].dtype.type(len(parts))
+                values[0][number] = sum(parts[1:], parts[0]) / parts[0].dtype.type(count)
 
     def _pieces(self, feed: Any) -> list[Mapping[str, Any]]:
         """One feed per copy: a list of dicts as it is, a dict cut into equal parts."""
@@ -234,6 +264,17 @@ class _DataParallel:
             return [feed]
         cut = {name: _split(name, value, self.copies) for name, value in feed.items()}
         return [{name: parts[i] for name, parts in cut.items()} for i in range(self.copies)]
+
+
+def _keep_apart(frame: Frame, written: set[int]) -> None:
+    """Give a copy values of its own for what it writes, so that the scope gets them from the first copy."""
+    for number in written:
+        holder = ScopeVariable(frame.plan.persistables[number].name)
+        value = frame.values[number]
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            holder.set_value(LoDTensor(value, frame.lods.get(number)))
+        frame.holders[number], frame.values[number] = holder, value
 
 
 def _split(name: str, value: Any, copies: int) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core import memory
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
@@ -24,7 +25,8 @@ from paddlelike.errors import (
 )
 from paddlelike.executor import profile
 from paddlelike.executor.plan import Frame, Plan, Step, keep, missing_inputs, not_initialized
-from paddlelike.framework.operator import Operator
+from paddlelike.framework.graph import needed_ops
+from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program, default_main_program
 from paddlelike.framework.variable import Variable
 
@@ -34,12 +36,17 @@ __all__ = ["Executor"]
 class Executor:
     """Runs programs.
 
-    >>> Executor(CPUPlace()).run(Program(), feed={})
-    []
+    >>> import paddlelike as fluid
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main):
+    ...     six = 3.0 * fluid.layers.fill_constant([1], "float32", 2.0)
+    >>> fluid.Executor(fluid.CPUPlace()).run(main, fetch_list=[six])
+    [array([6.], dtype=float32)]
     """
 
     def __init__(self, place: Place | None = None) -> None:
         self.place = require_cpu(place)
+        memory.keep_freed_memory()
         self._closed = False
         self._services: dict[str, Any] = {}
 
@@ -69,13 +76,14 @@ class Executor:
         feed
             ``{name: array}``; a LoDTensor brings its LoD, a number becomes shape ``[1]``.
         fetch_list
-            Variables, or their names, whose values are returned in that order.
+            Variables, or their names, whose values are returned in that order. What ``minimize`` returned
+            may stand in it: then only those updates, and what the fetches need, are run.
         scope
             Where persistables live; None: the global scope.
         return_numpy
             False: LoDTensors are returned, needed for values with a LoD.
         use_prune
-            Run only what the fetches need.
+            Run only what the fetches and the update operators need.
 
         Raises
         ------
@@ -94,14 +102,17 @@ class Executor:
             if runner is None:
                 raise TypeError(f"Executor.run takes a Program or CompiledProgram, not {program!r}")
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
-        fetches = _fetch_names(fetch_list)
+        fetches, updates = _fetch_names(fetch_list), _updates(fetch_list)
         feeds = _one_feed(feed)
         if not program.global_block().ops:
             if fetches:
                 raise EnforceNotMet(f"the program is empty; nothing computes {fetches}")
             warnings.warn("the program to run is empty", UserWarning, stacklevel=2)
             return []
-        return self._run(program, feeds, fetches, scope, return_numpy, use_prune)
+        if use_prune and not updates:
+            updates = _all_updates(program)
+        pruned_to = tuple(updates) if use_prune or updates else None
+        return self._run(program, feeds, fetches, scope, return_numpy, pruned_to)
 
     def _run(
         self,
@@ -110,10 +121,10 @@ class Executor:
         fetches: list[str],
         scope: Scope,
         return_numpy: bool,
-        use_prune: bool = False,
+        pruned_to: tuple[Operator, ...] | None = None,
         services: dict[str, Any] | None = None,
     ) -> list[Any]:
-        plan = _plan(program, feeds, fetches, use_prune)
+        plan = _plan(program, feeds, fetches, pruned_to)
         frame = plan.begin(scope, self._services if services is None else services)
         if plan.initializes:
             _warn_of_overwriting(scope, plan.initializes)
@@ -125,16 +136,20 @@ class Executor:
         ]
 
 
-def _plan(program: Program, feeds: Mapping[str, Any], fetches: list[str], use_prune: bool) -> Plan:
-    """The plan for this choice of feeds and fetches, made at its first use."""
-    key = (frozenset(feeds), tuple(fetches), use_prune)
+def _plan(
+    program: Program, feeds: Mapping[str, Any], fetches: list[str], pruned_to: tuple[Operator, ...] | None
+) -> Plan:
+    """The plan for this choice of feeds and fetches, made at its first use.
+
+    ``pruned_to``: only what the fetches and these operators need; None: everything.
+    """
+    key = (frozenset(feeds), tuple(fetches), pruned_to)
     plan = program.plans.get(key)
     if plan is None:
         ops = None
-        if use_prune and fetches:
-            from paddlelike.framework.graph import needed_ops
-
-            ops = needed_ops(program.global_block(), targets=set(fetches), fed=set(feeds))
+        if pruned_to is not None:
+            block = program.global_block()
+            ops = needed_ops(block, targets=set(fetches), fed=set(feeds), kept=pruned_to)
         plan = Plan(program, sorted(feeds), fetches, ops)
         _check_holders(plan, feeds)
         program.plans[key] = plan
@@ -311,18 +326,47 @@ def _check_fed(variable: Variable, array: Any) -> None:
 
 
 def _fetch_names(fetch_list: Any) -> list[str]:
-    """The names in a fetch_list, which may be nested or a single item."""
+    """The names in a fetch_list, which may be nested or a single item; update operators are left out."""
     if fetch_list is None:
         return []
     if isinstance(fetch_list, Variable):
         return [fetch_list.name]
     if isinstance(fetch_list, str):
         return [fetch_list]
+    if isinstance(fetch_list, Operator) or _is_minimized(fetch_list):
+        return []
     if isinstance(fetch_list, list | tuple):
         return [name for one in fetch_list for name in _fetch_names(one)]
     if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
         return [fetch_list.name]
     raise TypeError(f"fetch_list holds variables or their names, not {fetch_list!r}")
+
+
+def _updates(fetch_list: Any) -> list[Operator]:
+    """The update operators in a fetch_list."""
+    if isinstance(fetch_list, Operator):
+        return [fetch_list]
+    if _is_minimized(fetch_list):
+        return list(fetch_list[0])
+    if isinstance(fetch_list, list | tuple):
+        return [op for one in fetch_list for op in _updates(one)]
+    return []
+
+
+def _is_minimized(item: Any) -> bool:
+    """Whether this is what an optimizer's ``minimize`` returned: operators, pairs of parameter and gradient."""
+    return (
+        isinstance(item, tuple)
+        and len(item) == 2
+        and isinstance(item[0], list)
+        and all(isinstance(op, Operator) for op in item[0])
+        and isinstance(item[1], list)
+        and all(isinstance(pair, tuple) for pair in item[1])
+    )
+
+
+def _all_updates(program: Program) -> list[Operator]:
+    return [op for op in program.global_block().ops if op.attrs.get("op_role", 0) & OpRole.Optimize]
 
 
 def _fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:

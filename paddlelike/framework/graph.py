@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.framework.block import Block
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program
@@ -12,7 +14,7 @@ from paddlelike.framework.program import Program
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["needed_ops", "program_graph", "reads", "writes"]
+__all__ = ["needed_ops", "overwritten", "program_graph", "reads", "writes"]
 
 
 def reads(op: Operator) -> set[str]:
@@ -31,6 +33,24 @@ def writes(op: Operator) -> set[str]:
         for inner in op.block.program.blocks[index].ops:
             names |= writes(inner)
     return names
+
+
+def overwritten(op: Operator) -> set[str]:
+    """The tensors around the block of a control-flow operator that the block reads and then overwrites.
+
+    Counters that an ``increment`` moves on are left out: their gradient takes the step back.
+    """
+    names = set(op.input_arg_names) & set(op.output_arg_names) - _counters(op)
+    arrays = (VarType.LOD_TENSOR_ARRAY, VarType.LOD_RANK_TABLE, VarType.STEP_SCOPES)
+    found = {name: op.block._find_var_recursive(name) for name in names}
+    return {name for name, variable in found.items() if variable is None or variable.type not in arrays}
+
+
+def _counters(op: Operator) -> set[str]:
+    if op.type == "increment":
+        return set(op.output_arg_names)
+    blocks = (op.block.program.blocks[index] for index in op.sub_blocks())
+    return {name for block in blocks for inner in block.ops for name in _counters(inner)}
 
 
 def program_graph(program: Program) -> nx.DiGraph[Any]:
@@ -60,8 +80,10 @@ def program_graph(program: Program) -> nx.DiGraph[Any]:
     return graph
 
 
-def needed_ops(block: Block, *, targets: set[str], fed: set[str]) -> set[int]:
-    """The places of the operators of ``block`` that ``targets`` need.
+def needed_ops(
+    block: Block, *, targets: set[str], fed: set[str], kept: Collection[Operator] = ()
+) -> set[int]:
+    """The places of the operators of ``block`` that ``targets`` and the operators ``kept`` need.
 
     An operator needs every earlier writer of each variable it reads; a fed variable needs nobody.
     """
@@ -76,7 +98,7 @@ def needed_ops(block: Block, *, targets: set[str], fed: set[str]) -> set[int]:
             graph.add_edges_from((writer, place) for writer in writers[name])
         for name in writes(op):
             writers[name].append(place)
-        if op.is_target:
+        if op.is_target or op in kept:
             graph.add_edge(place, "targets")
     for name in targets - fed:
         graph.add_edges_from((writer, "targets") for writer in writers[name])
