@@ -24,6 +24,10 @@ __all__ = [
 class Place:
     """Base of all places."""
 
+    def __str__(self) -> str:
+        numbers = ", ".join(str(number) for number in vars(self).values())
+        return type(self).__name__ + (f"({numbers})" if numbers else "")
+
 
 @dataclass(frozen=True)
 class CPUPlace(Place):

@@ -63,6 +63,7 @@ class LoDTensor:
             convert_dtype(source.dtype)
         except TypeError as error:
             raise TypeError(f"LoDTensor.set: {error}") from None
+        source = source.astype(source.dtype.newbyteorder("="), copy=False)
         old = self._array
         if old is not None and old.shape == source.shape and old.dtype == source.dtype:
             old[...] = source

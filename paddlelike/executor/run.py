@@ -299,6 +299,7 @@ def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:
         )
     if variable.need_check_feed:
         _check_fed(variable, array)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return np.ascontiguousarray(array) if array.ndim else array, lod
 
 

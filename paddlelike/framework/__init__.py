@@ -1,5 +1,6 @@
 """The graph as plain data: variables, operators, blocks, programs, and what is done with them."""
 
+from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.framework.block import Block
 from paddlelike.framework.environment import (
     get_flags,
@@ -29,6 +30,7 @@ __all__ = [
     "Parameter",
     "Program",
     "Variable",
+    "convert_np_dtype_to_dtype_",
     "default_main_program",
     "default_startup_program",
     "device_guard",

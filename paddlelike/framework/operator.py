@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import AttrType
-from paddlelike.errors import EnforceNotMet, GraphError
+from paddlelike.errors import EnforceNotMet
 from paddlelike.framework import registry
 from paddlelike.framework.registry import ABSENT, REQUIRED
 
@@ -135,7 +135,7 @@ class Operator:
         try:
             return self.attrs[name]
         except KeyError:
-            raise GraphError(f"operator {self.type!r} has no attribute {name!r}") from None
+            raise EnforceNotMet(f"operator {self.type!r} has no attribute {name!r}") from None
 
     def all_attrs(self) -> dict[str, Any]:
         """Every attribute by name (a copy)."""

@@ -66,11 +66,18 @@ def inference_copy(program: Program, *, without_readers: bool) -> Program:
 
 
 def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> Program:
-    """A copy that keeps the operators that ``targets`` need; what computes a fed variable is cut off."""
+    """A copy that keeps the operators that ``targets`` need; what computes a fed variable is cut off.
+
+    Without a seed and a version, as in Paddle.
+    """
     from paddlelike.framework import graph
 
     clone = copy(program)
-    clone._seed = program._seed
+    clone._seed = 0
+    clone.encoded = messages().ProgramDesc()
+    if program.encoded is not None:
+        clone.encoded.CopyFrom(program.encoded)
+        clone.encoded.ClearField("version")
     top = clone.global_block()
     needed = graph.needed_ops(top, targets=set(targets), fed=set(feeds))
     top.ops = [op for i, op in enumerate(top.ops) if i in needed]

@@ -136,11 +136,13 @@ class Parameter(Variable):
         is_distributed: bool = False,
         **kwargs: Any,
     ) -> None:
-        if any(dim <= 0 for dim in shape) or len(shape) == 0:
+        if shape is None or len(shape) == 0 or any(dim <= 0 for dim in shape):
             raise GraphError(
-                f"parameter {name!r} cannot have shape {list(shape)}",
+                f"parameter {name!r} cannot have shape {shape}",
                 hint="every dim of a parameter is a positive number; only data variables have dims of -1",
             )
+        if dtype is None:
+            raise GraphError(f"parameter {name!r} needs a dtype, such as 'float32'")
         kwargs["persistable"] = True
         super().__init__(block, type, name, shape, dtype, **kwargs)
         self.trainable = trainable

@@ -6,7 +6,8 @@ start them, run without a feed until EOFException, reset them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class BatchQueue:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._batches: Iterator[list[LoDTensor]] | None = None
+        self._batches: Generator[list[LoDTensor], None, None] | None = None
 
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
         """Begin an epoch."""
@@ -42,7 +43,7 @@ class BatchQueue:
     def reset(self) -> None:
         """End the epoch."""
         if self._batches is not None:
-            self._batches.close()  # type: ignore[attr-defined]
+            self._batches.close()
         self._batches = None
 
     def next_batch(self) -> list[LoDTensor]:
@@ -111,10 +112,13 @@ class GeneratorLoader:
         self._iterable = iterable
         self._return_list = return_list
         self._drop_last = drop_last
+        self._copies = 1
         self._batches: Callable[[], Iterable[list[LoDTensor]]] | None = None
         self._queue: BatchQueue | None = None
         if not iterable:
-            reader, self._queue = reader_variable(self._feed_list, capacity, use_double_buffer)
+            reader, self._queue = reader_variable(
+                self._feed_list, capacity, use_double_buffer, made_by_startup=False
+            )
             default_main_program().current_block().append_op(
                 type="read", inputs={"Reader": [reader]}, outputs={"Out": self._feed_list}, attrs={}
             )
@@ -143,7 +147,11 @@ class GeneratorLoader:
     def set_sample_list_generator(
         self, reader: Callable[[], Iterable[Any]], places: Any = None
     ) -> GeneratorLoader:
-        """The source: a function whose iterator gives batches as lists of samples."""
+        """The source: a function whose iterator gives batches as lists of samples.
+
+        An iterable loader takes one batch for each of ``places`` (None: one).
+        """
+        self._copies = len(places) if isinstance(places, list | tuple) else 1
         feeder = DataFeeder(self._feed_list, None)
 
         def batches() -> Iterator[list[LoDTensor]]:
@@ -156,6 +164,7 @@ class GeneratorLoader:
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
         """The source: a function whose iterator gives batches as one array per variable."""
+        self._copies = len(places) if isinstance(places, list | tuple) else 1
         names = [variable.name for variable in self._feed_list]
 
         def batches() -> Iterator[list[LoDTensor]]:
@@ -174,12 +183,16 @@ class GeneratorLoader:
     def __iter__(self) -> Iterator[Any]:
         if not self._iterable:
             raise GraphError("this loader is read by the program; make it with iterable=True to loop over it")
-        source = self._source()
-        for tensors in read_ahead(source, self._capacity):
-            if self._return_list:
-                yield tensors
-            else:
-                yield [{v.name: t for v, t in zip(self._feed_list, tensors, strict=True)}]
+        group: list[Any] = []
+        with contextlib.closing(read_ahead(self._source(), self._capacity)) as batches:
+            for tensors in batches:
+                names = [variable.name for variable in self._feed_list]
+                group.append(tensors if self._return_list else dict(zip(names, tensors, strict=True)))
+                if len(group) == self._copies:
+                    yield group
+                    group = []
+            if group and not self._drop_last:
+                yield group
 
     def __call__(self) -> GeneratorLoader:
         return self
@@ -237,9 +250,17 @@ class PyReader(GeneratorLoader):
 
 
 def reader_variable(
-    feed_list: Sequence[Variable], capacity: int, use_double_buffer: bool = True, name: str | None = None
+    feed_list: Sequence[Variable],
+    capacity: int,
+    use_double_buffer: bool = True,
+    name: str | None = None,
+    *,
+    made_by_startup: bool = True,
 ) -> tuple[Variable, BatchQueue]:
-    """A reader in the main program, made by the startup program, and the queue it takes batches from."""
+    """A reader in the main program, and the queue it takes batches from.
+
+    The startup program makes it, or the main program itself each time it runs.
+    """
     queue = BatchQueue(capacity)
     holder = unique_name.generate("lod_tensor_blocking_queue") if name is None else f"{name}_queue"
     global_scope().var(holder).set_value(queue)
@@ -252,12 +273,12 @@ def reader_variable(
         "ranks": [len(v.shape) for v in feed_list],
     }
     reads = [(v.dtype, v.shape, v.lod_level) for v in feed_list]
-    startup = default_startup_program().current_block()
-    made = _declare(startup, reader_name, reads)
-    startup.append_op(
+    reader = _declare(default_main_program().current_block(), reader_name, reads)
+    maker = (default_startup_program() if made_by_startup else default_main_program()).current_block()
+    made = _declare(maker, reader_name, reads) if made_by_startup else reader
+    maker.append_op(
         type="create_py_reader", inputs={"blocking_queue": [holder]}, outputs={"Out": [made]}, attrs=attrs
     )
-    reader = _declare(default_main_program().current_block(), reader_name, reads)
     if use_double_buffer:
         key = unique_name.generate("double_buffer") if name is None else f"{name}_double_buffer"
         reader = double_buffered(reader, key)

@@ -6,7 +6,7 @@ import itertools
 import queue
 import random
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -121,7 +121,7 @@ def buffered(reader: Reader, size: int) -> Reader:
     return lambda: read_ahead(reader, size)
 
 
-def read_ahead(reader: Reader, size: int) -> Iterator[Any]:
+def read_ahead(reader: Reader, size: int) -> Generator[Any, None, None]:
     """Iterate over ``reader()`` while a thread reads up to ``size`` samples ahead.
 
     An exception of the reader comes out at its place. Leaving early ends the thread.
