@@ -33,8 +33,8 @@ _ATTRS: Final = {
 class Lstm(OpDef):
     """``c = f c' + i g``, ``h = o cell_act(c)``, along every sequence.
 
-    Input (T, 4H) is the projected input x. Weight is (H, 4H), Bias b (1, 4H), with ``use_peepholes`` (1, 7H),
-    Input (T, 4H) is the projected input x. Weight is (H, 4H), Bias b (1, 4H); with ``use_peepholes`` (1, 7H),
+    Input (T, 4H) is the projected input x. Weight is (H, 4H), Bias b (1, 4H), or (1, 7H) with its rest w:
+    ``g = candidate_act(x_g + h' W_g + b_g)``, ``i = gate_act(x_i + h' W_i + b_i + w_i c')``,
     f likewise, ``o = gate_act(x_o + h' W_o + b_o + w_o c)``. H0, C0 (sequences, H) are the first h', c'.
     """
 

@@ -31,13 +31,17 @@ class Steps(NamedTuple):
     @classmethod
     def of(cls, offsets: Array, *, reverse: bool = False) -> Steps:
         """The steps through sequences with these offsets; ``reverse`` begins with their last rows."""
-        lengths = np.diff(offsets)
+        return cls.through(offsets[:-1], np.diff(offsets), reverse=reverse)
+
+    @classmethod
+    def through(cls, starts: Array, lengths: Array, *, reverse: bool = False) -> Steps:
+        """The steps through sequences that begin at these rows, not necessarily one after the other."""
         order = np.argsort(-lengths, kind="stable")
         lengths = lengths[order]
         ends = np.cumsum(lengths)
-        time = np.arange(offsets[-1]) - np.repeat(ends - lengths, lengths)
+        time = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
         ahead = np.repeat(lengths, lengths) - 1 - time if reverse else time
-        rows = np.repeat(offsets[order], lengths) + ahead
+        rows = np.repeat(starts[order], lengths) + ahead
         counts = np.bincount(time) if len(time) else np.zeros(0, np.int64)
         return cls(rows[np.argsort(time, kind="stable")], [0, *np.cumsum(counts).tolist()], order)
 
@@ -53,6 +57,10 @@ class Steps(NamedTuple):
     def backwards(self) -> Iterator[tuple[int, int, int]]:
         """The same from the last step to the first."""
         yield from reversed(list(self.forwards()))
+
+    def owner(self) -> Array:
+        """For each row in batch order the sequence that it belongs to."""
+        return np.concatenate([self.order[: e - b] for b, e, _ in self.forwards()] or [self.order[:0]])
 
     def before(self, states: Array, initial: Array) -> Array:
         """The state that each row begins with: that of the step before, at first ``initial``."""
