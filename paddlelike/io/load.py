@@ -27,7 +27,7 @@ from paddlelike.io.select import (
     program_of,
     select,
 )
-from paddlelike.storage.local import File, read_all
+from paddlelike.storage.local import File, read_all, recover
 
 __all__ = ["load_params", "load_persistables", "load_vars"]
 
@@ -71,6 +71,8 @@ def load_vars(
         )
     begin = time.perf_counter()
     unexpected: list[str] = []
+    if dirname is not None:
+        recover(dirname)
     if dirname is None or filename is not None:
         where, found, values = _read_combined(dirname, filename, chosen)
     else:

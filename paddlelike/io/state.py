@@ -24,7 +24,7 @@ from paddlelike.io.plan import check, near_names
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.save import _outside
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
-from paddlelike.storage.local import File, list_names, open_file
+from paddlelike.storage.local import File, list_names, open_file, recover
 from paddlelike.storage.transaction import Transaction
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
@@ -47,7 +47,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     others = {v.name: _value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
     message = proto.program_message(program)
     add_compatibility(message)
-    with Transaction(directory or ".") as transaction:
+    with Transaction(directory or ".", beside=path) as transaction:
         transaction.add(f"{base}.pdparams", state.encode(parameters))
         transaction.add(f"{base}.pdopt", state.encode(others))
         transaction.add(f"{base}.pdmodel", [message.SerializeToString(deterministic=True)])
@@ -67,6 +67,7 @@ def load(
     """
     program = program_of(program)
     prefix = _prefix(model_path)
+    recover(prefix)
     if not os.path.isfile(prefix + ".pdparams"):
         return _load_older(program, os.fspath(model_path), executor, var_list)
     begin = time.perf_counter()
@@ -94,6 +95,7 @@ def load_program_state(
     No program is needed. A combined file stores no names: it needs ``var_list``, the variables it holds.
     """
     prefix = _prefix(model_path)
+    recover(prefix)
     if os.path.isfile(prefix + ".pdparams"):
         return _read_pickles(prefix)
     path = os.fspath(model_path)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
+from paddlelike.storage.journal import recover
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explained
 
@@ -128,6 +129,7 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
 
     ``read`` is called from several threads for different files. The first error ends the reading.
     """
+    recover(directory)
     paths = {name: os.path.join(directory, relative_path(name)) for name in names}
     values: dict[str, T | Future[T]] = {}
 
@@ -151,13 +153,10 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
             raise
 
 
-def recover(directory: Path) -> None:
-    """Finish or undo a save into ``directory`` that was killed in the middle of its commit; else one stat."""
-
-
 def list_names(directory: Path) -> list[str]:
     """The names of all files in ``directory`` and below, sorted; "/" between parts."""
     root = os.fspath(directory) or "."
+    recover(root)
     if not os.path.isdir(root):
         raise StorageError(f"there is no directory {root}")
     found: list[str] = []

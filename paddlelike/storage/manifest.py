@@ -3,7 +3,7 @@
 ``DIR.manifest.json``, written with every save and put in its place in the same step as the files::
 
     {"format": 1, "library": "0.1.0", "time": "2024-05-01T12:00:00Z", "program": "9f86d0...",
-    "commit": [".", 5242],
+    "commit": [".", 5242], "beside": false,
     "files": {
     "fc_0.w_0": {"variable": "fc_0.w_0", "kind": "lod_tensor", "dtype": "FP32", "shape": [13, 1], "lod": [],
                  "size": 80, "sha256": "2c26b4...", "stamp": [5243, 1714564800000000000]}},
@@ -11,30 +11,46 @@
 
 ``stamp`` is the inode and the time of writing, by which a later save knows that a file is still the one
 that was saved. ``commit`` is the path and inode by which a reader knows whether a save that was killed came
-to its commit: ``DIR.manifest.json.next`` then is the manifest. ``digest`` is the sha256 of the text before it.
+to its commit: ``DIR.manifest.json.next`` then is the manifest. ``digest`` is the sha256 of all before it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import hashing
+from paddlelike.storage.journal import recover
 from paddlelike.storage.local import THREADS, File, Path, list_names
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.siblings import Siblings
 
-__all__ = ["Manifest", "Record", "Verification", "encode", "path_of", "read", "stamp_of", "verify"]
+__all__ = [
+    "Manifest",
+    "Record",
+    "Verification",
+    "check",
+    "decode",
+    "encode",
+    "is_committed",
+    "path_of",
+    "read",
+    "settle",
+    "stamp_of",
+    "verify",
+]
 
 FORMAT: Final = 1
-_LIBRARY: Final = "paddlelike"
-_MAX_BYTES: Final = 1 << 30
 
 
 class Record(NamedTuple):
@@ -59,6 +75,7 @@ class Manifest:
     library: str | None = None
     time: str | None = None
     commit: tuple[str, int] | None = None
+    beside: bool = False  # the files lie beside the manifest, their names begin as its name does
 
 
 @dataclass(frozen=True)
@@ -96,7 +113,8 @@ class Verification:
         lines = [f"{self.directory}: {len(self.good)} files are as they were saved"]
         for what in ("missing", "cut", "changed", "extra", "unchecked"):
             for name in getattr(self, what):
-                lines.append(f"  {what}: {name}" + (f" ({self.why[name]})" if name in self.why else ""))
+                why = f" ({self.why[name]})" if name in self.why else ""
+                lines.append(f"  {what}: {name}{why}")
         return "\n".join(lines)
 
 
@@ -106,18 +124,111 @@ def path_of(directory: Path) -> str:
     >>> path_of("/data/model")
     '/data/model.manifest.json'
     """
-    return os.path.realpath(os.fspath(directory) or ".") + ".manifest.json"
+    return Siblings.of(directory).manifest
+
+
+def encode(
+    files: Mapping[str, Record],
+    *,
+    program: str | None = None,
+    commit: tuple[str, int] | None = None,
+    beside: bool = False,
+) -> bytes:
+    """The bytes of a manifest."""
+    front = {
+        "format": FORMAT,
+        "library": getattr(sys.modules.get("paddlelike"), "__version__", None),
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "program": program,
+        "commit": commit,
+        "beside": beside,
+        "files": {path: _plain(path, record) for path, record in sorted(files.items())},
+    }
+    text = json.dumps(front, ensure_ascii=False, separators=(",", ":"))
+    text = text[:-1].replace('},"', '},\n"').replace('"files":{', '\n"files":{\n', 1)
+    data = text.encode("utf-8", "surrogatepass")
+    return data + _tail(data)
+
+
+def decode(data: bytes) -> Manifest:
+    """Parse a manifest.
+
+    Raises
+    ------
+    FormatError
+        It is damaged, or no manifest.
+    """
+    body, tail = data[:-_TAIL], data[-_TAIL:]
+    if _tail(body) != tail:
+        raise FormatError(
+            f"a manifest of {len(data)} bytes is damaged: its digest does not fit, so nothing in it counts",
+            hint="the files themselves may be good; save again to have a manifest",
+        )
+    try:
+        front = json.loads(body + b"}")
+        if front["format"] != FORMAT:
+            raise FormatError(f"the manifest is of format {front['format']!r}, this library reads {FORMAT}")
+        files = {path: _record(path, entry) for path, entry in front["files"].items()}
+        commit = front["commit"]
+        return Manifest(
+            files=files,
+            program=front["program"],
+            library=front["library"],
+            time=front["time"],
+            commit=None if commit is None else (str(commit[0]), int(commit[1])),
+            beside=bool(front["beside"]),
+        )
+    except FormatError:
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError, StorageError) as error:
+        raise FormatError(f"a manifest cannot be understood: {error!r}") from error
 
 
 def read(directory: Path) -> Manifest | None:
-    """The manifest of ``directory``; None when it has none.
+    """The manifest of ``directory`` (or of files whose names begin with that path); None: it has none.
 
     Raises
     ------
     FormatError
         The manifest is damaged, or no manifest.
     """
-    raise NotImplementedError
+    siblings = Siblings.of(directory)
+    recover(siblings.base)
+    coming = _read(siblings.next)
+    if coming is not None:
+        with contextlib.suppress(FormatError):  # cut: its save did not come to the commit
+            manifest = decode(coming)
+            if is_committed(siblings, manifest):
+                return manifest
+    present = _read(siblings.manifest)
+    return None if present is None else decode(present)
+
+
+def settle(siblings: Siblings) -> None:
+    """Put the manifest of the last save that was committed into its place. The lock is held."""
+    coming = _read(siblings.next)
+    if coming is None:
+        return
+    try:
+        committed = is_committed(siblings, decode(coming))
+    except FormatError:
+        committed = False
+    if committed:
+        os.replace(siblings.next, siblings.manifest)
+    else:
+        os.unlink(siblings.next)
+
+
+def is_committed(siblings: Siblings, manifest: Manifest) -> bool:
+    """Whether the files are those that this manifest was written for."""
+    if manifest.commit is None:
+        return False  # the journal settles these
+    path, inode = manifest.commit
+    root = siblings.parent if manifest.beside else siblings.base
+    try:
+        return os.lstat(root if path == "." else os.path.join(root, path)).st_ino == inode
+    except OSError:
+        return False
 
 
 def verify(directory: Path) -> Verification:
@@ -128,9 +239,114 @@ def verify(directory: Path) -> Verification:
     StorageError
         There is no such directory, or a file cannot be read.
     """
-    raise NotImplementedError
+    siblings = Siblings.of(directory)
+    root = siblings.base
+    try:
+        manifest = read(directory)
+    except FormatError as error:
+        return Verification(root, problem=f"{siblings.manifest}: {error.message}")
+    if manifest is not None and manifest.beside:
+        root, present = siblings.parent, []
+    else:
+        present = list_names(root)
+    if manifest is None:
+        return Verification(
+            siblings.base, extra=tuple(present), problem=f"it has no manifest ({siblings.manifest})"
+        )
+    with ThreadPoolExecutor(THREADS, "paddlelike-verify") as pool:
+        named = sorted(manifest.files.items())
+        verdicts = list(pool.map(lambda item: _judge(root, *item), named, chunksize=64))
+    found: dict[str, list[str]] = {}
+    why = {}
+    for (name, _), (verdict, reason) in zip(named, verdicts, strict=True):
+        found.setdefault(verdict, []).append(name)
+        if reason:
+            why[name] = reason
+    found["extra"] = [name for name in present if name not in manifest.files]
+    sorted_out = {what: tuple(names) for what, names in found.items()}
+    return replace(Verification(siblings.base, why=why), **sorted_out)  # type: ignore[arg-type]
+
+
+def check(path: str, record: Record, parts: Iterable[hashing.Buffer]) -> None:
+    """Compare the bytes of a file, as they were read, with the record of its save.
+
+    Raises
+    ------
+    StorageError
+        They are others; or nothing can be said, because no checksum was taken.
+    """
+    if record.checksum is None:
+        raise StorageError(f"{path} cannot be verified: no checksum was taken when it was saved")
+    algorithm = record.checksum.partition(":")[0]
+    found = hashing.of_parts(parts, algorithm)
+    if found != record.checksum:
+        raise StorageError(
+            f"{path} is not what was saved: {found}, the manifest says {record.checksum}",
+            hint="the file was damaged or replaced after the save",
+        )
 
 
 def stamp_of(facts: os.stat_result) -> tuple[int, int]:
     """Inode and time of writing."""
     return facts.st_ino, facts.st_mtime_ns
+
+
+def _judge(root: str, name: str, record: Record) -> tuple[str, str]:
+    path = os.path.join(root, name)
+    if not _is_file(root, name):
+        return "missing", "a link or no file" if os.path.lexists(path) else ""
+    with File(path) as file:
+        if file.size != record.size:
+            return "cut", f"{file.size} bytes, saved were {record.size}"
+        if record.checksum is None:
+            return "unchecked", ""
+        if hashing.of_file(file, record.checksum.partition(":")[0]) != record.checksum:
+            return "changed", ""
+    return "good", ""
+
+
+def _is_file(root: str, name: str) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(os.path.join(root, name)).st_mode)
+    except OSError:
+        return False
+
+
+def _plain(path: str, record: Record) -> dict[str, Any]:
+    entry = {"variable": path, **record.facts, "size": record.size, "stamp": record.stamp}
+    if record.checksum is not None:
+        algorithm, _, digest = record.checksum.partition(":")
+        entry[algorithm] = digest
+    return entry
+
+
+def _record(path: str, entry: dict[str, Any]) -> Record:
+    if relative_path(path) != path:
+        raise ValueError(f"{path!r} is no path of a file")
+    facts = dict(entry)
+    size, stamp = int(facts.pop("size")), facts.pop("stamp")
+    checksum = None
+    for algorithm in hashing.ALGORITHMS:
+        digest = facts.pop(algorithm, None)
+        if digest is not None:
+            checksum = f"{algorithm}:{digest}"
+    return Record(size, checksum, (int(stamp[0]), int(stamp[1])), facts)
+
+
+def _tail(body: bytes) -> bytes:
+    return b',\n"digest":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        if not os.path.lexists(path):
+            return None
+        with File(path) as file:
+            return file.read()
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):  # settled at this moment
+            return None
+        raise
+
+
+_TAIL: Final = len(_tail(b""))

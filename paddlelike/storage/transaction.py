@@ -1,42 +1,44 @@
-"""A set of files that is written into a directory as one: all of them, or none.
+"""A set of files that is written into a directory as one: all of them, or none, whatever kills the writer.
 
-The files are written into a staging directory beside the target, so that nothing half-written and
-nothing foreign is ever seen inside it (Paddle's loaders read every file that they find there). Then
-they are moved in: a new directory by one rename, an existing one file by file, with the replaced
-files kept until the last one is in. Whatever fails, the earlier files are put back.
+The new generation of the directory is built beside it, in ``DIR.saving/new``: the new files are written
+there, all others, saved earlier or other people's, are hard-linked. Then the two directories change places
+in one step of the system (a new directory: one rename; a single file: one rename). Where that cannot be,
+because the directory is a mount point, or the file system has no such step or no hard links, or this process
+works inside the directory, the files are moved one by one under a journal (see ``storage.journal``) that the
+next load or save follows to its end. Nothing foreign is ever inside the directory.
 
-What this does not survive is a crash between two of those moves.
+``durability`` says what a save that returned survives:
+
+- ``"process"``: the death of this process and of all others, at any instant. After a power cut the files are
+  what the file system makes of them; ``manifest.verify`` tells.
+- ``"power"``: also a power cut and a crash of the system: everything is on the disk before the commit, and
+  the commit before the return. It costs as long as the disk takes to write the files.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import secrets
 import shutil
-import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Literal
+from typing import Any, Literal
 
-from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage import hashing
-from paddlelike.storage.local import LARGE, THREADS, Path
+from paddlelike.errors import FormatError, SaveError, StorageError
+from paddlelike.storage import generation, hashing, journal, manifest
+from paddlelike.storage.local import Path
+from paddlelike.storage.lock import Lock
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explained
+from paddlelike.storage.siblings import Siblings
+from paddlelike.storage.system import reflink, sync_file_system
+from paddlelike.storage.writing import Buffer, Piece, write_files
 
 __all__ = ["Committed", "Durability", "Transaction", "write_all"]
 
-Buffer = bytes | bytearray | memoryview
 Durability = Literal["process", "power"]
-
-_FLAGS: Final = (
-    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-)
-_IOV_MAX: Final = 1024  # buffers that the system takes in one call
-_BATCH: Final = 8 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,16 @@ class Committed:
     files: dict[str, Record]
     written: int = 0  # files
     nbytes: int = 0  # bytes in them
-    kept: int = 0  # files that were left as they were
+    kept: int = 0  # files that were not written again
 
 
 def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
-    """Write every file of ``{name: buffers}`` into ``directory``, or none of them."""
-    with Transaction(directory) as transaction:
+    """Write every file of ``{name: buffers}`` into ``directory``, or none of them; without a manifest."""
+    root = os.path.realpath(os.fspath(directory) or ".")
+    beside = None
+    if len(files) == 1 and os.path.isdir(root) and not os.access(os.path.dirname(root), os.W_OK | os.X_OK):
+        beside = os.path.join(root, *files)  # a file by itself: its helpers may lie beside it
+    with Transaction(directory, beside=beside, manifest=False) as transaction:
         for name, buffers in files.items():
             transaction.add(name, buffers)
 
@@ -60,12 +66,33 @@ def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
 class Transaction:
     """Collects files for a directory; :meth:`commit`, or the end of the ``with``, writes them.
 
+    Parameters
+    ----------
+    directory
+        Where the files go. It is made when missing.
+    beside
+        For a few files in a directory of other things: the path that their names begin with. The helpers of
+        the save then lie beside the files (``PATH.lock``, ``PATH.manifest.json``), not beside the directory.
+    durability
+        What the save survives, see above.
+    checksum
+        How the files' checksums for the manifest are made; None: not at all.
+    manifest
+        Write one. Without it, one that is there is removed, since it would not be true any more.
+    program
+        The fingerprint of the program, for the manifest.
+    wait
+        Seconds to wait for another saver of this directory; None: as long as it takes.
+    keep_generation
+        Leave the replaced files in ``DIR.saving``, to be written over by the next save: twice the disk, and
+        saving over a save costs half.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as home:
     ...     with Transaction(f"{home}/model") as transaction:
     ...         transaction.add("fc_0.w_0", [b"header", b"data"])
-    ...     print(os.listdir(home), os.listdir(f"{home}/model"))
-    ['model'] ['fc_0.w_0']
+    ...     print(sorted(os.listdir(home)), os.listdir(f"{home}/model"))
+    ['model', 'model.manifest.json'] ['fc_0.w_0']
     """
 
     def __init__(
@@ -80,26 +107,27 @@ class Transaction:
         wait: float | None = 0.0,
         keep_generation: bool = False,
     ) -> None:
-        # through links, so that the staging directory lies on the same file system
+        if durability not in ("process", "power"):
+            raise ValueError(f'durability is "process" or "power", not {durability!r}')
+        if checksum is not None and checksum not in hashing.ALGORITHMS:
+            raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
         self.directory = os.path.realpath(os.fspath(directory) or ".")
-        self._files: dict[str, tuple[str, Iterable[Buffer]]] = {}  # path -> name, buffers
+        self._siblings = Siblings.of(self.directory if beside is None else beside)
+        if beside is not None and self._siblings.parent != self.directory:
+            raise ValueError(f"beside={beside} does not lie in {self.directory}")
+        self._whole = beside is None  # the directory is the set
+        self._power = durability == "power"
+        self._checksum = checksum
+        self._manifest = manifest
+        self._program = program
+        self._wait = wait
+        self._spare = keep_generation
+        self._names: dict[str, str] = {}  # path -> name
+        self._pieces: dict[str, Piece] = {}
+        self._kept: dict[str, Record] = {}
+        self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and what it is
 
-    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
-        """Let the file of ``name`` be the one that was saved as ``record``, without writing it.
-
-        ``record`` is from :attr:`Committed.files` of an earlier save, or from ``manifest.read``. Without
-        ``base`` the file is the one in place; with it, the one of that name in the directory ``base``, which is
-        then shared (reflink, else hard link).
-
-        Returns
-        -------
-        False when that file is not there or is not the one that was saved any more: then :meth:`add` it.
-        """
-        return False
-
-    def add(
-        self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, object] | None = None
-    ) -> None:
+    def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
         """Add the file of variable ``name``. The buffers are read at the commit, not copied now.
 
         ``facts`` go into the manifest: variable, kind, dtype, shape, lod.
@@ -109,10 +137,32 @@ class Transaction:
         StorageError
             When the name cannot be a file, or is the file of another variable already.
         """
+        self._pieces[self._new_path(name)] = Piece(buffers, facts or {})
+
+    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
+        """Let the file of ``name`` be the one that was saved as ``record``, without writing it.
+
+        ``record`` is from :attr:`Committed.files` of an earlier save, or from ``manifest.read``. Without
+        ``base`` the file is the one in place; with it, the one of that name in the directory ``base``, which
+        then is shared by the two directories: by reflink, else as a hard link, which only programs that
+        replace files respect (this one does; one that writes into them changes both), else copied.
+
+        Returns
+        -------
+        False when that file is not there or is not the one that was saved any more: then :meth:`add` it.
+        """
+        root = self.directory if base is None else os.path.realpath(os.fspath(base))
+        journal.recover(root if base is not None else self._siblings.base)
         path = relative_path(name)
-        if path in self._files:
-            raise StorageError(f"variables {self._files[path][0]!r} and {name!r} would be the same file")
-        self._files[path] = (name, buffers)
+        source = os.path.join(root, path)
+        if not _is_still(source, record):
+            return False
+        self._new_path(name)
+        if root == self.directory:
+            self._kept[path] = record
+        else:
+            self._shared[path] = (source, record)
+        return True
 
     def commit(self) -> Committed:
         """Write all files and move them into the directory.
@@ -126,18 +176,26 @@ class Transaction:
         SaveError
             With the file and the reason; the directory is as it was.
         """
-        self._check_clashes()
-        files, self._files = self._files, {}
-        if not files:
+        if not self._names:
             return Committed(self.directory, {})
-        staging = _make_staging(self.directory)
-        try:
-            _write_files(staging, {path: buffers for path, (_, buffers) in files.items()})
-            if not _became(staging, self.directory):
-                _move_in(staging, self.directory, sorted(files))
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-        return Committed(self.directory, {})
+        self._check_clashes()
+        self._prepare()
+        siblings = self._siblings
+        with Lock(siblings.lock, siblings.base, wait=self._wait):
+            generation.clear(siblings, self.directory, spare=self._spare)
+            try:
+                records = self._commit()
+            except OSError as error:
+                if isinstance(error, StorageError):
+                    raise
+                raise explained(SaveError, f"{self.directory} cannot be written", error) from error
+            finally:
+                with contextlib.suppress(OSError):  # whatever is left, the next save clears away
+                    generation.clear(siblings, self.directory, spare=self._spare)
+        written = [records[path].size for path in self._pieces]
+        named = {self._names[path]: records[path] for path in self._names}
+        kept = len(self._kept) + len(self._shared)
+        return Committed(self.directory, named, len(written), sum(written), kept)
 
     def __enter__(self) -> Transaction:
         return self
@@ -151,15 +209,28 @@ class Transaction:
         if kind is None:
             self.commit()
 
+    # --- before anything is written -------------------------------------------------------------------
+
+    def _new_path(self, name: str) -> str:
+        path = relative_path(name)
+        if path in self._names:
+            raise StorageError(f"variables {self._names[path]!r} and {name!r} would be the same file")
+        self._names[path] = name
+        return path
+
     def _check_clashes(self) -> None:
-        for path, (name, _) in self._files.items():
+        for path, name in self._names.items():
             folder = os.path.dirname(path)
             while folder:
-                if folder in self._files:
-                    other = self._files[folder][0]
+                if folder in self._names:
                     raise SaveError(
-                        f"variable {other!r} is a file where {name!r} needs a directory",
+                        f"variable {self._names[folder]!r} is a file where {name!r} needs a directory",
                         hint="rename one of them, or use filename= for one file of all",
+                    )
+                if os.path.isfile(os.path.join(self.directory, folder)):
+                    raise SaveError(
+                        f"variable {name!r} cannot be saved: "
+                        f"{os.path.join(self.directory, folder)} is a file, not a directory"
                     )
                 folder = os.path.dirname(folder)
             if os.path.isdir(os.path.join(self.directory, path)):
@@ -167,164 +238,96 @@ class Transaction:
                     f"variable {name!r} cannot be saved: {os.path.join(self.directory, path)} is a directory"
                 )
 
-
-def _make_staging(directory: str) -> str:
-    """A new empty directory beside ``directory``; inside it where that cannot be."""
-    if os.path.exists(directory) and not os.path.isdir(directory):
-        raise SaveError(f"{directory} is a file; a directory is needed to save into")
-    parent, base = os.path.split(directory)
-    name = f".{base}.saving-{os.getpid()}-{secrets.token_hex(4)}"
-    try:
-        os.makedirs(parent, exist_ok=True)
-        staging = os.path.join(parent, name)
-        os.mkdir(staging)
-        if not os.path.isdir(directory) or os.stat(staging).st_dev == os.stat(directory).st_dev:
-            return staging
-        os.rmdir(staging)  # the directory is a mount point: nothing can be moved into it from outside
-    except OSError as error:
-        if not os.path.isdir(directory):
+    def _prepare(self) -> None:
+        """Make the parent; refuse what cannot become a directory to save into."""
+        directory, parent = self.directory, self._siblings.parent
+        if os.path.lexists(directory) and not os.path.isdir(directory):
+            raise SaveError(f"{directory} is a file; a directory is needed to save into")
+        try:
+            os.makedirs(parent, exist_ok=True)
+        except OSError as error:
             raise explained(SaveError, f"{directory} cannot be made", error) from error
-    staging = os.path.join(directory, name)
-    try:
-        os.mkdir(staging)
-    except OSError as error:
-        raise explained(SaveError, f"{directory} cannot be written", error) from error
-    return staging
+        if os.path.isdir(directory) and not _may_write(directory):
+            raise SaveError(
+                f"{directory} cannot be written: this user may not write there",
+                hint="choose another directory",
+            )
+        if not _may_write(parent):
+            raise SaveError(
+                f"{directory} cannot be saved as one: {parent}, where it lies, cannot be written",
+                hint=f"save into a directory below it, such as {os.path.join(directory, 'model')}",
+            )
+
+    # --- the save, with the lock held -----------------------------------------------------------------
+
+    def _commit(self) -> dict[str, Record]:
+        for path, record in self._kept.items():
+            if not _is_still(os.path.join(self.directory, path), record):
+                raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")
+        changed = sorted([*self._pieces, *self._shared])
+        plan = generation.Generation(self._siblings, self.directory, changed, whole=self._whole)
+        pieces = {
+            path: piece._replace(like=plan.like(path), over=plan.is_spare(path))
+            for path, piece in self._pieces.items()
+        }
+        records = write_files(plan.new, pieces, self._checksum)
+        for path, (source, record) in self._shared.items():
+            records[path] = _share(source, os.path.join(plan.new, path), record)
+        records |= self._kept
+        plan.link_others()
+        self._write_manifest(plan, records)
+        if self._power:
+            sync_file_system(plan.new)
+        plan.commit(with_manifest=self._manifest, sync=self._power)
+        return records
+
+    def _write_manifest(self, plan: generation.Generation, records: dict[str, Record]) -> None:
+        """Put the manifest beside the one that is; a reader takes it from the moment of the commit on."""
+        if not self._manifest:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._siblings.manifest)
+            return
+        others = {}
+        if plan.has_others():
+            with contextlib.suppress(StorageError, FormatError):  # one that cannot be read says nothing
+                before = manifest.read(self._siblings.base)
+                others = {} if before is None else before.files
+        here = {
+            path: record
+            for path, record in others.items()
+            if path not in records and os.path.lexists(os.path.join(self.directory, path))
+        }
+        data = manifest.encode(
+            here | records, program=self._program, commit=plan.marker(), beside=not self._whole
+        )
+        with open(self._siblings.next, "wb") as file:
+            file.write(data)
 
 
-def _write_files(staging: str, files: Mapping[str, Iterable[Buffer]]) -> None:
-    """Write all files; large ones by several threads, the largest first."""
-    try:
-        for folder in sorted({os.path.dirname(path) for path in files} - {""}):
-            os.makedirs(os.path.join(staging, folder), exist_ok=True)
-    except OSError as error:
-        raise explained(SaveError, f"{staging} cannot be written", error) from error
-    sizes = {path: _known_size(buffers) for path, buffers in files.items()}
-    large = sorted((path for path in files if sizes[path] >= LARGE), key=lambda path: -sizes[path])
-    with ThreadPoolExecutor(THREADS, "paddlelike-write") as pool:
+def _share(source: str, target: str, record: Record) -> Record:
+    """Make ``target`` the same file as ``source``, at the least cost there is."""
+    if os.path.lexists(target):  # a spare
+        os.unlink(target)
+    facts = os.stat(source)
+    if not reflink(source, target):
         try:
-            futures = [pool.submit(_write_file, staging, path, files[path]) for path in large]
-            for path, buffers in files.items():
-                if sizes[path] < LARGE:
-                    _write_file(staging, path, buffers)
-            for future in futures:
-                future.result()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+            if facts.st_uid != os.geteuid():
+                raise PermissionError
+            os.link(source, target, follow_symlinks=False)
+        except OSError:  # another file system, or one without hard links
+            shutil.copyfile(source, target)
+    if not record.is_still(facts):
+        raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
+    return record._replace(stamp=manifest.stamp_of(os.stat(target)))
 
 
-def _known_size(buffers: Iterable[Buffer]) -> int:
-    """The size of a file; as large where it is not known before its pieces are made."""
-    if not isinstance(buffers, Sequence):
-        return LARGE
-    return sum(memoryview(buffer).nbytes for buffer in buffers)
-
-
-def _write_file(staging: str, path: str, buffers: Iterable[Buffer]) -> None:
+def _is_still(path: str, record: Record) -> bool:
     try:
-        fd = os.open(os.path.join(staging, path), _FLAGS, 0o666)
-        try:
-            for batch in _batches(buffers):
-                _write(fd, batch)
-        finally:
-            os.close(fd)
-    except StorageError:  # from whoever makes the buffers
-        raise
-    except OSError as error:
-        raise explained(SaveError, f"{path} cannot be written", error) from error
-
-
-def _batches(buffers: Iterable[Buffer]) -> Iterator[list[Buffer]]:
-    """Buffers for one call: what the system takes at once, and a few megabytes at most."""
-    batch: list[Buffer] = []
-    size = 0
-    for buffer in buffers:
-        batch.append(buffer)
-        size += memoryview(buffer).nbytes
-        if len(batch) == _IOV_MAX or size > _BATCH:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _write(fd: int, rest: list[Buffer]) -> None:
-    while rest:
-        count = os.writev(fd, rest) if hasattr(os, "writev") else os.write(fd, rest[0])
-        while rest and count >= (size := memoryview(rest[0]).nbytes):
-            count -= size
-            del rest[0]
-        if rest and count:
-            rest[0] = memoryview(rest[0]).cast("B")[count:]
-
-
-def _became(staging: str, directory: str) -> bool:
-    """Whether the staging directory could become the new directory, by one rename."""
-    if os.path.exists(directory):
+        return record.is_still(os.lstat(path))
+    except OSError:
         return False
-    try:
-        os.rename(staging, directory)
-    except OSError as error:
-        if os.path.isdir(directory):  # somebody else made it in the meantime
-            return False
-        raise explained(SaveError, f"{directory} cannot be made", error) from error
-    return True
 
 
-def _move_in(staging: str, directory: str, paths: Sequence[str]) -> None:
-    """Replace file by file; on an error put back what was replaced."""
-    kept = os.path.join(staging, f"kept-{secrets.token_hex(4)}")
-    undo: list[tuple[str, str | None]] = []
-    made: list[str] = []
-    try:
-        os.mkdir(kept)
-        for number, path in enumerate(paths):
-            new, final = os.path.join(staging, path), os.path.join(directory, path)
-            if os.path.dirname(path):
-                _make_folders(directory, os.path.dirname(path), made)
-            old = _keep(final, new, os.path.join(kept, str(number)))
-            undo.append((final, old))
-            os.replace(new, final)
-    except BaseException as error:
-        for final, old in reversed(undo):
-            _put_back(final, old)
-        for folder in reversed(made):
-            os.rmdir(folder)
-        if isinstance(error, OSError):
-            raise explained(SaveError, f"{directory} cannot be written", error) from error
-        raise
-
-
-def _make_folders(directory: str, folder: str, made: list[str]) -> None:
-    """Make the sub-directory ``folder``; append what had to be made."""
-    for part in folder.split(os.sep):
-        directory = os.path.join(directory, part)
-        if not os.path.isdir(directory):
-            os.mkdir(directory)
-            made.append(directory)
-
-
-def _keep(final: str, new: str, kept: str) -> str | None:
-    """Keep the file that will be replaced, and give the new one its mode; None if there is none."""
-    try:
-        mode = os.stat(final).st_mode
-    except FileNotFoundError:
-        return None
-    if stat.S_IMODE(mode) != stat.S_IMODE(os.stat(new).st_mode):
-        os.chmod(new, stat.S_IMODE(mode))
-    try:
-        os.link(final, kept)
-    except OSError:  # a file system without hard links
-        os.replace(final, kept)
-    return kept
-
-
-def _put_back(final: str, old: str | None) -> None:
-    try:
-        if old is not None:
-            os.replace(old, final)
-        else:
-            os.unlink(final)
-    except OSError:  # the first error is the one to tell
-        pass
+def _may_write(directory: str) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return os.access(directory, os.W_OK | os.X_OK, effective_ids=effective)

@@ -400,7 +400,8 @@ def test_a_save_that_fails_half_way_leaves_the_old_set(exe: fluid.Executor, save
     for name, data in old.items():
         if name != "learning_rate_0":
             assert (saved / name).read_bytes() == data
-    assert sorted(p.name for p in saved.parent.iterdir()) == ["a", "a.all"]
+    names = sorted(p.name for p in saved.parent.iterdir())
+    assert names == ["a", "a.all", "a.all.manifest.json", "a.manifest.json"]
 
 
 def test_wrong_arguments_are_type_errors(exe: fluid.Executor, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from paddlelike.errors import FormatError, PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.local import LARGE
+from paddlelike.storage import generation
 from paddlelike.storage.transaction import Transaction, write_all
 
 FILES = {"b": [b"head", b"data"], "a/deep/er": [b"x"], "empty": [b""], "large": [b"h", bytes(LARGE)]}
@@ -44,6 +45,15 @@ def failing(monkeypatch: pytest.MonkeyPatch, call: str, number: int, code: int) 
         return real(*args, **kwargs)
 
     monkeypatch.setattr(os, call, sometimes)
+
+
+def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that cannot exchange two directories."""
+
+    def refuse(a, b):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(generation, "exchange", refuse)
 
 
 # --- what is written ------------------------------------------------------------------------------
@@ -145,7 +155,7 @@ def test_an_exception_in_the_block_writes_nothing(tmp_path):
         (["a/b", "a//b"], StorageError, "variables 'a/b' and 'a//b' would be the same file"),
         (["a", "a/b/c"], SaveError, "variable 'a' is a file where 'a/b/c' needs a directory"),
         (["folder"], SaveError, "variable 'folder' cannot be saved: .*/folder is a directory"),
-        (["old/w"], SaveError, "cannot be written: (File exists|Not a directory)"),
+        (["old/w"], SaveError, "variable 'old/w' cannot be saved: .*m/old is a file, not a directory"),
     ],
     ids=["outside", "twice", "file and directory", "directory there", "file there"],
 )
@@ -168,11 +178,15 @@ def test_a_file_in_place_of_the_directory(tmp_path):
 
 
 def test_a_parent_that_cannot_be_written_in(tmp_path, monkeypatch):
-    """The files are staged inside, and nothing of that is left."""
     write_all(tmp_path / "m", {"b": [b"old"]})
-    failing(monkeypatch, "mkdir", 1, errno.EACCES)
-    write_all(tmp_path / "m", FILES)
-    assert contents(tmp_path / "m") == expected(FILES)
+    before = contents(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: not str(path).endswith(tmp_path.name))
+    with pytest.raises(SaveError, match="where it lies, cannot be written") as caught:
+        write_all(tmp_path / "m", FILES)
+    assert "save into a directory below it" in caught.value.hint
+    write_all(tmp_path / "m", {"b": [b"new"]})  # a file by itself
+    assert contents(tmp_path / "m") == expected({"b": [b"new"]})
+    assert before["m/b"] == b"old"
 
 
 def test_a_mount_point(tmp_path, monkeypatch):
@@ -196,10 +210,14 @@ FAILURES = [
     ("writev", 1, errno.ENOSPC, "the disk is full"),
     ("writev", 3, errno.EDQUOT, "the quota"),
     ("close", 2, errno.EIO, None),
+    ("mkdir", 3, errno.ENOSPC, "the disk is full"),
+]
+FAILURES_OF_THE_JOURNAL = [
+    ("rename", 1, errno.ENOSPC, "the disk is full"),
     ("replace", 1, errno.EROFS, "read-only"),
     ("replace", 3, errno.EACCES, "may not do that"),
-    ("link", 2, errno.EMLINK, None),
-    ("mkdir", 3, errno.ENOSPC, "the disk is full"),
+    ("unlink", 1, errno.EIO, None),
+    ("utime", 1, errno.EPERM, "may not do that"),
 ]
 
 
@@ -208,8 +226,19 @@ def test_whatever_fails_the_old_files_are_intact(tmp_path, monkeypatch, call, nu
     write_all(tmp_path / "m", {"b": [b"old"], "empty": [b"full"], "other": [b"kept"]})
     before = contents(tmp_path)
     failing(monkeypatch, call, number, code)
-    if call == "link":  # and what is done instead fails too
-        failing(monkeypatch, "replace", 2, code)
+    with pytest.raises(SaveError, match=os.strerror(code)) as caught:
+        write_all(tmp_path / "m", FILES)
+    monkeypatch.undo()
+    assert contents(tmp_path) == before
+    assert hint is None or hint in caught.value.hint
+
+
+@pytest.mark.parametrize(("call", "number", "code", "hint"), FAILURES_OF_THE_JOURNAL)
+def test_what_fails_under_the_journal_is_undone(tmp_path, monkeypatch, call, number, code, hint):
+    write_all(tmp_path / "m", {"b": [b"old"], "empty": [b"full"], "other": [b"kept"]})
+    before = contents(tmp_path)
+    without_exchange(monkeypatch)
+    failing(monkeypatch, call, number, code)
     with pytest.raises(SaveError, match=os.strerror(code)) as caught:
         write_all(tmp_path / "m", FILES)
     monkeypatch.undo()
@@ -230,8 +259,9 @@ def test_somebody_else_makes_the_directory_meanwhile(tmp_path, monkeypatch):
     real = os.rename
 
     def late(old, new):
-        Path(new).mkdir()
-        (Path(new) / "other").write_bytes(b"kept")
+        if Path(new).name == "m":
+            Path(new).mkdir()
+            (Path(new) / "other").write_bytes(b"kept")
         real(old, new)
 
     monkeypatch.setattr(os, "rename", late)

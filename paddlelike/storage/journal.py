@@ -1,0 +1,220 @@
+"""Commits in several steps, where a file system cannot exchange two directories in one.
+
+The new files wait in ``DIR.saving/new``, what they replace is kept in ``DIR.saving/old``. The commit is the
+moment ``DIR.journal`` gets its name: from then on the save is finished file by file, by whoever comes next if
+need be (:func:`recover`), and each step may be done twice. A saver that fails on the way puts another journal
+in its place, which leads back; so the direction is decided by one rename as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Any, Final
+
+from paddlelike.errors import PaddlelikeError, SaveError, StorageError
+from paddlelike.storage.lock import Lock
+from paddlelike.storage.names import relative_path
+from paddlelike.storage.problems import explained
+from paddlelike.storage.siblings import Siblings
+from paddlelike.storage.system import sync_directory, sync_file_system
+
+__all__ = ["commit", "finish", "recover"]
+
+_FORMAT: Final = 1
+_WAIT: Final = 60.0  # seconds for a living saver to come to its end
+
+
+def recover(path: str | os.PathLike[str]) -> None:
+    """Finish a save into ``path`` whose saver was killed in the middle of a commit; else this is one stat.
+
+    Raises
+    ------
+    StorageError
+        The save cannot be finished by this process; the message says why.
+    """
+    siblings = Siblings.of(path)
+    if not os.path.lexists(siblings.journal):
+        return
+    try:
+        with Lock(siblings.lock, siblings.base, wait=_WAIT):
+            finish(siblings)
+    except PaddlelikeError as error:
+        raise StorageError(
+            f"{siblings.base} holds a save that was interrupted and cannot be finished: {error.message}",
+            hint="let somebody who may write there load or save it once",
+        ) from error
+
+
+def commit(
+    siblings: Siblings, directory: str, paths: Sequence[str], *, manifest: bool, sync: bool = False
+) -> None:
+    """Move the files of ``paths`` from the staging area into ``directory``, all of them or none.
+
+    Raises
+    ------
+    SaveError
+        With the reason; everything is as it was.
+    """
+    try:
+        kept, folders = _keep(siblings.staging, directory, paths)
+        facts = {
+            "format": _FORMAT,
+            "inside": directory != siblings.base,  # the files lie beside the journal, not below its base
+            "paths": list(paths),
+            "kept": kept,
+            "folders": folders,
+            "manifest": manifest,
+            "sync": sync,
+        }
+        forward = os.path.join(siblings.staging, "forward")
+        back = os.path.join(siblings.staging, "back")
+        for path, direction in ((forward, "forward"), (back, "back")):
+            with open(path, "x", encoding="utf-8") as file:
+                json.dump({"direction": direction} | facts, file)
+        if sync:
+            sync_file_system(siblings.staging)
+        os.rename(forward, siblings.journal)
+        if sync:
+            sync_directory(siblings.parent)
+    except OSError as error:
+        raise explained(SaveError, f"{directory} cannot be written", error) from error
+    try:
+        finish(siblings)
+    except Exception as error:
+        os.rename(back, siblings.journal)
+        finish(siblings)
+        if isinstance(error, OSError):
+            raise explained(SaveError, f"{directory} cannot be written", error) from error
+        raise
+
+
+def finish(siblings: Siblings) -> None:
+    """Go on where the journal, if there is one, says that somebody stopped. The lock is held."""
+    journal = _read(siblings)
+    if journal is None:
+        return
+    directory = siblings.parent if journal["inside"] else siblings.base
+    new, old = (os.path.join(siblings.staging, name) for name in ("new", "old"))
+    for folder in {os.path.dirname(os.path.join(new, path)) for path in journal["paths"]} | {old}:
+        if os.path.realpath(folder) != folder:
+            raise StorageError(
+                f"{folder} leads elsewhere through a link", hint="remove it if it is not yours"
+            )
+    try:
+        os.utime(directory)  # so that readers notice, also where only contents change
+        if journal["direction"] == "forward":
+            for path in journal["paths"]:
+                _move(os.path.join(new, path), os.path.join(directory, path))
+            if journal["manifest"] and os.path.lexists(siblings.next):
+                os.replace(siblings.next, siblings.manifest)
+        else:
+            for number, path in enumerate(journal["paths"]):
+                if journal["kept"][number]:
+                    _move(os.path.join(old, str(number)), os.path.join(directory, path))
+                else:
+                    _remove(os.path.join(directory, path))
+            for folder in reversed(journal["folders"]):
+                if os.path.isdir(os.path.join(directory, folder)):
+                    os.rmdir(os.path.join(directory, folder))
+            if journal["manifest"]:
+                _remove(siblings.next)
+        os.utime(directory)
+        if journal["sync"]:
+            sync_file_system(directory)
+            sync_directory(siblings.parent)
+        os.unlink(siblings.journal)
+    except OSError as error:
+        raise explained(SaveError, f"{directory} cannot be written", error) from error
+
+
+def _keep(staging: str, directory: str, paths: Sequence[str]) -> tuple[list[bool], list[str]]:
+    """Keep what will be replaced; say what there was, and which folders there are not yet."""
+    old = os.path.join(staging, "old")
+    os.mkdir(old)
+    kept = []
+    folders: dict[str, None] = {}
+    for number, path in enumerate(paths):
+        target = os.path.join(directory, path)
+        kept.append(os.path.lexists(target))
+        if kept[-1]:
+            _twin(target, os.path.join(old, str(number)))
+        parts = path.split("/")[:-1]
+        for depth in range(1, len(parts) + 1):
+            folder = "/".join(parts[:depth])
+            if not os.path.isdir(os.path.join(directory, folder)):
+                folders[folder] = None
+    return kept, list(folders)
+
+
+def _twin(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # another file system, or one without hard links
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _move(source: str, target: str) -> None:
+    """Move a file over another one; nothing when that was done before."""
+    if not os.path.lexists(source):
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    try:
+        os.replace(source, target)
+    except OSError:
+        if os.path.isdir(target) or _same_device(source, target):
+            raise
+        _copy_over(source, target)
+        os.unlink(source)
+
+
+def _same_device(source: str, target: str) -> bool:
+    return os.lstat(source).st_dev == os.stat(os.path.dirname(target)).st_dev
+
+
+def _copy_over(source: str, target: str) -> None:
+    """Write a file's contents into another one, in place: a mount point takes no names from outside."""
+    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    with open(source, "rb") as old:
+        facts = os.fstat(old.fileno())
+        fd = os.open(target, flags, facts.st_mode & 0o777)
+        with open(fd, "wb") as new:
+            shutil.copyfileobj(old, new, 8 << 20)
+            new.truncate()
+    shutil.copystat(source, target)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _read(siblings: Siblings) -> dict[str, Any] | None:
+    """The journal, believed only where it leads nowhere else."""
+    try:
+        with open(siblings.journal, encoding="utf-8") as file:
+            journal = json.load(file)
+        good = (
+            isinstance(journal, dict)
+            and journal["format"] == _FORMAT
+            and journal["direction"] in ("forward", "back")
+            and len(journal["kept"]) == len(journal["paths"])
+            and all(relative_path(path) == path for path in journal["paths"] + journal["folders"])
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
+        good, reason = False, f" ({error})"
+    except OSError as error:
+        raise explained(StorageError, f"{siblings.journal} cannot be read", error) from error
+    else:
+        reason = ""
+    if not good:
+        raise StorageError(
+            f"{siblings.journal} is no journal of a save{reason}",
+            hint="remove it if it is not yours",
+        )
+    return journal  # type: ignore[no-any-return, unused-ignore]

@@ -1,0 +1,81 @@
+"""Calls of the system that Python does not offer: exchange two names, sync a file system, share blocks."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+__all__ = ["exchange", "reflink", "sync_directory", "sync_file_system"]
+
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+_FICLONE: Final = 0x40049409
+
+
+def exchange(a: str, b: str) -> None:
+    """Let two names change places in one step, so that nobody ever sees one of them missing.
+
+    Raises
+    ------
+    OSError
+        ENOSYS where the system cannot do it, EINVAL where the file system cannot.
+    """
+    call = _function("renameat2")
+    if call is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), a)
+    if call(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), ctypes.c_uint(_RENAME_EXCHANGE)):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), a, None, b)
+
+
+def sync_file_system(path: str) -> None:
+    """Put everything of the file system that holds ``path`` onto its disk."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        call = _function("syncfs")
+        if call is None:
+            os.sync()
+        elif call(fd):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), path)
+    finally:
+        os.close(fd)
+
+
+def sync_directory(path: str) -> None:
+    """Put the names in a directory onto the disk."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def reflink(source: str, target: str) -> bool:
+    """Make ``target`` a file that shares the blocks of ``source`` until one is written; False: cannot be."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import fcntl
+
+    with open(source, "rb") as old, open(target, "xb") as new:
+        try:
+            fcntl.ioctl(new.fileno(), _FICLONE, old.fileno())
+        except OSError:
+            os.unlink(target)
+            return False
+    return True
+
+
+@lru_cache
+def _function(name: str) -> Callable[..., Any] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return ctypes.CDLL(None, use_errno=True)[name]  # type: ignore[no-any-return, unused-ignore]
+    except (OSError, AttributeError):  # an old C library
+        return None
