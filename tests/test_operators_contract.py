@@ -25,6 +25,7 @@ _ABORTED = "needs a program around it: the question aborted the real system"
 #: Operators whose gradient is not compared, and why.
 NOT_ASKED = {
     "conditional_block": _ABORTED,
+    "py_func": "the functions that it calls decide",
     "recurrent": _ABORTED,
     "reshape": "the real system refused the question: its several Shape inputs must be one",
     "run_program": _ABORTED,

@@ -18,7 +18,7 @@ class Meshgrid(OpDef):
     inputs = ("X*",)
     outputs = ("Out*",)
     views = True
-    gradient = Gradient("X", "Out@GRAD")
+    gradient = Gradient("X", "Out@GRAD", copies_attrs=False)
 
     @staticmethod
     def infer(x: list[Spec]) -> list[Spec]:

@@ -9,7 +9,6 @@ import numpy as np
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
-    ABSENT,
     Array,
     Bool,
     Context,
@@ -149,8 +148,8 @@ class SequenceEnumerate(OpDef):
     type = "sequence_enumerate"
     attrs = {
         "win_size": Int(),
-        "pad_value": Int(ABSENT),
-        "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(ABSENT),
+        "pad_value": Int(0),
+        "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True),
     }
     lod = "X"
     context = True
@@ -162,12 +161,12 @@ class SequenceEnumerate(OpDef):
         return Spec((x.shape[0], win_size), x.dtype)
 
     @staticmethod
-    def forward(ctx: Context, x: Array, *, win_size: int, pad_value: int | None) -> Array:
+    def forward(ctx: Context, x: Array, *, win_size: int, pad_value: int) -> Array:
         offsets = last_level(ctx, "X", len(x))
         ends = np.repeat(offsets[1:], np.diff(offsets))
         rows = np.arange(len(x))[:, None] + np.arange(win_size)
         ids = x.reshape(-1).take(rows, mode="clip")
-        ids[rows >= ends[:, None]] = pad_value or 0
+        ids[rows >= ends[:, None]] = pad_value
         return ids
 
 
