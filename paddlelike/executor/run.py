@@ -25,6 +25,7 @@ from paddlelike.errors import (
 )
 from paddlelike.executor import profile
 from paddlelike.executor.plan import Frame, Plan, Step, keep, missing_inputs, not_initialized
+from paddlelike.framework.environment import flag
 from paddlelike.framework.graph import needed_ops
 from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program, default_main_program
@@ -186,13 +187,17 @@ def _run_steps(frame: Frame, steps: list[Step]) -> None:
     step = None
     try:
         with np.errstate(all="ignore"):  # as in C: log(0) is -inf, 1 / 0 inf, without a word
-            if profile.current is None:
-                for step in steps:
-                    step.run(frame)
-            else:
+            if profile.current is not None:
                 for step in steps:
                     with profile.current.event(step.op.type):
                         step.run(frame)
+            elif flag("FLAGS_check_nan_inf"):
+                for step in steps:
+                    step.run(frame)
+                    _check_finite(frame, step.op)
+            else:
+                for step in steps:
+                    step.run(frame)
     except EOFException:
         raise
     except Exception as error:
@@ -200,12 +205,24 @@ def _run_steps(frame: Frame, steps: list[Step]) -> None:
         raise _explained(frame, step.op, error) from error
 
 
+def _check_finite(frame: Frame, op: Operator) -> None:
+    for name in op.output_arg_names:
+        value = frame.values[frame.plan.number(op.block, name)]
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
+            bad = np.argwhere(~np.isfinite(value))
+            raise OperatorError(
+                f"operator {op.type!r}: its output {name!r} holds {value[tuple(bad[0])]} at {bad[0].tolist()} "
+                f"({len(bad)} of {value.size} elements are not finite){_where(op)}",
+                hint="the flag FLAGS_check_nan_inf asks for this error",
+            )
+
+
 def _explained(frame: Frame, op: Operator, error: Exception) -> Exception:
     """The error to raise for one that came out of an operator."""
     block = op.block
     if isinstance(error, OperatorError):  # from a sub-block: told already
         return error
-    where = f"\n  made at {op.line}" if op.line else _encoded_line(op)
+    where = _where(op)
     if not isinstance(error, UnsupportedError | NotInitializedError):
         try:
             missing = missing_inputs(frame, op, block)
@@ -231,8 +248,10 @@ def _text(error: Exception) -> str:
     return error.message if isinstance(error, PaddlelikeError) else str(error)
 
 
-def _encoded_line(op: Operator) -> str:
-    """Where a program of real Paddle says that the operator was made."""
+def _where(op: Operator) -> str:
+    """Where the operator was made, by us or, as its program says, in a script of real Paddle."""
+    if op.line:
+        return f"\n  made at {op.line}"
     stack = op.attrs.get("op_callstack") or []
     return f"\n  made at {stack[0].strip()}" if stack else ""
 

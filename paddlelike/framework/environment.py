@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from paddlelike.errors import UnsupportedError
 
 __all__ = [
     "FLUID_VERSION",
+    "flag",
     "get_flags",
     "in_dygraph_mode",
     "load_op_library",
@@ -20,12 +22,14 @@ __all__ = [
 
 FLUID_VERSION: Final = "1.8.5"  # the Fluid whose API and files these are
 
-_flags: dict[str, Any] = {
+_DEFAULTS: Final[Mapping[str, Any]] = {
     "FLAGS_eager_delete_tensor_gb": 0.0,
     "FLAGS_cpu_deterministic": True,
+    "FLAGS_check_nan_inf": False,  # whether an operator that computes nan or inf is an error
     "FLAGS_use_mkldnn": False,
     "FLAGS_lstm_cell_gradient": False,  # ours alone: see paddlelike/ops/lstm.py
 }
+_flags: dict[str, Any] = {}  # those that were set
 
 
 def in_dygraph_mode() -> bool:
@@ -54,7 +58,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def set_flags(flags: Mapping[str, Any]) -> None:
-    """Set flags by name. Fluid's own are kept and given back, none changes what is computed here.
+    """Set flags by name. Fluid's own are kept and given back; one of them acts here too.
+
+    ``FLAGS_check_nan_inf`` (False): an operator that computes nan or inf is an error that names it. Like every
+    flag it can also come from an environment variable of that name.
 
     ``FLAGS_lstm_cell_gradient`` (False) is not Fluid's: whether gradients of a float32 LSTM pass its cell at
     every width. Real Fluid 1.8.5 loses them on a CPU where the width is a multiple of 8.
@@ -65,12 +72,23 @@ def set_flags(flags: Mapping[str, Any]) -> None:
 
 
 def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
-    """The values of flags by name."""
+    """The values of flags by name: as set, else from the environment, else Fluid's default."""
     names = [flags] if isinstance(flags, str) else list(flags)
-    unknown = [name for name in names if name not in _flags]
+    unknown = [name for name in names if name not in _flags and name not in _DEFAULTS]
     if unknown:
         raise ValueError(f"flags {unknown} are not known here and were not set")
-    return {name: _flags[name] for name in names}
+    return {name: flag(name) for name in names}
+
+
+def flag(name: str) -> Any:
+    """The value of one flag."""
+    if name in _flags:
+        return _flags[name]
+    default = _DEFAULTS[name]
+    text = os.environ.get(name)
+    if text is None:
+        return default
+    return text.lower() in ("1", "true") if isinstance(default, bool) else type(default)(text)
 
 
 def memory_optimize(

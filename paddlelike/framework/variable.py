@@ -70,7 +70,7 @@ class Variable(Overloads):
         self.dtype: VarType = VarType.BOOL if dtype is None else convert_dtype(dtype)
         self.lod_level: int = 0 if lod_level is None else lod_level
         self.capacity = capacity
-        self.persistable: bool = bool(persistable)
+        self.persistable = bool(persistable)
         self.error_clip = error_clip
         self.stop_gradient = stop_gradient
         self.is_data = is_data
@@ -79,6 +79,16 @@ class Variable(Overloads):
         self.reads: list[tuple[VarType, tuple[int, ...], int]] = []  # of a reader: dtype, shape, lod_level
         self.op: Operator | None = None  # the operator that wrote it last
         self.encoded: Any = None  # the message it was read from, for fields that have no name here
+
+    @property
+    def persistable(self) -> bool:
+        """Whether the value outlives a run."""
+        return self._persistable
+
+    @persistable.setter
+    def persistable(self, persistable: bool) -> None:
+        self._persistable = persistable
+        self.block.program._changed()  # what was planned for a run keeps other values
 
     @property
     def desc(self) -> VariableDesc:

@@ -1,0 +1,112 @@
+"""Plans are made once per program, feeds and fetches, and made anew when the program changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+
+FEED = {"x": np.ones((2, 4), "float32")}
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+def network() -> Any:
+    return fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 3))
+
+
+def plans() -> list[Any]:
+    return list(fluid.default_main_program().plans.values())
+
+
+def test_a_plan_serves_all_runs_and_executors(exe: fluid.Executor) -> None:
+    loss = network()
+    exe.run(fluid.default_startup_program())
+    exe.run(feed=FEED, fetch_list=[loss])
+    (first,) = plans()
+    exe.run(feed={"x": np.ones((7, 4), "float32")}, fetch_list=[loss.name], return_numpy=False)
+    fluid.Executor().run(feed=FEED, fetch_list=loss, scope=fluid.global_scope())
+    (second,) = plans()
+    assert first is second
+
+
+def test_other_fetches_and_feeds_have_their_own(exe: fluid.Executor) -> None:
+    loss = network()
+    exe.run(fluid.default_startup_program())
+    exe.run(feed=FEED, fetch_list=[loss])
+    exe.run(feed=FEED, fetch_list=["fc_0.tmp_0"])
+    exe.run(feed={**FEED, "surplus": FEED["x"]}, fetch_list=[loss])
+    exe.run(feed=FEED, fetch_list=[loss], use_prune=True)
+    assert len(plans()) == 4
+
+
+CHANGES = {
+    "operator": lambda main: fluid.layers.scale(main.global_block().var("x"), 2.0),
+    "attribute": lambda main: main.global_block().ops[0]._set_attr("x_num_col_dims", 1),
+    "removed": lambda main: main.global_block()._remove_op(len(main.global_block().ops) - 1),
+    "variable": lambda main: main.global_block().create_var(name="v"),
+    "persistable": lambda main: setattr(main.global_block().var("fc_0.tmp_0"), "persistable", True),
+    "described": lambda main: main.global_block().var("fc_0.tmp_0").desc.set_persistable(True),
+    "input": lambda main: main.global_block().ops[0]._rename_input("nobody", "else"),
+    "name": lambda main: main.global_block()._rename_var("fc_0.tmp_0", "other"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_program_is_planned_anew(exe: fluid.Executor, change: str) -> None:
+    network()
+    exe.run(fluid.default_startup_program())
+    exe.run(feed=FEED)
+    (first,) = plans()
+    CHANGES[change](fluid.default_main_program())
+    exe.run(feed=FEED)
+    (second,) = plans()
+    assert first is not second
+
+
+def test_a_variable_that_becomes_persistable_stays_from_then_on(exe: fluid.Executor) -> None:
+    loss = network()
+    exe.run(fluid.default_startup_program())
+    exe.run(feed=FEED)
+    assert fluid.global_scope().find_var(loss.name) is None
+    loss.persistable = True
+    exe.run(feed=FEED)
+    assert fluid.global_scope().find_var(loss.name).get_tensor().shape() == [1]
+
+
+def test_a_copy_of_a_program_does_not_share_plans(exe: fluid.Executor) -> None:
+    loss = network()
+    exe.run(fluid.default_startup_program())
+    exe.run(feed=FEED, fetch_list=[loss])
+    assert not fluid.default_main_program().clone().plans
+
+
+def test_a_refused_run_leaves_no_plan(exe: fluid.Executor) -> None:
+    network()
+    with pytest.raises(fluid.core.EnforceNotMet, match="nobody"):
+        exe.run(feed=FEED, fetch_list=["nobody"])
+    assert not plans()
+
+
+def test_a_scope_may_change_between_runs(exe: fluid.Executor) -> None:
+    loss = network()
+    scopes = fluid.Scope(), fluid.Scope()
+    for scope, number in zip(scopes, (1.0, 2.0), strict=True):
+        exe.run(fluid.default_startup_program(), scope=scope)
+        scope.find_var("fc_0.w_0").get_tensor().set(np.full((4, 3), number, "float32"))
+    found = [exe.run(feed=FEED, fetch_list=[loss], scope=s)[0][0] for s in (*scopes, scopes[0])]
+    assert found == [4.0, 8.0, 4.0]
+
+
+def test_a_child_scope_sees_the_parent_s_parameters(exe: fluid.Executor) -> None:
+    loss = network()
+    exe.run(fluid.default_startup_program())
+    child = fluid.global_scope().new_scope()
+    exe.run(feed=FEED, fetch_list=[loss], scope=child)
+    assert child.local_var_names() == []
