@@ -2,7 +2,8 @@
 
 Reverse-mode differentiation over the program, with Paddle's names: the gradient of ``x`` is ``x@GRAD``;
 several contributions are ``x@GRAD@RENAME@block0@0``, ``...@1``, added up by a ``sum`` operator just before
-the first operator that needs the total.
+the first operator that needs the total. An operator that runs a block gets a gradient that runs the
+gradient of the block, made in the same way.
 """
 
 from __future__ import annotations
@@ -12,16 +13,15 @@ from typing import Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework import registry
+from paddlelike.framework import grad_steps, registry
 from paddlelike.framework.block import Block
+from paddlelike.framework.grad_steps import GradBlock, Step, base
 from paddlelike.framework.graph import reads, writes
 from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.registry import EMPTY, GRAD, GradOp, grad_name
+from paddlelike.framework.registry import EMPTY, GRAD, BlockGradient, GradOp, grad_name
 from paddlelike.framework.variable import Parameter, Variable
 
 __all__ = ["append_backward", "gradients"]
-
-Step = tuple[GradOp, Operator]  # an operator of the backward pass, and the forward one it stems from
 
 
 def append_backward(
@@ -66,8 +66,9 @@ def append_backward(
         own_attrs=True,
     )
     path = _path(block, {loss.name}, blocked)
-    steps = _backward_steps(path, {loss.name}, blocked, block.idx)
-    _append(block, [(seed, producer)], OpRole.Backward | OpRole.Loss, callbacks)
+    blocked |= _unused_outputs(path, {loss.name}, blocked)
+    steps = _backward_steps(block, path, blocked, {grad_name(loss.name)})
+    _append(block, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, callbacks)
     _append(block, steps, OpRole.Backward, callbacks)
     return _pairs(block, parameter_list)
 
@@ -92,10 +93,11 @@ def gradients(
     blocked = _blocked(block, no_grad_set)
     first: list[Step] = []
     for target, start in zip(target_list, given, strict=True):
-        first.append((_start(target, start), block.ops[-1]))
+        first.append(Step(_start(target, start), block.ops[-1]))
     names = {v.name for v in target_list}
     path = _path(block, names, blocked, {v.name for v in input_list})
-    steps = _backward_steps(path, names, blocked, block.idx)
+    blocked |= _unused_outputs(path, names, blocked)
+    steps = _backward_steps(block, path, blocked, {grad_name(name) for name in names})
     _append(block, first, OpRole.Backward, None)
     _append(block, steps, OpRole.Backward, None)
     return [block._find_var_recursive(grad_name(v.name)) for v in input_list]
@@ -126,10 +128,12 @@ def _blocked(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[
     """The names beyond which the pass does not go."""
     blocked = {v if isinstance(v, str) else v.name for v in no_grad_set or ()}
     blocked = {name.removesuffix(GRAD) for name in blocked}
-    for variable in block.program.list_vars():
-        if variable.stop_gradient:
-            blocked.add(variable.name)
-    return blocked
+    return blocked | _constants(block)
+
+
+def _constants(block: Block) -> set[str]:
+    """The variables of a block itself at which gradients stop."""
+    return {variable.name for variable in block.vars.values() if variable.stop_gradient}
 
 
 def _path(
@@ -146,145 +150,104 @@ def _path(
         ops = forward
     needed, path = set(targets), []
     for op in reversed(ops):
-        if needed.intersection(op.output_arg_names):
+        if needed.intersection(op.output_arg_names) and _has_gradient(op):
             path.append(op)
             needed.update(name for name in op.input_arg_names if name not in blocked)
     return path[::-1]
 
 
-def _backward_steps(path: list[Operator], targets: set[str], blocked: set[str], block_idx: int) -> list[Step]:
-    """The operators of the backward pass, contributions to one gradient summed up."""
-    blocked = blocked | _unused_outputs(path, targets, blocked)
-    steps: list[Step] = []
-    for op in reversed(path):
-        for grad in _grads_of(op):
-            limited = _limit(grad, op, blocked)
-            if limited is not None:
-                steps.append((limited, op))
-    return _with_zeros(_with_sums(_only_useful(steps, blocked), block_idx), blocked)
-
-
-def _grads_of(op: Operator) -> list[GradOp]:
+def _has_gradient(op: Operator) -> bool:
     cls = registry.find_or_none(op.type)
     if cls is None:
         raise GraphError(f"operator {op.type!r} cannot be differentiated: it is not known here")
-    if cls.gradient is None and cls.make_grad.__func__ is registry.OpDef.make_grad.__func__:  # type: ignore[attr-defined]
-        return []
-    return cls.make_grad(op)
+    return cls.has_gradient(op)
 
 
 def _unused_outputs(path: list[Operator], targets: set[str], blocked: set[str]) -> set[str]:
     """Outputs on the path that lead nowhere: their gradient is zero."""
     used, unused = set(targets), set()
     for op in reversed(path):
-        outputs = writes(op)
-        unused |= outputs - used - set(op.input_arg_names) - blocked
+        if not op.sub_blocks():
+            unused |= writes(op) - used - set(op.input_arg_names) - blocked
         used |= {name for name in reads(op) if name not in blocked}
     return unused
 
 
-def _limit(grad: GradOp, forward: Operator, blocked: set[str]) -> GradOp | None:
-    """``grad`` without the gradients nobody wants; None when none is left."""
-    outputs = {}
-    for slot, names in grad.outputs.items():
-        kept = [EMPTY if _base(name) in blocked else name for name in names]
-        several = len(forward.input(slot.removesuffix(GRAD))) > 1
-        outputs[slot] = kept if several else [name for name in kept if name != EMPTY]
-    if all(name == EMPTY for names in outputs.values() for name in names):
-        return None
-    return grad._replace(outputs=outputs)
+def _backward_steps(block: Block, path: list[Operator], blocked: set[str], given: set[str]) -> list[Step]:
+    """The operators of the backward pass of ``path``, contributions to one gradient summed up.
+
+    ``given`` are the gradients that exist before; an operator goes in only if it finds one.
+    """
+    steps: list[Step] = []
+    made = set(given)
+    for op in reversed(path):
+        if op.sub_blocks():
+            found = _block_grads_of(op, made)
+        else:
+            found = [Step(grad, op) for grad in registry.find(op.type).make_grad(op)]
+        for step in found:
+            grad = grad_steps.limit(step.grad, op, blocked, keep_empty=step.inner is not None)
+            if grad is not None:
+                steps.append(step._replace(grad=grad))
+                made.update(grad_steps.gradients_in(grad.outputs))
+    steps = grad_steps.only_fed(grad_steps.only_useful(steps, blocked), given)
+    return grad_steps.with_zeros(grad_steps.with_sums(steps, block.idx), blocked)
 
 
-def _only_useful(steps: list[Step], blocked: set[str]) -> list[Step]:
-    """Without the operators that only pass on gradients which nothing computes."""
-    dead = {grad_name(name) for name in blocked}
-    made: set[str] = set()
-    kept = []
-    for grad, forward in steps:
-        incoming = [n for names in grad.inputs.values() for n in names if GRAD in n]
-        outgoing = [n for names in grad.outputs.values() for n in names]
-        if incoming and all(name in dead and name not in made for name in incoming):
-            dead.update(outgoing)
-            continue
-        made.update(outgoing)
-        kept.append((grad, forward))
-    return kept
+def _block_grads_of(op: Operator, made: set[str]) -> list[Step]:
+    """The gradient of an operator that runs a block, with the gradient of the block."""
+    program = op.block.program
+    (index,) = op.sub_blocks()
+    forward = program.blocks[index]
+    block = program._create_block()
+    block.forward_block_idx = index
+    around = block.parent
+    assert around is not None
+    given = made | _carried(op)
+    path = forward.ops
+    if op.type == "conditional_block":
+        path = _path(forward, {name for name in op.output_arg_names if grad_name(name) in made}, set())
+    path = [inner for inner in path if _has_gradient(inner)]
+    steps = _backward_steps(forward, path, _constants(forward), given)
+    program._rollback()
+    about = BlockGradient(
+        block.idx,
+        [step.grad for step in steps],
+        lambda name: forward._has_var_recursive(name) or around._has_var_recursive(name),
+        lambda name: name in made,
+    )
+    inner = GradBlock(block, steps)
+    return [Step(grad, op, inner) for grad in registry.find(op.type).make_block_grad(op, about)]
 
 
-def _with_sums(steps: list[Step], block_idx: int) -> list[Step]:
-    """Give every contribution to a gradient a name of its own, and add them up where they are needed."""
-    contributions: dict[str, int] = {}
-    for grad, _ in steps:
-        for names in grad.outputs.values():
-            for name in names:
-                contributions[name] = contributions.get(name, 0) + 1
-    several = {n for n, count in contributions.items() if count > 1 and n != EMPTY}
-    parts: dict[str, list[str]] = {}
-    result: list[Step] = []
-
-    def total(name: str, forward: Operator) -> None:
-        names = parts.pop(name)
-        if len(names) > 1:
-            attrs = {"use_mkldnn": False}
-            result.append((GradOp("sum", {"X": names}, {"Out": [name]}, attrs, own_attrs=True), forward))
-
-    for grad, forward in steps:
-        for names in grad.inputs.values():
-            for name in names:
-                if name in parts:
-                    total(name, forward)
-        outputs = {}
-        for slot, names in grad.outputs.items():
-            outputs[slot] = [_part(n, parts, block_idx) if n in several else n for n in names]
-        result.append((grad._replace(outputs=outputs), forward))
-    for name in list(parts):
-        total(name, result[-1][1])
-    return result
-
-
-def _part(name: str, parts: dict[str, list[str]], block_idx: int) -> str:
-    mine = parts.setdefault(name, [])
-    mine.append(f"{name}@RENAME@block{block_idx}@{len(mine)}")
-    return mine[-1]
-
-
-def _with_zeros(steps: list[Step], blocked: set[str]) -> list[Step]:
-    """Zeros for the gradients that an operator reads and nothing computes."""
-    made: set[str] = set()
-    result: list[Step] = []
-    for grad, forward in steps:
-        for names in grad.inputs.values():
-            missing = [n for n in names if GRAD in n and n not in made and _base(n) in blocked]
-            for name in missing:
-                zeros = GradOp("fill_zeros_like", {"X": [_base(name)]}, {"Out": [name]}, {}, own_attrs=True)
-                result.append((zeros, forward))
-                made.add(name)
-        result.append((grad, forward))
-        made.update(n for names in grad.outputs.values() for n in names)
-    return result
-
-
-def _base(name: str) -> str:
-    """The variable a gradient belongs to."""
-    return name.split(GRAD)[0]
+def _carried(op: Operator) -> set[str]:
+    """The gradients that one step of a loop hands to the step before it."""
+    if op.type == "recurrent":
+        return {grad_name(name) for name in (*op.attrs["states"], *op.output("outputs"))}
+    constants = _constants(op.block)
+    return {grad_name(n) for n in op.input("X") if n in op.output("Out") and n not in constants}
 
 
 def _append(
     block: Block, steps: list[Step], role: int, callbacks: Sequence[Callable[..., None]] | None
 ) -> None:
     context: dict[str, str] = {}
-    for grad, forward in steps:
+    for grad, forward, inner in steps:
+        if inner is not None:
+            _append(inner.block, inner.steps, role, None)
+        if all(name == EMPTY for names in grad.outputs.values() for name in names):
+            continue
         for names in grad.outputs.values():
             for name in names:
                 if name != EMPTY and not block._has_var_recursive(name):
-                    like = block._find_var_recursive(_base(name))
+                    like = block._find_var_recursive(base(name))
                     block.create_var(
                         name=name,
                         dtype=VarType.FP32 if like is None else like.dtype,
                         shape=() if like is None else like.shape,
                         type=VarType.LOD_TENSOR if like is None else like.type,
                     )
-                context[name] = _base(name)
+                context[name] = base(name)
         block.append_grad_op(grad, forward, role)
         for callback in callbacks or ():
             callback(block=block, context=context)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import copy
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paddlelike.core.random import Generator
 from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoD, LoDTensor
+from paddlelike.core.tensor import LoD
 from paddlelike.framework.block import Block
 from paddlelike.framework.operator import Operator
 
 if TYPE_CHECKING:
     from paddlelike.executor.plan import Frame
 
-__all__ = ["StepContext"]
+__all__ = ["Snapshot", "StepContext"]
+
+
+class Snapshot(NamedTuple):
+    """Values and LoDs by number."""
+
+    values: dict[int, Any]
+    lods: dict[int, LoD]
 
 
 class StepContext:
@@ -77,22 +86,58 @@ class StepContext:
     def run_block(self, index: int) -> None:
         """Run a sub-block on the same values."""
         frame = self._frame
-        steps = frame.plan.sub_block(index)
-        if frame.plan.size > len(frame.values):
-            frame.values.extend([None] * (frame.plan.size - len(frame.values)))
-            self._hold_new()
-        for step in steps:
+        for step in frame.plan.blocks[index]:
             step.run(frame)
 
-    def _hold_new(self) -> None:
-        """Persistables that a sub-block brought in get their place in the scope."""
+    def clear(self, index: int) -> None:
+        """Forget the values of a sub-block's own variables."""
+        values, lods = self._frame.values, self._frame.lods
+        for number in self._frame.plan.own_numbers(index):
+            values[number] = None
+            lods.pop(number, None)
+
+    def inside(self, index: int) -> StepContext:
+        """The context as a sub-block sees it."""
+        return StepContext(self._frame, self.op, self._block.program.blocks[index])
+
+    def owns(self, name: str) -> bool:
+        """Whether the block that this context looks from has a variable of that name itself."""
+        return name in self._block.vars
+
+    def is_read(self, slot: str) -> bool:
+        """Whether any operator of the run reads the variable in an output slot."""
+        return any(self._number(name) in self._frame.plan.reads for name in self.op.output(slot))
+
+    def snapshot(self, index: int) -> Snapshot:
+        """The values of a sub-block's own variables."""
+        return self._values_of(self._frame.plan.own_numbers(index))
+
+    def overwritten(self) -> Snapshot:
+        """A snapshot of the variables around the sub-block that it reads and then overwrites."""
+        return self._values_of(self._frame.plan.overwritten_numbers(self.op))
+
+    def _values_of(self, numbers: Iterable[int]) -> Snapshot:
         frame = self._frame
-        for number, variable in frame.plan.persistables.items():
-            if number not in frame.holders:
-                holder = frame.scope.find_var(variable.name) or frame.scope.var(variable.name)
-                frame.holders[number] = holder
-                value = holder.value
-                frame.values[number] = value.array if isinstance(value, LoDTensor) else value
+        values = {number: frame.values[number] for number in numbers}
+        for number in frame.holders.keys() & values.keys():  # its memory is going to be written into
+            values[number] = copy.copy(values[number])
+        return Snapshot(values, {number: frame.lods[number] for number in values if number in frame.lods})
+
+    def reveal(self, snapshot: Snapshot | None) -> None:
+        """Show the values before a block overwrote them to the gradients of what ran before it."""
+        values, plan = self._frame.values, self._frame.plan
+        for number in plan.overwritten_numbers(self.op):
+            values[plan.earlier[number]] = values[number] if snapshot is None else snapshot.values[number]
+
+    def restore(self, snapshot: Snapshot) -> Snapshot:
+        """Put the values of a snapshot back; returns one of what was there."""
+        frame = self._frame
+        before = self._values_of(snapshot.values)
+        for number, value in snapshot.values.items():
+            frame.values[number] = value
+            frame.lods.pop(number, None)
+        frame.lods.update(snapshot.lods)
+        return before
 
     def random(self, seed: int) -> Generator:
         """A generator that starts at ``seed``; at 0 the scope's own, which moves on."""

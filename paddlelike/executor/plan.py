@@ -20,8 +20,8 @@ from paddlelike.errors import EnforceNotMet, NotInitializedError, UnsupportedErr
 from paddlelike.executor.context import StepContext
 from paddlelike.framework import registry
 from paddlelike.framework.block import Block
-from paddlelike.framework.graph import reads, writes
-from paddlelike.framework.operator import Operator
+from paddlelike.framework.graph import overwritten, reads, writes
+from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.registry import EMPTY, OpDef
 from paddlelike.framework.variable import HOLDERS, Variable
@@ -78,8 +78,11 @@ class Plan:
             if top.has_var(name):
                 self.number(top, name)
         self.aliases = _Aliases(top, chosen, set(self.feeds) | set(self.fed_by_op.values()))
+        self.blocks: dict[int, list[Step]] = {}  # of sub-blocks
+        self._own: dict[int, tuple[int, ...]] = {}
+        self._overwritten: dict[int, tuple[int, ...]] = {}
+        self.earlier: dict[int, int] = {}  # for backward operators: where a value before a loop is found
         self.steps = self._bind_all(top, chosen)
-        self.blocks: dict[int, list[Step]] = {}
         self.initializes = _initialized(top, chosen)
         self.fetch_numbers = [self._fetch_number(top, name) for name in self.fetches]
 
@@ -87,9 +90,7 @@ class Plan:
 
     def number(self, block: Block, name: str) -> int:
         """The number of a variable, seen from ``block``."""
-        where: Block | None = block
-        while where is not None and name not in where.vars:
-            where = where.parent
+        where = block._owner(name)
         if where is None:
             where = block.program.global_block()  # a name without a variable: the run's own
         mine = self._numbers[where.idx]
@@ -115,16 +116,48 @@ class Plan:
         dying = _last_uses(block, ops, keep)
         return [self._bind(block, op, dying[i], i) for i, op in enumerate(ops)]
 
-    def sub_block(self, index: int) -> list[Step]:
-        """The steps of a sub-block, bound at its first run; it works on the same values."""
-        steps = self.blocks.get(index)
-        if steps is None:
+    def _bind_block(self, index: int) -> None:
+        """Bind a sub-block; it works on the same values."""
+        if index not in self.blocks:
             block = self.program.blocks[index]
-            steps = [self._bind(block, op, (), None) for op in block.ops]
-            self.blocks[index] = steps
-        return steps
+            steps = self.blocks[index] = []
+            steps.extend(self._bind(block, op, (), None) for op in block.ops)
+
+    def own_numbers(self, index: int) -> tuple[int, ...]:
+        """The numbers of a block's own variables, persistables apart."""
+        found = self._own.get(index)
+        if found is None:
+            numbers = self._numbers[index].values()
+            found = self._own[index] = tuple(n for n in numbers if n not in self.persistables)
+        return found
+
+    def overwritten_numbers(self, op: Operator) -> tuple[int, ...]:
+        """The numbers of the variables that the block of ``op`` reads and then overwrites, counters apart."""
+        found = self._overwritten.get(id(op))
+        if found is None:
+            names = sorted(overwritten(op))
+            found = self._overwritten[id(op)] = tuple(self.number(op.block, name) for name in names)
+        return found
+
+    def _bind_grad_block(self, op: Operator, index: int) -> None:
+        """Bind the gradient of a block: it finds the values of each step in their places.
+
+        Behind it, gradients read what the variables that the block overwrites held before it ran.
+        """
+        numbers = self.overwritten_numbers(op)
+        for number in numbers:
+            self.earlier.pop(number, None)
+        self._bind_block(index)
+        for number in numbers:
+            self.earlier[number] = self.size
+            self.size += 1
 
     def _bind(self, block: Block, op: Operator, dying: Iterable[str], place: int | None) -> Step:
+        for index in op.sub_blocks():
+            if op.type in ("while_grad", "conditional_block_grad"):
+                self._bind_grad_block(op, index)
+            else:
+                self._bind_block(index)
         cls = registry.find_or_none(op.type)
         if cls is None or not hasattr(cls, "forward"):
             return Step(_cannot_run(op), op)
@@ -171,6 +204,8 @@ class Plan:
         for slot in cls.input_slots:
             names = op.inputs.get(slot.name, [])
             many = [NOTHING if name == EMPTY else self.number(block, name) for name in names]
+            if self.earlier and op.attrs.get("op_role", 0) & OpRole.Backward:
+                many = [self.earlier.get(number, number) for number in many]
             numbers.append(many if slot.several else (many[0] if many else NOTHING))
         for slot, number in zip(cls.input_slots, numbers, strict=True):
             if not slot.name.endswith("@GRAD"):
@@ -339,8 +374,7 @@ def keep(frame: Frame, number: int, value: Any, *, fresh: bool = False) -> Any:
     holder = frame.holders[number]
     old = holder.value
     if not isinstance(value, np.ndarray):
-        if value is not old:
-            holder.set_value(value)
+        holder.set_value(value)
         return value
     tensor = holder.get_tensor() if old is None or isinstance(old, LoDTensor) else None
     if tensor is None:
@@ -390,8 +424,8 @@ class _Aliases:
     """Which outputs share memory with a variable that is overwritten later in the same run."""
 
     def __init__(self, block: Block, ops: list[Operator], fed: set[str]) -> None:
-        root: dict[str, str] = {}
-        viewed: list[tuple[int, str]] = []
+        roots: dict[str, set[str]] = {}  # of a view: the variables whose memory it may share
+        viewed: list[tuple[int, set[str]]] = []
         overwritten: dict[str, int] = {}
         for place, op in enumerate(ops):
             cls = registry.find_or_none(op.type)
@@ -402,19 +436,19 @@ class _Aliases:
             for name in writes(op):
                 variable = block._find_var_recursive(name)
                 if name in changed or inner or (variable is not None and variable.persistable):
-                    overwritten[root.get(name, name)] = place
-                    overwritten[name] = place
+                    overwritten.update(dict.fromkeys({name, *roots.get(name, ())}, place))
             if cls.views:
-                source = next(iter(op.input_arg_names), "")
-                for name in op.output_arg_names:
-                    root[name] = root.get(source, source)
-                    viewed.append((place, root[name]))
-        self._copy_at = {place for place, source in viewed if overwritten.get(source, -1) > place}
+                shared = {root for name in op.input_arg_names for root in roots.get(name, {name})}
+                roots.update(dict.fromkeys(op.output_arg_names, shared))
+                viewed.append((place, shared))
+        self._copy_at = {
+            place for place, shared in viewed if any(overwritten.get(name, -1) > place for name in shared)
+        }
         self.overwrites_feed = fed & set(overwritten)
         self.of_kept = {
             name
-            for name, source in root.items()
-            if source in fed or _is_persistable(block, source)
+            for name, shared in roots.items()
+            if any(source in fed or _is_persistable(block, source) for source in shared)
         }  # fmt: skip
 
     def must_copy(self, place: int) -> bool:

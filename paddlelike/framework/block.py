@@ -13,7 +13,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError, ShapeError
 from paddlelike.framework import registry
 from paddlelike.framework.operator import Operator, complete_attrs, given_attrs, user_line
-from paddlelike.framework.registry import EMPTY, GradOp, OpDef, Spec
+from paddlelike.framework.registry import EMPTY, GRAD, OWN, GradOp, OpDef, Spec
 from paddlelike.framework.variable import Parameter, Variable
 
 if TYPE_CHECKING:
@@ -63,12 +63,22 @@ class Block:
         return name in self.vars
 
     def _find_var_recursive(self, name: str) -> Variable | None:
-        block: Block | None = self
-        while block is not None:
-            found = block.vars.get(name)
-            if found is not None:
-                return found
-            block = block.parent
+        owner = self._owner(name)
+        return None if owner is None else owner.vars[name]
+
+    def _owner(self, name: str) -> Block | None:
+        """The block whose variable a name means here: this one, or the nearest around it.
+
+        The gradient of a block also sees the variables of that block, and of those around it.
+        """
+        if name in self.vars:
+            return self
+        seen = [self]
+        for block in seen:  # grows on the way
+            if name in block.vars:
+                return block
+            blocks = block.program.blocks
+            seen.extend(blocks[i] for i in (block.forward_block_idx, block.parent_idx) if i >= 0)
         return None
 
     def _has_var_recursive(self, name: str) -> bool:
@@ -304,7 +314,7 @@ def _infer(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec
         return [] if cls.forward_of is None else _infer_grad(block, op, cls)
     args = []
     for slot in cls.input_slots:
-        specs = [_spec(block._var_recursive(n)) for n in op.inputs.get(slot.name, ()) if n != EMPTY]
+        specs = [_spec_of(block, n) for n in op.inputs.get(slot.name, ()) if n != EMPTY]
         args.append(specs if slot.several else (specs[0] if specs else None))
     try:
         results = infer(*args, **{name: op.attrs.get(name) for name in cls.infer_attrs})
@@ -338,11 +348,27 @@ def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str,
             forward = block._find_var_recursive(source[index] if index < len(source) else base)
             if forward is None:
                 continue
-            spec = _spec(forward)
+            spec = _spec(forward)._replace(lod_level=_grad_lod(block, op, cls.forward_of, forward))
             if rule is not None:
                 spec = rule(slot, spec, op.attrs)
             found.append((name, spec))
     return found
+
+
+def _grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int:
+    """The LoD level of the gradient of ``forward``."""
+    source = cls.gradient.lod if cls.gradient is not None else None
+    if source == OWN:
+        return forward.lod_level
+    names = op.inputs.get(source) if source is not None else None
+    return block._var_recursive(names[0]).lod_level if names else 0
+
+
+def _spec_of(block: Block, name: str) -> Spec:
+    """What is known of an input; a gradient that a loop hands on may be made only after it is read."""
+    if GRAD in name and not block._has_var_recursive(name):
+        name = name.split(GRAD)[0]
+    return _spec(block._var_recursive(name))
 
 
 def _spec(variable: Variable) -> Spec:

@@ -36,11 +36,13 @@ def writes(op: Operator) -> set[str]:
 
 
 def overwritten(op: Operator) -> set[str]:
-    """The tensors around the block of a control-flow operator that the block reads and then overwrites.
+    """The tensors around the block of a ``while``, or of its gradient, that it reads and then overwrites.
 
     Counters that an ``increment`` moves on are left out: their gradient takes the step back.
     """
-    names = set(op.input_arg_names) & set(op.output_arg_names) - _counters(op)
+    taken = op.input("X") or op.input("Input")
+    given = op.output("Out") or op.input("Out")  # the gradient of the operator takes it
+    names = set(taken) & set(given) - _counters(op)
     arrays = (VarType.LOD_TENSOR_ARRAY, VarType.LOD_RANK_TABLE, VarType.STEP_SCOPES)
     found = {name: op.block._find_var_recursive(name) for name in names}
     return {name for name, variable in found.items() if variable is None or variable.type not in arrays}

@@ -44,10 +44,12 @@ __all__ = [
     "ABSENT",
     "EMPTY",
     "GRAD",
+    "OWN",
     "REQUIRED",
     "Array",
     "Attr",
     "Block",
+    "BlockGradient",
     "Blocks",
     "Bool",
     "Bools",
@@ -78,6 +80,7 @@ Array = np.ndarray[Any, Any]
 LoD = list[list[int]]  # offsets per level, as Paddle stores them
 
 GRAD: Final = "@GRAD"
+OWN: Final = "own"  # see Gradient
 EMPTY: Final = "@EMPTY@"  # Paddle's name for a gradient nobody wants
 
 
@@ -181,13 +184,21 @@ class Gradient:
 
     ``inputs`` are the slots that ``backward`` takes, by position: slots of the operator, or of its
     outputs with ``@GRAD``; a mark of their own (``"Mean?"``) goes before the operator's. ``outputs``
-    are the slots it returns, by default the gradient of every forward input slot in order.
+    are the slots it returns, by default the gradient of every forward input slot in order. ``lod`` is
+    the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of.
     """
 
-    def __init__(self, *inputs: str, outputs: Sequence[str] | None = None, copies_attrs: bool = True) -> None:
+    def __init__(
+        self,
+        *inputs: str,
+        outputs: Sequence[str] | None = None,
+        copies_attrs: bool = True,
+        lod: str | None = None,
+    ) -> None:
         self.inputs = inputs
         self.outputs = None if outputs is None else tuple(outputs)
         self.copies_attrs = copies_attrs
+        self.lod = lod
 
 
 class OpView(Protocol):
@@ -211,6 +222,15 @@ class GradOp(NamedTuple):
     own_attrs: bool = False  # True: does not inherit op_namescope and its like from the forward
 
 
+class BlockGradient(NamedTuple):
+    """The gradient of the sub-block of an operator, as far as its own gradient has to know it."""
+
+    number: int  # of the block that the steps are put into
+    steps: list[GradOp]
+    knows: Callable[[str], bool]  # whether a name means a variable around that block, or of the forward one
+    exists: Callable[[str], bool]  # whether a gradient has been computed before
+
+
 class Context(Protocol):
     """What a kernel with ``context = True`` gets as first argument, besides its arrays."""
 
@@ -231,11 +251,44 @@ class Context(Protocol):
     def read(self, name: str) -> Any:
         """The value of any variable this operator can see, or None."""
 
+    def read_lod(self, name: str) -> LoD:
+        """The LoD of any variable this operator can see."""
+
     def write(self, name: str, value: Any) -> None:
         """Set any variable this operator can see."""
 
     def run_block(self, index: int) -> None:
         """Run a sub-block of the program on the same values."""
+
+    def clear(self, index: int) -> None:
+        """Forget the values of a sub-block's own variables, as every step begins without them."""
+
+    def inside(self, index: int) -> Context:
+        """The context as a sub-block sees it: its own variables hide those of the same name around it."""
+
+    def owns(self, name: str) -> bool:
+        """Whether the block that this context looks from has a variable of that name itself."""
+
+    def is_read(self, slot: str) -> bool:
+        """Whether any operator of the run reads the variable in an output slot."""
+
+    def snapshot(self, index: int) -> Any:
+        """The values of a sub-block's own variables."""
+
+    def overwritten(self) -> Any:
+        """A snapshot of the variables around the sub-block that it reads and then overwrites.
+
+        Counters are not among them: the gradient of the block takes them back.
+        """
+
+    def reveal(self, snapshot: Any) -> None:
+        """Show the values before a block overwrote them to the gradients of what ran before it.
+
+        None: they are what they are.
+        """
+
+    def restore(self, snapshot: Any) -> Any:
+        """Put the values of a snapshot back; returns one of what was there."""
 
     def random(self, seed: int) -> Any:
         """A generator that starts at ``seed``; at 0 the scope's own, which moves on."""
@@ -306,6 +359,17 @@ class OpDef:
         copies = cls.gradient.copies_attrs
         attrs = {name: op.attrs[name] for name in grad.attrs if name in op.attrs} if copies else {}
         return [GradOp(grad.type, inputs, outputs, attrs, own_attrs=not copies)]
+
+    @classmethod
+    def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
+        """The same for an operator with a sub-block, which takes the gradient of that block too."""
+        raise GraphError(f"operator {cls.type!r} cannot be differentiated")
+
+    @classmethod
+    def has_gradient(cls, op: OpView) -> bool:
+        """Whether any operator computes gradients of ``op``, one of this type."""
+        overrides = cls.make_grad.__func__ is not OpDef.make_grad.__func__  # type: ignore[attr-defined]
+        return cls.gradient is not None or overrides or "make_block_grad" in vars(cls)
 
 
 _OPS: dict[str, type[OpDef]] = {}

@@ -68,9 +68,23 @@ from paddlelike.layers.arithmetic import (
     sum,
     sums,
 )
+from paddlelike.layers.arrays import (
+    array_length,
+    array_read,
+    array_write,
+    create_array,
+    reorder_lod_tensor_by_rank,
+    tensor_array_to_tensor,
+)
 from paddlelike.layers.batch_normalization import (
     batch_norm,
     inplace_abn,
+)
+from paddlelike.layers.branches import (
+    Switch,
+    case,
+    cond,
+    switch_case,
 )
 from paddlelike.layers.comparison import (
     allclose,
@@ -104,9 +118,6 @@ from paddlelike.layers.constants import (
     range,
     zeros,
     zeros_like,
-)
-from paddlelike.layers.control_flow import (
-    Switch,
 )
 from paddlelike.layers.convolution import (
     conv2d,
@@ -150,9 +161,15 @@ from paddlelike.layers.distributions import (
     Normal,
     Uniform,
 )
+from paddlelike.layers.dynamic_rnn import (
+    DynamicRNN,
+)
 from paddlelike.layers.embeddings import (
     embedding,
     one_hot,
+)
+from paddlelike.layers.if_else import (
+    IfElse,
 )
 from paddlelike.layers.image import (
     add_position_encoding,
@@ -221,6 +238,10 @@ from paddlelike.layers.learning_rate_scheduler import (
 from paddlelike.layers.lod import (
     lod_append,
     lod_reset,
+)
+from paddlelike.layers.loops import (
+    While,
+    while_loop,
 )
 from paddlelike.layers.losses import (
     bpr_loss,
@@ -349,17 +370,34 @@ from paddlelike.layers.shaping import (
     transpose,
     unsqueeze,
 )
+from paddlelike.layers.static_rnn import (
+    StaticRNN,
+)
 from paddlelike.layers.step_counter import (
     autoincreased_step_counter,
+)
+from paddlelike.layers.structured import (
+    beam_search,
+    beam_search_decode,
+    crf_decoding,
+    ctc_greedy_decoder,
+    edit_distance,
+    hash,
+    linear_chain_crf,
+    warpctc,
 )
 
 __all__ = [
     "Categorical",
+    "DynamicRNN",
+    "IfElse",
     "MultivariateNormalDiag",
     "Normal",
     "Print",
+    "StaticRNN",
     "Switch",
     "Uniform",
+    "While",
     "abs",
     "accuracy",
     "acos",
@@ -375,16 +413,22 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "array_length",
+    "array_read",
+    "array_write",
     "asin",
     "assign",
     "atan",
     "auc",
     "autoincreased_step_counter",
     "batch_norm",
+    "beam_search",
+    "beam_search_decode",
     "bilinear_tensor_product",
     "bmm",
     "bpr_loss",
     "brelu",
+    "case",
     "cast",
     "ceil",
     "center_loss",
@@ -393,6 +437,7 @@ __all__ = [
     "clip",
     "clip_by_norm",
     "concat",
+    "cond",
     "conv2d",
     "conv2d_transpose",
     "conv3d",
@@ -400,14 +445,17 @@ __all__ = [
     "cos",
     "cos_sim",
     "cosine_decay",
+    "create_array",
     "create_global_var",
     "create_parameter",
     "create_py_reader_by_data",
     "create_tensor",
+    "crf_decoding",
     "crop",
     "crop_tensor",
     "cross",
     "cross_entropy",
+    "ctc_greedy_decoder",
     "cumsum",
     "data",
     "data_norm",
@@ -421,6 +469,7 @@ __all__ = [
     "dynamic_gru",
     "dynamic_lstm",
     "dynamic_lstmp",
+    "edit_distance",
     "elementwise_add",
     "elementwise_div",
     "elementwise_equal",
@@ -466,6 +515,7 @@ __all__ = [
     "hard_swish",
     "has_inf",
     "has_nan",
+    "hash",
     "hsigmoid",
     "huber_loss",
     "im2sequence",
@@ -488,6 +538,7 @@ __all__ = [
     "leaky_relu",
     "less_equal",
     "less_than",
+    "linear_chain_crf",
     "linear_lr_warmup",
     "linspace",
     "load",
@@ -555,6 +606,7 @@ __all__ = [
     "reduce_sum",
     "relu",
     "relu6",
+    "reorder_lod_tensor_by_rank",
     "reshape",
     "resize_bilinear",
     "resize_nearest",
@@ -617,11 +669,13 @@ __all__ = [
     "sum",
     "sums",
     "swish",
+    "switch_case",
     "t",
     "tanh",
     "tanh_shrink",
     "teacher_student_sigmoid_loss",
     "temporal_shift",
+    "tensor_array_to_tensor",
     "thresholded_relu",
     "topk",
     "trace",
@@ -635,7 +689,9 @@ __all__ = [
     "unique_with_counts",
     "unsqueeze",
     "unstack",
+    "warpctc",
     "where",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

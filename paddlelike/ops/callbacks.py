@@ -139,8 +139,8 @@ class PyFunc(OpDef):
         forward = [name for name in [*op.input("X"), *op.output("Out")] if name not in skipped]
         inputs = {"X": [*forward, *(grad_name(name) for name in op.output("Out"))]}
         outputs = {"Out": [grad_name(name) for name in op.input("X")]}
-        attrs = {"forward_callable_id": backward, "backward_callable_id": -1, "backward_skip_vars": []}
-        return [GradOp("py_func", inputs, outputs, attrs)]
+        attrs = {"forward_callable_id": backward, "backward_callable_id": -1}
+        return [GradOp("py_func", inputs, outputs, attrs, own_attrs=True)]
 
     @staticmethod
     def forward(ctx: Context, x: list[Array | None], *, forward_callable_id: int) -> list[Array | None]:

@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError, OperatorError
-from paddlelike.layers.control_flow import ConditionalBlock
+from paddlelike.layers.sub_blocks import ConditionalBlock
 
 layers = fluid.layers
 
@@ -95,5 +95,5 @@ def test_a_condition_is_one_bool() -> None:
     x = fluid.data("x", [2], "float32")
     with layers.Switch() as switch, switch.case(x < 1.0):
         layers.assign(x, layers.create_global_var([2], 0.0, "float32", name="out"))
-    with pytest.raises(OperatorError, match="Cond is one bool"):
+    with pytest.raises(OperatorError, match="condition is one bool"):
         run("out", x=np.zeros(2, "float32"))
