@@ -299,7 +299,7 @@ class Softshrink(OpDef):
     attrs = {"lambda": Float(0.5)}  # no name in Python, so the kernels ask the operator for it
     context = True
     lod = "X"
-    gradient = Gradient("X", "Out@GRAD")
+    gradient = Gradient("X", "Out@GRAD", lod="Out@GRAD")
 
     @staticmethod
     def infer(x: Spec) -> Spec:

@@ -30,6 +30,7 @@ class Lrn(OpDef):
         "is_test": Bool(False),
         "use_mkldnn": Bool(False),
     }
+    lod = {"Out": "X"}
     gradient = Gradient("X", "Out", "MidOut", "Out@GRAD")
 
     @staticmethod

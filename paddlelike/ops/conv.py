@@ -112,6 +112,7 @@ class _Conv(OpDef):
     """What the convolutions share; ``added`` are Bias and ResidualData, or the latter alone."""
 
     outputs = ("Output",)
+    lod = "Input"
 
     @classmethod
     def infer(

@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Array, Context, Gradient, OpDef, Spec, register
+from paddlelike.framework.registry import OWN, Array, Context, Gradient, OpDef, Spec, register
 from paddlelike.ops.operands import same_or_unknown
 from paddlelike.ops.rnn import Steps
 from paddlelike.ops.sequence import last_level
@@ -101,6 +101,7 @@ class LinearChainCrf(OpDef):
         "Emission", "Transition", "Label", "Length", "Alpha", "EmissionExps", "TransitionExps",
         "LogLikelihood@GRAD",
         outputs=("Emission@GRAD", "Transition@GRAD"),
+        lod=OWN,
     )  # fmt: skip
 
     @staticmethod

@@ -12,6 +12,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Gradient,
@@ -99,7 +100,7 @@ class CrossEntropy(OpDef):
     outputs = ("Y",)
     attrs = {"soft_label": Bool(False), "ignore_index": Int(-100)}
     lod = "X"
-    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",))
+    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, label: Spec, *, soft_label: bool) -> Spec:
@@ -142,7 +143,7 @@ class CrossEntropy2(OpDef):
     outputs = ("Y", "XShape", "MatchX")
     attrs = {"ignore_index": Int(-100)}
     lod = {"Y": "X"}
-    gradient = Gradient("Y@GRAD", "MatchX", "Label", "XShape", outputs=("X@GRAD",))
+    gradient = Gradient("Y@GRAD", "MatchX", "Label", "XShape", outputs=("X@GRAD",), lod=OWN)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

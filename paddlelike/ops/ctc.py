@@ -12,7 +12,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Array, Bool, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.registry import OWN, Array, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.rnn import Steps
 from paddlelike.ops.sequence import fits, last_level, lod_of_lengths, positions, spread
 
@@ -75,7 +75,9 @@ class Warpctc(OpDef):
     outputs = ("WarpCTCGrad", "Loss")
     attrs = {"blank": Int(0), "norm_by_times": Bool(False)}
     context = True
-    gradient = Gradient("Loss@GRAD", "Logits", "LogitsLength", "WarpCTCGrad", outputs=("Logits@GRAD",))
+    gradient = Gradient(
+        "Loss@GRAD", "Logits", "LogitsLength", "WarpCTCGrad", outputs=("Logits@GRAD",), lod=OWN
+    )
 
     @staticmethod
     def infer(

@@ -56,7 +56,7 @@ class Dropout(OpDef):
     lod = {"Out": "X"}
     views = True  # upscaled dropout does nothing in tests
     context = True
-    gradient = Gradient("Out@GRAD", "Mask", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "Mask", outputs=("X@GRAD",), lod="Out@GRAD")
 
     @staticmethod
     def infer(

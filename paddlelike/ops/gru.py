@@ -32,7 +32,7 @@ from paddlelike.ops.rnn import (
     initial_rows,
     scatter_rows,
 )
-from paddlelike.ops.sequence import last_level, without_lod
+from paddlelike.ops.sequence import last_level
 
 __all__ = ["Gru", "GruUnit"]
 
@@ -132,7 +132,6 @@ class Gru(OpDef):
     }
     lod = {"Hidden": "Input"}
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient(
         "Hidden@GRAD", "Input", "H0", "Weight", "Bias",
         "BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden",

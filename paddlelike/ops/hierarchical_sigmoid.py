@@ -11,6 +11,7 @@ from paddlelike.core.rows import sum_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Gradient,
@@ -71,6 +72,7 @@ class HierarchicalSigmoid(OpDef):
         "epmap": Strings([]),
         "table_names": Strings([]),
     }
+    lod = {"Out": "X"}
     gradient = Gradient(
         "X",
         "W",
@@ -81,6 +83,7 @@ class HierarchicalSigmoid(OpDef):
         "PreOut",
         "Out@GRAD",
         outputs=("X@GRAD", "W@GRAD", "Bias@GRAD"),
+        lod=OWN,
     )
 
     @staticmethod

@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.rows import add_rows, sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Gradient,
@@ -58,7 +59,7 @@ class Gather(OpDef):
     type = "gather"
     inputs = ("X", "Index")
     attrs = {"overwrite": Bool(True)}
-    gradient = Gradient("Out@GRAD", "X", "Index", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "Index", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, index: Spec) -> Spec:

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     REQUIRED,
     Array,
     Bool,
@@ -42,7 +43,7 @@ class Concat(OpDef):
     lod = "X"
     context = True
     views = True  # the gradients are parts of Out's
-    gradient = Gradient("Out@GRAD", "X", "AxisTensor", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "AxisTensor", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: list[Spec], axis_tensor: Spec | None, *, axis: int) -> Spec:

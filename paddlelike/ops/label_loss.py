@@ -7,6 +7,7 @@ import numpy as np
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     REQUIRED,
     Array,
     Bool,
@@ -36,7 +37,7 @@ class BprLoss(OpDef):
     inputs = ("X", "Label")
     outputs = ("Y",)
     lod = "X"
-    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",))
+    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, label: Spec) -> Spec:

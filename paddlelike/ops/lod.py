@@ -7,6 +7,7 @@ from itertools import pairwise
 from paddlelike.core.tensor import LoD
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Context,
@@ -32,7 +33,7 @@ class LodReset(OpDef):
     attrs = {"target_lod": Ints([]), "append": Bool(False)}
     context = True
     views = True
-    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, y: Spec | None, *, target_lod: list[int], append: bool) -> Spec:

@@ -16,7 +16,7 @@ from paddlelike.ops import lstm_steps
 from paddlelike.ops.lstm_steps import Initial, Projection, Ran, cell_of
 from paddlelike.ops.operands import same_or_unknown
 from paddlelike.ops.rnn import Steps, activation, initial_gradient, initial_rows, scatter_rows
-from paddlelike.ops.sequence import last_level, without_lod
+from paddlelike.ops.sequence import last_level
 
 __all__ = ["Lstm", "Lstmp"]
 
@@ -44,7 +44,6 @@ class Lstm(OpDef):
     attrs = _ATTRS
     lod = {"Hidden": "Input", "Cell": "Input"}
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient(
         "Hidden@GRAD", "Input", "H0", "C0", "Weight", "Bias",
         "Hidden", "Cell", "BatchGate", "BatchCellPreAct",
@@ -149,7 +148,6 @@ class Lstmp(OpDef):
     }  # fmt: skip
     lod = {"Projection": "Input", "Cell": "Input"}
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient(
         "Projection@GRAD", "H0", "C0", "Weight", "ProjWeight", "Bias",
         "Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden",

@@ -21,7 +21,6 @@ from paddlelike.framework.registry import (
     register,
 )
 from paddlelike.ops.operands import same_or_unknown, size_of
-from paddlelike.ops.sequence import without_lod
 from paddlelike.ops.unary import MKLDNN
 
 __all__ = ["Matmul", "Mul"]
@@ -51,7 +50,6 @@ class Mul(OpDef):
         **MKLDNN,
     }
     lod = "X"
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient("X", "Y", "Out@GRAD")
 
     @staticmethod

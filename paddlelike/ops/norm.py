@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Float,
@@ -215,6 +216,7 @@ class InplaceAbn(_BatchNorm):
         "SavedVariance",
         "Y@GRAD",
         outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"),
+        lod=OWN,
     )
 
     @staticmethod

@@ -96,6 +96,7 @@ class GroupNorm(OpDef):
     inputs = ("X", "Scale?", "Bias?")
     outputs = ("Y", "Mean", "Variance")
     attrs = {"epsilon": Float(1e-5), "groups": Int(), "data_layout": String("NCHW")}
+    lod = {"Y": "X"}
     gradient = Gradient(
         "Y", "Scale", "Bias", "Variance", "Y@GRAD", outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD")
     )

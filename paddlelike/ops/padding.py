@@ -53,6 +53,7 @@ class Pad(OpDef):
 
     type = "pad"
     attrs = {"paddings": Ints(REQUIRED), "pad_value": Float(0.0)}
+    lod = "X"
     views = True
     gradient = Gradient("Out@GRAD")
 

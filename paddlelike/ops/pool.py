@@ -76,6 +76,7 @@ def _counts(
 class _Pool(OpDef):
     """What the pools in two and three dims share."""
 
+    lod = "X"
     gradient = Gradient("X", "Out", "Out@GRAD")
 
     @classmethod

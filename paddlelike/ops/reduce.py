@@ -13,6 +13,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Context,
@@ -184,7 +185,7 @@ def _operator(row: _Row) -> type[OpDef]:
     }
     if row.slope is not None:
         reads = ("Out@GRAD", "Out", "X") if row.reads_out else ("Out@GRAD", "X")
-        body |= {"gradient": Gradient(*reads), "backward": staticmethod(backward)}
+        body |= {"gradient": Gradient(*reads, lod=OWN), "backward": staticmethod(backward)}
     return type(row.type.title().replace("_", ""), (OpDef,), body)
 
 
@@ -197,7 +198,7 @@ class Mean(OpDef):
     """``Out``, of shape (1,), is the mean of all elements of X."""
 
     type = "mean"
-    gradient = Gradient("X", "Out@GRAD", copies_attrs=False)
+    gradient = Gradient("X", "Out@GRAD", copies_attrs=False, lod=OWN)
 
     @staticmethod
     def infer(x: Spec) -> Spec:

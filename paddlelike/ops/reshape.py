@@ -17,6 +17,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     REQUIRED,
     Array,
     Bool,
@@ -51,7 +52,7 @@ def _twin(cls: type[OpDef], **more: Any) -> None:
         "__module__": __name__,
         "type": cls.type + "2",
         "outputs": ("Out", "XShape"),
-        "gradient": Gradient("Out@GRAD", "XShape", outputs=("X@GRAD",)),
+        "gradient": Gradient("Out@GRAD", "XShape", outputs=("X@GRAD",), lod=OWN),
         "infer": staticmethod(infer),
         "forward": staticmethod(forward),
         "backward": staticmethod(_backward_by_xshape),
@@ -154,7 +155,7 @@ class Squeeze(OpDef):
     attrs = {"axes": Ints([])}
     lod = {"Out": "X"}
     views = True
-    gradient = Gradient("Out@GRAD", "X")
+    gradient = Gradient("Out@GRAD", "X", lod=OWN)
 
     @staticmethod
     def infer(x: Spec, *, axes: list[int]) -> Spec:
@@ -192,7 +193,7 @@ class Unsqueeze(OpDef):
     attrs = {"axes": Ints([])}
     lod = {"Out": "X"}
     views = True
-    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, axis: Spec | None, several: list[Spec] | None, *, axes: list[int]) -> Spec:
@@ -226,7 +227,7 @@ class Flatten(OpDef):
     attrs = {"axis": Int(1)}
     lod = {"Out": "X"}
     views = True
-    gradient = Gradient("Out@GRAD", "X")
+    gradient = Gradient("Out@GRAD", "X", lod=OWN)
 
     @staticmethod
     def infer(x: Spec, *, axis: int) -> Spec:
@@ -256,7 +257,7 @@ class Transpose(OpDef):
         "use_quantizer": Bool(False),
     }
     views = True
-    gradient = Gradient("Out@GRAD", "X", "Out")
+    gradient = Gradient("Out@GRAD", "X", "Out", lod=OWN)
 
     @staticmethod
     def infer(x: Spec, *, axis: list[int]) -> Spec:

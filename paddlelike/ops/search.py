@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     REQUIRED,
     Array,
     Bool,
@@ -89,7 +90,7 @@ class ArgSort(OpDef):
     outputs = ("Out", "Indices")
     attrs = {"axis": Int(-1), "descending": Bool(False)}
     lod = "X"
-    gradient = Gradient("Out@GRAD", "X", "Indices", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "Indices", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, *, axis: int) -> tuple[Spec, Spec]:

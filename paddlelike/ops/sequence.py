@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,7 +19,6 @@ __all__ = [
     "offsets_of",
     "positions",
     "spread",
-    "without_lod",
 ]
 
 
@@ -96,8 +94,3 @@ def fits(op: str, names: Sequence[str], counts: Sequence[int]) -> None:
     if len(set(counts)) > 1:
         told = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
         raise EnforceNotMet(f"{op}: the numbers of sequences differ: {told}")
-
-
-def without_lod(slot: str, forward: Spec, attrs: Mapping[str, Any]) -> Spec:
-    """The shape rule of gradients that Paddle declares without LoD: as what they are the gradients of."""
-    return forward._replace(lod_level=0)

@@ -8,6 +8,7 @@ import numpy as np
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Context,
@@ -43,7 +44,12 @@ class SequenceConv(OpDef):
     lod = "X"
     context = True
     gradient = Gradient(
-        "Out@GRAD", "X", "PaddingData", "Filter", outputs=("X@GRAD", "PaddingData@GRAD", "Filter@GRAD")
+        "Out@GRAD",
+        "X",
+        "PaddingData",
+        "Filter",
+        outputs=("X@GRAD", "PaddingData@GRAD", "Filter@GRAD"),
+        lod=OWN,
     )
 
     @classmethod
@@ -66,9 +72,7 @@ class SequenceConv(OpDef):
     ) -> Spec:
         if contextStride != 1:
             raise ShapeError(f"sequence_conv: contextStride is {contextStride}, only 1 is possible")
-        if not (
-            len(x.shape) == len(filter.shape) == 2 and x.shape[1] * contextLength == filter.shape[0]
-        ):
+        if not (len(x.shape) == len(filter.shape) == 2 and x.shape[1] * contextLength == filter.shape[0]):
             raise ShapeError(
                 f"sequence_conv: X is {list(x.shape)}, Filter {list(filter.shape)}; expected (T, D) and "
                 f"({contextLength} D, M)"
@@ -127,9 +131,7 @@ class _Window:
         lengths = np.diff(offsets)
         self.before = max(0, -start)
         self.rows = np.arange(offsets[-1])[:, None] + np.arange(start, start + length)
-        self.first, self.end = (
-            np.repeat(edge, lengths)[:, None] for edge in (offsets[:-1], offsets[1:])
-        )
+        self.first, self.end = (np.repeat(edge, lengths)[:, None] for edge in (offsets[:-1], offsets[1:]))
         self.inside = (self.rows >= self.first) & (self.rows < self.end)
 
     def padding_rows(self) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.sequence import fits, last_level, levels, lod_of_lengths, positions, spread, without_lod
+from paddlelike.framework.registry import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.sequence import fits, last_level, levels, lod_of_lengths, positions, spread
 
 __all__ = ["SequenceConcat", "SequenceExpand", "SequenceExpandAs"]
 
@@ -26,7 +26,6 @@ class SequenceExpand(OpDef):
     attrs = {"ref_level": Int(-1)}
     lod = "X"
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",))
 
     @staticmethod
@@ -68,7 +67,7 @@ class SequenceExpandAs(OpDef):
     inputs = ("X", "Y")
     lod = "Y"
     context = True
-    gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
@@ -93,7 +92,6 @@ class SequenceConcat(OpDef):
     inputs = ("X*",)
     lod = "X"
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient("Out@GRAD", "X")
 
     @staticmethod

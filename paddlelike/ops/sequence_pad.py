@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Array, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.registry import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.sequence import check_level, fits, last_level, lod_of_lengths, offsets_of
 
 __all__ = ["SequenceMask", "SequencePad", "SequenceUnpad"]
@@ -32,7 +32,7 @@ class SequencePad(OpDef):
     outputs = ("Out", "Length")
     attrs = {"padded_length": Int(-1)}
     context = True
-    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, value: Spec, *, padded_length: int) -> tuple[Spec, Spec]:
@@ -74,7 +74,7 @@ class SequenceUnpad(OpDef):
     type = "sequence_unpad"
     inputs = ("X", "Length")
     context = True
-    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
+    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
 
     @staticmethod
     def infer(x: Spec, length: Spec) -> Spec:

@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Context,
@@ -22,7 +23,7 @@ from paddlelike.framework.registry import (
     grad_name,
     register,
 )
-from paddlelike.ops.sequence import fits, last_level, levels, lod_of_lengths, positions, spread, without_lod
+from paddlelike.ops.sequence import fits, last_level, levels, lod_of_lengths, positions, spread
 
 __all__ = [
     "SequenceEnumerate",
@@ -41,7 +42,6 @@ class SequenceSlice(OpDef):
     type = "sequence_slice"
     inputs = ("X", "Offset", "Length")
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient("Out@GRAD", "X", "Offset", "Length", outputs=("X@GRAD",))
 
     @staticmethod
@@ -113,7 +113,7 @@ class SequenceReshape(OpDef):
     attrs = {"new_dim": Int()}
     context = True
     views = True
-    gradient = Gradient("Out@GRAD", "X")
+    gradient = Gradient("Out@GRAD", "X", lod=OWN)
 
     @staticmethod
     def infer(x: Spec, *, new_dim: int) -> Spec:
@@ -202,7 +202,6 @@ class SequenceScatter(OpDef):
     type = "sequence_scatter"
     inputs = ("X", "Ids", "Updates")
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient("Out@GRAD", "Ids", "Updates", outputs=("X@GRAD", "Updates@GRAD"))
 
     @staticmethod

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
+    OWN,
     Array,
     Bool,
     Context,
@@ -51,7 +52,7 @@ class SequencePool(OpDef):
     outputs = ("Out", "MaxIndex")
     attrs = {"pooltype": String("AVERAGE"), "is_test": Bool(False), "pad_value": Float(0.0)}
     context = True
-    gradient = Gradient("Out@GRAD", "X", "MaxIndex")
+    gradient = Gradient("Out@GRAD", "X", "MaxIndex", lod=OWN)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

@@ -15,7 +15,7 @@ from paddlelike.framework.registry import (
     String,
     register,
 )
-from paddlelike.ops.sequence import last_level, without_lod
+from paddlelike.ops.sequence import last_level
 
 __all__ = ["SequenceSoftmax"]
 
@@ -28,7 +28,6 @@ class SequenceSoftmax(OpDef):
     attrs = {"use_cudnn": Bool(False), "data_format": String("AnyLayout")}
     lod = "X"
     context = True
-    infer_grad = staticmethod(without_lod)
     gradient = Gradient("Out", "Out@GRAD", "X")
 
     @staticmethod

@@ -106,7 +106,7 @@ def elementwise(
         "type": name,
         "attrs": attrs,
         "lod": "X",
-        "gradient": Gradient("Out@GRAD") if reads is None else Gradient(reads, "Out@GRAD"),
+        "gradient": Gradient(*([] if reads is None else [reads]), "Out@GRAD", lod="Out@GRAD"),
         "infer": staticmethod(_like),
         "forward": staticmethod(value),
         "backward": staticmethod(slope),
@@ -203,7 +203,7 @@ class Pow(OpDef):
     inputs = ("X", "FactorTensor?")
     attrs = {"factor": Float(1.0)}
     lod = "X"
-    gradient = Gradient("X", "FactorTensor", "Out@GRAD", outputs=("X@GRAD",))
+    gradient = Gradient("X", "FactorTensor", "Out@GRAD", outputs=("X@GRAD",), lod="Out@GRAD")
 
     @staticmethod
     def infer(x: Spec, factor_tensor: Spec | None) -> Spec:
