@@ -232,8 +232,9 @@ def complete_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[s
 
 
 def given_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes given, of the right type, and no others."""
-    return {name: _coerce(op.type, name, op.attrs[name].type, value) for name, value in given.items()}
+    """The attributes given, of the right type, and no others; those of another operator as they are."""
+    kinds = {name: op.attrs[name].type if name in op.attrs else _type_of(v) for name, v in given.items()}
+    return {name: _coerce(op.type, name, kinds[name], value) for name, value in given.items()}
 
 
 def user_line() -> str | None:

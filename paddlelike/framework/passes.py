@@ -24,6 +24,7 @@ def copy(program: Program) -> Program:
         twin.ops = [op.copy_into(twin) for op in block.ops]
         clone.blocks.append(twin)
     clone._seed = program._seed
+    clone._backward_passes = program._backward_passes
     clone.current_block_idx = program.current_block_idx
     clone.encoded = program.encoded
     clone._op_role, clone._op_role_var = program._op_role, list(program._op_role_var)

@@ -44,6 +44,7 @@ class Program:
         self._seed = 0
         self._version = 0  # raised by every change, so that plans made of it are made anew
         self.plans: dict[Any, Any] = {}  # an executor's, by what they were made for
+        self._backward_passes = 0  # appended so far
         self._op_role = OpRole.Forward
         self._op_role_var: list[str] = []
         self.encoded: Any = None  # the message it was read from, for fields that have no name here
