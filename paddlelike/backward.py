@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.errors import GraphError
+from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework import grad_steps, registry
 from paddlelike.framework.block import Block
-from paddlelike.framework.grad_steps import GradBlock, Step, base
+from paddlelike.framework.grad_names import PassNames
+from paddlelike.framework.grad_steps import GradBlock, Step
 from paddlelike.framework.graph import reads, writes
 from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.registry import EMPTY, GRAD, BlockGradient, GradOp, grad_name
@@ -52,25 +53,32 @@ def append_backward(
     """
     if not isinstance(loss, Variable):
         raise TypeError(f"append_backward: loss is a variable, not {loss!r}")
+    if any(dim != 1 for dim in loss.shape):
+        raise GraphError(
+            f"append_backward: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",
+            hint="reduce it to one number, as layers.mean does",
+        )
     block = loss.block
     producer = next((op for op in reversed(block.ops) if loss.name in op.output_arg_names), None)
     if producer is None:
         raise GraphError(f"append_backward: no operator computes {loss.name!r}")
     producer._set_attr("op_role", producer.attrs.get("op_role", 0) | OpRole.Loss)
     blocked = _blocked(block, no_grad_set)
+    parameters = _parameters(block, parameter_list)
+    names = PassNames(block)
     seed = GradOp(
         "fill_constant",
         {},
-        {"Out": [grad_name(loss.name)]},
+        {"Out": [names.begin(loss.name)]},
         {"shape": [1], "value": 1.0, "dtype": int(loss.dtype), "force_cpu": False},
         own_attrs=True,
     )
     path = _path(block, {loss.name}, blocked)
     blocked |= _unused_outputs(path, {loss.name}, blocked)
-    steps = _backward_steps(block, path, blocked, {grad_name(loss.name)})
-    _append(block, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, callbacks)
-    _append(block, steps, OpRole.Backward, callbacks)
-    return _pairs(block, parameter_list)
+    steps = names.give(_backward_steps(block, path, blocked, {grad_name(loss.name)}))
+    _append(block, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, names, callbacks)
+    _append(block, steps, OpRole.Backward, names, callbacks)
+    return _pairs(block, parameters, names)
 
 
 def gradients(
@@ -91,16 +99,19 @@ def gradients(
         raise GraphError(f"gradients: {len(target_list)} targets, {len(given)} target_gradients")
     block = target_list[0].block
     blocked = _blocked(block, no_grad_set)
-    first: list[Step] = []
+    ends = {v.name for v in target_list}
+    path = _path(block, ends, blocked, {v.name for v in input_list})
+    blocked |= _unused_outputs(path, ends, blocked)
+    within = {name for op in path for name in op.input_arg_names}  # a start among other contributions
+    names = PassNames(block)
+    starts: list[Step] = []
     for target, start in zip(target_list, given, strict=True):
-        first.append(Step(_start(target, start), block.ops[-1]))
-    names = {v.name for v in target_list}
-    path = _path(block, names, blocked, {v.name for v in input_list})
-    blocked |= _unused_outputs(path, names, blocked)
-    steps = _backward_steps(block, path, blocked, {grad_name(name) for name in names})
-    _append(block, first, OpRole.Backward, None)
-    _append(block, steps, OpRole.Backward, None)
-    return [block._find_var_recursive(grad_name(v.name)) for v in input_list]
+        _check_start(target, start)
+        starts += _starts(target, start, names, alone=target.name not in within)
+    steps = _backward_steps(block, path, blocked, {grad_name(name) for name in ends}, starts)
+    _append(block, names.give(steps), OpRole.Backward, names)
+    found = [names.of(variable.name) for variable in input_list]
+    return [None if name is None else block._var_recursive(name) for name in found]
 
 
 calc_gradient = gradients
@@ -110,25 +121,50 @@ def _listed(variables: Any) -> list[Any]:
     return list(variables) if isinstance(variables, list | tuple) else [variables]
 
 
-def _start(target: Variable, gradient: Variable | None) -> GradOp:
-    """The operator that starts the pass at one target."""
-    out = {"Out": [grad_name(target.name)]}
+def _check_start(target: Variable, gradient: Variable | None) -> None:
+    if gradient is not None and gradient.shape != target.shape:
+        raise GraphError(
+            f"gradients: target {target.name!r} has shape {list(target.shape)}, "
+            f"its gradient {gradient.name!r} {list(gradient.shape)}"
+        )
+
+
+def _starts(target: Variable, gradient: Variable | None, names: PassNames, *, alone: bool) -> list[Step]:
+    """The operators that start the pass at one target: ones in its shape, or the gradient given.
+
+    ``alone``: nothing else contributes to the target's gradient.
+    """
+    last = target.block.ops[-1]
+    if gradient is not None and alone:
+        names.begin(target.name, gradient.name)
+        return []
+    out = {"Out": [names.begin(target.name) if alone else grad_name(target.name)]}
     if gradient is not None:
-        if gradient.shape != target.shape:
-            raise GraphError(
-                f"gradients: target {target.name!r} has shape {list(target.shape)}, "
-                f"its gradient {gradient.name!r} {list(gradient.shape)}"
-            )
-        return GradOp("assign", {"X": [gradient.name]}, out, {}, own_attrs=True)
-    attrs = {"value": 1.0, "dtype": int(target.dtype)}
-    return GradOp("fill_any_like", {"X": [target.name]}, out, attrs, own_attrs=True)
+        return [Step(GradOp("assign", {"X": [gradient.name]}, out, {}, own_attrs=True), last)]
+    shape = f"{target.name}_shape"
+    attrs = {"shape": list(target.shape), "value": 1.0, "dtype": int(target.dtype)}
+    return [
+        Step(GradOp("shape", {"Input": [target.name]}, {"Out": [shape]}, {}, own_attrs=True), last),
+        Step(GradOp("fill_constant", {"ShapeTensor": [shape]}, out, attrs, own_attrs=True), last),
+    ]
 
 
 def _blocked(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
     """The names beyond which the pass does not go."""
-    blocked = {v if isinstance(v, str) else v.name for v in no_grad_set or ()}
-    blocked = {name.removesuffix(GRAD) for name in blocked}
-    return blocked | _constants(block)
+    names = [_name("no_grad_set", one) for one in _several("no_grad_set", no_grad_set)]
+    return {name.removesuffix(GRAD) for name in names} | _constants(block)
+
+
+def _several(what: str, given: Iterable[Variable | str] | None) -> list[Variable | str]:
+    if isinstance(given, str) or (given is not None and not isinstance(given, Iterable)):
+        raise TypeError(f"{what} holds variables or their names, it is not {given!r}")
+    return list(given or ())
+
+
+def _name(what: str, one: Variable | str) -> str:
+    if not isinstance(one, Variable | str):
+        raise TypeError(f"{what} holds variables or their names, not {one!r}")
+    return one if isinstance(one, str) else one.name
 
 
 def _constants(block: Block) -> set[str]:
@@ -160,6 +196,11 @@ def _has_gradient(op: Operator) -> bool:
     cls = registry.find_or_none(op.type)
     if cls is None:
         raise GraphError(f"operator {op.type!r} cannot be differentiated: it is not known here")
+    if cls.forward_of is not None:
+        raise UnsupportedError(
+            f"gradients of gradients are not here: {op.output_arg_names} come from operator {op.type!r}",
+            hint="set stop_gradient = True on a gradient that is to count as a constant",
+        )
     return cls.has_gradient(op)
 
 
@@ -173,10 +214,17 @@ def _unused_outputs(path: list[Operator], targets: set[str], blocked: set[str]) 
     return unused
 
 
-def _backward_steps(block: Block, path: list[Operator], blocked: set[str], given: set[str]) -> list[Step]:
+def _backward_steps(
+    block: Block,
+    path: list[Operator],
+    blocked: set[str],
+    given: set[str],
+    starts: Sequence[Step] = (),
+) -> list[Step]:
     """The operators of the backward pass of ``path``, contributions to one gradient summed up.
 
-    ``given`` are the gradients that exist before; an operator goes in only if it finds one.
+    ``given`` are the gradients that exist before; an operator goes in only if it finds one. ``starts``
+    go before all others.
     """
     steps: list[Step] = []
     made = set(given)
@@ -191,7 +239,7 @@ def _backward_steps(block: Block, path: list[Operator], blocked: set[str], given
                 steps.append(step._replace(grad=grad))
                 made.update(grad_steps.gradients_in(grad.outputs))
     steps = grad_steps.only_fed(grad_steps.only_useful(steps, blocked), given)
-    return grad_steps.with_zeros(grad_steps.with_sums(steps, block.idx), blocked)
+    return grad_steps.with_zeros(grad_steps.with_sums([*starts, *steps], block.idx), blocked)
 
 
 def _block_grads_of(op: Operator, made: set[str]) -> list[Step]:
@@ -229,53 +277,56 @@ def _carried(op: Operator) -> set[str]:
 
 
 def _append(
-    block: Block, steps: list[Step], role: int, callbacks: Sequence[Callable[..., None]] | None
+    block: Block,
+    steps: list[Step],
+    role: int,
+    pass_names: PassNames,
+    callbacks: Sequence[Callable[..., None]] | None = None,
 ) -> None:
     context: dict[str, str] = {}
     for grad, forward, inner in steps:
         if inner is not None:
-            _append(inner.block, inner.steps, role, None)
+            _append(inner.block, inner.steps, role, pass_names)
         if all(name == EMPTY for names in grad.outputs.values() for name in names):
             continue
         for names in grad.outputs.values():
             for name in names:
                 if name != EMPTY and not block._has_var_recursive(name):
-                    like = block._find_var_recursive(base(name))
+                    like = block._find_var_recursive(pass_names.variable(name))
                     block.create_var(
                         name=name,
                         dtype=VarType.FP32 if like is None else like.dtype,
                         shape=() if like is None else like.shape,
                         type=VarType.LOD_TENSOR if like is None else like.type,
                     )
-                context[name] = base(name)
+                context[name] = pass_names.variable(name)
         block.append_grad_op(grad, forward, role)
         for callback in callbacks or ():
             callback(block=block, context=context)
 
 
-def _pairs(
-    block: Block, parameter_list: Sequence[Parameter | str] | None
-) -> list[tuple[Parameter, Variable]]:
-    """Parameters with their gradients; marks the operators that compute them."""
+def _parameters(block: Block, chosen: Sequence[Parameter | str] | None) -> list[Parameter]:
+    """The parameters to pair with their gradients."""
+    if chosen is None:
+        return [p for p in block.program.all_parameters() if p.trainable]
     top = block.program.global_block()
-    if parameter_list is None:
-        parameters = [p for p in block.program.all_parameters() if p.trainable]
-    else:
-        parameters = [_parameter(top, p) for p in parameter_list]
+    found = [top.var(_name("parameter_list", one)) for one in _several("parameter_list", chosen)]
+    wrong = [variable.name for variable in found if not isinstance(variable, Parameter)]
+    if wrong:
+        raise GraphError(f"append_backward: {wrong} in parameter_list are no parameters")
+    return [parameter for parameter in found if isinstance(parameter, Parameter)]
+
+
+def _pairs(block: Block, parameters: list[Parameter], names: PassNames) -> list[tuple[Parameter, Variable]]:
+    """Parameters with their gradients of this pass; marks the operators that compute them."""
+    top = block.program.global_block()
     writers = {name: op for op in block.ops for name in op.output_arg_names}
     pairs = []
     for parameter in parameters:
-        gradient = top.vars.get(grad_name(parameter.name))
+        gradient = top.vars.get(names.of(parameter.name) or "")
         if gradient is None:
             continue
         writer = writers[gradient.name]
         writer._set_attr("op_role_var", [parameter.name, gradient.name, *writer.attrs.get("op_role_var", [])])
         pairs.append((parameter, gradient))
     return pairs
-
-
-def _parameter(block: Block, parameter: Parameter | str) -> Parameter:
-    found = block.var(parameter) if isinstance(parameter, str) else parameter
-    if not isinstance(found, Parameter):
-        raise GraphError(f"append_backward: {found.name!r} in parameter_list is no parameter")
-    return found

@@ -54,9 +54,9 @@ class BuildStrategy(_Options):
         Customized = 2
 
     def __init__(self) -> None:
+        self.gradient_scale_strategy = self.GradientScaleStrategy.CoeffNumDevice
         super().__init__(
             reduce_strategy=self.ReduceStrategy.AllReduce,
-            gradient_scale_strategy=self.GradientScaleStrategy.CoeffNumDevice,
             memory_optimize=None,
             enable_inplace=False,
             sync_batch_norm=False,

@@ -211,7 +211,7 @@ def _check_finite(frame: Frame, op: Operator) -> None:
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
             bad = np.argwhere(~np.isfinite(value))
             raise OperatorError(
-                f"operator {op.type!r}: its output {name!r} holds {value[tuple(bad[0])]} at {bad[0].tolist()} "
+                f"operator {op.type!r}: output {name!r} holds {value[tuple(bad[0])]} at {bad[0].tolist()} "
                 f"({len(bad)} of {value.size} elements are not finite){_where(op)}",
                 hint="the flag FLAGS_check_nan_inf asks for this error",
             )
@@ -374,7 +374,7 @@ def _updates(fetch_list: Any) -> list[Operator]:
 
 
 def _is_minimized(item: Any) -> bool:
-    """Whether this is what an optimizer's ``minimize`` returned: operators, pairs of parameter and gradient."""
+    """Whether this is what ``minimize`` returns: operators, and pairs of parameter and gradient."""
     return (
         isinstance(item, tuple)
         and len(item) == 2

@@ -208,7 +208,7 @@ class Block:
         Its gradients must have been created: they are shaped as what they are the gradients of.
         """
         cls = registry.find(grad.type)
-        attrs = given_attrs(cls, grad.attrs) if grad.own_attrs else complete_attrs(cls, grad.attrs)
+        attrs = given_attrs(cls, grad.attrs)
         if not grad.own_attrs:
             attrs["op_namescope"] = forward.attrs.get("op_namescope", "/")
             attrs["op_role_var"] = []

@@ -60,8 +60,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 def set_flags(flags: Mapping[str, Any]) -> None:
     """Set flags by name. Fluid's own are kept and given back; one of them acts here too.
 
-    ``FLAGS_check_nan_inf`` (False): an operator that computes nan or inf is an error that names it. Like every
-    flag it can also come from an environment variable of that name.
+    ``FLAGS_check_nan_inf`` (False): an operator that computes nan or inf is an error that names it. A flag
+    can also come from an environment variable of its name.
 
     ``FLAGS_lstm_cell_gradient`` (False) is not Fluid's: whether gradients of a float32 LSTM pass its cell at
     every width. Real Fluid 1.8.5 loses them on a CPU where the width is a multiple of 8.

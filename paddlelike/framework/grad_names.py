@@ -56,7 +56,9 @@ class PassNames:
             slot: [self._names.get(n, n) if n in incoming or "@RENAME" in n else n for n in names]
             for slot, names in grad.inputs.items()
         }
-        outputs = {slot: [self._output(n, plain=plain) for n in names] for slot, names in grad.outputs.items()}
+        outputs = {
+            slot: [self._output(n, plain=plain) for n in names] for slot, names in grad.outputs.items()
+        }
         return step._replace(grad=grad._replace(inputs=inputs, outputs=outputs))
 
     def _output(self, name: str, *, plain: bool) -> str:

@@ -31,7 +31,7 @@ class GradBlock(NamedTuple):
 
 def base(name: str) -> str:
     """The variable a gradient belongs to."""
-    return name.split(GRAD)[0]
+    return name.split("@RENAME")[0].removesuffix(GRAD)
 
 
 def gradients_in(slots: dict[str, list[str]]) -> list[str]:

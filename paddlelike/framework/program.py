@@ -150,8 +150,9 @@ class Program:
 
         if isinstance(targets, Variable | str):
             targets = [targets]
-        names = [getattr(target, "name", target) for target in targets]
-        unknown = [n for n in names if not isinstance(n, str) or not self.global_block()._has_var_recursive(n)]
+        names: list[Any] = [getattr(target, "name", target) for target in targets]
+        block = self.global_block()
+        unknown = [n for n in names if not isinstance(n, str) or not block._has_var_recursive(n)]
         if unknown:
             raise GraphError(f"a program is pruned to its variables; it has no {unknown}")
         return passes.prune(self, feeds=list(feeded_var_names), targets=names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["DIFFERENT"]
 
 DIFFERENT = {
-    "backward.a_clipped_value": "the clip of a gradient belongs to the backward part here: a test clone drops it",
+    "backward.a_clipped_value": "the clip of a gradient is backward here: a test clone drops it",
     "backward.a_loss_that_is_a_matrix": "the real one starts with the gradient of one element",
     "backward.a_parameter_that_is_not_there": "the real one passes over it",
     "backward.a_second_order_gradient_by_gradients": "gradients of gradients are not here",

@@ -1,4 +1,4 @@
-"""Ask the real Fluid 1.8.5 for the outcome of every case: `python -m tests.alike.dump_real OUT.json.gz [PART]`.
+"""Ask the real Fluid 1.8.5 how every case ends: `python -m tests.alike.dump_real OUT.json.gz [PART]`.
 
 To be run by a Python that has paddlepaddle 1.8.5.
 """
@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import warnings
+from pathlib import Path
 
 os.environ.update(CPU_NUM="2", OMP_NUM_THREADS="1", GLOG_minloglevel="3")
 warnings.simplefilter("ignore")
@@ -29,7 +30,7 @@ def outcome(case):
 if __name__ == "__main__":
     path, part = sys.argv[1], "".join(sys.argv[2:])
     records = {}
-    if part and os.path.exists(path):
+    if part and Path(path).exists():
         with gzip.open(path) as file:
             records = {name: found for name, found in json.loads(file.read()).items() if name in CASES}
     for name, case in sorted(CASES.items()):

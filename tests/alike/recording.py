@@ -6,6 +6,7 @@ import contextlib
 import os
 import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 
@@ -36,16 +37,15 @@ def warned(texts):
 
 def record(fluid, canonical, case):
     """Run a case on new programs in a new directory; its outcome as plain data."""
-    framework = fluid.framework
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 11
-    here = os.getcwd()
+    here = Path.cwd()
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
         try:
-            with fluid.unique_name.guard(), fluid.scope_guard(fluid.core.Scope()):
-                with framework.program_guard(main, startup):
-                    return plain(fluid, canonical, case(fluid))
+            guards = fluid.scope_guard(fluid.core.Scope()), fluid.program_guard(main, startup)
+            with fluid.unique_name.guard(), guards[0], guards[1]:
+                return plain(fluid, canonical, case(fluid))
         finally:
             os.chdir(here)
 

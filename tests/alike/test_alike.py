@@ -82,8 +82,9 @@ def _refusals_differ(got: list[str], want: str, where: str) -> Iterator[str]:
 def _arrays_differ(got: Any, want: Any, where: str) -> Iterator[str]:
     if (got["dtype"], got["shape"]) != (want["dtype"], want["shape"]):
         yield f"{where} is {got['dtype']}{got['shape']}, wanted {want['dtype']}{want['shape']}"
+    # Another BLAS adds up in another order.
     elif not np.allclose(got["values"], want["values"], rtol=2e-6, atol=2e-6, equal_nan=True):
-        yield f"{where} is {_shown(got['values'])}, wanted {_shown(want['values'])}"  # other BLAS, other order
+        yield f"{where} is {_shown(got['values'])}, wanted {_shown(want['values'])}"
 
 
 def _shown(value: Any) -> str:

@@ -135,9 +135,7 @@ def test_a_view_made_before_an_update_keeps_the_old_values(exe: fluid.Executor, 
     exe.run(fluid.default_startup_program())
     for _ in range(2):
         before = value("fc_0.w_0")
-        got, read, new = exe.run(
-            feed={"x": np.ones((2, 4), "float32")}, fetch_list=[out, after, late]
-        )
+        got, read, new = exe.run(feed={"x": np.ones((2, 4), "float32")}, fetch_list=[out, after, late])
         np.testing.assert_array_equal(got, NUMPY[view](before))
         np.testing.assert_array_equal(read, NUMPY[view](before))
         np.testing.assert_array_equal(new, NUMPY[view](value("fc_0.w_0")))

@@ -11,7 +11,7 @@ from tests.alike.cases import backward, files, parallel, programs, reading, runs
 __all__ = ["CASES"]
 
 CASES = {
-    "%s.%s" % (family.__name__.split(".")[-1], name): case
+    f"{family.__name__.split('.')[-1]}.{name}": case
     for family in (backward, files, parallel, programs, reading, runs, values)
     for name, case in sorted(vars(family).items())
     if getattr(case, "__module__", None) == family.__name__ and not name.startswith("_") and callable(case)

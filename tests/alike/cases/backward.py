@@ -8,8 +8,7 @@ from tests.alike.recording import refused
 
 
 def _x(fluid, width=4, name="x"):
-    x = fluid.data(name, [None, width])
-    return x
+    return fluid.data(name, [None, width])
 
 
 def _free(fluid, width=4, name="x"):
@@ -105,24 +104,24 @@ def stop_on_one_of_two_ways(fluid):
 def no_grad_set_of_names(fluid):
     h = fluid.layers.fc(_x(fluid), 3, act="relu")
     loss = fluid.layers.mean(fluid.layers.fc(h, 2))
-    return _built(fluid, _named(fluid.backward.append_backward(loss, no_grad_set=set([h.name]))))
+    return _built(fluid, _named(fluid.backward.append_backward(loss, no_grad_set={h.name})))
 
 
 def no_grad_set_of_variables(fluid):
     h = fluid.layers.fc(_x(fluid), 3, act="relu")
     loss = fluid.layers.mean(fluid.layers.fc(h, 2))
-    return _built(fluid, _named(fluid.backward.append_backward(loss, no_grad_set=set([h]))))
+    return _built(fluid, _named(fluid.backward.append_backward(loss, no_grad_set={h})))
 
 
 def no_grad_set_of_a_parameter(fluid):
     loss = fluid.layers.mean(fluid.layers.fc(_x(fluid), 3, act="relu"))
-    return _built(fluid, _named(fluid.backward.append_backward(loss, no_grad_set=set(["fc_0.w_0"]))))
+    return _built(fluid, _named(fluid.backward.append_backward(loss, no_grad_set={"fc_0.w_0"})))
 
 
 def wrong_no_grad_sets(fluid):
     loss = fluid.layers.mean(fluid.layers.fc(_x(fluid), 3))
     backward = fluid.backward.append_backward
-    return [refused(backward, loss, no_grad_set=given) for given in ("fc_0.w_0", 3, set([3]))]
+    return [refused(backward, loss, no_grad_set=given) for given in ("fc_0.w_0", 3, {3})]
 
 
 def parameter_list_of_names(fluid):
@@ -218,7 +217,7 @@ def callbacks(fluid):
 
 def wrong_losses(fluid):
     backward = fluid.backward.append_backward
-    h = fluid.layers.fc(_x(fluid), 3)
+    fluid.layers.fc(_x(fluid), 3)
     return [refused(backward, "fc_0.tmp_1"), refused(backward, _x(fluid, name="z")), refused(backward, None)]
 
 
@@ -329,7 +328,7 @@ def gradients_with_no_grad_set(fluid):
     x = _free(fluid)
     h = fluid.layers.tanh(x)
     y = h * x
-    found = fluid.gradients([y], [x], no_grad_set=set([h.name]))
+    found = fluid.gradients([y], [x], no_grad_set={h.name})
     return dict(_built(fluid, found), values=_ran(fluid, _feed(), found))
 
 

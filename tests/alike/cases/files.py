@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def _net(fluid):
 def _files(path="model"):
     found = []
     for folder, _, names in os.walk(path):
-        found += [os.path.relpath(os.path.join(folder, name), path) for name in names]
+        found += [os.path.relpath(Path(folder) / name, path) for name in names]
     return sorted(name for name in found if "manifest" not in name)  # ours
 
 
@@ -150,7 +151,7 @@ def with_an_auc(fluid):
 
 
 def models_refused(fluid):
-    exe, _, prediction, loss = _net(fluid)
+    exe, _, prediction, _loss = _net(fluid)
     save = fluid.io.save_inference_model
     return {
         "no_place": refused(save, None, ["x"], [prediction], exe),
@@ -167,11 +168,11 @@ def loads_refused(fluid):
     exe, _, prediction, _ = _net(fluid)
     load = fluid.io.load_inference_model
     fluid.io.save_inference_model("model", ["x"], [prediction], exe)
-    os.makedirs("empty")
-    os.makedirs("garbage")
+    Path("empty").mkdir()
+    Path("garbage").mkdir()
     with open("garbage/__model__", "wb") as file:
         file.write(b"\x93garbage")
-    os.remove("model/fc_1.w_0")
+    Path("model/fc_1.w_0").unlink()
     return {
         "no_place": refused(load, "nowhere", exe),
         "no_model": refused(load, "empty", exe),
@@ -237,10 +238,11 @@ def older_saves_into_a_program(fluid):
     fluid.io.save_persistables(exe, "each", main)
     fluid.io.save_persistables(exe, "one", main, "all")
     wanted = [v for v in main.list_vars() if fluid.io.is_persistable(v)]
+    fluid.load(main, "each", exe)
+    fluid.load(main, "one/all", exe, wanted)
     return {
         "no_executor": refused(fluid.load, main, "each"),
         "no_list": refused(fluid.load, main, "one/all", exe),
-        "right": [bool(fluid.load(main, "each", exe)), bool(fluid.load(main, "one/all", exe, wanted))] and None,
     }
 
 

@@ -56,9 +56,7 @@ def adam(fluid):
 
 
 def momentum_with_weight_decay(fluid):
-    return _trained(
-        fluid, fluid.optimizer.Momentum(0.1, 0.9, regularization=fluid.regularizer.L2Decay(0.1))
-    )
+    return _trained(fluid, fluid.optimizer.Momentum(0.1, 0.9, regularization=fluid.regularizer.L2Decay(0.1)))
 
 
 def one_place(fluid):
@@ -142,7 +140,7 @@ def the_older_way(fluid):
 
 
 def a_program_for_test(fluid):
-    prediction, loss = _net(fluid, fluid.optimizer.SGD(0.1))
+    _prediction, loss = _net(fluid, fluid.optimizer.SGD(0.1))
     main = fluid.default_main_program()
     test = main.clone(for_test=True)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -186,7 +184,7 @@ def counters(fluid):
 
 
 def a_fetched_parameter_after_its_update(fluid):
-    prediction, loss = _net(fluid, fluid.optimizer.SGD(0.5))
+    _prediction, loss = _net(fluid, fluid.optimizer.SGD(0.5))
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
     main = fluid.default_main_program()

@@ -17,7 +17,7 @@ def _net(fluid):
 
 
 def _trained(fluid, optimizer=None):
-    x, label, prediction, loss = _net(fluid)
+    _x, _label, prediction, loss = _net(fluid)
     (optimizer or fluid.optimizer.Momentum(0.1, 0.9)).minimize(loss)
     return fluid.default_main_program(), prediction, loss
 
@@ -48,18 +48,18 @@ def a_copy_for_test(fluid):
 def a_copy_for_test_with_a_schedule(fluid):
     rate = fluid.layers.exponential_decay(0.1, 10, 0.5)
     main, _, _ = _trained(fluid, fluid.optimizer.Adam(rate))
-    return dict(main=main.clone(for_test=True))
+    return {"main": main.clone(for_test=True)}
 
 
 def a_copy_for_test_before_training(fluid):
     _, _, _, loss = _net(fluid)
     copy = fluid.default_main_program().clone(for_test=True)
     fluid.optimizer.SGD(0.1).minimize(loss)
-    return dict(copy=copy, main=fluid.default_main_program())
+    return {"copy": copy, "main": fluid.default_main_program()}
 
 
 def a_copy_for_test_with_metrics_after_training(fluid):
-    x, label, prediction, loss = _net(fluid)
+    _x, label, prediction, loss = _net(fluid)
     fluid.optimizer.SGD(0.1).minimize(loss)
     fluid.layers.accuracy(prediction, label)
     fluid.layers.scale(loss, 2.0)
@@ -82,7 +82,7 @@ def changes_after_a_copy_stay_apart(fluid):
         fluid.layers.scale(copy.global_block().var("mean_0.tmp_0"), 2.0)
     copy.global_block().ops[0]._set_attr("x_num_col_dims", 1)
     copy.random_seed = 99
-    return dict(main=main, copy=copy, seeds=[main.random_seed, copy.random_seed])
+    return {"main": main, "copy": copy, "seeds": [main.random_seed, copy.random_seed]}
 
 
 def pruned_to_a_variable(fluid):
@@ -147,7 +147,7 @@ def texts(fluid):
     return {
         "variable": str(block.var("x")).split("\n"),
         "input": block.var("x").to_string(True, True).split("\n"),
-        "details": [l for l in weight.to_string(True, True).split("\n") if "lod_level" not in l],
+        "details": [one for one in weight.to_string(True, True).split("\n") if "lod_level" not in one],
         "same": [str(main) == repr(main), str(main) == main.to_string(True)],
         "head": str(main).split("\n")[:4],
         "tail": str(main).split("\n")[-4:],
@@ -170,7 +170,7 @@ def guards(fluid):
         with fluid.program_guard(*programs):
             pass
 
-    return seen + [refused(enter, None), refused(enter, "main"), refused(enter, main, "startup")]
+    return [*seen, refused(enter, None), refused(enter, "main"), refused(enter, main, "startup")]
 
 
 def seeds(fluid):
@@ -248,7 +248,7 @@ def declared_again(fluid):
     data("x", [None, 4])
 
     def again(**changes):
-        given = dict(name="x", shape=[None, 4], dtype="float32", lod_level=0)
+        given = {"name": "x", "shape": [None, 4], "dtype": "float32", "lod_level": 0}
         given.update(changes)
         return data(**given).name
 
@@ -307,13 +307,12 @@ def wrong_operators(fluid):
     y = fluid.data("y", [5, 6])
     out = block.create_var(name="out", dtype="float32")
     append = block.append_op
-    found = [
+    return [
         refused(append, type="nobody", inputs={"X": x}, outputs={"Out": out}),
         refused(append, type="relu", inputs={}, outputs={"Out": out}),
         refused(append, type="scale", inputs={"X": x}, outputs={"Out": out}, attrs={"scale": "two"}),
         refused(append, type="mul", inputs={"X": x, "Y": y}, outputs={"Out": out}),
     ]
-    return found
 
 
 def operators_on_what_is_not_there(fluid):

@@ -170,7 +170,7 @@ def pruned_runs(fluid):
 
 
 def a_pruned_training_step(fluid):
-    x, y, loss = _net(fluid)
+    _x, y, loss = _net(fluid)
     fluid.optimizer.SGD(0.5).minimize(loss)
     exe = _exe(fluid)
     before = _value(fluid, "fc_0.w_0")
@@ -211,7 +211,7 @@ def a_closed_executor(fluid):
 
 
 def what_stays_in_the_scope(fluid):
-    x, y, loss = _net(fluid)
+    _x, _y, loss = _net(fluid)
     fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
     kept = fluid.layers.scale(loss, 2.0)
     kept.persistable = True
@@ -236,7 +236,7 @@ def another_scope(fluid):
 
 
 def startup_again(fluid):
-    _, y, loss = _net(fluid)
+    _, _y, loss = _net(fluid)
     fluid.optimizer.SGD(0.5).minimize(loss)
     exe = _exe(fluid)
     first = _value(fluid, "fc_0.w_0")
@@ -247,7 +247,7 @@ def startup_again(fluid):
 
 
 def a_program_that_changes(fluid):
-    x, y, _ = _net(fluid)
+    _x, y, _ = _net(fluid)
     exe = _exe(fluid)
     first = exe.run(feed={"x": X}, fetch_list=[y])
     z = fluid.layers.scale(y, 10.0)
@@ -310,7 +310,7 @@ def a_program_with_feed_and_fetch_operators(fluid):
     _, y, _ = _net(fluid)
     exe = _exe(fluid)
     fluid.io.save_inference_model("model", ["x"], [y], exe)
-    program, feeds, targets = fluid.io.load_inference_model("model", exe)
+    program, _feeds, targets = fluid.io.load_inference_model("model", exe)
     run = exe.run
     return {
         "right": run(program, feed={"x": X}, fetch_list=targets),

@@ -54,10 +54,15 @@ def scopes(fluid):
     made = scope.var("x")
     made.get_tensor().set(np.ones(2, "float32"), fluid.CPUPlace())
     kid = scope.new_scope()
-    found = [kid.find_var("x") is not None, scope.find_var("y"), kid.var("y") is not None, scope.find_var("y")]
+    found = [
+        kid.find_var("x") is not None,
+        scope.find_var("y"),
+        kid.var("y") is not None,
+        scope.find_var("y"),
+    ]
     scope.drop_kids()
     again = scope.var("x").get_tensor()
-    return found + [np.array(again)]
+    return [*found, np.array(again)]
 
 
 def guarded_scopes(fluid):
@@ -65,7 +70,7 @@ def guarded_scopes(fluid):
     outer.var("a")
     with fluid.scope_guard(inner):
         seen = [fluid.global_scope().find_var("a"), fluid.global_scope().var("b") is not None]
-    return seen + [fluid.global_scope().find_var("b"), fluid.global_scope().find_var("a") is not None]
+    return [*seen, fluid.global_scope().find_var("b"), fluid.global_scope().find_var("a") is not None]
 
 
 def selected_rows(fluid):
@@ -106,8 +111,7 @@ def from_lists(fluid):
 
 
 def random_integers(fluid):
-    tensor = fluid.create_random_int_lodtensor([[2, 3]], [2], fluid.CPUPlace(), 4, 4)
-    return tensor
+    return fluid.create_random_int_lodtensor([[2, 3]], [2], fluid.CPUPlace(), 4, 4)
 
 
 def names_of_dtypes(fluid):
