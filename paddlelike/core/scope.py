@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 class ScopeVariable:
     """A named place in a scope. What kind of value it holds is decided at the first access."""
 
-    __slots__ = ("_past", "_value", "name", "origin")
+    __slots__ = ("__weakref__", "_past", "_value", "name", "origin")
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -62,11 +62,27 @@ class LoadReport:
 
 @dataclass(frozen=True)
 class SaveReport:
-    """What a save wrote."""
+    """What a save did.
+
+    Attributes
+    ----------
+    saved
+        The variables that the save is about, by name.
+    written, written_bytes
+        The files that were written, and the bytes in them.
+    kept
+        The files that were not written again, because their variables had not changed since.
+    removed
+        The files of an earlier save that are no part of this one, and went.
+    """
 
     target: str
     saved: dict[str, Moved] = field(default_factory=dict)
     seconds: float = 0.0
+    written: int = 0
+    written_bytes: int = 0
+    kept: int = 0
+    removed: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -77,10 +93,17 @@ class SaveReport:
         return bool(self.saved)
 
     def __str__(self) -> str:
-        return (
+        line = (
             f"saved {_count(len(self.saved), 'variable')} ({_size(self.nbytes)}) to {self.target}"
             f" in {self.seconds:.3f} s"
         )
+        if self.kept:
+            line += (
+                f"; {_count(self.kept, 'file')} kept, {self.written} written ({_size(self.written_bytes)})"
+            )
+        if self.removed:
+            line += f"\n  removed, no longer part of it: {_listed(self.removed)}"
+        return line
 
 
 def _count(number: int, what: str) -> str:

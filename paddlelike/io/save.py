@@ -1,153 +1,263 @@
-"""Saving variables: a program of save operators, run as one transaction."""
+"""Saving variables: what changed since the last save goes into one transaction, the rest is kept."""
 
 from __future__ import annotations
 
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypedDict, Unpack
 
 from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import OperatorError
 from paddlelike.executor.run import Executor
-from paddlelike.formats.sources import Buffer
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
-from paddlelike.io.report import Moved, SaveReport
+from paddlelike.io import asynchronous
+from paddlelike.io.encoded import Item, combined_facts, combined_file, facts_of, file_of, item_of
+from paddlelike.io.fingerprint import fingerprint
+from paddlelike.io.incremental import Known, ledger
+from paddlelike.io.report import SaveReport
 from paddlelike.io.select import is_parameter, is_persistable, program_of, select
-from paddlelike.storage.transaction import Transaction
+from paddlelike.storage.hashing import Algorithm
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.places import Place, Writing, is_remote, place
+from paddlelike.storage.transaction import Durability
 
-__all__ = ["save_params", "save_persistables", "save_vars"]
+__all__ = ["SaveOptions", "save_params", "save_persistables", "save_vars"]
+
+Path = str | os.PathLike[str]
+
+_copies: Final = asynchronous.Copies()
+
+
+class SaveOptions(TypedDict, total=False):
+    """What all saves may be told besides Fluid's arguments; see :func:`save_vars`."""
+
+    base: Path | None
+    blocking: bool
+    durability: Durability
+    checksum: Algorithm | None
+    wait: float | None
+    keep_generation: bool
 
 
 def save_vars(
     executor: Executor,
-    dirname: str | os.PathLike[str] | None,
+    dirname: Path | None,
     main_program: Any = None,
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (Fluid's name)
     predicate: Callable[[Variable], bool] | None = None,
     filename: str | None = None,
-) -> SaveReport | bytes | None:
+    *,
+    base: Path | None = None,
+    blocking: bool = True,
+    durability: Durability = "process",
+    checksum: Algorithm | None = "sha256",
+    wait: float | None = 0.0,
+    keep_generation: bool = False,
+) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the current values of variables, all of them or none.
+
+    A variable that this process saved in the same directory, or loaded from it, is written only when it has
+    changed since, or its file has.
 
     Parameters
     ----------
     dirname
-        The directory; made when missing. None (with ``filename=None``): the bytes of the combined form are
-        returned.
+        The directory; made when missing. A URL such as ``s3://bucket/model``: see the extra "remote".
+        None (with ``filename=None``): the bytes of the combined form are returned.
     vars
         Variables or their names; None: those that ``predicate`` accepts.
     filename
         One file for all variables, in the order of their names; None: a file each, named as the variable.
+    base
+        Another directory that this process saved or loaded: files of what has not changed since are shared
+        with it (reflink, else hard link, else a copy) instead of written.
+    blocking
+        False: return as soon as what has changed is copied in memory. The save goes on in a thread; the next
+        one, into whatever directory, waits for it.
+    durability
+        ``"process"``: the save survives the death of the process; ``"power"``: also a power cut.
+    checksum
+        How the checksums of the manifest are made: "sha256", "crc32", or None for none.
+    wait
+        Seconds to wait for another process that saves into this directory; None: as long as it takes.
+    keep_generation
+        Keep the files that are replaced, beside the directory, and write over them at the next save: twice
+        the disk for about half the time.
 
     Returns
     -------
-    A report; None when there was nothing to save.
+    A report; a handle when not ``blocking``; None when there was nothing to save.
 
     Raises
     ------
     SaveError
-        Something could not be written; the directory is as it was.
+        Something could not be written; the directory is as it was. Or: a save that was begun before with
+        ``blocking=False`` has failed, and nobody was told.
     NotInitializedError
         A variable holds no value.
     """
     _check_executor(executor, "save_vars")
     if dirname is None and filename is not None:
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
-    chosen = select(program_of(main_program), vars, predicate)
+    program = program_of(main_program)
+    chosen = select(program, vars, predicate)
     if not chosen:
         warnings.warn("there is no variable to save", UserWarning, stacklevel=_outside())
         return None
-    begin = time.perf_counter()
+    asynchronous.settle()
     if dirname is None:
-        return _to_memory(executor, chosen)
-    directory = os.path.normpath(os.fspath(dirname)) if os.fspath(dirname) else "."
-    transaction = Transaction(directory)
-    _run_saves(executor, directory, chosen, filename, _Files(directory, transaction))
-    transaction.commit()
-    saved = {v.name: _moved(v) for v in chosen}
-    target = directory if filename is None else os.path.join(directory, filename)
-    return SaveReport(target, saved, time.perf_counter() - begin)
+        return _to_memory(chosen)
+    begin = time.perf_counter()
+    where = place(dirname)
+    writing = where.begin(
+        durability=durability,
+        checksum=checksum,
+        program=fingerprint(program),
+        wait=wait,
+        keep_generation=keep_generation,
+    )
+    save = _Save(where, writing, filename, checksum, base)
+    changed = save.sort_out([item_of(variable, global_scope()) for variable in chosen])
+    if blocking:
+        save.add(changed)
+        return save.commit(begin)
+    copies = _copies.copy([item.array for item in changed])
+    save.add([item.copied(copy) for item, copy in zip(changed, copies, strict=True)])
+    del changed, copies
+    return asynchronous.start(save.target, lambda: save.commit(begin, _copies.release))
 
 
 def save_params(
     executor: Executor,
-    dirname: str | os.PathLike[str] | None,
+    dirname: Path | None,
     main_program: Any = None,
     filename: str | None = None,
-) -> SaveReport | bytes | None:
+    **options: Unpack[SaveOptions],
+) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the parameters of a program: what prediction needs. See :func:`save_vars`."""
-    return save_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+    return save_vars(executor, dirname, main_program, None, is_parameter, filename, **options)
 
 
 def save_persistables(
     executor: Executor,
-    dirname: str | os.PathLike[str] | None,
+    dirname: Path | None,
     main_program: Any = None,
     filename: str | None = None,
-) -> SaveReport | bytes | None:
+    **options: Unpack[SaveOptions],
+) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save every persistable of a program: what going on with training needs. See :func:`save_vars`."""
-    return save_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+    return save_vars(executor, dirname, main_program, None, is_persistable, filename, **options)
 
 
-class _Files:
-    """Lends a transaction to the save operators of one run."""
+class _Save:
+    """One save into one place: what is kept, what is written, and what is remembered of it."""
 
-    def __init__(self, directory: str, transaction: Transaction) -> None:
-        self._directory = directory
-        self._transaction = transaction
+    def __init__(
+        self,
+        where: Place,
+        writing: Writing,
+        filename: str | None = None,
+        checksum: Algorithm | None = "sha256",
+        base: Path | None = None,
+    ) -> None:
+        self.target = where.path if filename is None else os.path.join(where.path, filename)
+        self._where = where
+        self._writing = writing
+        self._filename = filename
+        self._checksum = checksum
+        self._sources: list[tuple[Known, str | None]] = [(ledger.known(where, filename), None)]
+        if base is not None and is_remote(base) == is_remote(where.path):
+            other = place(base)
+            self._sources.append((ledger.known(other, filename), other.path))
+        self._items: list[Item] = []
 
-    def write(self, path: str, buffers: Sequence[Buffer]) -> None:
-        """Add a file to the transaction."""
-        prefix = os.path.join(self._directory, "")
-        self._transaction.add(path.removeprefix(prefix), buffers)
+    def sort_out(self, items: list[Item]) -> list[Item]:
+        """Keep the files of what has not changed; returns what has."""
+        if self._filename is None:
+            self._items = items
+            return [item for item in items if not self._is_kept(item)]
+        self._items = sorted(items, key=lambda item: item.name)
+        return [] if self._is_whole_kept(self._filename) else self._items
+
+    def add(self, changed: list[Item]) -> None:
+        """Write these; the arrays are read at the commit."""
+        if self._filename is None:
+            for item in changed:
+                self._writing.add(item.name, file_of(item.value), facts_of(item))
+            return
+        unique_name.generate("saved_params")  # Fluid takes one of these names here
+        if changed:
+            self._writing.add(self._filename, combined_file(changed), combined_facts(changed))
+
+    def commit(self, begin: float, finally_do: Callable[[], None] = lambda: None) -> SaveReport:
+        """Write everything, and remember it."""
+        try:
+            done = self._writing.commit()
+        finally:
+            finally_do()
+        files = done.files if self._filename is None else dict.fromkeys(
+            (item.name for item in self._items), done.files[self._filename]
+        )
+        ledger.note_saved(
+            self._where, self._filename, ((item.holder, item.state, files[item.name]) for item in self._items)
+        )
+        return SaveReport(
+            target=self.target,
+            saved={item.name: item.moved for item in self._items},
+            seconds=time.perf_counter() - begin,
+            written=done.written,
+            written_bytes=done.nbytes,
+            kept=done.kept,
+        )
+
+    def _is_kept(self, item: Item) -> bool:
+        for known, base in self._sources:
+            record = known.saved(item.holder)
+            if record is None:
+                record = known.loaded(item.holder, item.name)
+                if record is None or record.facts != facts_of(item):
+                    continue
+            if self._is_good(record) and self._writing.keep(item.name, record, base=base):
+                return True
+        return False
+
+    def _is_whole_kept(self, filename: str) -> bool:
+        for known, base in self._sources:
+            records = [known.saved(item.holder) for item in self._items]
+            record = records[0]
+            if record is None or not self._is_good(record):
+                continue
+            if any(other is not record for other in records) or record.facts != combined_facts(self._items):
+                continue
+            if self._writing.keep(filename, record, base=base):
+                return True
+        return False
+
+    def _is_good(self, record: Record) -> bool:
+        """Whether the file has the checksum that is asked for."""
+        if self._checksum is None:
+            return True
+        return record.checksum is not None and record.checksum.startswith(self._checksum)
 
 
 def add_to(
-    executor: Executor,
-    transaction: Transaction,
-    directory: str,
-    variables: list[Variable],
-    filename: str | None,
+    executor: Executor, writing: Writing, directory: str, variables: list[Variable], filename: str | None
 ) -> None:
     """Add variables to a transaction that somebody else commits."""
+    asynchronous.settle()
     if variables:
-        _run_saves(executor, directory, variables, filename, _Files(directory, transaction))
+        save = _Save(place(directory), writing, filename)
+        save.add([item_of(v, global_scope()) for v in sorted(variables, key=lambda v: v.name)])
 
 
-def _run_saves(
-    executor: Executor, directory: str, variables: list[Variable], filename: str | None, files: _Files
-) -> None:
-    program = Program()
-    block = program.global_block()
-    twins = [block._clone_variable(v) for v in variables]
-    if filename is None:
-        for twin in twins:
-            path = os.path.join(directory, twin.name)
-            block.append_op(type="save", inputs={"X": [twin]}, outputs={}, attrs={"file_path": path})
-    else:
-        unique_name.generate("saved_params")  # Fluid takes one of these names here
-        twins.sort(key=lambda twin: twin.name)
-        path = os.path.join(directory, filename)
-        block.append_op(type="save_combine", inputs={"X": twins}, outputs={}, attrs={"file_path": path})
-    _drive(executor, program, {"files": files})
-
-
-def _to_memory(executor: Executor, variables: list[Variable]) -> bytes:
-    program = Program()
-    block = program.global_block()
-    twins = sorted((block._clone_variable(v) for v in variables), key=lambda twin: twin.name)
-    out = block.create_var(type=VarType.RAW, name=unique_name.generate("saved_params"))
-    block.append_op(
-        type="save_combine",
-        inputs={"X": twins},
-        outputs={"Y": [out]},
-        attrs={"file_path": "", "save_to_memory": True},
-    )
-    return bytes(_drive(executor, program, {}, [out.name])[0])
+def _to_memory(variables: list[Variable]) -> bytes:
+    unique_name.generate("saved_params")
+    items = [item_of(v, global_scope()) for v in sorted(variables, key=lambda v: v.name)]
+    return b"".join(combined_file(items))
 
 
 def _drive(
@@ -160,13 +270,6 @@ def _drive(
         if isinstance(error.__cause__, Exception) and hasattr(error.__cause__, "hint"):
             raise error.__cause__ from None
         raise
-
-
-def _moved(variable: Variable) -> Moved:
-    holder = global_scope().find_var(variable.name)
-    assert holder is not None
-    array = holder.value.array
-    return Moved(tuple(array.shape), array.dtype.name, array.nbytes)
 
 
 def _check_executor(executor: Any, what: str) -> None:

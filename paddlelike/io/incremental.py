@@ -1,0 +1,153 @@
+"""Which value of which variable lies in which directory, so that a save writes only what changed since.
+
+A variable counts as saved in a directory after a save of it there, and after a load of it from there. What
+is remembered is the count of its writes, the array itself, and the facts of the file; a file that is not the
+one that was saved any more is noticed by those, and written again. Nothing is remembered from one process to
+the next but by loading.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+
+from paddlelike.core.scope import ScopeVariable
+from paddlelike.storage.manifest import Manifest, Record
+
+__all__ = ["Known", "Ledger", "Place", "State", "ledger", "state_of"]
+
+Array = np.ndarray[Any, Any]
+
+_MOST: Final = 16  # directories that are remembered
+
+
+class Place(Protocol):
+    """What the ledger asks of a directory."""
+
+    @property
+    def key(self) -> str:
+        """The same text for the same directory, however it is spelt."""
+
+    def stamp(self) -> object:
+        """What changes when files of the directory are replaced; None: there is no telling."""
+
+    def manifest(self) -> Manifest | None:
+        """The manifest; None when there is none, or none to be trusted."""
+
+
+class State(NamedTuple):
+    """A value of a variable: how often it had been written, and its array."""
+
+    version: int
+    array: ref[Array]
+
+    def is_of(self, holder: ScopeVariable) -> bool:
+        """Whether the variable holds this value still."""
+        if holder.version != self.version:
+            return False
+        held = self.array()
+        return held is not None and held is getattr(holder.value, "array", None)
+
+
+def state_of(holder: ScopeVariable) -> State:
+    """The value that a variable holds now. It is a tensor."""
+    return State(holder.version, ref(holder.value.array))
+
+
+class _Loaded(NamedTuple):
+    stamp: object
+    states: WeakKeyDictionary[ScopeVariable, State]
+
+
+Saves = WeakKeyDictionary[ScopeVariable, tuple[State, Record]]
+
+
+class Known:
+    """What lies in one place, as far as it is known."""
+
+    def __init__(self, saves: Saves, loaded: _Loaded | None, place: Place) -> None:
+        self._saves = saves
+        self._loaded = loaded
+        self._place = place
+        self._files: Mapping[str, Record] | None = None  # of a load, looked up when they are needed
+
+    def saved(self, holder: ScopeVariable) -> Record | None:
+        """The record of the file into which this value of the variable was saved, or None."""
+        saved = self._saves.get(holder)
+        return saved[1] if saved is not None and saved[0].is_of(holder) else None
+
+    def loaded(self, holder: ScopeVariable, name: str) -> Record | None:
+        """The record of the file out of which this value was loaded, or None. Its form may be another."""
+        state = None if self._loaded is None else self._loaded.states.get(holder)
+        if state is None or not state.is_of(holder) or "/" in name:  # the stamp is of the top folder only
+            return None
+        return self._loaded_files().get(name)
+
+    def _loaded_files(self) -> Mapping[str, Record]:
+        if self._files is None:
+            assert self._loaded is not None
+            manifest = self._place.manifest() if self._place.stamp() == self._loaded.stamp else None
+            self._files = {} if manifest is None else manifest.files
+        return self._files
+
+
+class Ledger:
+    """The saves and loads of this process, the last of each directory; weak, so that it keeps no variable."""
+
+    def __init__(self) -> None:
+        self._saves: dict[tuple[str, str | None], Saves] = {}
+        self._loaded: dict[str, _Loaded] = {}
+        self._lock = threading.Lock()  # saves end in threads of their own
+
+    def known(self, place: Place, filename: str | None = None) -> Known:
+        """What is known of a directory, or of one combined file in it."""
+        with self._lock:
+            saves: Saves = self._saves.get((place.key, filename), WeakKeyDictionary())
+            return Known(saves, self._loaded.get(place.key) if filename is None else None, place)
+
+    def note_saved(
+        self,
+        place: Place,
+        filename: str | None,
+        saved: Iterable[tuple[ScopeVariable, State, Record]],
+    ) -> None:
+        """Remember that these values lie in these files."""
+        with self._lock:
+            where = place.key, filename
+            saves = WeakKeyDictionary(self._saves.pop(where, {}))
+            for holder, state, record in saved:
+                saves[holder] = state, record
+            self._saves[where] = saves
+            self._loaded.pop(place.key, None)  # its stamp is not true any more
+            _shorten(self._saves)
+
+    def note_loaded(self, place: Place, stamp: object, holders: Iterable[ScopeVariable]) -> None:
+        """Remember that these variables hold what lies in the files of their names.
+
+        ``stamp`` is what ``place.stamp()`` was before the files were read.
+        """
+        if stamp is None:
+            return
+        states = WeakKeyDictionary({holder: state_of(holder) for holder in holders})
+        with self._lock:
+            self._loaded.pop(place.key, None)
+            self._loaded[place.key] = _Loaded(stamp, states)
+            _shorten(self._loaded)
+
+    def forget(self) -> None:
+        """Know nothing: the next save into any directory writes everything."""
+        with self._lock:
+            self._saves.clear()
+            self._loaded.clear()
+
+
+def _shorten(remembered: dict[Any, Any]) -> None:
+    while len(remembered) > _MOST:
+        del remembered[next(iter(remembered))]
+
+
+ledger: Final = Ledger()

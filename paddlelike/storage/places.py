@@ -1,0 +1,182 @@
+"""Where saved files lie: a local directory, or one behind a URL; the same calls for both."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.storage import hashing, local, manifest
+from paddlelike.storage.local import Path
+from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.transaction import Committed, Durability, Transaction
+from paddlelike.storage.writing import Buffer
+
+__all__ = ["File", "LocalPlace", "Place", "Writing", "is_remote", "place"]
+
+T = TypeVar("T")
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
+
+
+class File(Protocol):
+    """A file opened for reading: :class:`paddlelike.storage.local.File`, or one elsewhere."""
+
+    path: str
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+
+    def read(self) -> bytes:
+        """The whole file."""
+
+    def close(self) -> None:
+        """Close the file; twice is no error."""
+
+    def __enter__(self) -> File: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Writing(Protocol):
+    """A set of files that is going to be, as :class:`~paddlelike.storage.transaction.Transaction` is."""
+
+    def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
+        """Add the file of variable ``name``. The buffers are read at the commit, not copied now."""
+
+    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
+        """Let the file of ``name`` be the one that was saved as ``record``; False: it is not there."""
+
+    def commit(self) -> Committed:
+        """Write all files, or none of them."""
+
+
+class Place(Protocol):
+    """A directory, wherever it is."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        """The same text for the same directory, however it is spelt."""
+
+    def exists(self) -> bool:
+        """Whether there is such a directory."""
+
+    def list_names(self) -> list[str]:
+        """The names of all files, sorted; "/" between parts."""
+
+    def open_file(self, name: str) -> File:
+        """The file of variable ``name``."""
+
+    def read_all(self, names: Iterable[str], read: Callable[[str, Any], T]) -> dict[str, T]:
+        """``{name: read(name, file)}``, several files at once."""
+
+    def manifest(self) -> Manifest | None:
+        """The manifest; None when there is none, or none to be trusted."""
+
+    def stamp(self) -> object:
+        """What changes when files of the directory are replaced; None: there is no telling."""
+
+    def begin(
+        self,
+        *,
+        durability: Durability = "process",
+        checksum: hashing.Algorithm | None = "sha256",
+        program: str | None = None,
+        wait: float | None = 0.0,
+        keep_generation: bool = False,
+    ) -> Writing:
+        """A transaction. Its options are those of :class:`~paddlelike.storage.transaction.Transaction`."""
+
+
+class LocalPlace:
+    """A directory of this machine's file systems."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = os.path.normpath(os.fspath(directory) or ".")
+
+    @property
+    def key(self) -> str:
+        return os.path.realpath(self.path)
+
+    def exists(self) -> bool:
+        local.recover(self.path)
+        return os.path.isdir(self.path)
+
+    def list_names(self) -> list[str]:
+        return local.list_names(self.path)
+
+    def open_file(self, name: str) -> local.File:
+        return local.open_file(self.path, name)
+
+    def read_all(self, names: Iterable[str], read: Callable[[str, Any], T]) -> dict[str, T]:
+        return local.read_all(self.path, names, read)
+
+    def manifest(self) -> Manifest | None:
+        try:
+            return manifest.read(self.path)
+        except (FormatError, StorageError):
+            return None
+
+    def stamp(self) -> object:
+        try:
+            facts = os.stat(self.path)
+        except OSError:
+            return None
+        return facts.st_dev, facts.st_ino, facts.st_mtime_ns
+
+    def begin(
+        self,
+        *,
+        durability: Durability = "process",
+        checksum: hashing.Algorithm | None = "sha256",
+        program: str | None = None,
+        wait: float | None = 0.0,
+        keep_generation: bool = False,
+    ) -> Transaction:
+        return Transaction(
+            self.path,
+            durability=durability,
+            checksum=checksum,
+            program=program,
+            wait=wait,
+            keep_generation=keep_generation,
+        )
+
+
+def is_remote(path: Path) -> bool:
+    """Whether a path is the URL of something that is not on this machine's file systems.
+
+    >>> is_remote("/data/model"), is_remote("file:///data/model"), is_remote("s3://bucket/model")
+    (False, False, True)
+    """
+    text = os.fspath(path)
+    return text.startswith("hdfs:") or (_URL.match(text) is not None and not text.startswith("file://"))
+
+
+def place(path: Path) -> Place:
+    """The directory that a path or a URL names.
+
+    ``file://`` is a local path.
+    """
+    text = os.fspath(path)
+    if text.startswith("file://"):
+        return LocalPlace(unquote(urlsplit(text).path))
+    return LocalPlace(text)

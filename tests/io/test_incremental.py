@@ -1,0 +1,339 @@
+"""Saves that write only what changed: what counts as a change, and what is noticed from outside."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.io.incremental import Ledger, ledger, state_of
+from paddlelike.storage import manifest
+
+NAMES = [f"v{number}" for number in range(5)]
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+@pytest.fixture(autouse=True)
+def program() -> Iterator[fluid.Program]:
+    """Five variables, v0 to v4, with values of their own."""
+    ledger.forget()
+    program = fluid.Program()
+    with fluid.scope_guard(fluid.Scope()):
+        for number, name in enumerate(NAMES):
+            program.global_block().create_var(name=name, shape=[3], dtype="float32", persistable=True)
+            put(name, number)
+        yield program
+
+
+def put(name: str, number: float) -> None:
+    fluid.global_scope().var(name).get_tensor().set(np.full(3, number, "float32"))
+
+
+def save(exe: fluid.Executor, path: Path, program: fluid.Program, **options: Any) -> Any:
+    return fluid.io.save_persistables(exe, str(path), program, **options)
+
+
+def loaded(exe: fluid.Executor, path: Path, program: fluid.Program) -> list[float]:
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, str(path), program)
+        return [float(np.array(fluid.global_scope().find_var(name).get_tensor())[0]) for name in NAMES]
+
+
+def test_a_second_save_writes_what_changed(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    first = save(exe, tmp_path / "a", program)
+    assert (first.written, first.kept) == (5, 0)
+    inodes = {name: (tmp_path / "a" / name).stat().st_ino for name in NAMES}
+    put("v3", 30)
+    second = save(exe, tmp_path / "a", program)
+    assert (second.written, second.kept) == (1, 4)
+    assert sorted(second.saved) == NAMES
+    assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 30, 4]
+    same = {name for name in NAMES if (tmp_path / "a" / name).stat().st_ino == inodes[name]}
+    assert same == set(NAMES) - {"v3"}
+    assert manifest.verify(tmp_path / "a")
+
+
+def test_nothing_changed_nothing_written(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    save(exe, tmp_path / "a", program)
+    again = save(exe, tmp_path / "a", program)
+    assert (again.written, again.written_bytes, again.kept) == (0, 0, 5)
+    assert "5 files kept" in str(again)
+    assert manifest.verify(tmp_path / "a")
+
+
+def test_training_counts_as_a_change_and_prediction_does_not(exe: fluid.Executor, tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        x = fluid.data("x", [None, 4])
+        loss = fluid.layers.mean(fluid.layers.fc(x, 2))
+        test = main.clone(for_test=True)
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+    feed = {"x": np.ones((2, 4), "float32")}
+    exe.run(startup)
+    save(exe, tmp_path / "a", main)
+    exe.run(test, feed=feed, fetch_list=[loss])
+    assert save(exe, tmp_path / "a", main).written == 0
+    exe.run(main, feed=feed)
+    report = save(exe, tmp_path / "a", main)
+    assert (report.written, report.kept) == (4, 1)  # the learning rate is what it was
+
+
+@pytest.mark.parametrize("how", ["changed", "same size", "replaced", "removed", "everything"])
+def test_what_others_did_to_a_file_is_noticed(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, how: str
+) -> None:
+    save(exe, tmp_path / "a", program)
+    path = tmp_path / "a" / "v2"
+    data = path.read_bytes()
+    if how == "changed":
+        path.write_bytes(b"other")
+    elif how == "same size":
+        path.write_bytes(data[:-1] + b"?")
+    elif how == "replaced":
+        (tmp_path / "new").write_bytes(data)
+        os.replace(tmp_path / "new", path)
+    elif how == "everything":
+        for name in NAMES:
+            (tmp_path / "a" / name).unlink()
+        (tmp_path / "a").rmdir()
+    else:
+        path.unlink()
+    report = save(exe, tmp_path / "a", program)
+    assert report.written == (5 if how == "everything" else 1)
+    assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
+    assert manifest.verify(tmp_path / "a")
+
+
+def test_another_process_that_saved_there_is_noticed(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program)
+    script = (
+        "import numpy as np, paddlelike as fluid\n"
+        "p = fluid.Program()\n"
+        "for n in range(5):\n"
+        "    p.global_block().create_var(name=f'v{n}', shape=[3], dtype='float32', persistable=True)\n"
+        "    fluid.global_scope().var(f'v{n}').get_tensor().set(np.full(3, 9, 'float32'))\n"
+        "fluid.io.save_persistables(fluid.Executor(), 'a', p)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, env=_environment())
+    assert loaded(exe, tmp_path / "a", program) == [9] * 5
+    assert save(exe, tmp_path / "a", program).written == 5
+    assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(Path(fluid.__file__).parent.parent)}
+
+
+def test_two_scopes_that_save_in_turn_do_not_mix(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program)
+    other = fluid.Scope()
+    with fluid.scope_guard(other):
+        for name in NAMES:
+            put(name, 7)
+        save(exe, tmp_path / "a", program)
+    assert loaded(exe, tmp_path / "a", program) == [7] * 5
+    assert save(exe, tmp_path / "a", program).written == 5
+    assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("how", ["set_value", "adopt", "lod", "erased", "array"])
+def test_other_values_in_the_same_place_count_as_changes(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, how: str
+) -> None:
+    save(exe, tmp_path / "a", program)
+    scope = fluid.global_scope()
+    holder = scope.find_var("v1")
+    if how == "set_value":
+        holder.set_value(LoDTensor(np.full(3, 50, "float32")))
+    elif how == "adopt":
+        holder.get_tensor().adopt(np.full(3, 50, "float32"))
+    elif how == "lod":
+        holder.get_tensor().set_lod([[0, 1, 3]])
+    elif how == "array":  # behind the back of the count
+        holder.get_tensor()._array = np.full(3, 50, "float32")
+    else:
+        scope.erase(["v1"])
+        put("v1", 50)
+    assert save(exe, tmp_path / "a", program).written == 1
+    want = 1 if how == "lod" else 50
+    assert loaded(exe, tmp_path / "a", program) == [0, want, 2, 3, 4]
+
+
+def test_selected_rows_are_counted_too(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    table = program.global_block().create_var(
+        name="table", type=fluid.core.VarDesc.VarType.SELECTED_ROWS, shape=[10, 2], dtype="float32",
+        persistable=True,
+    )  # fmt: skip
+    rows = fluid.global_scope().var("table").get_selected_rows()
+    rows.set_rows([3, 4])
+    rows.set_height(10)
+    rows.get_tensor().set(np.ones((2, 2), "float32"))
+    assert save(exe, tmp_path / "a", program).written == 6
+    assert save(exe, tmp_path / "a", program).written == 0
+    rows.set_rows([3, 5])
+    assert save(exe, tmp_path / "a", program).written == 1
+    assert table.name == "table"
+
+
+def test_a_base_shares_what_has_not_changed(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program)
+    put("v0", 10)
+    report = save(exe, tmp_path / "b", program, base=str(tmp_path / "a"))
+    assert (report.written, report.kept) == (1, 4)
+    assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
+    assert loaded(exe, tmp_path / "b", program) == [10, 1, 2, 3, 4]
+    assert manifest.verify(tmp_path / "a")
+    assert manifest.verify(tmp_path / "b")
+    put("v1", 11)  # a shared file is replaced, not written into
+    save(exe, tmp_path / "b", program)
+    assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
+    assert loaded(exe, tmp_path / "b", program) == [10, 11, 2, 3, 4]
+
+
+def test_a_base_that_is_not_known_shares_nothing(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program)
+    ledger.forget()
+    assert save(exe, tmp_path / "b", program, base=str(tmp_path / "a")).kept == 0
+    assert save(exe, tmp_path / "c", program, base=str(tmp_path / "nowhere")).kept == 0
+
+
+def test_a_combined_file_is_kept_whole_or_written_whole(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program, filename="all")
+    assert save(exe, tmp_path / "a", program, filename="all").kept == 1
+    put("v4", 40)
+    report = save(exe, tmp_path / "a", program, filename="all")
+    assert (report.written, report.kept) == (1, 0)
+    some = [program.global_block().var(name) for name in NAMES[:3]]
+    assert fluid.io.save_vars(exe, str(tmp_path / "a"), program, some, filename="all").written == 1
+    assert save(exe, tmp_path / "a", program, filename="all").written == 1
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, str(tmp_path / "a"), program, "all")
+        assert np.array(fluid.global_scope().find_var("v4").get_tensor())[0] == 40
+
+
+def test_files_and_a_combined_file_in_one_directory(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program)
+    save(exe, tmp_path / "a", program, filename="all")
+    put("v2", 20)
+    assert save(exe, tmp_path / "a", program).written == 1
+    assert save(exe, tmp_path / "a", program, filename="all").written == 1
+    assert loaded(exe, tmp_path / "a", program) == [0, 1, 20, 3, 4]
+
+
+def test_a_checksum_that_is_asked_for_is_made(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program, checksum=None)
+    assert save(exe, tmp_path / "a", program, checksum=None).written == 0
+    assert save(exe, tmp_path / "a", program).written == 5
+    assert save(exe, tmp_path / "a", program, checksum=None).written == 0
+    assert manifest.verify(tmp_path / "a")
+
+
+def test_one_directory_has_many_names(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(exe, tmp_path / "a", program)
+    (tmp_path / "link").symlink_to("a")
+    monkeypatch.chdir(tmp_path)
+    for other in ("a", "./a/", "link", (tmp_path / "a").as_uri()):
+        assert fluid.io.save_persistables(exe, other, program).written == 0, other
+
+
+def test_a_save_that_failed_is_not_remembered(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    save(exe, tmp_path / "a", program)
+    put("v1", 10)
+    (tmp_path / "a" / "v1").unlink()
+    (tmp_path / "a" / "v1").mkdir()
+    with pytest.raises(fluid.errors.SaveError):
+        save(exe, tmp_path / "a", program)
+    (tmp_path / "a" / "v1").rmdir()
+    assert save(exe, tmp_path / "a", program).written == 1
+    assert loaded(exe, tmp_path / "a", program) == [0, 10, 2, 3, 4]
+
+
+def test_options_are_checked(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    with pytest.raises(ValueError, match="durability"):
+        save(exe, tmp_path / "a", program, durability="wishful")
+    with pytest.raises(ValueError, match="checksum"):
+        save(exe, tmp_path / "a", program, checksum="md5")
+    with pytest.raises(TypeError, match="colour"):
+        save(exe, tmp_path / "a", program, colour="red")
+    save(exe, tmp_path / "a", program, durability="power", wait=None, keep_generation=True)
+    put("v0", 5)
+    save(exe, tmp_path / "a", program, durability="power", wait=1.0, keep_generation=True)
+    assert loaded(exe, tmp_path / "a", program) == [5, 1, 2, 3, 4]
+
+
+class FakePlace:
+    """A place whose stamp and manifest a test sets."""
+
+    key = "place"
+
+    def __init__(self) -> None:
+        self.now: object = 1
+        self.files = {"v0": manifest.Record(1, None, (1, 1))}
+
+    def stamp(self) -> object:
+        return self.now
+
+    def manifest(self) -> manifest.Manifest:
+        return manifest.Manifest(self.files)
+
+
+def test_what_was_loaded_counts_until_the_variable_or_the_directory_changes() -> None:
+    book, place = Ledger(), FakePlace()
+    holder = fluid.global_scope().find_var("v0")
+    book.note_loaded(place, 1, [holder])
+    assert book.known(place).loaded(holder, "v0") is place.files["v0"]
+    assert book.known(place).loaded(holder, "sub/v0") is None
+    place.now = 2
+    assert book.known(place).loaded(holder, "v0") is None
+    place.now = 1
+    put("v0", 2)
+    assert book.known(place).loaded(holder, "v0") is None
+
+
+def test_the_ledger_keeps_no_variable_and_not_every_directory() -> None:
+    book = Ledger()
+    scope = fluid.Scope()
+    holder = scope.var("w")
+    holder.get_tensor().set(np.ones(2, "float32"))
+    record = manifest.Record(1, None, (1, 1))
+    for number in range(40):
+        place = FakePlace()
+        place.key = f"place{number}"
+        book.note_saved(place, None, [(holder, state_of(holder), record)])
+    assert len(book._saves) < 40
+    assert book.known(place).saved(holder) is record
+    saves = book.known(place)._saves
+    assert len(saves) == 1
+    scope.erase(["w"])
+    del holder
+    assert len(saves) == 0
