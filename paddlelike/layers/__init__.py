@@ -80,11 +80,19 @@ from paddlelike.layers.batch_normalization import (
     batch_norm,
     inplace_abn,
 )
+from paddlelike.layers.beam_decoder import (
+    BeamSearchDecoder,
+)
 from paddlelike.layers.branches import (
     Switch,
     case,
     cond,
     switch_case,
+)
+from paddlelike.layers.cells import (
+    GRUCell,
+    LSTMCell,
+    RNNCell,
 )
 from paddlelike.layers.comparison import (
     allclose,
@@ -134,6 +142,15 @@ from paddlelike.layers.creation import (
 from paddlelike.layers.debugging import (
     Print,
     py_func,
+)
+from paddlelike.layers.decoding import (
+    BasicDecoder,
+    DecodeHelper,
+    Decoder,
+    GreedyEmbeddingHelper,
+    SampleEmbeddingHelper,
+    TrainingHelper,
+    dynamic_decode,
 )
 from paddlelike.layers.dense import (
     addmm,
@@ -302,6 +319,13 @@ from paddlelike.layers.readers import (
     py_reader,
     read_file,
 )
+from paddlelike.layers.recurrent import (
+    dynamic_gru,
+    dynamic_lstm,
+    dynamic_lstmp,
+    gru_unit,
+    lstm_unit,
+)
 from paddlelike.layers.reduction import (
     argmax,
     argmin,
@@ -321,13 +345,6 @@ from paddlelike.layers.reduction import (
     topk,
     unique,
     unique_with_counts,
-)
-from paddlelike.layers.rnn import (
-    dynamic_gru,
-    dynamic_lstm,
-    dynamic_lstmp,
-    gru_unit,
-    lstm_unit,
 )
 from paddlelike.layers.sampled_losses import (
     hsigmoid,
@@ -386,16 +403,29 @@ from paddlelike.layers.structured import (
     linear_chain_crf,
     warpctc,
 )
+from paddlelike.layers.unrolled import (
+    rnn,
+)
 
 __all__ = [
+    "BasicDecoder",
+    "BeamSearchDecoder",
     "Categorical",
+    "DecodeHelper",
+    "Decoder",
     "DynamicRNN",
+    "GRUCell",
+    "GreedyEmbeddingHelper",
     "IfElse",
+    "LSTMCell",
     "MultivariateNormalDiag",
     "Normal",
     "Print",
+    "RNNCell",
+    "SampleEmbeddingHelper",
     "StaticRNN",
     "Switch",
+    "TrainingHelper",
     "Uniform",
     "While",
     "abs",
@@ -466,6 +496,7 @@ __all__ = [
     "dot",
     "double_buffer",
     "dropout",
+    "dynamic_decode",
     "dynamic_gru",
     "dynamic_lstm",
     "dynamic_lstmp",
@@ -612,6 +643,7 @@ __all__ = [
     "resize_nearest",
     "resize_trilinear",
     "reverse",
+    "rnn",
     "roll",
     "round",
     "row_conv",

@@ -26,6 +26,7 @@ class While:
 
     >>> from paddlelike.layers.arithmetic import increment
     >>> from paddlelike.layers.comparison import less_than
+    >>> from paddlelike.layers.constants import fill_constant
     >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
     >>> going = less_than(i, limit)
     >>> with While(going).block():
@@ -87,6 +88,7 @@ def while_loop(
     ``cond(*loop_vars)`` gives a bool of shape ``[1]``; ``body(*loop_vars)`` gives their next values, in the
     same structure. Returns ``loop_vars``, which hold the last values after the loop.
 
+    >>> from paddlelike.layers.constants import fill_constant
     >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
     >>> (i,) = while_loop(lambda i: i < limit, lambda i: [i + 1], [i])
     """

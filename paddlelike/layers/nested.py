@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["flattened", "mapped", "same_structure"]
+__all__ = ["flattened", "mapped", "packed", "same_structure"]
 
 
 def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
@@ -52,3 +52,13 @@ def same_structure(first: Any, second: Any) -> bool:
             and all(same_structure(one, other) for one, other in zip(first, second, strict=True))
         )
     return not isinstance(second, Mapping | list | tuple)
+
+
+def packed(structure: Any, leaves: list[Any]) -> Any:
+    """``leaves`` in the structure of another nest.
+
+    >>> packed([1, (2, 3)], ["a", "b", "c"])
+    ['a', ('b', 'c')]
+    """
+    rest = iter(leaves)
+    return mapped(lambda _: next(rest), structure)
