@@ -41,10 +41,11 @@ class Generation:
     def __init__(self, siblings: Siblings, directory: str, changed: Sequence[str], *, whole: bool) -> None:
         self._siblings = siblings
         self._directory = directory
-        self._changed = changed
+        self._changed = dict.fromkeys(changed)
         self.new = os.path.join(siblings.staging, "new")
         self._modes: dict[str, int] = {}  # of the folders that are twins of others
         self._files: dict[str, int] = {}  # path -> inode, of what is there now
+        self._present: int | None = None  # the directory that is, open
         self._spares: dict[str, int] = {}  # the same of the generation before, which is built upon
         self.step = self._choose(whole=whole)
         self._make()
@@ -74,26 +75,41 @@ class Generation:
             folders: set[str] = set()
         else:
             folders = self._twin_folders()
-        for folder in sorted({os.path.dirname(path) for path in self._changed} - folders - {""}):
+        for folder in sorted(
+            {os.path.dirname(path) for path in self._changed if "/" in path} - folders - {""}
+        ):
             os.makedirs(os.path.join(self.new, folder), exist_ok=True)
         self._drop_spares()
 
     def _twin_folders(self) -> set[str]:
         """Make the folders of the present generation again, with their owners and modes; list its files."""
         made = {""}
+        if self.step != "exchange":
+            for path in self._changed:
+                if os.path.isdir(os.path.join(self._directory, path)):
+                    self._check_folder(path)
         try:
             self._twin("")
             if self.step != "exchange":
                 return made
             for path, inode, folder in _walk(self._directory):
                 if folder:
+                    self._check_folder(path)
                     self._twin(path)
                     made.add(path)
                 else:
                     self._files[path] = inode
+        except SaveError:
+            raise
         except OSError:  # such as owners that this user cannot give, or another file system below
             self._give_up()
         return made
+
+    def _check_folder(self, path: str) -> None:
+        if path in self._changed:
+            raise SaveError(
+                f"variable {path!r} cannot be saved: {os.path.join(self._directory, path)} is a directory"
+            )
 
     def _twin(self, path: str) -> None:
         source, target = os.path.join(self._directory, path), os.path.join(self.new, path)
@@ -114,7 +130,7 @@ class Generation:
 
     def _drop_spares(self) -> None:
         """Of the generation before keep what can be written over, and what is linked already."""
-        changed = set(self._changed)
+        changed = self._changed
         for path, inode in list(self._spares.items()):
             where = os.path.join(self.new, path)
             facts = os.lstat(where)
@@ -138,8 +154,10 @@ class Generation:
         if self.step == "rename" or (self.step == "exchange" and path not in self._files):
             return None
         try:
-            facts = os.lstat(os.path.join(self._directory, path))
-        except OSError:
+            if self._present is None:
+                self._present = os.open(self._directory, os.O_RDONLY)
+            facts = os.stat(path, dir_fd=self._present, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
             return None
         return facts if stat.S_ISREG(facts.st_mode) else None
 
@@ -150,14 +168,14 @@ class Generation:
     def has_others(self) -> bool:
         """Whether there may be files in the directory beside the changed ones."""
         return self.step != "rename" and (
-            self.step != "exchange" or not self._files.keys() <= set(self._changed)
+            self.step != "exchange" or not self._files.keys() <= self._changed.keys()
         )
 
     def link_others(self) -> None:
         """Bring in all files that stay as they are."""
         if self.step != "exchange":
             return
-        changed = set(self._changed)
+        changed = self._changed
         old, new = os.open(self._directory, os.O_RDONLY), os.open(self.new, os.O_RDONLY)
         try:
             for path in self._files:
@@ -181,7 +199,7 @@ class Generation:
         if self.step == "nothing":
             return ".", os.stat(self._directory).st_ino
         if self.step == "single":
-            (path,) = self._changed
+            path = self._changed_one()
             return path, os.lstat(os.path.join(self.new, path)).st_ino
         return ".", os.stat(self.new).st_ino
 
@@ -200,7 +218,10 @@ class Generation:
                 sync_directory(self._siblings.parent)
                 sync_directory(self._directory)
             return
-        journal.commit(self._siblings, self._directory, self._changed, manifest=with_manifest, sync=sync)
+        self.step = "journal"
+        journal.commit(
+            self._siblings, self._directory, list(self._changed), manifest=with_manifest, sync=sync
+        )
 
     def _one_step(self) -> bool:
         """Whether the one step of the system was possible."""
@@ -208,17 +229,28 @@ class Generation:
             if self.step == "rename":
                 os.rename(self.new, self._directory)
             elif self.step == "single":
-                path = self._top(self._changed[0])
+                path = self._top(self._changed_one())
                 os.rename(os.path.join(self.new, path), os.path.join(self._directory, path))
             else:
                 os.symlink(str(os.stat(self.new).st_ino), os.path.join(self._siblings.staging, "staged"))
                 exchange(self.new, self._directory)
-                _rescue(self.new, self._directory, self._files)
         except OSError:
             if not os.path.isdir(self._directory):
                 raise
             return False
         return True
+
+    def retire(self, *, spare: bool) -> None:
+        """After the commit: let go of the generation before, but of nothing that others put into it since."""
+        if self._present is not None:
+            os.close(self._present)
+            self._present = None
+        if self.step == "exchange" and os.path.isdir(self.new):
+            _rescue(self.new, self._directory, self._files, remove=not spare)
+
+    def _changed_one(self) -> str:
+        (path,) = self._changed
+        return path
 
     def _top(self, path: str) -> str:
         """``path``, or the first folder on the way to it that the directory does not have."""
@@ -242,7 +274,7 @@ def clear(siblings: Siblings, directory: str, *, spare: bool) -> None:
         raise SaveError(f"{siblings.staging} is in the way", hint="remove or rename it")
     new, old = os.path.join(siblings.staging, "new"), os.path.join(siblings.staging, "spare")
     if _is_exchanged(siblings.staging, directory) and os.path.isdir(new):
-        _rescue(new, directory, None)
+        _rescue(new, directory, None, remove=False)
         if spare:
             shutil.rmtree(old, ignore_errors=True)
             with contextlib.suppress(OSError):
@@ -267,18 +299,33 @@ def _is_exchanged(staging: str, directory: str) -> bool:
         return False
 
 
-def _rescue(old: str, directory: str, known: dict[str, int] | None) -> None:
-    """Move over what others put into the old generation after it was listed as ``known``."""
-    for path, inode, folder in list(_walk(old)):
-        target = os.path.join(directory, path)
-        if known is None:
-            late = not os.path.lexists(target)
-        else:
-            late = not folder and known.get(path) != inode
-            late = late or (folder and not os.path.isdir(target))
-        if late:
-            with contextlib.suppress(OSError):  # the folder it was in has been moved
-                os.rename(os.path.join(old, path), target)
+def _rescue(old: str, directory: str, known: dict[str, int] | None, *, remove: bool) -> None:
+    """Move over what others put into the old generation after it was listed as ``known``; remove the rest."""
+    here = os.open(old, os.O_RDONLY)
+    try:
+        folders = []
+        for path, inode, folder in list(_walk(old)):
+            if folder:
+                folders.append(path)
+            if known is not None and known.get(path) == inode:
+                if remove:
+                    os.unlink(path, dir_fd=here)
+            elif not folder or not os.path.lexists(os.path.join(directory, path)):
+                _move_late(old, directory, path, over=known is not None)
+        for path in reversed(folders) if remove else ():
+            with contextlib.suppress(OSError):
+                os.rmdir(path, dir_fd=here)
+    except OSError:
+        pass  # the next save clears it away
+    finally:
+        os.close(here)
+
+
+def _move_late(old: str, directory: str, path: str, *, over: bool) -> None:
+    target = os.path.join(directory, path)
+    if over or not os.path.lexists(target):
+        with contextlib.suppress(OSError):  # the folder it was in has been moved
+            os.rename(os.path.join(old, path), target)
 
 
 def _walk(root: str, inside: str = "") -> Iterator[tuple[str, int, bool]]:

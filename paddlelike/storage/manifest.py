@@ -6,7 +6,7 @@
     "commit": [".", 5242], "beside": false,
     "files": {
     "fc_0.w_0": {"variable": "fc_0.w_0", "kind": "lod_tensor", "dtype": "FP32", "shape": [13, 1], "lod": [],
-                 "size": 80, "sha256": "2c26b4...", "stamp": [5243, 1714564800000000000]}},
+                 "size": 80, "stamp": [5243, 1714564800000000000], "sha256": "2c26b4..."}},
     "digest": "e3b0c4..."}
 
 ``stamp`` is the inode and the time of writing, by which a later save knows that a file is still the one
@@ -313,7 +313,7 @@ def _is_file(root: str, name: str) -> bool:
 
 
 def _plain(path: str, record: Record) -> dict[str, Any]:
-    entry = {"variable": path, **record.facts, "size": record.size, "stamp": record.stamp}
+    entry = {**record.facts, "size": record.size, "stamp": record.stamp}
     if record.checksum is not None:
         algorithm, _, digest = record.checksum.partition(":")
         entry[algorithm] = digest

@@ -220,6 +220,8 @@ class Transaction:
 
     def _check_clashes(self) -> None:
         for path, name in self._names.items():
+            if "/" not in path:
+                continue
             folder = os.path.dirname(path)
             while folder:
                 if folder in self._names:
@@ -233,10 +235,6 @@ class Transaction:
                         f"{os.path.join(self.directory, folder)} is a file, not a directory"
                     )
                 folder = os.path.dirname(folder)
-            if os.path.isdir(os.path.join(self.directory, path)):
-                raise SaveError(
-                    f"variable {name!r} cannot be saved: {os.path.join(self.directory, path)} is a directory"
-                )
 
     def _prepare(self) -> None:
         """Make the parent; refuse what cannot become a directory to save into."""
@@ -266,10 +264,12 @@ class Transaction:
                 raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")
         changed = sorted([*self._pieces, *self._shared])
         plan = generation.Generation(self._siblings, self.directory, changed, whole=self._whole)
-        pieces = {
-            path: piece._replace(like=plan.like(path), over=plan.is_spare(path))
-            for path, piece in self._pieces.items()
-        }
+        pieces = self._pieces
+        if plan.step != "rename":
+            pieces = {
+                path: piece._replace(like=plan.like(path), over=plan.is_spare(path))
+                for path, piece in pieces.items()
+            }
         records = write_files(plan.new, pieces, self._checksum)
         for path, (source, record) in self._shared.items():
             records[path] = _share(source, os.path.join(plan.new, path), record)
@@ -279,6 +279,10 @@ class Transaction:
         if self._power:
             sync_file_system(plan.new)
         plan.commit(with_manifest=self._manifest, sync=self._power)
+        if self._manifest:
+            with contextlib.suppress(OSError):  # where it is, it is as good
+                os.replace(self._siblings.next, self._siblings.manifest)
+        plan.retire(spare=self._spare)
         return records
 
     def _write_manifest(self, plan: generation.Generation, records: dict[str, Record]) -> None:

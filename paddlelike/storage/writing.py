@@ -59,7 +59,9 @@ def write_files(root: str, files: Mapping[str, Piece], algorithm: str | None) ->
                     few = len(large) < THREADS
                     futures[path] = _submit(pool, root, path, files[path], algorithm, few=few)
                 for path, piece in files.items():
-                    if sizes[path] < LARGE:
+                    if sizes[path] < _SMALL and folder is not None and piece.like is None:
+                        records[path] = _write_small(folder, path, piece, algorithm)
+                    elif sizes[path] < LARGE:
                         records[path] = _write_file(root, folder, path, piece, algorithm)
                 for path, (written, hashed) in futures.items():
                     record = written.result()
@@ -89,6 +91,24 @@ def _known_size(buffers: Iterable[Buffer]) -> int:
     if not isinstance(buffers, Sequence):
         return LARGE
     return sum(len(b) if isinstance(b, bytes) else memoryview(b).nbytes for b in buffers)
+
+
+def _write_small(folder: int, path: str, piece: Piece, algorithm: str | None) -> Record:
+    """Write a small new file: what :func:`_write_file` does, in the fewest steps."""
+    data = b"".join(piece.buffers)
+    try:
+        fd = os.open(path, _NEW, 0o666, dir_fd=folder)
+        try:
+            written = os.write(fd, data)
+            if written < len(data):
+                _write(fd, [data[written:]])
+            facts = os.fstat(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise explained(SaveError, f"{path} cannot be written", error) from error
+    checksum = None if algorithm is None else f"{algorithm}:{hashing.ALGORITHMS[algorithm](data).hexdigest()}"
+    return Record(len(data), checksum, (facts.st_ino, facts.st_mtime_ns), piece.facts)
 
 
 def _write_file(root: str, folder: int | None, path: str, piece: Piece, algorithm: str | None) -> Record:

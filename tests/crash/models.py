@@ -1,0 +1,221 @@
+"""What is saved while the saver is killed: sets of files by seed, old and new, and how they are written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import paddlelike as fluid
+from paddlelike.storage import generation, manifest
+from paddlelike.storage.local import recover
+from paddlelike.storage.system import exchange as exchange_dirs
+from paddlelike.storage.transaction import Transaction
+
+__all__ = ["MODELS", "Model", "contents"]
+
+Files = dict[str, bytes]
+
+
+@dataclass
+class Model:
+    """A directory before the save, and the save.
+
+    Attributes
+    ----------
+    old, third
+        What was saved before, None for a new directory; and what is saved after the crash.
+    foreign
+        Files of other people in the directory.
+    save
+        ``save(directory, number)`` saves the set of that number: 0 old, 1 new, 2 third.
+    one_step
+        Whether the commit is one step, so that a reader who knows nothing of us sees one set as well.
+    load
+        ``load(directory)`` gives the number of the set that is there, or fails.
+    """
+
+    name: str
+    sets: list[Files]
+    save: Callable[[str, int], object]
+    load: Callable[[str], int]
+    foreign: Files = field(default_factory=dict)
+    fresh: bool = False
+    one_step: bool = True
+    stays: frozenset[str] = frozenset()  # siblings that are meant to stay after a save
+
+
+def contents(directory: Path) -> Files | None:
+    """All files below a directory; None when it is not there."""
+    if not directory.is_dir():
+        return None
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in directory.rglob("*")
+        if not path.is_dir()
+    }
+
+
+def _random_sets(seed: int, count: int) -> list[Files]:
+    dice = random.Random(seed)
+    names = [("sub/" if dice.random() < 0.3 else "") + f"w_{number}" for number in range(count)]
+    sizes = [dice.choice([0, 5, 300, 70_000]) for _ in names]
+    sizes[0] = (1 << 20) + 7  # one for a thread
+    return [{n: bytes([which + 1]) * s for n, s in zip(names, sizes, strict=True)} for which in range(3)]
+
+
+def _plain(
+    name: str,
+    seed: int,
+    *,
+    count: int = 5,
+    fresh: bool = False,
+    foreign: Mapping[str, bytes] | None = None,
+    exchange: bool = True,
+    kept: int = 0,
+    options: Mapping[str, Any] | None = None,
+    stays: frozenset[str] = frozenset(),
+) -> Model:
+    """Files by a transaction; ``kept`` of them are the same in all sets and not written again."""
+    sets = _random_sets(seed, count)
+    unchanged = list(sets[0])[1 : 1 + kept]
+    for files in sets[1:]:
+        files.update({path: sets[0][path] for path in unchanged})
+
+    def save(directory: str, number: int) -> None:
+        with mock.patch.object(generation, "exchange", exchange_dirs if exchange else _refuse):
+            write(directory, number)
+
+    def write(directory: str, number: int) -> None:
+        before = manifest.read(directory) if unchanged and number else None
+        transaction = Transaction(directory, **dict(options or {}))
+        for path, data in sets[number].items():
+            if before is not None and path in unchanged and transaction.keep(path, before.files[path]):
+                continue
+            transaction.add(path, [data[:3], data[3:]])
+        transaction.commit()
+
+    def load(directory: str) -> int:
+        recover(directory)
+        found = contents(Path(directory)) or {}
+        for number, files in enumerate(sets):
+            if all(found.get(path) == data for path, data in files.items()):
+                return number
+        raise AssertionError(f"a mix of sets, or none: { {p: d[:1] for p, d in found.items()} }")
+
+    return Model(
+        name, sets, save, load, dict(foreign or {}), fresh, one_step=exchange, stays=stays
+    )  # fmt: skip
+
+
+def _refuse(a: str, b: str) -> None:
+    raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+
+def _network(seed: int) -> tuple[fluid.Program, list[dict[str, np.ndarray]]]:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        x = fluid.data("x", [None, 520])
+        hidden = fluid.layers.fc(x, 513)  # of more than a megabyte
+        loss = fluid.layers.mean(fluid.layers.fc(hidden, 3))
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+    dice = np.random.default_rng(seed)
+    names = {v.name: v.shape for v in main.list_vars() if fluid.io.is_persistable(v)}
+    values = [
+        {name: dice.standard_normal(shape).astype("float32") for name, shape in names.items()}
+        for _ in range(3)
+    ]
+    return main, values
+
+
+def _fluid(
+    name: str,
+    seed: int,
+    write: Callable[[fluid.Executor, str, fluid.Program], object],
+    read: Callable[[fluid.Executor, str, fluid.Program], object],
+    *,
+    foreign: Mapping[str, bytes] | None = None,
+    fresh: bool = False,
+    one_step: bool = True,
+) -> Model:
+    """A network's persistables by the functions that users call."""
+    main, values = _network(seed)
+    exe = fluid.Executor(fluid.CPUPlace())
+
+    def save(directory: str, number: int) -> None:
+        with fluid.scope_guard(fluid.Scope()):
+            for each, array in values[number].items():
+                fluid.global_scope().var(each).get_tensor().set(array, fluid.CPUPlace())
+            write(exe, directory, main)
+
+    def load(directory: str) -> int:
+        with fluid.scope_guard(fluid.Scope()):
+            for each, array in values[2].items():
+                fluid.global_scope().var(each).get_tensor().set(array * 0, fluid.CPUPlace())
+            read(exe, directory, main)
+            found = {each: np.array(fluid.global_scope().find_var(each).get_tensor()) for each in values[0]}
+        for number, wanted in enumerate(values):
+            if all(np.array_equal(found[each], wanted[each]) for each in wanted):
+                return number
+        raise AssertionError("a mix of sets")
+
+    return Model(name, [], save, load, dict(foreign or {}), fresh, one_step)
+
+
+_FOREIGN = {"notes.txt": b"not ours", "theirs/deep/file": b"neither"}
+
+
+def _fluid_models(seed: int) -> dict[str, Model]:
+    def directory(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
+        return fluid.io.save_persistables(exe, path, main)
+
+    def combined(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
+        return fluid.io.save_persistables(exe, path, main, filename="all")
+
+    def read_directory(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
+        return fluid.io.load_persistables(exe, path, main)
+
+    def read_combined(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
+        return fluid.io.load_persistables(exe, path, main, filename="all")
+
+    def pickles(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
+        return fluid.save(main, f"{path}/net")
+
+    def read_pickles(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
+        return fluid.load(main, f"{path}/net", exe)
+
+    return {
+        "fluid-new": _fluid("fluid-new", seed, directory, read_directory, fresh=True),
+        "fluid-over": _fluid("fluid-over", seed, directory, read_directory, foreign=_FOREIGN),
+        "fluid-combined": _fluid("fluid-combined", seed, combined, read_combined, foreign=_FOREIGN),
+        "fluid-pickles": _fluid("fluid-pickles", seed, pickles, read_pickles, one_step=False),
+    }
+
+
+def MODELS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
+    """All models of a seed, by name."""
+    plain = [
+        _plain("new", seed, fresh=True),
+        _plain("over", seed),
+        _plain("foreign", seed, foreign=_FOREIGN),
+        _plain("kept", seed, foreign=_FOREIGN, kept=2),
+        _plain("one", seed, count=1, foreign=_FOREIGN),
+        _plain("journal", seed, foreign=_FOREIGN, exchange=False),
+        _plain("journal-kept", seed, foreign=_FOREIGN, exchange=False, kept=2),
+        _plain("power", seed, foreign=_FOREIGN, options={"durability": "power"}),
+        _plain(
+            "spare",
+            seed,
+            foreign=_FOREIGN,
+            options={"keep_generation": True},
+            stays=frozenset({"set.saving"}),
+        ),
+    ]
+    return {model.name: model for model in plain} | _fluid_models(seed)

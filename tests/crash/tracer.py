@@ -1,0 +1,136 @@
+"""Runs a function in a process of its own and kills it with SIGKILL before its n-th call of the system.
+
+The function runs in a fork, so nothing is started twice; the fork is followed by ptrace, thread by thread.
+Only calls that cannot touch a file (see the tables) are not counted. Linux alone has the means.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Outcome", "kill_after", "kill_at", "usable"]
+
+_TRACEME, _SYSCALL, _SETOPTIONS, _GET_SYSCALL_INFO = 0, 24, 0x4200, 0x420E
+_OPTIONS = 1 | 2 | 4 | 8 | 0x100000  # mark stops of calls; follow fork, vfork and clone; die with the tracer
+_WALL = 0x40000000
+_ENTRY = 1
+
+# memory, signals, clocks, threads, own numbers: what has nothing to do with files
+_HARMLESS = {
+    "x86_64": {9, 10, 11, 12, 13, 14, 15, 24, 25, 28, 35, 39, 56, 96, 98, 99, 102, 104, 107, 108, 131, 186,
+               202, 203, 204, 218, 228, 229, 230, 273, 318, 334, 435},
+    "aarch64": {98, 99, 113, 115, 122, 123, 124, 132, 134, 135, 139, 165, 169, 172, 174, 175, 176, 177, 178,
+                214, 215, 220, 222, 226, 233, 278, 293, 435},
+}  # fmt: skip
+
+
+class Outcome(NamedTuple):
+    """How a run ended."""
+
+    killed: bool
+    calls: int  # that were counted
+    status: int  # exit code of a run that was not killed
+    last: int  # the number of the call that was not let through
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [
+        ("op", ctypes.c_uint8),
+        ("pad", ctypes.c_uint8 * 3),
+        ("arch", ctypes.c_uint32),
+        ("instruction", ctypes.c_uint64),
+        ("stack", ctypes.c_uint64),
+        ("number", ctypes.c_uint64),
+        ("args", ctypes.c_uint64 * 6),
+        ("more", ctypes.c_uint64),
+    ]
+
+
+def usable() -> str | None:
+    """Why this machine cannot trace a process; None: it can."""
+    if not sys.platform.startswith("linux"):
+        return "ptrace as it is used here is Linux's"
+    try:
+        outcome = kill_at(lambda: Path.cwd() and None, 1)
+    except OSError as error:
+        return f"ptrace is refused: {error}"
+    return None if outcome.killed else "ptrace did not stop a call"
+
+
+def kill_at(function: Callable[[], object], number: int) -> Outcome:
+    """Run ``function`` in a fork that dies instead of its ``number``-th call of the system."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    libc.ptrace.restype = ctypes.c_long
+    harmless = _HARMLESS.get(platform.machine(), set())
+
+    def before() -> None:
+        if libc.ptrace(_TRACEME, 0, None, None):
+            os._exit(77)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    child = _fork(function, before)
+    _, status = os.waitpid(child, _WALL)
+    if not os.WIFSTOPPED(status):
+        raise PermissionError("PTRACE_TRACEME failed")
+    if libc.ptrace(_SETOPTIONS, child, None, _OPTIONS):
+        raise OSError(ctypes.get_errno(), "PTRACE_SETOPTIONS failed")
+    libc.ptrace(_SYSCALL, child, None, None)
+    info, calls, last = _Info(), 0, -1
+    while True:
+        thread, status = os.waitpid(-1, _WALL)
+        if not os.WIFSTOPPED(status):
+            if thread != child:
+                continue
+            killed = os.WIFSIGNALED(status)
+            return Outcome(killed, calls, -1 if killed else os.WEXITSTATUS(status), last)
+        stop, deliver = os.WSTOPSIG(status), 0
+        if stop == signal.SIGTRAP | 0x80:
+            size = ctypes.sizeof(info)
+            got = libc.ptrace(_GET_SYSCALL_INFO, thread, size, ctypes.addressof(info))
+            if got > 0 and info.op == _ENTRY and info.number not in harmless:
+                calls += 1
+                if calls == number:
+                    last = info.number
+                    os.kill(child, signal.SIGKILL)
+                    continue
+        elif stop not in (signal.SIGTRAP, signal.SIGSTOP):
+            deliver = stop
+        libc.ptrace(_SYSCALL, thread, None, deliver)
+
+
+def kill_after(function: Callable[[], object], seconds: float) -> Outcome:
+    """Run ``function`` in a fork that is killed after some time."""
+    child = _fork(function, lambda: None)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    killed = os.WIFSIGNALED(status)
+    return Outcome(killed, 0, -1 if killed else os.WEXITSTATUS(status), -1)
+
+
+def _fork(function: Callable[[], object], before: Callable[[], None]) -> int:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        before()
+        function()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)

@@ -1,0 +1,265 @@
+"""Files that stay as they are, two savers at once, generations: what a transaction does beside writing."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from paddlelike.errors import SaveError, StorageError
+from paddlelike.storage import generation, journal, manifest
+from paddlelike.storage.local import list_names, recover
+from paddlelike.storage.lock import Lock
+from paddlelike.storage.transaction import Transaction
+from tests.storage.test_transaction import contents, names, without_exchange
+
+FILES = {"a/b": b"x" * 300, "v": b"v", "w": b"w" * 100_000}
+
+
+def save(directory, files=FILES, keep=None, base=None, **options):
+    transaction = Transaction(directory, **options)
+    for name, data in files.items():
+        if keep and name in keep and transaction.keep(name, keep[name], base=base):
+            continue
+        transaction.add(name, [data])
+    return transaction.commit()
+
+
+@pytest.fixture(params=["exchange", "journal"])
+def way(request, monkeypatch):
+    if request.param == "journal":
+        without_exchange(monkeypatch)
+    return request.param
+
+
+def test_a_kept_file_is_the_same_file(tmp_path, way):
+    first = save(tmp_path / "m")
+    inodes = {name: (tmp_path / "m" / name).stat().st_ino for name in FILES}
+    second = save(
+        tmp_path / "m", {name: data + b"!" for name, data in FILES.items()}, {"w": first.files["w"]}
+    )
+    assert (second.written, second.kept) == (2, 1)
+    assert second.files["w"] == first.files["w"]
+    assert (tmp_path / "m" / "w").stat().st_ino == inodes["w"]
+    assert (tmp_path / "m" / "v").stat().st_ino != inodes["v"]
+    assert (tmp_path / "m" / "w").read_bytes() == FILES["w"]
+    assert (tmp_path / "m" / "v").read_bytes() == b"v!"
+    assert manifest.verify(tmp_path / "m")
+    assert names(tmp_path) == ["m", "m.manifest.json"]
+
+
+def test_everything_kept_writes_nothing(tmp_path):
+    first = save(tmp_path / "m")
+    second = save(tmp_path / "m", keep=first.files, program="p")
+    assert (second.written, second.kept) == (0, 3)
+    assert manifest.read(tmp_path / "m").program == "p"
+    assert manifest.verify(tmp_path / "m")
+    assert names(tmp_path) == ["m", "m.manifest.json"]
+
+
+@pytest.mark.parametrize("change", ["bytes", "length", "replaced", "gone", "link"])
+def test_a_file_that_somebody_changed_is_not_kept(tmp_path, change):
+    first = save(tmp_path / "m")
+    path = tmp_path / "m" / "w"
+    if change in ("bytes", "length"):
+        path.write_bytes(b"y" * (100_000 + (change == "length")))
+    else:
+        path.rename(tmp_path / "aside")
+        if change == "replaced":
+            path.write_bytes(FILES["w"])
+        elif change == "link":
+            path.symlink_to(tmp_path / "aside")
+    second = save(tmp_path / "m", keep=first.files)
+    assert second.written == 1
+    assert path.read_bytes() == FILES["w"]
+    assert not path.is_symlink()
+
+
+def test_a_file_that_is_changed_before_the_commit(tmp_path):
+    first = save(tmp_path / "m")
+    transaction = Transaction(tmp_path / "m")
+    transaction.add("v", [b"new"])
+    assert transaction.keep("w", first.files["w"])
+    (tmp_path / "m" / "w").write_bytes(b"theirs")
+    before = contents(tmp_path / "m")
+    with pytest.raises(SaveError, match="w was changed by somebody else"):
+        transaction.commit()
+    assert contents(tmp_path / "m") == before
+
+
+def test_a_base_shares_its_files(tmp_path):
+    first = save(tmp_path / "m1")
+    new = {name: data + b"!" for name, data in FILES.items()}
+    second = save(tmp_path / "m2", new, {"w": first.files["w"]}, base=tmp_path / "m1")
+    assert (second.written, second.kept) == (2, 1)
+    assert (tmp_path / "m2" / "w").read_bytes() == FILES["w"]
+    assert manifest.verify(tmp_path / "m2")
+    third = save(tmp_path / "m2", FILES)  # replaces, and does not write into the shared file
+    assert third.written == 3
+    assert manifest.verify(tmp_path / "m1")
+    assert manifest.verify(tmp_path / "m2")
+
+
+def test_a_base_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
+    first = save(tmp_path / "m1")
+
+    def refuse(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refuse)
+    save(tmp_path / "m2", keep=first.files, base=tmp_path / "m1")
+    monkeypatch.undo()
+    assert (tmp_path / "m2" / "w").stat().st_ino != (tmp_path / "m1" / "w").stat().st_ino
+    assert manifest.verify(tmp_path / "m2")
+
+
+def test_a_generation_that_is_kept_is_written_over(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "theirs").write_bytes(b"1")
+    save(tmp_path / "m", keep_generation=True)
+    inode = (tmp_path / "m" / "w").stat().st_ino
+    for number in range(4):
+        data = bytes([number]) * (10 + 30_000 * (4 - number))
+        save(tmp_path / "m", {"w": data, "x/y": data}, keep_generation=True)
+        assert (tmp_path / "m" / "w").read_bytes() == data
+        assert (tmp_path / "m" / "theirs").read_bytes() == b"1"
+        assert (tmp_path / "m" / "v").read_bytes() == b"v"
+        assert manifest.verify(tmp_path / "m").changed == ()
+        assert sorted(list_names(tmp_path / "m")) == ["a/b", "theirs", "v", "w", "x/y"]
+    assert inode == (tmp_path / "m" / "w").stat().st_ino  # every other time it is the same
+    assert names(tmp_path) == ["m", "m.manifest.json", "m.saving"]
+    save(tmp_path / "m")
+    assert names(tmp_path) == ["m", "m.manifest.json"]
+
+
+def test_files_that_are_linked_elsewhere_are_not_written_over(tmp_path):
+    save(tmp_path / "m", keep_generation=True)
+    (tmp_path / "mine").hardlink_to(tmp_path / "m" / "w")
+    for _ in range(3):
+        save(tmp_path / "m", {"w": b"1", "v": b"2"}, keep_generation=True)
+    assert (tmp_path / "mine").read_bytes() == FILES["w"]
+
+
+def test_files_that_arrive_during_the_exchange_stay(tmp_path, monkeypatch):
+    save(tmp_path / "m")
+    (tmp_path / "m" / "notes").write_bytes(b"old")
+    real = generation.exchange
+
+    def late(a, b):
+        (tmp_path / "m" / "arrived").write_bytes(b"1")
+        (tmp_path / "m" / "folder" / "deep").mkdir(parents=True)
+        (tmp_path / "m" / "folder" / "deep" / "file").write_bytes(b"2")
+        (tmp_path / "notes.tmp").write_bytes(b"new")
+        (tmp_path / "notes.tmp").rename(tmp_path / "m" / "notes")
+        real(a, b)
+
+    monkeypatch.setattr(generation, "exchange", late)
+    save(tmp_path / "m", {"w": b"1", "v": b"2"})
+    found = contents(tmp_path / "m")
+    assert found["arrived"] == b"1"
+    assert found["folder/deep/file"] == b"2"
+    assert found["notes"] == b"new"
+    assert found["w"] == b"1"
+    assert names(tmp_path) == ["m", "m.manifest.json"]
+
+
+def test_a_saver_that_works_inside_the_directory(tmp_path, monkeypatch):
+    save(tmp_path / "m")
+    monkeypatch.chdir(tmp_path / "m" / "a")
+    save("..", {"w": b"1", "v": b"2"})
+    assert Path.cwd() == tmp_path / "m" / "a"
+    assert (tmp_path / "m" / "w").read_bytes() == b"1"
+    assert manifest.verify("..")
+
+
+# --- two savers -----------------------------------------------------------------------------------
+
+
+def test_the_second_of_two_savers_says_so(tmp_path):
+    save(tmp_path / "m")
+    with Lock(f"{tmp_path}/m.lock", "m"), pytest.raises(SaveError, match="saved by another thread") as caught:
+        save(tmp_path / "m", {"w": b"1"})
+    assert "wait=" in caught.value.hint
+    (tmp_path / "m.lock").write_text(f"1 {os.uname().nodename} 7\n")  # a saver that is dead
+    save(tmp_path / "m", {"w": b"1"})
+    assert names(tmp_path) == ["m", "m.manifest.json"]
+
+
+def test_another_process_is_named(tmp_path):
+    child = os.fork()
+    if child == 0:
+        with Lock(f"{tmp_path}/m.lock", "m"):
+            (tmp_path / "ready").touch()
+            while not (tmp_path / "done").exists():
+                pass
+        os._exit(0)
+    while not (tmp_path / "ready").exists():
+        pass
+    with pytest.raises(SaveError, match=f"by process {child} at this moment"):
+        save(tmp_path / "m")
+    (tmp_path / "done").touch()
+    os.waitpid(child, 0)
+    save(tmp_path / "m")
+
+
+def test_savers_that_wait_come_one_after_the_other(tmp_path):
+    faults = []
+
+    def work(number):
+        try:
+            for _ in range(10):
+                save(tmp_path / "m", {name: bytes([number]) * 50 for name in FILES}, wait=None)
+        except Exception as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    assert len({data for name, data in contents(tmp_path / "m").items() if data != b"/"}) == 1
+    assert manifest.verify(tmp_path / "m")
+    assert names(tmp_path) == ["m", "m.manifest.json"]
+
+
+# --- what is left of a save that was interrupted ----------------------------------------------------
+
+
+def test_a_staging_area_that_is_none(tmp_path):
+    (tmp_path / "m.saving").write_bytes(b"mine")
+    with pytest.raises(SaveError, match="is in the way"):
+        save(tmp_path / "m")
+    assert (tmp_path / "m.saving").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{}", "[]", '{"format": 1}',
+        """{"format": 1, "direction": "forward", "inside": false, "paths": ["../x"], "kept": [false],
+        "folders": [], "manifest": false, "sync": false}""",
+    ],
+)  # fmt: skip
+def test_a_journal_that_is_none(tmp_path, text):
+    save(tmp_path / "m")
+    (tmp_path / "m.journal").write_text(text)
+    with pytest.raises(StorageError, match="is no journal of a save"):
+        recover(tmp_path / "m")
+    assert contents(tmp_path / "m")["v"] == b"v"
+
+
+def test_a_journal_is_followed_by_the_next_reader(tmp_path, monkeypatch):
+    save(tmp_path / "m")
+    without_exchange(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "finish", lambda siblings: None)
+        patch.setattr(generation, "clear", lambda *_, **__: None)
+        save(tmp_path / "m", {"w": b"1", "v": b"2", "new/x": b"3"})
+    assert contents(tmp_path / "m")["v"] == b"v"
+    assert (tmp_path / "m.journal").exists()
+    assert list_names(tmp_path / "m") == ["a/b", "new/x", "v", "w"]
+    assert contents(tmp_path / "m")["v"] == b"2"
+    assert manifest.verify(tmp_path / "m")
