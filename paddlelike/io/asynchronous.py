@@ -22,7 +22,7 @@ from paddlelike.core import memory
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.io.report import SaveReport
 
-__all__ = ["Copies", "PendingSave", "forget", "settle", "start"]
+__all__ = ["Copies", "PendingSave", "finish", "forget", "settle", "start"]
 
 Array = np.ndarray[Any, Any]
 
@@ -145,6 +145,13 @@ def settle() -> None:
         ) from error
 
 
+def finish() -> None:
+    """Wait for the save under way, if there is one; what it failed of is told later."""
+    last = _state.last
+    if last is not None:
+        last._finished.wait()
+
+
 def forget() -> None:
     """Drop the save under way without a word, as in a process that was forked from the one that saves."""
     _state.last = None
@@ -216,21 +223,14 @@ def _watch_the_end() -> None:
     early: Callable[[Callable[[], None]], None] | None = getattr(threading, "_register_atexit", None)
     with contextlib.suppress(RuntimeError):  # the end has begun
         if early is not None:
-            early(_finish)
+            early(finish)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
 
 
-def _finish() -> None:
-    """Wait for the save under way."""
-    last = _state.last
-    if last is not None:
-        last._finished.wait()
-
-
 def _tell_at_exit() -> None:
     """Print the failures that nobody was told of, and end with an exit code that says so."""
-    _finish()
+    finish()
     failed = [save for save in _state.untold if save.error is not None]
     if not failed:
         return

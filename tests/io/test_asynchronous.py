@@ -1,0 +1,324 @@
+"""Saves that do not block: the values of the moment, failures that are told, and the end of the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import SaveError
+from paddlelike.io import asynchronous
+from paddlelike.io.asynchronous import Copies, PendingSave
+from paddlelike.io.incremental import ledger
+from paddlelike.io.report import SaveReport
+from paddlelike.storage import manifest, transaction
+
+ROOT = Path(fluid.__file__).parent.parent
+NAMES = ["large", "small"]
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+@pytest.fixture(autouse=True)
+def program() -> Iterator[fluid.Program]:
+    """A large and a small variable."""
+    ledger.forget()
+    asynchronous.forget()
+    program = fluid.Program()
+    with fluid.scope_guard(fluid.Scope()):
+        for name, size in (("large", 300_000), ("small", 4)):
+            program.global_block().create_var(name=name, shape=[size], dtype="float32", persistable=True)
+            fluid.global_scope().var(name).get_tensor().set(np.zeros(size, "float32"))
+        fill(1)
+        yield program
+    asynchronous.forget()
+
+
+def fill(number: float, *names: str) -> None:
+    """Write into the arrays in place, as updates do."""
+    for name in names or NAMES:
+        tensor = fluid.global_scope().find_var(name).get_tensor()
+        tensor.array[...] = number
+        tensor.touch()
+
+
+def save(exe: fluid.Executor, path: Path, program: fluid.Program, **options: Any) -> PendingSave:
+    pending = fluid.io.save_persistables(exe, str(path), program, blocking=False, **options)
+    assert isinstance(pending, PendingSave)
+    return pending
+
+
+def loaded(exe: fluid.Executor, path: Path, program: fluid.Program, filename: str | None = None) -> set[float]:
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, str(path), program, filename)
+        return {x for n in NAMES for x in np.array(fluid.global_scope().find_var(n).get_tensor()).tolist()}
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Commits wait until this is set."""
+    event = threading.Event()
+    real = transaction.Transaction.commit
+
+    def commit(self: transaction.Transaction) -> transaction.Committed:
+        assert event.wait(30)
+        return real(self)
+
+    monkeypatch.setattr(transaction.Transaction, "commit", commit)
+    yield event
+    event.set()
+
+
+@pytest.mark.parametrize("filename", [None, "all"])
+def test_the_values_of_the_moment_are_saved(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event, filename: str | None
+) -> None:
+    pending = save(exe, tmp_path / "a", program, filename=filename)
+    assert not pending.done()
+    fill(2)  # training goes on
+    gate.set()
+    report = pending.wait(30)
+    assert pending.done()
+    assert pending.report is report
+    assert sorted(report.saved) == NAMES
+    assert loaded(exe, tmp_path / "a", program, filename) == {1.0}
+    assert manifest.verify(tmp_path / "a")
+
+
+def test_a_wait_may_end_before_the_save(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
+) -> None:
+    pending = save(exe, tmp_path / "a", program)
+    with pytest.raises(TimeoutError, match="goes on still"):
+        pending.wait(0.01)
+    assert "goes on" in repr(pending)
+    gate.set()
+    assert pending.wait(30)
+
+
+def test_what_changed_while_it_was_saved_is_written_by_the_next(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
+) -> None:
+    first = save(exe, tmp_path / "a", program)
+    fill(2, "small")
+    gate.set()
+    first.wait(30)
+    second = save(exe, tmp_path / "a", program).wait(30)
+    assert (second.written, second.kept) == (1, 1)
+    assert loaded(exe, tmp_path / "a", program) == {1.0, 2.0}
+
+
+def test_the_next_save_anywhere_waits_for_the_last(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
+) -> None:
+    first = save(exe, tmp_path / "a", program)
+    threading.Timer(0.2, gate.set).start()
+    second = fluid.io.save_persistables(exe, str(tmp_path / "b"), program)
+    assert first.done()
+    assert second.written == 2
+
+
+def test_memory_for_copies_is_used_again() -> None:
+    copies = Copies()
+    arrays = [np.full(n, n, "float32") for n in (100, 50_000, 50_000, 70_000)]
+    first = copies.copy(arrays)
+    for copy, array in zip(first, arrays, strict=True):
+        np.testing.assert_array_equal(copy, array)
+        assert not np.shares_memory(copy, array)
+    where = {copy.ctypes.data for copy in first[1:]}
+    copies.release()
+    second = copies.copy(arrays[1:])
+    assert {copy.ctypes.data for copy in second} == where
+    copies.release()
+    copies.copy(arrays[:1])  # the large ones were not wanted: they go
+    assert copies._free == {}
+
+
+def test_large_and_strided_arrays_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asynchronous, "_MUCH", 1000)
+    monkeypatch.setattr(asynchronous, "_PARTS", 1001)
+    whole = np.arange(30_000, dtype="float64").reshape(100, 300)
+    for array in (whole, whole[:, ::2], whole.T, whole[:0], whole[3, 4]):
+        (copy,) = Copies().copy([np.asarray(array)])
+        np.testing.assert_array_equal(copy, array)
+        assert copy.flags.c_contiguous
+
+
+# Failures
+
+
+def broken(path: Path) -> None:
+    """Make saves into ``path`` fail at the commit: a file is where the directory should be."""
+    path.write_text("in the way")
+
+
+def test_the_handle_raises_what_failed(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    broken(tmp_path / "a")
+    pending = save(exe, tmp_path / "a", program)
+    for _ in range(2):
+        with pytest.raises(SaveError, match="is a file"):
+            pending.wait(30)
+    with pytest.raises(SaveError, match="is a file"):
+        _ = pending.report
+    assert isinstance(pending.error, SaveError)
+    assert "failed" in repr(pending)
+    assert save(exe, tmp_path / "b", program).wait(30)  # it was told
+
+
+def test_the_next_save_raises_what_nobody_was_told(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    broken(tmp_path / "a")
+    save(exe, tmp_path / "a", program)
+    with pytest.raises(SaveError, match=r"(?s)a that was begun before this one failed.*is a file"):
+        fluid.io.save_persistables(exe, str(tmp_path / "b"), program)
+    assert not (tmp_path / "b").exists()
+    assert fluid.io.save_persistables(exe, str(tmp_path / "b"), program).written == 2
+
+
+def test_a_save_that_failed_is_written_whole_later(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    broken(tmp_path / "a")
+    with pytest.raises(SaveError):
+        save(exe, tmp_path / "a", program).wait(30)
+    (tmp_path / "a").unlink()
+    assert save(exe, tmp_path / "a", program).wait(30).written == 2
+
+
+def test_any_error_is_passed_on() -> None:
+    def work() -> SaveReport:
+        raise MemoryError("no room")
+
+    pending = asynchronous.start("x", work)
+    with pytest.raises(SaveError, match="MemoryError: no room"):
+        asynchronous.settle()
+    with pytest.raises(MemoryError):
+        pending.wait(5)
+    asynchronous.settle()
+
+
+# The end of the process
+
+SCRIPT = """
+import atexit, os, sys, threading, time
+import numpy as np
+import paddlelike as fluid
+
+main = fluid.Program()
+main.global_block().create_var(name="w", shape=[3_000_000], dtype="float32", persistable=True)
+fluid.global_scope().var("w").get_tensor().set(np.full(3_000_000, 5, "float32"))
+exe = fluid.Executor()
+atexit.register(lambda: print("others were asked too"))
+"""
+
+
+def run(tmp_path: Path, rest: str) -> subprocess.CompletedProcess[str]:
+    script = SCRIPT + textwrap.dedent(rest)
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, text=True, capture_output=True, timeout=120,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise KeyError('oops')"])
+def test_the_interpreter_ends_after_the_save(tmp_path: Path, end: str) -> None:
+    done = run(tmp_path, "fluid.io.save_persistables(exe, 'a', main, blocking=False)\n" + end)
+    assert done.returncode == {"": 0, "sys.exit(3)": 3}.get(end, 1)
+    assert (tmp_path / "a" / "w").stat().st_size > 12_000_000
+    assert manifest.verify(tmp_path / "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.manifest.json"]
+    assert "others were asked too" in done.stdout
+
+
+def test_a_failure_that_nobody_saw_is_printed_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("in the way")
+    done = run(tmp_path, "fluid.io.save_persistables(exe, 'a', main, blocking=False)")
+    assert done.returncode == 1
+    assert "the save into a failed" in done.stderr
+    assert "is a file" in done.stderr
+    assert "others were asked too" in done.stdout
+
+
+def test_a_failure_that_was_told_is_not_told_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("in the way")
+    done = run(
+        tmp_path,
+        """
+        pending = fluid.io.save_persistables(exe, 'a', main, blocking=False)
+        try:
+            pending.wait()
+        except fluid.errors.SaveError:
+            print("caught")
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "caught" in done.stdout
+
+
+def test_a_forked_process_has_no_saves_of_its_parent(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        from paddlelike.storage.transaction import Transaction
+        real = Transaction.commit
+        def slow(self):
+            time.sleep(0.5)
+            return real(self)
+        Transaction.commit = slow
+        pending = fluid.io.save_persistables(exe, 'a', main, blocking=False)
+        child = os.fork()
+        if child == 0:
+            Transaction.commit = real
+            fluid.io.save_persistables(exe, 'b', main)
+            os._exit(7)
+        print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """,
+    )
+    assert "child 7" in done.stdout, done.stderr
+    assert done.returncode == 0
+    assert manifest.verify(tmp_path / "a")
+    assert manifest.verify(tmp_path / "b")
+
+
+def test_killed_in_the_middle_the_old_files_stand(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        fluid.io.save_persistables(exe, 'a', main)
+        fluid.global_scope().find_var("w").get_tensor().set(np.full(3_000_000, 6, "float32"))
+        from paddlelike.storage import generation
+        generation.Generation.commit = lambda self, **_: os.kill(os.getpid(), 9)
+        fluid.io.save_persistables(exe, 'a', main, blocking=False)
+        """,
+    )
+    assert done.returncode == -9
+    check = run(
+        tmp_path,
+        """
+        fluid.io.load_persistables(exe, 'a', main)
+        print(set(np.array(fluid.global_scope().find_var("w").get_tensor()).tolist()))
+        """,
+    )
+    assert "{5.0}" in check.stdout, check.stderr
+
+
+def test_the_caller_waits_for_a_copy_only(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
+) -> None:
+    begin = time.perf_counter()
+    save(exe, tmp_path / "a", program)
+    assert time.perf_counter() - begin < 5  # the gate would hold it for 30
