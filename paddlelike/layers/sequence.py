@@ -108,9 +108,7 @@ def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None 
     return emit("sequence_softmax", {"X": input}, {"use_cudnn": use_cudnn}, name=name)
 
 
-def sequence_pool(
-    input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0
-) -> Variable:
+def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0) -> Variable:
     """One row per sequence: its average, sum, sqrt (sum / root of the length), max, last or first row.
 
     Operator ``sequence_pool``. With several levels of LoD the innermost sequences are pooled. A sequence
@@ -131,7 +129,7 @@ def sequence_pool(
         outputs={"Out": out, "MaxIndex": index},
         attrs={"pooltype": pool_type.upper(), "is_test": is_test, "pad_value": pad_value},
     )
-    index.stop_gradient = pool_type.lower() == "max"
+    index.stop_gradient = pool_type == "max"  # as in Fluid, which does not know "MAX" here
     return out
 
 

@@ -52,8 +52,18 @@ class Lstm(OpDef):
 
     @staticmethod
     def infer(
-        x: Spec, h0: Spec | None, c0: Spec | None, weight: Spec, bias: Spec, *, use_peepholes: bool
+        x: Spec,
+        h0: Spec | None,
+        c0: Spec | None,
+        weight: Spec,
+        bias: Spec,
+        *,
+        use_peepholes: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
     ) -> tuple[Spec, Spec, Spec, Spec]:
+        _check_acts("lstm", gate=gate_activation, cell=cell_activation, candidate=candidate_activation)
         width = _width("lstm", x, weight, bias, x.shape[-1] // 4, use_peepholes)
         _check_initial("lstm", h0, c0)
         out = Spec((x.shape[0], width), x.dtype)
@@ -164,7 +174,18 @@ class Lstmp(OpDef):
         bias: Spec,
         *,
         use_peepholes: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+        proj_activation: str,
     ) -> tuple[Spec, Spec, Spec, Spec, Spec]:
+        _check_acts(
+            "lstmp",
+            gate=gate_activation,
+            cell=cell_activation,
+            candidate=candidate_activation,
+            proj=proj_activation,
+        )
         projected = proj_weight.shape[-1]
         width = _width("lstmp", x, weight, bias, projected, use_peepholes)
         if tuple(proj_weight.shape) != (width, projected):
@@ -284,6 +305,11 @@ def _width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peepholes:
             hint="the input comes projected: the layer before has 4 times the width of the cell",
         )
     return width
+
+
+def _check_acts(op: str, **names: str) -> None:
+    for role, name in names.items():
+        activation(op, role + "_activation", name)
 
 
 def _check_initial(op: str, h0: Spec | None, c0: Spec | None) -> None:

@@ -61,8 +61,8 @@ class EditDistance(OpDef):
     ) -> tuple[Spec, Spec]:
         if (hyps_length is None) != (refs_length is None):
             raise ShapeError("edit_distance: HypsLength and RefsLength come together or not at all")
-        count = refs.shape[0] if refs_length is not None else -1
-        return Spec((1,), VarType.INT64), Spec((count, 1), VarType.FP32)
+        # distances are float32 (sequences, 1), but Paddle declares them as the ids
+        return Spec((1,), VarType.INT64), Spec(refs.shape, hyps.dtype)
 
     @staticmethod
     def forward(

@@ -57,7 +57,6 @@ LEFT_OUT = {
     "features of advertisements, focus": [
         "continuous_value_model",
         "filter_by_instag",
-        "hash",
         "similarity_focus",
     ],
 }

@@ -29,9 +29,9 @@ class Case:
 
     ``inputs`` are away from kinks; a LoDTensor carries its LoD. ``expected`` takes the inputs by slot
     (as arrays) and the attributes by name, and returns the output of the first slot, or a dict
-    {slot: value} of the outputs to compare. ``wrt`` are the slots to differentiate by (None: all
-    floating-point ones for which the operator has a gradient); ``through`` the outputs that the loss
-    reads (None: every floating-point output that has a gradient slot).
+    {slot: value} of the outputs to compare, LoDTensors where the LoD counts too. ``wrt`` are the
+    slots to differentiate by (None: all floating-point ones for which the operator has a gradient);
+    ``through`` the outputs that the loss reads (None: every floating-point output that has a gradient slot).
     """
 
     type: str
@@ -212,6 +212,9 @@ def check_value_and_shape(case: Case) -> None:
         assert len(names) == len(many), f"{case.id}: {slot} has {len(names)} values"
         for name, want in zip(names, many, strict=True):
             got = values[name]
+            if isinstance(want, LoDTensor):
+                assert lods.get(name, []) == want.lod(), f"{case.id}: {slot} has LoD {lods.get(name, [])}"
+                want = np.array(want)
             if isinstance(want, SelectedRows):
                 assert isinstance(got, SelectedRows)
                 assert (got.rows(), got.height()) == (want.rows(), want.height())
@@ -238,7 +241,9 @@ def _infer(
         value = values[name]
         if isinstance(value, SelectedRows):
             return Spec((value.height(), *value.array.shape[1:]), convert_dtype(value.array.dtype), 0)
-        return Spec(value.shape, convert_dtype(value.dtype), len(lods.get(name, [])), VarType.LOD_TENSOR)
+        level = len(lods.get(name, []))
+        dims = (-1, *value.shape[1:]) if level else value.shape  # as data with sequences is declared
+        return Spec(dims, convert_dtype(value.dtype), level, VarType.LOD_TENSOR)
 
     args = []
     for slot in op.input_slots:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.layers.calls import ends, functions, networks, shapes, tensors
+from tests.layers.calls import ends, functions, networks, sequences, shapes, tensors
 from tests.layers.calls.net import Net
 
 __all__ = ["CALLS"]
@@ -21,6 +21,6 @@ def _call(build: Callable[[Net], Any]) -> Callable[[Any], Any]:
 
 CALLS = {
     name: _call(build)
-    for family in (functions, shapes, tensors, networks, ends)
+    for family in (functions, shapes, tensors, networks, sequences, ends)
     for name, build in family.TABLE.items()
 }

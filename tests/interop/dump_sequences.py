@@ -1,0 +1,119 @@
+"""Ask real Fluid 1.8.5 for what tests/ops/sequence_cases.py compares.
+
+    python3.7 dump_sequences.py OUT.json.gz
+
+Runs under an interpreter that has paddlepaddle 1.8.5. Writes {case: record}:
+
+out     {variable: [array, offsets by level]}, null where the operator left it alone
+built   {variable: [dims, lod_level, number of the dtype]} when the program was built
+grad    {input variable: array}, for weights() on the outputs that the case names
+levels  {input variable: lod_level of its gradient when the program was built}
+
+A variable is called <slot>_<index>. An array is [dtype, dims, base64 of its bytes].
+"""
+
+import base64
+import gzip
+import importlib.util
+import json
+import sys
+import warnings
+from pathlib import Path
+
+warnings.simplefilter("ignore")
+
+import numpy as np
+import paddle.fluid as fluid
+
+
+def load_cases():
+    path = Path(__file__).parent.parent / "ops" / "sequence_cases.py"
+    spec = importlib.util.spec_from_file_location("sequence_cases", str(path))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def encoded(array):
+    array = np.ascontiguousarray(array)
+    return [array.dtype.name, list(np.shape(array)), base64.b64encode(array.tobytes()).decode()]
+
+
+def tensor(array, lod):
+    made = fluid.LoDTensor()
+    made.set(array, fluid.CPUPlace())
+    if lod:
+        made.set_lod(lod)
+    return made
+
+
+class Asked:
+    """A program of one operator, and what it was fed."""
+
+    def __init__(self, case):
+        self.program = fluid.Program()
+        self.block = self.program.global_block()
+        self.feed, self.inputs = {}, {}
+        for slot, items in case.inputs.items():
+            items = items if isinstance(items, list) else [items]
+            self.inputs[slot] = [self.data(f"{slot}_{i}", item) for i, item in enumerate(items)]
+        self.outputs = {
+            slot: self.block.create_var(name=slot + "_out", dtype=dtype)
+            for slot, dtype in case.outputs.items()
+        }
+        self.block.append_op(
+            type=case.type,
+            inputs=self.inputs,
+            outputs={slot: [variable] for slot, variable in self.outputs.items()},
+            attrs=case.attrs,
+        )
+
+    def data(self, name, item, shape=None):
+        array, lod = item if isinstance(item, tuple) else (item, [])
+        self.feed[name] = tensor(array, lod)
+        dims = [-1, *array.shape[1:]] if lod else list(array.shape)
+        return self.block.create_var(
+            name=name,
+            shape=dims if shape is None else shape,
+            dtype=array.dtype.name,
+            lod_level=len(lod),
+            stop_gradient=array.dtype.kind != "f",
+        )
+
+    def run(self, variables):
+        with fluid.scope_guard(fluid.Scope()):
+            exe = fluid.Executor(fluid.CPUPlace())
+            return exe.run(self.program, self.feed, list(variables), return_numpy=False)
+
+
+def record(cases, name, case):
+    asked = Asked(case)
+    slots = sorted(asked.outputs)
+    built = {s: [list(v.shape), v.lod_level, int(v.dtype)] for s, v in asked.outputs.items()}
+    found = dict(zip(slots, asked.run([asked.outputs[s] for s in slots])))  # noqa: B905  (Python 3.7)
+    out = {s: [encoded(t), t.lod()] if np.size(t) else None for s, t in found.items()}
+    result = {"out": out, "built": built}
+    if case.wrt:
+        above = []
+        for slot in case.through:
+            values = cases.weights(name, slot, np.array(found[slot]))
+            item = (values, found[slot].lod())
+            above.append(asked.data("above_" + slot, item, asked.outputs[slot].shape))
+        targets = [variable for slot in case.wrt for variable in asked.inputs[slot]]
+        grads = fluid.gradients([asked.outputs[slot] for slot in case.through], targets, above)
+        pairs = list(zip(targets, grads))  # noqa: B905
+        result["grad"] = {v.name: encoded(g) for v, g in zip(targets, asked.run(grads))}  # noqa: B905
+        result["levels"] = {v.name: g.lod_level for v, g in pairs}
+    return result
+
+
+def main(out):
+    cases = load_cases()
+    records = {name: record(cases, name, case) for name, case in sorted(cases.CASES.items())}
+    with gzip.GzipFile(out, "wb", mtime=0) as file:
+        file.write(json.dumps(records, sort_keys=True, separators=(",", ":")).encode())
+    print(len(records), "cases")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,198 @@
+"""Cases of recurrent operators, by a loop over sequences and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.tensor import LoDTensor
+from tests.ops.cases.sequence import ENDS, joined, parts
+from tests.ops.contract import Case
+
+Array = np.ndarray[Any, Any]
+Step = Callable[[Array, list[Array]], list[Array]]
+
+_rng = np.random.default_rng(12)
+H, P = 3, 2
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "relu": lambda x: np.maximum(x, 0),
+    "identity": lambda x: x,
+}
+
+
+def _real(*shape: int) -> Array:
+    return _rng.standard_normal(shape)
+
+
+def _along(x: Array, firsts: list[Array], step: Step, *, reverse: bool) -> Iterator[LoDTensor]:
+    """The states after every row, sequence by sequence; ``firsts`` are the states before."""
+    found: list[list[Array]] = [[] for _ in firsts]
+    for i, rows in enumerate(parts(x)):
+        states = [first[i] for first in firsts]
+        outs = []
+        for row in rows[::-1] if reverse else rows:
+            states = step(row, states)
+            outs.append(states)
+        ordered = outs[::-1] if reverse else outs
+        for k, many in enumerate(found):
+            many.append(np.array([states[k] for states in ordered]).reshape(len(rows), firsts[k].shape[1]))
+    return map(joined, found)
+
+
+def _lstm_step(
+    weight: Array,
+    bias: Array,
+    *,
+    use_peepholes: bool,
+    gate: str,
+    cell: str,
+    candidate: str,
+    project: Callable[[Array], Array] = lambda h: h,
+    limit: float = np.inf,
+) -> Step:
+    """From (row, [fed back, cell, hidden]) to the next three."""
+    b = bias[0]
+    w = b[4 * H :].reshape(3, H) if use_peepholes else np.zeros((3, H))
+
+    def step(row: Array, states: list[Array]) -> list[Array]:
+        fed_back, c, _ = states
+        g, i, f, o = (row + fed_back @ weight + b[: 4 * H]).reshape(4, H)
+        i = FUNCTIONS[gate](i + w[0] * c)
+        f = FUNCTIONS[gate](f + w[1] * c)
+        c = np.clip(FUNCTIONS[candidate](g) * i + c * f, -limit, limit)
+        hidden = FUNCTIONS[gate](o + w[2] * c) * FUNCTIONS[cell](c)
+        return [project(hidden), c, hidden]
+
+    return step
+
+
+def _firsts(h0: Array | None, c0: Array | None, width: int) -> list[Array]:
+    count = len(ENDS) - 1
+    zeros = np.zeros((count, H))
+    return [np.zeros((count, width)) if h0 is None else h0, zeros if c0 is None else c0, zeros]
+
+
+def _lstm(
+    Input: Array, H0: Any, C0: Any, Weight: Array, Bias: Array, use_peepholes: bool, is_reverse: bool,
+    gate_activation: str, cell_activation: str, candidate_activation: str,
+) -> dict[str, Any]:  # fmt: skip
+    step = _lstm_step(Weight, Bias, use_peepholes=use_peepholes, gate=gate_activation, cell=cell_activation,
+                      candidate=candidate_activation)  # fmt: skip
+    _, cell, hidden = _along(Input, _firsts(H0, C0, H), step, reverse=is_reverse)
+    return {"Hidden": hidden, "Cell": cell}
+
+
+def _lstmp(
+    Input: Array, H0: Any, C0: Any, Weight: Array, ProjWeight: Array, Bias: Array, use_peepholes: bool,
+    is_reverse: bool, gate_activation: str, cell_activation: str, candidate_activation: str,
+    proj_activation: str, cell_clip: float, proj_clip: float,
+) -> dict[str, Any]:  # fmt: skip
+    act = FUNCTIONS[cell_activation if proj_activation != "identity" else "identity"]
+    limit = proj_clip or np.inf
+    step = _lstm_step(
+        Weight, Bias, use_peepholes=use_peepholes, gate=gate_activation, cell=cell_activation,
+        candidate=candidate_activation, limit=cell_clip or np.inf,
+        project=lambda h: np.clip(act(h @ ProjWeight), -limit, limit),
+    )  # fmt: skip
+    projection, cell, _ = _along(Input, _firsts(H0, C0, P), step, reverse=is_reverse)
+    return {"Projection": projection, "Cell": cell}
+
+
+def _gru_step(
+    weight: Array, act: Callable[[Array], Array], gate: Callable[[Array], Array], origin: bool
+) -> Step:
+    flat = weight.reshape(-1)
+    gates, candidate = flat[: 2 * H * H].reshape(H, 2 * H), flat[2 * H * H :].reshape(H, H)
+
+    def step(row: Array, states: list[Array]) -> list[Array]:
+        (h,) = states
+        u, r = gate(row[: 2 * H] + h @ gates).reshape(2, H)
+        c = act(row[2 * H :] + (r * h) @ candidate)
+        return [u * h + (1 - u) * c if origin else (1 - u) * h + u * c]
+
+    return step
+
+
+def _gru(
+    Input: Array, H0: Any, Weight: Array, Bias: Any, activation: str, gate_activation: str, is_reverse: bool,
+    origin_mode: bool,
+) -> dict[str, Any]:  # fmt: skip
+    step = _gru_step(Weight, FUNCTIONS[activation], FUNCTIONS[gate_activation], origin_mode)
+    x = Input if Bias is None else Input + Bias
+    first = np.zeros((len(ENDS) - 1, H)) if H0 is None else H0
+    (hidden,) = _along(x, [first], step, reverse=is_reverse)
+    return {"Hidden": hidden}
+
+
+def _gru_unit(
+    Input: Array, HiddenPrev: Array, Weight: Array, Bias: Any, activation: int, gate_activation: int,
+    origin_mode: bool,
+) -> dict[str, Any]:  # fmt: skip
+    numbered = [FUNCTIONS[name] for name in ("identity", "sigmoid", "tanh", "relu")]
+    step = _gru_step(Weight, numbered[activation], numbered[gate_activation], origin_mode)
+    x = Input if Bias is None else Input + Bias
+    return {"Hidden": np.array([step(row, [h])[0] for row, h in zip(x, HiddenPrev, strict=True)])}
+
+
+def _lstm_unit(X: Array, C_prev: Array, forget_bias: float) -> dict[str, Any]:
+    s = FUNCTIONS["sigmoid"]
+    i, f, o, g = np.split(X, 4, axis=1)
+    c = s(f + forget_bias) * C_prev + s(i) * np.tanh(g)
+    return {"C": c, "H": s(o) * np.tanh(c)}
+
+
+def _lstm_case(note: str, *, first: bool = False, projected: bool = False, **attrs: Any) -> Case:
+    width = P if projected else H
+    biases = 7 if attrs.get("use_peepholes", True) else 4
+    inputs: dict[str, Any] = {
+        "Input": LoDTensor(_real(7, 4 * H), [ENDS]),
+        "Weight": _real(width, 4 * H),
+        "Bias": _real(1, biases * H),
+    }
+    if projected:
+        inputs["ProjWeight"] = _real(H, P)
+    if first:
+        inputs |= {"H0": _real(4, width), "C0": _real(4, H)}
+    return Case("lstmp" if projected else "lstm", inputs, _lstmp if projected else _lstm, attrs, note=note)
+
+
+def _gru_case(note: str, *, first: bool = False, bias: bool = True, **attrs: Any) -> Case:
+    inputs: dict[str, Any] = {"Input": LoDTensor(_real(7, 3 * H), [ENDS]), "Weight": _real(H, 3 * H)}
+    if bias:
+        inputs["Bias"] = _real(1, 3 * H)
+    if first:
+        inputs["H0"] = _real(4, H)
+    return Case("gru", inputs, _gru, attrs, note=note)
+
+
+CASES = [
+    _lstm_case("peepholes"),
+    _lstm_case("plain", use_peepholes=False),
+    _lstm_case("first-reverse", first=True, is_reverse=True),
+    _lstm_case(
+        "activations", gate_activation="tanh", cell_activation="identity", candidate_activation="sigmoid"
+    ),
+    _lstm_case("peepholes", projected=True),
+    _lstm_case("first-reverse", projected=True, first=True, is_reverse=True, use_peepholes=False),
+    _lstm_case("clipped", projected=True, cell_clip=0.4, proj_clip=0.3),
+    _lstm_case("identity", projected=True, proj_activation="identity"),
+    _gru_case("bias"),
+    _gru_case("first-reverse", first=True, bias=False, is_reverse=True),
+    _gru_case("origin", first=True, origin_mode=True),
+    _gru_case("activations", activation="sigmoid", gate_activation="tanh"),
+    *(
+        Case(
+            "gru_unit",
+            {"Input": _real(5, 3 * H), "HiddenPrev": _real(5, H), "Weight": _real(H, 3 * H), "Bias": bias},
+            _gru_unit,
+            {"origin_mode": bias is None},
+            note="origin" if bias is None else "",
+        )
+        for bias in (_real(1, 3 * H), None)
+    ),
+    Case("lstm_unit", {"X": _real(4, 4 * H), "C_prev": _real(4, H)}, _lstm_unit, {"forget_bias": 0.5}),
+]

@@ -1,0 +1,111 @@
+"""Recurrent operators: what the contract of the operators does not cover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.registry import Array, Spec
+from paddlelike.ops.gru import GruUnit
+from paddlelike.ops.lstm import Lstm
+from paddlelike.ops.rnn import Steps
+
+FLAG = "FLAGS_lstm_cell_gradient"
+
+
+@pytest.fixture
+def flag() -> Iterator[None]:
+    """The flag as it was, afterwards."""
+    before = fluid.get_flags(FLAG)
+    yield
+    fluid.set_flags(before)
+
+
+def gradient_of_the_weight(width: int, dtype: str) -> Array:
+    rng = np.random.RandomState(3)
+    rows = rng.uniform(-1, 1, (5, 4 * width)).astype(dtype)
+    weight = fluid.initializer.NumpyArrayInitializer(rng.uniform(-1, 1, (width, 4 * width)).astype("float32"))
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        x = fluid.data("x", [None, 4 * width], dtype, lod_level=1)
+        attr = fluid.ParamAttr(name="w", initializer=weight)
+        hidden, _ = fluid.layers.dynamic_lstm(x, 4 * width, param_attr=attr, dtype=dtype)
+        fluid.backward.append_backward(fluid.layers.mean(hidden))
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        feed = {"x": fluid.create_lod_tensor(rows, [[2, 3]], fluid.CPUPlace())}
+        return exe.run(main, feed=feed, fetch_list=["w@GRAD"])[0]
+
+
+def test_by_default_gradients_stop_at_the_cell_where_they_do_in_fluid() -> None:
+    """tests/golden/sentiment_lstm holds such gradients of the real system."""
+    gates = np.split(gradient_of_the_weight(8, "float32"), 4, axis=1)
+    assert [bool(gate.any()) for gate in gates] == [False, False, False, True]  # the output gate alone
+    assert all(gate.any() for gate in np.split(gradient_of_the_weight(6, "float32"), 4, axis=1))
+
+
+@pytest.mark.usefixtures("flag")
+def test_a_flag_lets_the_gradients_pass_the_cell() -> None:
+    fluid.set_flags({FLAG: True})
+    passed = gradient_of_the_weight(8, "float32")
+    assert all(gate.any() for gate in np.split(passed, 4, axis=1))
+
+
+def test_steps_shrink_with_the_sequences() -> None:
+    steps = Steps.of(np.array([0, 2, 2, 5]))
+    assert steps.rows.tolist() == [2, 0, 3, 1, 4]
+    assert (steps.bounds, steps.first) == ([0, 2, 4, 5], 2)
+    assert steps.owner().tolist() == [2, 0, 2, 0, 2]
+    assert list(steps.forwards()) == [(0, 2, -1), (2, 4, 0), (4, 5, 2)]
+    assert Steps.of(np.array([0, 2, 2, 5]), reverse=True).rows.tolist() == [4, 1, 3, 0, 2]
+
+
+def test_no_sequence_at_all() -> None:
+    steps = Steps.of(np.array([0, 0]))
+    assert (steps.rows.size, steps.bounds, steps.owner().size) == (0, [0], 0)
+
+
+def spec(*shape: int) -> Spec:
+    return Spec(shape, VarType.FP32, 1)
+
+
+ACTS = {"gate_activation": "sigmoid", "cell_activation": "tanh", "candidate_activation": "tanh"}
+
+
+@pytest.mark.parametrize(
+    ("x", "weight", "bias"),
+    [
+        pytest.param((-1, 12), (3, 12), (1, 12), id="bias-without-peepholes"),
+        pytest.param((-1, 12), (4, 16), (1, 28), id="width"),
+        pytest.param((-1, 12), (2, 12), (1, 21), id="rows-of-the-weight"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_told(
+    x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...]
+) -> None:
+    with pytest.raises(ShapeError, match=r"lstm: Input is .* expected \(T, 4 H\), \(H, 4 H\), \(1, 7 H\)"):
+        Lstm.infer(spec(*x), None, None, spec(*weight), spec(*bias), use_peepholes=True, **ACTS)
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    shapes = (spec(-1, 12), None, None, spec(3, 12), spec(1, 21))
+    with pytest.raises(EnforceNotMet, match="cell_activation is 'gelu', expected one of identity, sigmoid"):
+        Lstm.infer(*shapes, use_peepholes=True, **{**ACTS, "cell_activation": "gelu"})
+    ones = np.ones((1, 3), np.float32)
+    with pytest.raises(ShapeError, match=r"gate_activation is 4, expected 0 \(identity\) to 3 \(relu\)"):
+        GruUnit.forward(ones, ones[:, :1], ones, None, activation=2, gate_activation=4, origin_mode=False)
+
+
+def test_rows_without_lod_are_refused_with_the_way_out() -> None:
+    with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
+        x = fluid.data("x", [None, 2], lod_level=1)
+        out = fluid.layers.sequence_pool(x, "sum")
+        exe, feed = fluid.Executor(fluid.CPUPlace()), {"x": np.ones((3, 2), np.float32)}
+        with pytest.raises(EnforceNotMet, match=r"sequence_pool: X \('x'\) has no LoD") as caught:
+            exe.run(feed=feed, fetch_list=[out])
+        assert "create_lod_tensor" in str(caught.value)
