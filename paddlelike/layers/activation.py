@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.variable import Variable
@@ -20,6 +22,7 @@ from paddlelike.layers.checks import (
     check_variable,
     is_whole,
 )
+from paddlelike.layers.creation import assign
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 
@@ -263,8 +266,10 @@ def selu(
     return _with_attrs("selu", x, {"scale": scale, "alpha": alpha}, name)
 
 
-def sign(x: Variable) -> Variable:
-    """-1, 0 or 1 (operator ``sign``)."""
+def sign(x: Variable | np.ndarray[Any, Any]) -> Variable:
+    """-1, 0 or 1 (operator ``sign``); an array is taken as a constant."""
+    if isinstance(x, np.ndarray):
+        x = assign(x)
     return _with_attrs("sign", x, {})
 
 

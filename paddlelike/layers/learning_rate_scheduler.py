@@ -40,7 +40,7 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
     Vaswani et al., Attention is all you need, 2017.
     """
     with default_main_program()._lr_schedule_guard():
-        step = _steps(begin=1)
+        step = _decay_step_counter(begin=1)
         falling = step**-0.5
         rising = warmup_steps**-1.5 * step
         scaled: Any = learning_rate * d_model**-0.5
@@ -88,7 +88,7 @@ def polynomial_decay(
     Afterwards it stays there; with ``cycle`` it starts again, each time ``decay_steps`` longer.
     """
     with default_main_program()._lr_schedule_guard():
-        step: Any = _steps()
+        step: Any = _decay_step_counter()
         length: Any = decay_steps
         if cycle:
             length = decay_steps * _cycles(step, decay_steps)
@@ -111,7 +111,7 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
             f"got {len(values)}"
         )
     with default_main_program()._lr_schedule_guard():
-        step = _steps()
+        step = _decay_step_counter()
         rate = _global_rate("learning_rate", "float32")
         with Switch() as switch:
             for boundary, value in zip(boundaries, values, strict=False):
@@ -133,7 +133,7 @@ def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: 
     if not isinstance(learning_rate, float | Variable):
         raise TypeError(f"cosine_decay: learning_rate is a float or a variable, not {learning_rate!r}")
     with default_main_program()._lr_schedule_guard():
-        epoch = emit("floor", {"X": _steps() / step_each_epoch})
+        epoch = emit("floor", {"X": _decay_step_counter() / step_each_epoch})
         return learning_rate * 0.5 * (emit("cos", {"X": epoch * math.pi / epochs}) + 1)
 
 
@@ -148,7 +148,7 @@ def linear_lr_warmup(
     slope = float(end_lr) - float(start_lr)
     with default_main_program()._lr_schedule_guard():
         rate = _global_rate("learning_rate_warmup", dtype)
-        step = _steps()
+        step = _decay_step_counter()
         with Switch() as switch:
             with switch.case(step < warmup_steps):
                 assign(start_lr + slope * (step / float(warmup_steps)), output=rate)
@@ -159,7 +159,7 @@ def linear_lr_warmup(
         return rate
 
 
-def _steps(begin: int = 0) -> Variable:
+def _decay_step_counter(begin: int = 0) -> Variable:
     """The number of the step as float32; the first is ``begin``, unless the program counts already."""
     counter = autoincreased_step_counter(COUNTER, begin=begin)
     attrs = {"in_dtype": int(counter.dtype), "out_dtype": int(VarType.FP32)}
@@ -168,7 +168,7 @@ def _steps(begin: int = 0) -> Variable:
 
 def _periods(length: float, staircase: bool) -> Variable:
     """How many times ``length`` steps have passed."""
-    periods = _steps() / length
+    periods = _decay_step_counter() / length
     return emit("floor", {"X": periods}) if staircase else periods
 
 

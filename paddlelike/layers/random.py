@@ -188,7 +188,7 @@ def randint(
 ) -> Variable:
     """Integers from ``low`` up to, not with, ``high`` (0 up to ``low`` without it) (operator ``randint``).
 
-    int64 if nothing else is said; ``device`` is not heeded.
+    ``shape`` may be or hold int variables; int64 if nothing else is said; ``device`` is not heeded.
     """
     kind = VarType.INT64 if dtype is None else convert_dtype(dtype)
     if kind not in INTEGERS:
@@ -196,9 +196,17 @@ def randint(
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
         raise GraphError(f"layer 'randint': low is {low}, high {high}; low must be below high")
-    dims = [1] if shape is None else _dims("randint", shape)
-    attrs = {"shape": dims, "low": low, "high": high, "seed": seed, "dtype": int(kind)}
-    found = emit("randint", {}, attrs, name=name, dtype=kind, out=out)
+    helper = LayerHelper("randint", name=name)
+    attrs: dict[str, Any] = {"low": low, "high": high, "seed": seed, "dtype": int(kind)}
+    inputs: dict[str, Any] = {}
+    if isinstance(shape, Variable):
+        inputs["ShapeTensor"] = shape
+    elif shape is not None and has_variables(shape):
+        inputs["ShapeTensorList"] = [_dim(helper, dim) for dim in shape]
+    else:
+        attrs["shape"] = [1] if shape is None else _dims("randint", shape)
+    found = helper.create_variable_for_type_inference(kind) if out is None else out
+    helper.append_op(type="randint", inputs=inputs, outputs={"Out": found}, attrs=attrs)
     found.stop_gradient = stop_gradient
     return found
 
