@@ -199,8 +199,10 @@ class _Save:
             done = self._writing.commit()
         finally:
             finally_do()
-        files = done.files if self._filename is None else dict.fromkeys(
-            (item.name for item in self._items), done.files[self._filename]
+        files = (
+            done.files
+            if self._filename is None
+            else dict.fromkeys((item.name for item in self._items), done.files[self._filename])
         )
         ledger.note_saved(
             self._where, self._filename, ((item.holder, item.state, files[item.name]) for item in self._items)

@@ -76,6 +76,7 @@ class Manifest:
     time: str | None = None
     commit: tuple[str, int] | None = None
     beside: bool = False  # the files lie beside the manifest, their names begin as its name does
+    state: Any = None  # what the saver put with the files: the epoch, the step ...
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,9 @@ def encode(
     program: str | None = None,
     commit: tuple[str, int] | None = None,
     beside: bool = False,
+    state: Any = None,
 ) -> bytes:
-    """The bytes of a manifest."""
+    """The bytes of a manifest; ``state`` is whatever JSON can say."""
     front = {
         "format": FORMAT,
         "library": getattr(sys.modules.get("paddlelike"), "__version__", None),
@@ -146,6 +148,8 @@ def encode(
     }
     text = json.dumps(front, ensure_ascii=False, separators=(",", ":"))
     text = text[:-1].replace('},"', '},\n"').replace('"files":{', '\n"files":{\n', 1)
+    if state is not None:
+        text += ',\n"state":' + json.dumps(state, ensure_ascii=False, separators=(",", ":"))
     data = text.encode("utf-8", "surrogatepass")
     return data + _tail(data)
 
@@ -177,6 +181,7 @@ def decode(data: bytes) -> Manifest:
             time=front["time"],
             commit=None if commit is None else (str(commit[0]), int(commit[1])),
             beside=bool(front["beside"]),
+            state=front.get("state"),
         )
     except FormatError:
         raise

@@ -100,6 +100,7 @@ class Place(Protocol):
         durability: Durability = "process",
         checksum: hashing.Algorithm | None = "sha256",
         program: str | None = None,
+        state: Any = None,
         wait: float | None = 0.0,
         keep_generation: bool = False,
     ) -> Writing:
@@ -148,6 +149,7 @@ class LocalPlace:
         durability: Durability = "process",
         checksum: hashing.Algorithm | None = "sha256",
         program: str | None = None,
+        state: Any = None,
         wait: float | None = 0.0,
         keep_generation: bool = False,
     ) -> Transaction:
@@ -156,6 +158,7 @@ class LocalPlace:
             durability=durability,
             checksum=checksum,
             program=program,
+            state=state,
             wait=wait,
             keep_generation=keep_generation,
         )

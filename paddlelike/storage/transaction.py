@@ -81,6 +81,8 @@ class Transaction:
         Write one. Without it, one that is there is removed, since it would not be true any more.
     program
         The fingerprint of the program, for the manifest.
+    state
+        More for the manifest, whatever JSON can say.
     wait
         Seconds to wait for another saver of this directory; None: as long as it takes.
     keep_generation
@@ -104,6 +106,7 @@ class Transaction:
         checksum: hashing.Algorithm | None = "sha256",
         manifest: bool = True,
         program: str | None = None,
+        state: Any = None,
         wait: float | None = 0.0,
         keep_generation: bool = False,
     ) -> None:
@@ -120,11 +123,13 @@ class Transaction:
         self._checksum = checksum
         self._manifest = manifest
         self._program = program
+        self._state = state
         self._wait = wait
         self._spare = keep_generation
         self._names: dict[str, str] = {}  # path -> name
         self._pieces: dict[str, Piece] = {}
         self._kept: dict[str, Record] = {}
+        self._roots: dict[Path | None, str] = {}
         self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and what it is
 
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
@@ -151,8 +156,7 @@ class Transaction:
         -------
         False when that file is not there or is not the one that was saved any more: then :meth:`add` it.
         """
-        root = self.directory if base is None else os.path.realpath(os.fspath(base))
-        journal.recover(root if base is not None else self._siblings.base)
+        root = self._recovered(base)
         path = relative_path(name)
         source = os.path.join(root, path)
         if not _is_still(source, record):
@@ -210,6 +214,14 @@ class Transaction:
             self.commit()
 
     # --- before anything is written -------------------------------------------------------------------
+
+    def _recovered(self, base: Path | None) -> str:
+        """The directory a kept file is in, whose last save is whole."""
+        if base not in self._roots:
+            root = self.directory if base is None else os.path.realpath(os.fspath(base))
+            journal.recover(self._siblings.base if base is None else root)
+            self._roots[base] = root
+        return self._roots[base]
 
     def _new_path(self, name: str) -> str:
         path = relative_path(name)
@@ -302,7 +314,11 @@ class Transaction:
             if path not in records and os.path.lexists(os.path.join(self.directory, path))
         }
         data = manifest.encode(
-            here | records, program=self._program, commit=plan.marker(), beside=not self._whole
+            here | records,
+            program=self._program,
+            commit=plan.marker(),
+            beside=not self._whole,
+            state=self._state,
         )
         with open(self._siblings.next, "wb") as file:
             file.write(data)

@@ -61,7 +61,9 @@ def save(exe: fluid.Executor, path: Path, program: fluid.Program, **options: Any
     return pending
 
 
-def loaded(exe: fluid.Executor, path: Path, program: fluid.Program, filename: str | None = None) -> set[float]:
+def loaded(
+    exe: fluid.Executor, path: Path, program: fluid.Program, filename: str | None = None
+) -> set[float]:
     with fluid.scope_guard(fluid.Scope()):
         fluid.io.load_persistables(exe, str(path), program, filename)
         return {x for n in NAMES for x in np.array(fluid.global_scope().find_var(n).get_tensor()).tolist()}

@@ -51,7 +51,9 @@ def loaded(exe: fluid.Executor, path: Path, program: fluid.Program) -> list[floa
         return [float(np.array(fluid.global_scope().find_var(name).get_tensor())[0]) for name in NAMES]
 
 
-def test_a_second_save_writes_what_changed(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_a_second_save_writes_what_changed(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     first = save(exe, tmp_path / "a", program)
     assert (first.written, first.kept) == (5, 0)
     inodes = {name: (tmp_path / "a" / name).stat().st_ino for name in NAMES}
