@@ -35,11 +35,16 @@ def read_headers(source: Readable) -> Iterator[Header]:
     >>> [header.shape for header in read_headers(file)]
     [(2,), (1, 3)]
     """
+    fronts = lod_tensor.Fronts()
+    data = source if isinstance(source, bytes) else None
     source = as_source(source)
     position = offset = 0
     while offset < source.size or position == 0:
         try:
-            header = lod_tensor.read_header(source, offset=offset)
+            if data is not None:
+                header = fronts.read_header(data, offset)
+            else:
+                header = lod_tensor.read_header(source, offset=offset)
         except FormatError as error:
             if position == 0:
                 raise

@@ -37,6 +37,7 @@ from paddlelike.formats.sources import Buffer, Cursor, Readable, Source, as_sour
 from paddlelike.formats.tensor_desc import Array, TensorPart
 
 __all__ = [
+    "Fronts",
     "Header",
     "as_fp16",
     "encode",
@@ -95,6 +96,32 @@ def read_header(source: Readable, *, offset: int = 0) -> Header:
     (2, 3)
     """
     return _parse(Cursor(as_source(source), offset))
+
+
+class Fronts:
+    """Remembers headers by their bytes: of thousands of variables, most have the shape of another one."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[VarType, tuple[int, ...], int]] = {}
+
+    def read_header(self, data: bytes, offset: int = 0) -> Header:
+        """As the function of that name, of bytes."""
+        desc = offset + _PLAIN.size
+        start = desc + int.from_bytes(data[desc - 4 : desc], "little")
+        front = data[offset:start]
+        facts = self._known.get(front)
+        if facts is None:
+            header = read_header(data, offset=offset)
+            if not header.lod and header.data_offset == start:
+                self._known[front] = header.dtype, header.shape, header.data_bytes
+            return header
+        dtype, shape, size = facts
+        surplus = len(data) - start - size
+        if surplus < 0:
+            return read_header(data, offset=offset)  # which tells what is missing
+        return Header(dtype, shape, (), start, size, surplus)
 
 
 def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[int]] = ()) -> bytes:

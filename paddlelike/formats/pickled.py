@@ -27,6 +27,7 @@ HINT: Final = (
 _SIZES: Final = {"b": [1], "i": [1, 2, 4, 8], "u": [1, 2, 4, 8], "f": [2, 4, 8], "c": [8, 16]}
 _CODES: Final = frozenset(f"{kind}{size}" for kind, sizes in _SIZES.items() for size in sizes)
 _MAX_DIMS: Final = 32
+_MAX_BYTES: Final = 2**62
 
 
 class Text:
@@ -77,9 +78,8 @@ class PickledArray:
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
         if not isinstance(dtype, _DType) or not isinstance(raw, bytes | memoryview | Latin1):
             raise FormatError("an array of objects, which no Paddle variable is")
-        if len(shape) > _MAX_DIMS or not all(isinstance(d, int) and 0 <= d < 2**48 for d in shape):
-            raise FormatError("an array with dims that cannot be")
-        self.dtype, self.shape = dtype.numpy(), tuple(shape)
+        self.dtype = dtype.numpy()
+        self.shape = _checked(shape, self.dtype)
         self._fortran, self._raw = bool(fortran), raw
         # text takes one or two bytes of the file for each byte
         kept = len(raw.view) if isinstance(raw, Latin1) else len(raw)
@@ -87,10 +87,11 @@ class PickledArray:
             raise self._misfit(kept)
 
     @classmethod
-    def joined(cls, pieces: list[PickledArray], shape: tuple[int, ...]) -> PickledArray:
+    def joined(cls, pieces: list[PickledArray], shape: Any) -> PickledArray:
         """The array that was cut into flat pieces."""
         whole = cls()
-        whole.dtype, whole.shape, whole._pieces = pieces[0].dtype, tuple(shape), pieces
+        whole.dtype, whole._pieces = pieces[0].dtype, pieces
+        whole.shape = _checked(shape, whole.dtype)
         count = sum(piece.nbytes for piece in pieces)
         if count != whole.nbytes or any(piece.dtype != whole.dtype for piece in pieces):
             raise whole._misfit(count)
@@ -122,6 +123,17 @@ class PickledArray:
             f"an array of {self.dtype} {list(self.shape)} takes {self.nbytes} bytes, "
             f"the file has {count}"
         )
+
+
+def _checked(shape: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """``shape`` if there can be such an array."""
+    dims = tuple(shape)
+    if len(dims) > _MAX_DIMS or not all(type(dim) is int and 0 <= dim < 2**48 for dim in dims):
+        raise FormatError("an array with dims that cannot be")
+    # a zero dim must not hide others that no array can have
+    if math.prod(dim for dim in dims if dim) * dtype.itemsize > _MAX_BYTES:
+        raise FormatError(f"an array of dims {list(dims)}, which is beyond any file")
+    return dims
 
 
 class _DType:

@@ -31,6 +31,10 @@ from paddlelike.formats.sources import Buffer
 __all__ = ["load", "plain"]
 
 _LONG: Final = 1024  # texts beyond this stay views of the file until somebody wants them
+_SLACK: Final = 4096  # bytes that even the smallest file may make
+_ITEM: Final = 8  # what an item of a container, or an empty one, is counted for
+_SET: Final = 32
+_ITERABLE: Final = (str, bytes, memoryview, tuple, list, set, frozenset, dict)
 _MARK: Final = object()
 _DAMAGE: Final = (LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError)
 
@@ -103,7 +107,8 @@ class _Machine:
         self._constructors = constructors
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
-        self._made = 0  # bytes and items that calls have made
+        self._most = _SLACK + 4 * len(self._data)
+        self._made = 0  # bytes that were made, beyond those that the file has of everything
         self.at = 0
 
     def run(self) -> Any:
@@ -183,6 +188,11 @@ class _Machine:
     def memoize(self, index: int) -> None:
         self._memo[index] = self._stack[-1]
 
+    def push_new(self, container: Any) -> None:
+        """An empty container: one byte of the file, and sixty of memory or two hundred."""
+        self._charge(_SET if isinstance(container, set) else _ITEM)
+        self._stack.append(container)
+
     # containers
 
     def set_items(self, items: list[Any]) -> None:
@@ -212,7 +222,8 @@ class _Machine:
             raise FormatError(
                 f"a {type(function).__name__} is called with a {type(given).__name__}"
             )
-        self._charge(sum(len(item) for item in given if isinstance(item, list | set | dict)))
+        # an argument may have been used before, so that its items cost nothing in the file
+        self._charge(sum(len(item) for item in given if isinstance(item, _ITERABLE)))
         value = function.make(*given)
         self._charge(_size(value))
         self._stack.append(value)
@@ -229,13 +240,17 @@ class _Machine:
     def _charge(self, size: int) -> None:
         """Refuse a small file that makes much: parts of it may be used again and again."""
         self._made += size
-        if self._made > 4 * len(self._data):
+        if self._made > self._most:
             raise FormatError("the pickle describes more than it holds")
 
 
 def _size(value: Any) -> int:
     if isinstance(value, PickledArray):
         return value.nbytes
+    if isinstance(value, bytes):
+        return len(value)
+    if isinstance(value, set | dict):
+        return _SET + _ITEM * len(value)
     return len(value.view) if isinstance(value, Latin1) else 0
 
 
@@ -276,16 +291,16 @@ _STEPS: Final[dict[int, Callable[[_Machine], Any]]] = {
         (pickle.TUPLE1, lambda m: m.push(m.pop_tuple(1))),
         (pickle.TUPLE2, lambda m: m.push(m.pop_tuple(2))),
         (pickle.TUPLE3, lambda m: m.push(m.pop_tuple(3))),
-        (pickle.EMPTY_LIST, lambda m: m.push([])),
+        (pickle.EMPTY_LIST, lambda m: m.push_new([])),
         (pickle.LIST, lambda m: m.push(m.pop_to_mark())),
         (pickle.APPEND, lambda m: m.append([m.pop()])),
         (pickle.APPENDS, lambda m: m.append(m.pop_to_mark())),
-        (pickle.EMPTY_DICT, lambda m: m.push({})),
+        (pickle.EMPTY_DICT, lambda m: m.push_new({})),
         (pickle.SETITEM, lambda m: m.set_items(list(m.pop_tuple(2)))),
         (pickle.SETITEMS, lambda m: m.set_items(m.pop_to_mark())),
-        (pickle.EMPTY_SET, lambda m: m.push(set())),
+        (pickle.EMPTY_SET, lambda m: m.push_new(set())),
         (pickle.ADDITEMS, lambda m: m.add(m.pop_to_mark())),
-        (pickle.FROZENSET, lambda m: m.push(frozenset(map(as_key, m.pop_to_mark())))),
+        (pickle.FROZENSET, lambda m: m.push_new(set(map(as_key, m.pop_to_mark())))),
         (pickle.GLOBAL, lambda m: m.push_global(m.line(), m.line())),
         (pickle.STACK_GLOBAL, lambda m: m.push_global(*m.pop_tuple(2))),
         (pickle.REDUCE, lambda m: m.call()),

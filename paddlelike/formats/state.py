@@ -89,7 +89,7 @@ def encode(values: Mapping[str, Array]) -> Iterator[Buffer]:
 
 def _sort_in(state: State, key: Any, value: Any) -> None:
     if not isinstance(key, str):
-        raise FormatError(f"the key {key!r} of the pickled dict is no name")
+        raise FormatError(f"a key of the pickled dict is a {type(key).__name__}, not a name")
     if isinstance(value, PickledArray):
         state.arrays[key] = value
     elif (

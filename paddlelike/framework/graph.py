@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -89,19 +88,10 @@ def needed_ops(
 
     An operator needs every earlier writer of each variable it reads; a fed variable needs nobody.
     """
-    import networkx as nx
-
-    graph: nx.DiGraph[Any] = nx.DiGraph()
-    writers: defaultdict[str, list[int]] = defaultdict(list)
-    graph.add_node("targets")
-    for place, op in enumerate(block.ops):
-        graph.add_node(place)
-        for name in reads(op) - fed:
-            graph.add_edges_from((writer, place) for writer in writers[name])
-        for name in writes(op):
-            writers[name].append(place)
-        if op.is_target or op in kept:
-            graph.add_edge(place, "targets")
-    for name in targets - fed:
-        graph.add_edges_from((writer, "targets") for writer in writers[name])
-    return {place for place in nx.ancestors(graph, "targets") if isinstance(place, int)}
+    needed: set[int] = set()
+    wanted = targets - fed
+    for place, op in reversed(list(enumerate(block.ops))):
+        if op.is_target or op in kept or not wanted.isdisjoint(writes(op)):
+            needed.add(place)
+            wanted |= reads(op) - fed
+    return needed

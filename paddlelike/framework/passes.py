@@ -111,10 +111,12 @@ def _drop_variables(program: Program, candidates: set[str]) -> None:
 
 def _drop_unreached_blocks(program: Program) -> None:
     """Drop, in place, the blocks that no remaining operator runs; the others are numbered anew."""
-    reached = [0]
-    for index in reached:  # grows on the way
-        inner = (i for op in program.blocks[index].ops for i in op.sub_blocks())
-        reached.extend(i for i in inner if i not in reached)
+    reached = {0: True}  # in the order they are met
+    waiting = [0]
+    for index in waiting:  # grows on the way
+        inner = {i: True for op in program.blocks[index].ops for i in op.sub_blocks()}
+        waiting.extend(i for i in inner if i not in reached)
+        reached |= inner
     if len(reached) == len(program.blocks):
         return
     numbers = {old: new for new, old in enumerate(sorted(reached))}
@@ -124,8 +126,11 @@ def _drop_unreached_blocks(program: Program) -> None:
         block.parent_idx = numbers.get(block.parent_idx, -1)
         block.forward_block_idx = numbers.get(block.forward_block_idx, -1)
         for op in block.ops:
-            for name in [n for n in op.attrs if op.attr_type(n) == AttrType.BLOCK]:
-                op.attrs[name] = numbers[op.attrs[name]]
+            for name in op.attrs:
+                if op.attr_type(name) == AttrType.BLOCK:
+                    op.attrs[name] = numbers[op.attrs[name]]
+                elif op.attr_type(name) == AttrType.BLOCKS:
+                    op.attrs[name] = [numbers[index] for index in op.attrs[name]]
 
 
 def _set_test_mode(program: Program) -> None:

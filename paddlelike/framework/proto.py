@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError
-
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError, GraphError
+from paddlelike.framework import nesting, registry
 from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator
+from paddlelike.framework.operator import COMMON_ATTRS, Operator
 from paddlelike.framework.program import Program
-from paddlelike.framework.schema import messages
+from paddlelike.framework.schema import messages, parse
 from paddlelike.framework.variable import Variable
 
 __all__ = ["PADDLE_VERSION", "decode_program", "encode_program", "program_message"]
@@ -43,6 +42,7 @@ _FIELDS: Final = {
     AttrType.SCALARS: "scalars",
 }
 _REPEATED: Final = frozenset(kind for kind in AttrType if kind.name.endswith("S"))
+_BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 #: Field of VarType that describes the tensor in a variable of that kind.
 _TENSOR_FIELD: Final = {
     VarType.LOD_TENSOR: "lod_tensor",
@@ -159,17 +159,15 @@ def _encode_attr(part: Any, op: Operator, name: str, value: Any) -> None:
 
 
 def decode_program(data: bytes) -> Program:
-    """The program in ``data``. Raises FormatError for bytes that are no ProgramDesc."""
+    """The program in ``data``. Raises FormatError for bytes that are no program that can be walked through."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
-    message = messages().ProgramDesc()
     try:
-        message.ParseFromString(bytes(data))
-        return _decode(message)
-    except (DecodeError, UnicodeDecodeError) as error:
+        return _decode(parse(messages().ProgramDesc, bytes(data)))
+    except FormatError as error:
         raise FormatError(
-            f"these {len(data)} bytes are no ProgramDesc: {error}",
-            hint="a program is the file __model__, or .pdmodel, of a saved model",
+            error.message,
+            hint=error.hint or "a program is the file __model__, or .pdmodel, of a saved model",
         ) from error
 
 
@@ -180,17 +178,16 @@ def _decode(message: Any) -> Program:
     program.encoded.ClearField("blocks")
     program.blocks = []
     for number, part in enumerate(message.blocks):
-        if part.idx != number or not -1 <= part.parent_idx < max(number, 1):
-            raise FormatError(
-                f"block {number} of the program says it is block {part.idx} inside block {part.parent_idx}"
-            )
+        if part.idx != number:
+            raise FormatError(f"block {number} of the program says that it is block {part.idx}")
         block = Block(program, part.idx, part.parent_idx)
-        block.forward_block_idx = part.forward_block_idx if part.HasField("forward_block_idx") else -1
+        block.forward_block_idx = part.forward_block_idx
         program.blocks.append(block)
         for var in part.vars:
-            block.vars[var.name] = _decode_variable(block, var)
+            block.vars[_text(var.name, "a variable")] = _decode_variable(block, var)
         for op in part.ops:
             block.ops.append(_decode_operator(block, op))
+    nesting.check(program)
     for block in program.blocks:
         for op in block.ops:
             for name in op.output_arg_names:
@@ -198,6 +195,13 @@ def _decode(message: Any) -> Program:
                 if written is not None:
                     written.op = op
     return program
+
+
+def _text(name: Any, what: str) -> str:
+    """A name; protobuf gives bytes for what is no UTF-8."""
+    if not isinstance(name, str):
+        raise FormatError(f"{name!r:.80} is the name of {what}, but no UTF-8")
+    return name
 
 
 def _decode_variable(block: Block, message: Any) -> Variable:
@@ -230,15 +234,36 @@ def _var_type(number: int, name: str) -> VarType:
 def _decode_operator(block: Block, message: Any) -> Operator:
     op = Operator(
         block,
-        message.type,
-        {part.parameter: list(part.arguments) for part in message.inputs},
-        {part.parameter: list(part.arguments) for part in message.outputs},
-        {attr.name: _attr_value(attr) for attr in message.attrs},
+        _text(message.type, "an operator type"),
+        _decode_slots(message.inputs),
+        _decode_slots(message.outputs),
+        {_text(attr.name, "an attribute"): _attr_value(attr) for attr in message.attrs},
     )
     op.is_target = message.is_target
     op.encoded = message
     op.encoded_types = {attr.name: AttrType(attr.type) for attr in message.attrs}
+    _check_attr_types(op)
     return op
+
+
+def _decode_slots(slots: Any) -> dict[str, list[str]]:
+    return {
+        _text(slot.parameter, "a slot"): [_text(name, "a variable") for name in slot.arguments]
+        for slot in slots
+    }
+
+
+def _check_attr_types(op: Operator) -> None:
+    """What every walk through a program relies on: blocks are blocks, and what all operators have."""
+    known = registry.find_or_none(op.type)
+    table = {} if known is None else known.attrs
+    for name, kind in op.encoded_types.items():
+        want = table[name].type if name in table else COMMON_ATTRS.get(name, kind)
+        strict = name in COMMON_ATTRS or want in _BLOCKS or kind in _BLOCKS
+        if kind != want and strict:
+            raise FormatError(
+                f"attribute {name!r} of operator {op.type!r} is of type {kind.name}, Paddle has {want.name}"
+            )
 
 
 def _attr_value(attr: Any) -> Any:

@@ -212,7 +212,7 @@ def test_eval_of_anything_else_is_refused(arguments):
     ("held", "message"),
     [
         ([1, 2], "holds a list, not a dict of names to arrays"),
-        ({1: np.ones(1)}, "the key 1 of the pickled dict is no name"),
+        ({1: np.ones(1)}, "a key of the pickled dict is a int, not a name"),
         ({"w": np.array(["text"])}, "dtype 'U4', which no Paddle variable is"),
         ({"w": np.array([None])}, "dtype 'O8', which no Paddle variable is"),
         ({"w": np.zeros(1, "f4,i4")}, "dtype 'V8', which no Paddle variable is"),

@@ -1,0 +1,17 @@
+"""Hostile files: every reader on mutated real files and on crafted ones.
+
+``python -m tests.fuzz --count 100000 --seed 0`` runs a campaign; ``pytest tests/fuzz`` a short one.
+
+=============  =============================================================================
+seeds          the real files that mutations begin with
+mutations      blind changes of bytes
+pickle_maker   pickles: opcodes in any order, foreign globals, canaries that would leave a trace
+program_maker  programs: messages with any fields set, and changes that keep the encoding whole
+stream_maker   tensor streams and combined files with absurd numbers
+tree_maker     directories: links, pipes, names that lead out
+readers        the readers of bytes, and what must hold of what they accept
+loaders        the loaders of directories with one file changed
+guard          the limits: time, memory, files, code
+campaign       many inputs in several processes, their faults kept in files
+=============  =============================================================================
+"""

@@ -1,0 +1,145 @@
+"""The limits an input runs in: processor time, memory, files, and nothing that runs code.
+
+Python reports opened files, started programs, compiled code and imports to audit hooks. A hook cannot be
+removed; this one looks away unless a guard is active.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+__all__ = ["Fault", "Guard", "watched"]
+
+_CODE: Final = (
+    "compile", "exec", "import", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn",
+    "os.spawn", "os.startfile", "subprocess.Popen", "socket.", "pickle.", "marshal.", "ctypes.dlopen",
+    "ctypes.call", "webbrowser.", "urllib.", "sys._getframe", "os.putenv",
+)  # fmt: skip
+_PATHS: Final = (
+    "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod",
+    "os.chown", "os.utime", "os.listdir", "os.scandir", "os.setxattr", "shutil.rmtree", "shutil.copyfile",
+)  # fmt: skip
+_WRITE: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_SYSTEM: Final = ("/proc/", "/sys/", "/dev/urandom")  # what the interpreter and libraries look at
+
+
+class Fault(Exception):  # noqa: N818
+    """A promise was broken; no error of the package, so that nobody catches it by mistake."""
+
+
+class _TooLong(BaseException):
+    """The time is over. Not an Exception: a reader must not swallow it."""
+
+
+class Guard:
+    """Runs one input after the other.
+
+    Parameters
+    ----------
+    root
+        The only directory whose files may be touched.
+    seconds
+        Processor time for an input.
+    """
+
+    _active: Guard | None = None
+    _installed = False
+
+    def __init__(self, root: Path, *, seconds: float = 3.0) -> None:
+        self.root = os.path.realpath(root)
+        self.seconds = seconds
+        self.seen: list[str] = []
+        self.peak = 0  # bytes, of the last input
+        if not Guard._installed:
+            Guard._installed = True
+            sys.addaudithook(_audit)
+
+    @contextmanager
+    def input(self, *, most: int) -> Iterator[None]:
+        """Run the body within the limits, of which ``most`` is that of memory.
+
+        Raises
+        ------
+        Fault
+            A limit was passed, or something ran, or a file elsewhere was touched.
+        """
+        self.seen.clear()
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        old = signal.signal(signal.SIGPROF, _stop)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
+        Guard._active = self
+        try:
+            yield
+        except _TooLong as error:
+            raise Fault(f"more than {self.seconds} seconds of processor time") from error
+        except RecursionError as error:
+            raise Fault("RecursionError") from error
+        finally:
+            Guard._active = None
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, old)
+            self.peak = tracemalloc.get_traced_memory()[1] - before
+            if self.seen:
+                raise Fault(self.seen[0])
+        if self.peak > most:
+            raise Fault(f"{self.peak} bytes of memory at the peak, {most} are allowed")
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Trace memory; what is traced already stays so."""
+    traced = tracemalloc.is_tracing()
+    if not traced:
+        tracemalloc.start()
+    try:
+        yield
+    finally:
+        if not traced:
+            tracemalloc.stop()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _TooLong
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    guard = Guard._active
+    if guard is None:
+        return
+    problem = None
+    if event == "open":
+        path, _, flags = arguments
+        problem = _open_problem(guard.root, path, flags)
+    elif event in _PATHS:
+        paths = [p for p in arguments[: 2 if event in ("os.rename", "os.link") else 1] if isinstance(p, str | bytes)]
+        if event == "os.symlink":
+            paths = [arguments[1]]
+        problem = next((f"{event} {p!r:.200}" for p in paths if not _inside(guard.root, p)), None)
+    elif event.startswith(_CODE) and event != "sys._getframe":
+        problem = f"{event} {str(arguments)[:200]}"
+    if problem is not None:
+        guard.seen.append(problem)
+
+
+def _open_problem(root: str, path: Any, flags: int) -> str | None:
+    if not isinstance(path, str | bytes) or _inside(root, path):
+        return None
+    text = os.fsdecode(path)
+    if flags & _WRITE:
+        return f"{text!r:.200} is opened for writing"
+    return None if text.startswith(_SYSTEM) else f"{text!r:.200} is opened"
+
+
+def _inside(root: str, path: Any) -> bool:
+    """By name: a link inside may lead elsewhere."""
+    text = os.path.abspath(os.fsdecode(path))
+    return text == root or text.startswith(root + os.sep)

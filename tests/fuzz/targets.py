@@ -1,0 +1,11 @@
+"""All targets by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.fuzz.readers import READERS
+
+__all__ = ["TARGETS"]
+
+TARGETS: Final = {target.name: target for target in READERS}
