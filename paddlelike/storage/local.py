@@ -14,12 +14,13 @@ from paddlelike.storage.journal import recover
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explained
 
-__all__ = ["LARGE", "THREADS", "File", "list_names", "open_file", "read_all", "recover"]
+__all__ = ["LARGE", "THREADS", "File", "list_names", "open_file", "read_all", "read_front", "recover"]
 
 T = TypeVar("T")
 Path = str | os.PathLike[str]
 
 LARGE: Final = 1 << 20  # bytes; handing less to a thread costs more than it brings
+_TRIES: Final = 5  # to read a directory that others save at the same time
 THREADS: Final = min(4, os.cpu_count() or 1)
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -124,12 +125,55 @@ def open_file(directory: Path, name: str) -> File:
     return File(os.path.join(directory, relative_path(name)))
 
 
+def read_front(path: str, size: int) -> bytes:
+    """The first ``size`` bytes of a file, or all it has, in as few calls as can be.
+
+    Raises
+    ------
+    StorageError
+        It cannot be read.
+    """
+    try:
+        fd = os.open(path, _FLAGS)
+        try:
+            return os.pread(fd, size, 0) if hasattr(os, "pread") else os.read(fd, size)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], T]) -> dict[str, T]:
     """``{name: read(name, file)}`` for the files of ``names``; large files several at once.
 
-    ``read`` is called from several threads for different files. The first error ends the reading.
+    ``read`` is called from several threads for different files. The first error ends the reading. All files are
+    of one save: when another one comes to its commit meanwhile, they are read again.
     """
-    recover(directory)
+    names = list(names)
+    for _ in range(_TRIES):
+        recover(directory)
+        before = _generation(directory)
+        try:
+            values = _read_once(directory, names, read)
+        except StorageError:
+            if _generation(directory) == before:
+                raise
+        else:
+            if _generation(directory) == before:
+                return values
+    raise StorageError(f"{os.fspath(directory)} was saved again and again while it was read")
+
+
+def _generation(directory: Path) -> tuple[int, int] | None:
+    """What changes when another set of files comes into the directory."""
+    try:
+        facts = os.stat(os.fspath(directory) or ".")
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns
+
+
+def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]) -> dict[str, T]:
     paths = {name: os.path.join(directory, relative_path(name)) for name in names}
     values: dict[str, T | Future[T]] = {}
 

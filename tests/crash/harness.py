@@ -51,7 +51,7 @@ def run(model: Model, home: Path, *, every: int, times: int, seed: int, leave: P
         if not outcome.killed:
             assert outcome.status == 0, f"the save failed by itself: {outcome}"
             tally.calls = outcome.calls
-            assert _check(model, place, f"{model.name}, not killed") == 1
+            assert _check(model, place, f"{model.name}, not killed") == model.final
             break
         _count(tally, _check(model, place, f"{model.name}, before call {number} ({outcome})", leave))
         shutil.rmtree(place.parent)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import random
+import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -14,7 +16,9 @@ from unittest import mock
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.storage import generation, manifest
+from paddlelike.errors import SaveError
+from paddlelike.storage import generation, journal, manifest
+from paddlelike.storage.journal import _move as move
 from paddlelike.storage.local import recover
 from paddlelike.storage.system import exchange as exchange_dirs
 from paddlelike.storage.transaction import Transaction
@@ -22,6 +26,8 @@ from paddlelike.storage.transaction import Transaction
 __all__ = ["MODELS", "Model", "contents"]
 
 Files = dict[str, bytes]
+
+_FOREIGN = {"notes.txt": b"not ours", "theirs/deep/file": b"neither"}
 
 
 @dataclass
@@ -49,6 +55,7 @@ class Model:
     foreign: Files = field(default_factory=dict)
     fresh: bool = False
     one_step: bool = True
+    final: int = 1  # the set that is there when nobody is killed
     stays: frozenset[str] = frozenset()  # siblings that are meant to stay after a save
 
 
@@ -80,6 +87,7 @@ def _plain(
     foreign: Mapping[str, bytes] | None = None,
     exchange: bool = True,
     kept: int = 0,
+    fails: bool = False,
     options: Mapping[str, Any] | None = None,
     stays: frozenset[str] = frozenset(),
 ) -> Model:
@@ -90,7 +98,11 @@ def _plain(
         files.update({path: sets[0][path] for path in unchanged})
 
     def save(directory: str, number: int) -> None:
-        with mock.patch.object(generation, "exchange", exchange_dirs if exchange else _refuse):
+        with (
+            mock.patch.object(generation, "exchange", exchange_dirs if exchange else _refuse),
+            mock.patch.object(journal, "_move", _broken_move if fails and number == 1 else move),
+            contextlib.suppress(SaveError if fails and number == 1 else ()),
+        ):
             write(directory, number)
 
     def write(directory: str, number: int) -> None:
@@ -110,9 +122,40 @@ def _plain(
                 return number
         raise AssertionError(f"a mix of sets, or none: { {p: d[:1] for p, d in found.items()} }")
 
-    return Model(
-        name, sets, save, load, dict(foreign or {}), fresh, one_step=exchange, stays=stays
-    )  # fmt: skip
+    mine, final = dict(foreign or {}), 0 if fails else 1
+    return Model(name, sets, save, load, mine, fresh, one_step=exchange, final=final, stays=stays)
+
+
+def _interrupted(name: str, seed: int) -> Model:
+    """A save that was killed in the middle of its journal, and the one who finishes it."""
+    whole = _plain(name, seed, foreign=_FOREIGN, exchange=False)
+
+    def save(directory: str, number: int) -> None:
+        if number == 1:
+            recover(directory)
+            return
+        whole.save(directory, number)
+        if number == 0:
+            with mock.patch.object(journal, "_move", _killed_move):
+                process = os.fork()
+                if process == 0:
+                    whole.save(directory, 1)
+                    os._exit(1)
+                os.waitpid(process, 0)
+
+    return replace(whole, save=save)
+
+
+def _broken_move(source: str, target: str) -> None:
+    if "/new/" in source and target.endswith("w_2"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    move(source, target)
+
+
+def _killed_move(source: str, target: str) -> None:
+    if target.endswith("w_2"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    move(source, target)
 
 
 def _refuse(a: str, b: str) -> None:
@@ -169,9 +212,6 @@ def _fluid(
     return Model(name, [], save, load, dict(foreign or {}), fresh, one_step)
 
 
-_FOREIGN = {"notes.txt": b"not ours", "theirs/deep/file": b"neither"}
-
-
 def _fluid_models(seed: int) -> dict[str, Model]:
     def directory(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
         return fluid.io.save_persistables(exe, path, main)
@@ -209,6 +249,8 @@ def MODELS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
         _plain("one", seed, count=1, foreign=_FOREIGN),
         _plain("journal", seed, foreign=_FOREIGN, exchange=False),
         _plain("journal-kept", seed, foreign=_FOREIGN, exchange=False, kept=2),
+        _plain("undo", seed, foreign=_FOREIGN, exchange=False, fails=True),
+        _interrupted("recovery", seed),
         _plain("power", seed, foreign=_FOREIGN, options={"durability": "power"}),
         _plain(
             "spare",

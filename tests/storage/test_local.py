@@ -105,6 +105,26 @@ def test_one_bad_file_ends_the_reading(tmp_path, bad):
         read_all(tmp_path, sizes, lambda name, file: lod_tensor.read(file))
 
 
+@pytest.mark.parametrize("times", [1, 100])
+def test_files_are_of_one_save(tmp_path, times):
+    """Somebody saves while the second file is read."""
+    sets = [{name: [bytes([number])] for name in "abc"} for number in range(2)]
+    write_all(tmp_path / "m", sets[0])
+    saves = []
+
+    def read(name: str, file: File) -> bytes:
+        if name == "b" and len(saves) < times:
+            saves.append(1)
+            write_all(tmp_path / "m", sets[len(saves) % 2])
+        return file.read()
+
+    if times == 1:
+        assert read_all(tmp_path / "m", "abc", read) == {name: b"\1" for name in "abc"}
+    else:
+        with pytest.raises(StorageError, match="saved again and again"):
+            read_all(tmp_path / "m", "abc", read)
+
+
 def test_names_in_a_directory(tmp_path):
     write_all(tmp_path / "m", {"b": [b""], "a/x": [b""], "a.y": [b""], "@C@": [b""]})
     assert list_names(tmp_path / "m") == ["@C@", "a.y", "a/x", "b"]

@@ -1,0 +1,182 @@
+"""What real systems refuse: full disks, mount points, other users' directories. Most of it needs root."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from paddlelike.errors import SaveError
+from paddlelike.storage import manifest
+from paddlelike.storage.transaction import Transaction
+from tests.storage.test_transaction import contents, names
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="mounts and users as Linux has them"
+)
+OLD = {"a/b": b"x" * 300, "w": b"w" * 1_000_000}
+NOBODY = 65534
+
+
+def save(directory: Path, files: dict[str, bytes], **options: object) -> None:
+    transaction = Transaction(directory, **options)  # type: ignore[arg-type]
+    for name, data in files.items():
+        transaction.add(name, [data])
+    transaction.commit()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
+    if os.geteuid() or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("this user cannot mount a file system")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.parametrize("files", [{"w": bytes(5 << 20)}, {f"w_{n}": bytes(40_000) for n in range(120)}])
+def test_a_full_disk(disk, files):
+    save(disk / "m", OLD)
+    before = contents(disk)
+    with pytest.raises(SaveError, match="No space left") as caught:
+        save(disk / "m", files | {"a/b": b"new"})
+    assert "the disk is full" in caught.value.hint
+    assert contents(disk) == before
+    assert manifest.verify(disk / "m")
+
+
+def test_a_mount_point_takes_files_under_the_journal(disk):
+    save(disk, OLD)
+    (disk / "theirs").write_bytes(b"1")
+    save(disk, {"w": b"new", "a/b": b"", "c": b"3"})
+    assert contents(disk) == {"a": b"/", "a/b": b"", "c": b"3", "theirs": b"1", "w": b"new"}
+    save(disk, {"w": b"newer"})
+    assert manifest.verify(disk).good == ("a/b", "c", "w")
+    assert names(disk.parent) == ["disk", "disk.manifest.json"]
+
+
+def test_a_mount_point_that_is_full(disk):
+    save(disk, OLD)
+    before = contents(disk)
+    with pytest.raises(SaveError, match="No space left"):
+        save(disk, {"a/b": b"new", "big": bytes(5 << 20), "w": b"new"})
+    assert contents(disk) == before
+    assert manifest.verify(disk)
+
+
+def as_nobody(work: Callable[[], None]) -> None:
+    """Run ``work`` in a fork of a user without rights."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.fixture
+def open_place(tmp_path: Path) -> Path:
+    if os.geteuid():
+        pytest.skip("only root can become another user")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.owner() == "root" and folder != Path("/") and not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
+    tmp_path.chmod(0o777)
+    return tmp_path
+
+
+def test_a_read_only_directory(open_place):
+    save(open_place / "m", OLD)
+    before = contents(open_place)
+
+    def work() -> None:
+        with pytest.raises(SaveError, match="may not write there"):
+            save(open_place / "m", {"w": b"new", "v": b""})
+
+    as_nobody(work)
+    assert contents(open_place) == before
+
+
+def test_a_parent_that_is_read_only(open_place):
+    (open_place / "in").mkdir()
+    save(open_place / "in" / "m", OLD)
+    (open_place / "in" / "m").chmod(0o777)
+    before = contents(open_place)
+
+    def work() -> None:
+        with pytest.raises(SaveError, match="where it lies, cannot be written"):
+            save(open_place / "in" / "m", {"w": b"new", "v": b""})
+        with pytest.raises(SaveError, match="cannot be made: Permission denied"):
+            save(open_place / "in" / "deep" / "new", {"w": b"new", "v": b""})
+
+    as_nobody(work)
+    assert contents(open_place) == before
+
+
+def test_a_directory_of_another_user_keeps_its_owner(open_place):
+    save(open_place / "m", OLD)
+    (open_place / "m").chmod(0o2777)
+    (open_place / "m" / "a").chmod(0o777)
+    (open_place / "m.manifest.json").unlink()
+
+    def work() -> None:
+        save(open_place / "m", {"w": b"new", "a/b": b"", "v": b""})
+
+    as_nobody(work)
+    facts = (open_place / "m").stat()
+    assert (facts.st_uid, stat.S_IMODE(facts.st_mode)) == (0, 0o2777)
+    assert (open_place / "m" / "w").read_bytes() == b"new"
+    assert names(open_place) == ["m", "m.manifest.json"]
+
+
+def test_owners_and_modes_stay(tmp_path):
+    if os.geteuid():
+        pytest.skip("only root can give files away")
+    save(tmp_path / "m", OLD)
+    os.chown(tmp_path / "m", NOBODY, 12)
+    os.chown(tmp_path / "m" / "a", 7, 8)
+    os.chown(tmp_path / "m" / "w", NOBODY, 13)
+    (tmp_path / "m" / "w").chmod(0o640)
+    (tmp_path / "m").chmod(0o2750)
+    (tmp_path / "m" / "a").chmod(0o700)
+    save(tmp_path / "m", {"w": b"1", "a/b": b"2", "v": b"3"})
+    seen = {
+        name: ((tmp_path / "m" / name).stat().st_uid, (tmp_path / "m" / name).stat().st_gid)
+        for name in ("", "a", "w", "v")
+    }
+    assert seen == {"": (NOBODY, 12), "a": (7, 8), "w": (NOBODY, 13), "v": (0, 12)}
+    modes = [stat.S_IMODE((tmp_path / "m" / name).stat().st_mode) for name in ("", "a", "w")]
+    assert modes == [0o2750, 0o700, 0o640]
+
+
+def test_a_limit_of_file_sizes(tmp_path):
+    save(tmp_path / "m", OLD)
+    before = contents(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
+    try:
+        with pytest.raises(SaveError, match="w cannot be written: File too large"):
+            save(tmp_path / "m", {"w": bytes(1 << 20), "a/b": b"new"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert contents(tmp_path) == before
