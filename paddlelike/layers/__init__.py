@@ -324,6 +324,7 @@ from paddlelike.layers.recurrent import (
     dynamic_lstm,
     dynamic_lstmp,
     gru_unit,
+    lstm,
     lstm_unit,
 )
 from paddlelike.layers.reduction import (
@@ -586,6 +587,7 @@ __all__ = [
     "logsigmoid",
     "logsumexp",
     "lrn",
+    "lstm",
     "lstm_unit",
     "margin_rank_loss",
     "matmul",

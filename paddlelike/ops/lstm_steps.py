@@ -37,6 +37,7 @@ class Cell(NamedTuple):
     candidate: Activation
     limit: float = 0.0  # of the cell; 0: none
     projection: Projection | None = None
+    stops_gradients: bool = False
 
 
 class Initial(NamedTuple):
@@ -88,6 +89,7 @@ def cell_of(
         activation(op, "candidate_activation", candidate_activation),
         limit,
         projection,
+        _stops_gradients(weight, limit),
     )
 
 
@@ -126,13 +128,17 @@ def run(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> Ran:
     return Ran(gates, cells, pre_acts, hiddens, fed_back)
 
 
-def run_back(cell: Cell, steps: Steps, ran: Ran, d_fed_back: Array, initial: Initial) -> RanBack:
-    """All gradients; ``d_fed_back`` becomes, in place, that of what was fed back before its activation."""
+def run_back(
+    cell: Cell, steps: Steps, ran: Ran, d_fed_back: Array, initial: Initial, d_last: Array | None = None
+) -> RanBack:
+    """All gradients; ``d_fed_back`` becomes, in place, that of what was fed back before its activation.
+
+    ``d_last`` is the gradient of the cells after the last step.
+    """
     width, projection = cell.width, cell.projection
     d_gates = np.empty_like(ran.gates)
     weight_t = cell.weight.T
-    stops = _stops_at_the_cell(cell)
-    d_next, d_next_state = d_fed_back[:0], ran.cell[:0]
+    d_next, d_next_state = d_fed_back[:0], ran.cell[:0] if d_last is None else d_last
     for begin, end, before in steps.backwards():
         candidate, i, f, o = _split(ran.gates[begin:end], width)
         d_candidate, d_i, d_f, d_o = _split(d_gates[begin:end], width)
@@ -151,7 +157,7 @@ def run_back(cell: Cell, steps: Steps, ran: Ran, d_fed_back: Array, initial: Ini
             d_state += d_o * cell.peepholes[2]
         d_state[: len(d_next_state)] += d_next_state
         cut_off(d_state, ran.cell[begin:end], cell.limit)
-        if stops:
+        if cell.stops_gradients:
             d_state[...] = 0
         np.multiply(d_state * i, cell.candidate.slope(candidate), out=d_candidate)
         np.multiply(d_state * candidate, cell.gate.slope(i), out=d_i)
@@ -179,12 +185,12 @@ def _split(gates: Array, width: int) -> list[Array]:
     return [gates[:, k * width : (k + 1) * width] for k in range(4)]
 
 
-def _stops_at_the_cell(cell: Cell) -> bool:
+def _stops_gradients(weight: Array, limit: float) -> bool:
     """Whether gradients stop at the cell, as in Paddle 1.8.5 on CPUs with AVX.
 
     Its kernel for float32 and widths that are multiples of 8 leaves the gradient of the cell at 0 unless
     the cell is clipped: only the output gate learns. Models trained there went on like that, so it is the
     default here as well; the flag FLAGS_lstm_cell_gradient turns the true gradient on.
     """
-    quirk = cell.weight.dtype == np.float32 and cell.width % 8 == 0 and cell.limit <= 0
+    quirk = weight.dtype == np.float32 and weight.shape[1] % 32 == 0 and limit <= 0
     return quirk and not get_flags("FLAGS_lstm_cell_gradient")["FLAGS_lstm_cell_gradient"]

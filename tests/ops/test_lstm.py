@@ -56,6 +56,30 @@ def test_a_flag_lets_the_gradients_pass_the_cell() -> None:
     assert all(gate.any() for gate in np.split(passed, 4, axis=1))
 
 
+def test_dropout_between_layers_is_the_same_on_the_way_back() -> None:
+    """The gradient along one direction agrees with differences, the seed being given."""
+    rng = np.random.RandomState(5)
+    values = {"x": rng.uniform(-1, 1, (4, 2, 3)), "h": np.zeros((2, 2, 3)), "c": np.zeros((2, 2, 3))}
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard(), fluid.scope_guard(fluid.Scope()):
+        x, h, c = (fluid.data(name, list(value.shape), "float64") for name, value in values.items())
+        x.stop_gradient = False
+        out, _, _ = fluid.layers.lstm(x, h, c, 4, 3, 2, dropout_prob=0.5, seed=3)
+        loss = fluid.layers.reduce_sum(out)
+        (gradient,) = fluid.gradients([loss], [x])
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        direction = rng.standard_normal(values["x"].shape) * 1e-6
+
+        def at(step: float) -> float:
+            return float(exe.run(main, {**values, "x": values["x"] + step * direction}, [loss])[0][0])
+
+        (got,) = exe.run(main, values, [gradient])
+        assert got.any()
+        np.testing.assert_allclose((got * direction).sum(), (at(1) - at(-1)) / 2, rtol=1e-5)
+        assert at(0) != float(exe.run(main.clone(for_test=True), values, [loss])[0][0])
+
+
 def test_steps_shrink_with_the_sequences() -> None:
     steps = Steps.of(np.array([0, 2, 2, 5]))
     assert steps.rows.tolist() == [2, 0, 3, 1, 4]

@@ -45,6 +45,22 @@ TABLE = {
     "dynamic_gru_all": lambda n: n.dynamic_gru(
         _seq(n, 12), 4, "w", False, True, "tanh", "relu", h_0=n.x(4), origin_mode=True
     ),
+    "lstm_layers": lambda n: n.lstm(
+        n.exact(5, 2, 4),
+        n.exact(3, 2, 6, name="f"),
+        n.exact(3, 2, 6, name="g"),
+        5,
+        6,
+        3,
+        dropout_prob=0.25,
+        is_test=True,
+        name="deep",
+        default_initializer=n.fluid.initializer.Constant(0.5),
+        seed=2,
+    )[1],
+    "lstm_any_batch": lambda n: n.lstm(
+        n.exact(5, -1, 4), n.exact(1, -1, 6, name="f"), n.exact(1, -1, 6, name="g"), 5, 6, 1
+    )[0],
     "gru_unit_plain": lambda n: n.gru_unit(n.x(12), n.y(4), 12, bias_attr=False, activation="relu")[0],
     "gru_unit_gates": lambda n: n.gru_unit(n.x(12), n.y(4), 12, gate_activation="tanh", origin_mode=True)[2],
     "gru_unit_refuses_width": lambda n: n.gru_unit(n.x(12), n.y(5), 12),

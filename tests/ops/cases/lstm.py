@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.ops.cudnn_lstm import parameter_count
 from tests.ops.cases.sequence import ENDS, joined, parts
 from tests.ops.contract import Case
 
@@ -169,7 +170,59 @@ def _gru_case(note: str, *, first: bool = False, bias: bool = True, **attrs: Any
     return Case("gru", inputs, _gru, attrs, note=note)
 
 
+def _cudnn_lstm(
+    Input: Array, InitH: Array, InitC: Array, W: Array, hidden_size: int, num_layers: int, is_bidirec: bool
+) -> dict[str, Array]:
+    """Gate by gate, step by step, as cuDNN's manual has it."""
+    directions = 2 if is_bidirec else 1
+    numbers = iter(W)
+
+    def take(*shape: int) -> Array:
+        return np.array([next(numbers) for _ in range(int(np.prod(shape)))]).reshape(shape)
+
+    s, matrices, x = FUNCTIONS["sigmoid"], [], Input
+    for layer in range(num_layers):
+        size = Input.shape[2] if layer == 0 else hidden_size * directions
+        matrices += [
+            [take(4, hidden_size, size), take(4, hidden_size, hidden_size)] for _ in range(directions)
+        ]
+    biases = [[take(4, hidden_size), take(4, hidden_size)] for _ in matrices]
+    last_h, last_c = [], []
+    for layer in range(num_layers):
+        outs = []
+        for k in range(layer * directions, (layer + 1) * directions):
+            h, c, found = InitH[k], InitC[k], []
+            for row in x[::-1] if k % directions else x:
+                i, f, g, o = (
+                    row @ matrices[k][0][gate].T
+                    + h @ matrices[k][1][gate].T
+                    + biases[k][0][gate]
+                    + biases[k][1][gate]
+                    for gate in range(4)
+                )
+                c = s(f) * c + s(i) * np.tanh(g)
+                h = s(o) * np.tanh(c)
+                found.append(h)
+            outs.append(np.array(found[::-1] if k % directions else found))
+            last_h.append(h)
+            last_c.append(c)
+        x = np.concatenate(outs, axis=2)
+    return {"Out": x, "last_h": np.array(last_h), "last_c": np.array(last_c)}
+
+
+def _cudnn_case(note: str, layers: int, *, is_bidirec: bool) -> Case:
+    directions = 2 if is_bidirec else 1
+    count = parameter_count(4, H, layers, is_bidirec=is_bidirec)
+    initial = {slot: _real(layers * directions, 2, H) for slot in ("InitH", "InitC")}
+    attrs = {"input_size": 4, "hidden_size": H, "num_layers": layers, "is_bidirec": is_bidirec}
+    return Case(
+        "cudnn_lstm", {"Input": _real(5, 2, 4), "W": _real(count), **initial}, _cudnn_lstm, attrs, note=note
+    )
+
+
 CASES = [
+    _cudnn_case("one", 1, is_bidirec=False),
+    _cudnn_case("two-both-ways", 2, is_bidirec=True),
     _lstm_case("peepholes"),
     _lstm_case("plain", use_peepholes=False),
     _lstm_case("first-reverse", first=True, is_reverse=True),
