@@ -1,5 +1,7 @@
 """Variables and storage: saving and loading values, programs and models for prediction."""
 
+from paddlelike.io.asynchronous import PendingSave
+from paddlelike.io.checkpoints import Checkpoint, Checkpoints
 from paddlelike.io.inference import load_inference_model, save_inference_model
 from paddlelike.io.load import load_params, load_persistables, load_vars
 from paddlelike.io.report import LoadReport, SaveReport
@@ -29,9 +31,12 @@ from paddlelike.reader import (
 )
 
 __all__ = [
+    "Checkpoint",
+    "Checkpoints",
     "ComposeNotAligned",
     "DataLoader",
     "LoadReport",
+    "PendingSave",
     "PyReader",
     "SaveReport",
     "batch",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypedDict, Unpack
+
+import numpy as np
 
 from paddlelike import unique_name
 from paddlelike.core.scope import global_scope
@@ -27,6 +30,7 @@ from paddlelike.storage.transaction import Durability
 
 __all__ = ["SaveOptions", "save_params", "save_persistables", "save_vars"]
 
+Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 
 _copies: Final = asynchronous.Copies()
@@ -111,24 +115,15 @@ def save_vars(
     asynchronous.settle()
     if dirname is None:
         return _to_memory(chosen)
-    begin = time.perf_counter()
-    where = place(dirname)
-    writing = where.begin(
+    options = SaveOptions(
+        base=base,
+        blocking=blocking,
         durability=durability,
         checksum=checksum,
-        program=fingerprint(program),
         wait=wait,
         keep_generation=keep_generation,
     )
-    save = _Save(where, writing, filename, checksum, base)
-    changed = save.sort_out([item_of(variable, global_scope()) for variable in chosen])
-    if blocking:
-        save.add(changed)
-        return save.commit(begin)
-    copies = _copies.copy([item.array for item in changed])
-    save.add([item.copied(copy) for item, copy in zip(changed, copies, strict=True)])
-    del changed, copies
-    return asynchronous.start(save.target, lambda: save.commit(begin, _copies.release))
+    return save_chosen(program, chosen, dirname, filename, **options)
 
 
 def save_params(
@@ -151,6 +146,58 @@ def save_persistables(
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save every persistable of a program: what going on with training needs. See :func:`save_vars`."""
     return save_vars(executor, dirname, main_program, None, is_persistable, filename, **options)
+
+
+def save_chosen(
+    program: Program,
+    chosen: list[Variable],
+    dirname: Path,
+    filename: str | None = None,
+    *,
+    state: Any = None,
+    holding: contextlib.ExitStack | None = None,
+    afterwards: Callable[[], None] | None = None,
+    **options: Unpack[SaveOptions],
+) -> SaveReport | asynchronous.PendingSave:
+    """Save variables.
+
+    ``state`` goes into the manifest; ``holding`` is closed when the save has ended, well or not, and
+    ``afterwards`` is called when it has ended well.
+    """
+    begin = time.perf_counter()
+    where = place(dirname)
+    base, blocking = options.get("base"), options.get("blocking", True)
+    checksum = options.get("checksum", "sha256")
+    with contextlib.ExitStack() as ending:
+        if holding is not None:
+            ending.push(holding)
+        writing = where.begin(
+            durability=options.get("durability", "process"),
+            checksum=checksum,
+            program=fingerprint(program),
+            state=state,
+            wait=options.get("wait", 0.0),
+            keep_generation=options.get("keep_generation", False),
+        )
+        save = _Save(where, writing, filename, checksum, base)
+        changed = save.sort_out([item_of(variable, global_scope()) for variable in chosen])
+        if not blocking:
+            ending.callback(_copies.release)
+            copies = _copies.copy([item.array for item in changed])
+            changed = [item.copied(copy) for item, copy in zip(changed, copies, strict=True)]
+            del copies
+        save.add(changed)
+        del changed
+        later = ending.pop_all()
+
+    def work() -> SaveReport:
+        with later:
+            report = save.commit(begin)
+        if afterwards is not None:
+            afterwards()
+        return report
+
+    return work() if blocking else asynchronous.start(save.target, work)
 
 
 class _Save:
@@ -193,20 +240,14 @@ class _Save:
         if changed:
             self._writing.add(self._filename, combined_file(changed), combined_facts(changed))
 
-    def commit(self, begin: float, finally_do: Callable[[], None] = lambda: None) -> SaveReport:
+    def commit(self, begin: float) -> SaveReport:
         """Write everything, and remember it."""
-        try:
-            done = self._writing.commit()
-        finally:
-            finally_do()
-        files = (
-            done.files
-            if self._filename is None
-            else dict.fromkeys((item.name for item in self._items), done.files[self._filename])
-        )
-        ledger.note_saved(
-            self._where, self._filename, ((item.holder, item.state, files[item.name]) for item in self._items)
-        )
+        done = self._writing.commit()
+        saved = [
+            (item.holder, item.state, done.files[item.name if self._filename is None else self._filename])
+            for item in self._items
+        ]
+        ledger.note_saved(self._where, self._filename, saved)
         return SaveReport(
             target=self.target,
             saved={item.name: item.moved for item in self._items},
