@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,7 +42,8 @@ COMMON_ATTRS: Final = {
     "op_callstack": AttrType.STRINGS,
 }
 
-_PACKAGE: Final = str(Path(__file__).parent.parent)
+#: Files that a user has no part in: this package, and what leaves a ``with`` block for it.
+_NOT_USERS: Final = (str(Path(__file__).parent.parent), contextlib.__file__)
 
 
 class Operator:
@@ -240,7 +242,7 @@ def given_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[str,
 def user_line() -> str | None:
     """The nearest line of code outside this package, as ``file:line in function``."""
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return None

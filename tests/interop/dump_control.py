@@ -1,0 +1,101 @@
+"""Ask real Fluid 1.8.5 what it makes of the networks in tests/control_networks.py.
+
+    python3.7 dump_control.py OUT.json.gz
+
+Runs under an interpreter that has paddlepaddle 1.8.5. Writes {network: record}:
+
+main, startup   the programs' bytes (base64 of zlib), without `op_callstack`
+losses          of every step, of a trained network
+results         what a decoder fetched, as nested lists
+"""
+
+import base64
+import gzip
+import importlib.util
+import json
+import sys
+import warnings
+import zlib
+from pathlib import Path
+
+warnings.simplefilter("ignore")
+
+import numpy as np
+import paddle.fluid as fluid
+import paddle.fluid.proto.framework_pb2 as pb2
+
+
+def load_networks():
+    path = Path(__file__).parent.parent / "control_networks.py"
+    spec = importlib.util.spec_from_file_location("control_networks", str(path))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(out):
+    networks = load_networks()
+    records = {name: trained(networks, net) for name, net in networks.TRAINED.items()}
+    records.update((name, decoded(networks, net)) for name, net in networks.DECODED.items())
+    with gzip.GzipFile(out, "wb", mtime=0) as file:
+        file.write(json.dumps(records, sort_keys=True, separators=(",", ":")).encode())
+    print(len(records), "networks")
+
+
+def trained(networks, network):
+    with Building(networks) as (program, startup):
+        loss, feed = network(fluid)
+        fluid.optimizer.SGD(networks.RATE).minimize(loss)
+    result = {"main": encoded(program), "startup": encoded(startup)}
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        steps = [exe.run(program, feed=feed, fetch_list=[loss])[0] for _ in range(networks.STEPS)]
+    result["losses"] = [float(value[0]) for value in steps]
+    return result
+
+
+def decoded(networks, network):
+    with Building(networks) as (program, startup):
+        fetches, feed = network(fluid)
+    result = {"main": encoded(program), "startup": encoded(startup)}
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        found = exe.run(program, feed=feed, fetch_list=fetches, return_numpy=False)
+    result["results"] = [np.array(value).tolist() for value in found]
+    return result
+
+
+class Building:
+    """Programs of a new process."""
+
+    def __init__(self, networks):
+        self.programs = fluid.Program(), fluid.Program()
+        for program in self.programs:
+            program.random_seed = networks.SEED
+        fluid.framework._name_scope = fluid.framework.NameScope()
+        self.guards = [fluid.unique_name.guard(), fluid.program_guard(*self.programs)]
+
+    def __enter__(self):
+        for guard in self.guards:
+            guard.__enter__()
+        return self.programs
+
+    def __exit__(self, *error):
+        for guard in reversed(self.guards):
+            guard.__exit__(*error)
+
+
+def encoded(program):
+    desc = pb2.ProgramDesc.FromString(program.desc.serialize_to_string())
+    for block in desc.blocks:
+        for op in block.ops:
+            kept = [attr for attr in op.attrs if attr.name != "op_callstack"]
+            del op.attrs[:]
+            op.attrs.extend(kept)
+    return base64.b64encode(zlib.compress(desc.SerializeToString(deterministic=True), 9)).decode()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,145 @@
+"""Rank tables and what is sorted by them, against plain loops over sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paddlelike.core.tensor import LoD, LoDTensor, LoDTensorArray
+from paddlelike.errors import EnforceNotMet
+from paddlelike.framework import registry
+from paddlelike.ops.dynamic import RankTable
+from tests.ops.contract import FakeContext, View
+
+X = np.arange(14, dtype=np.float64).reshape(7, 2)
+ONE: LoD = [[0, 2, 6, 7]]
+TWO: LoD = [[0, 2, 3], [0, 1, 3, 7]]  # two paragraphs: of two sentences and of one
+
+
+def call(type: str, *args: Any, lods: dict[str, LoD] | None = None, **attrs: Any) -> tuple[Any, FakeContext]:
+    """The results of an operator; ``lods`` by slot. Its context tells the LoD of the outputs, by slot too."""
+    op = registry.find(type)
+    view = View(
+        type,
+        {slot.name: [slot.name] for slot in op.input_slots},
+        {slot.name: [slot.name] for slot in op.output_slots},
+        attrs,
+    )
+    ctx = FakeContext(view, {}, dict(lods or {}))
+    keywords = {name: attrs.get(name, op.attrs[name].default) for name in op.forward_attrs}
+    return op.forward(*([ctx] if op.context else []), *args, **keywords), ctx
+
+
+def table(lod: LoD, level: int = 0) -> RankTable:
+    return call("lod_rank_table", X, lods={"X": lod}, level=level)[0]
+
+
+def tensors(array: LoDTensorArray) -> list[Any]:
+    return [np.array(element).tolist() for element in array]
+
+
+def test_the_longest_sequence_comes_first_and_equals_keep_their_order() -> None:
+    ranks = table([[0, 2, 6, 7, 9]])
+    assert ranks.order == [1, 0, 3, 2]
+    assert ranks.lengths == [4, 2, 2, 1]
+    assert call("max_sequence_len", ranks)[0].tolist() == [4]
+
+
+def test_a_table_of_a_level_that_is_not_there() -> None:
+    with pytest.raises(EnforceNotMet, match="LoD of 1 levels, level 1 is asked for"):
+        table(ONE, level=1)
+
+
+def test_steps_of_sequences() -> None:
+    array, _ = call("lod_tensor_to_array", X, table(ONE), lods={"X": ONE})
+    rows = [X[numbers].tolist() for numbers in ([2, 0, 6], [3, 1], [4], [5])]
+    assert tensors(array) == rows
+
+
+def test_steps_of_a_gradient_without_a_lod() -> None:
+    with_lod, _ = call("lod_tensor_to_array", X, table(ONE), lods={"X": ONE})
+    without, _ = call("lod_tensor_to_array", X, table(ONE))
+    assert tensors(without) == tensors(with_lod)
+
+
+def test_steps_of_paragraphs_are_sentences() -> None:
+    array, _ = call("lod_tensor_to_array", X, table(TWO), lods={"X": TWO})
+    assert [element.lod() for element in array] == [[[0, 1, 5]], [[0, 2]]]
+    assert tensors(array) == [X[[0, 3, 4, 5, 6]].tolist(), X[[1, 2]].tolist()]
+
+
+@pytest.mark.parametrize("lod", [ONE, TWO], ids=["words", "sentences"])
+def test_there_and_back_again(lod: LoD) -> None:
+    array, _ = call("lod_tensor_to_array", X, table(lod), lods={"X": lod})
+    back, ctx = call("array_to_lod_tensor", array, table(lod))
+    np.testing.assert_array_equal(back, X)
+    assert ctx.lods["Out"] == lod
+
+
+def test_an_array_that_is_too_short() -> None:
+    array = LoDTensorArray([LoDTensor(X[:3])])
+    with pytest.raises(EnforceNotMet, match="has 1 elements, but the longest sequence has 4 steps"):
+        call("array_to_lod_tensor", array, table(ONE))
+
+
+@pytest.mark.parametrize(("step", "rows"), [(0, 3), (1, 2), (2, 1), (3, 1), (4, 0)])
+def test_memory_shrinks_with_the_sequences(step: int, rows: int) -> None:
+    memory = X[:3]
+    out, _ = call("shrink_rnn_memory", memory, table(ONE), np.array([step]))
+    np.testing.assert_array_equal(out, memory[:rows])
+    d_x, _ = call("shrink_rnn_memory_grad", memory, np.ones((rows, 2)))
+    assert d_x.tolist() == [[1.0, 1.0]] * rows + [[0.0, 0.0]] * (3 - rows)
+
+
+def test_memory_of_sequences_shrinks_by_sequences() -> None:
+    out, ctx = call("shrink_rnn_memory", X, table(ONE), np.array([1]), lods={"X": [[0, 3, 4, 7]]})
+    np.testing.assert_array_equal(out, X[:4])
+    assert ctx.lods["Out"] == [[0, 3, 4]]
+
+
+def test_no_gradient_of_shrunk_memory_is_zero() -> None:
+    d_x, _ = call("shrink_rnn_memory_grad", X, None)
+    assert not d_x.any()
+
+
+@pytest.mark.parametrize("lod", [[], ONE], ids=["rows", "sequences"])
+def test_reordered_and_put_back(lod: LoD) -> None:
+    x = X if lod else X[:3]
+    out, ctx = call("reorder_lod_tensor_by_rank", x, table(ONE), lods={"X": lod})
+    np.testing.assert_array_equal(out, x[[2, 3, 4, 5, 0, 1, 6] if lod else [1, 0, 2]])
+    sorted_lod = ctx.lods["Out"]
+    assert sorted_lod == ([[0, 4, 6, 7]] if lod else [])
+    back, _ = call("reorder_lod_tensor_by_rank_grad", out, table(ONE), lods={"X": sorted_lod})
+    np.testing.assert_array_equal(back, x)
+
+
+MASK = np.array([[True], [False], [True]])
+
+
+@pytest.mark.parametrize("lod", [[], ONE], ids=["rows", "sequences"])
+@pytest.mark.parametrize("merge", ["merge_lod_tensor", "merge_lod_tensor_infer"])
+def test_split_and_merged_again(lod: LoD, merge: str) -> None:
+    x = X if lod else X[:3]
+    (true, false), ctx = call("split_lod_tensor", x, MASK, lods={"X": lod})
+    np.testing.assert_array_equal(true, x[[0, 1, 6]] if lod else x[[0, 2]])
+    np.testing.assert_array_equal(false, x[[2, 3, 4, 5]] if lod else x[[1]])
+    lods = {"InTrue": ctx.lods["OutTrue"], "InFalse": ctx.lods["OutFalse"]}
+    back, ctx = call(merge, x, MASK, true, false, lods=lods)
+    np.testing.assert_array_equal(back, x)
+    assert ctx.lods["Out"] == lod
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_one_branch_may_be_empty(value: bool) -> None:
+    mask = np.full((3, 1), value)
+    (true, false), _ = call("split_lod_tensor", X[:3], mask)
+    assert (len(true), len(false)) == ((3, 0) if value else (0, 3))
+    back, _ = call("merge_lod_tensor", X[:3], mask, true, false)
+    np.testing.assert_array_equal(back, X[:3])
+
+
+def test_a_mask_is_bool() -> None:
+    with pytest.raises(EnforceNotMet, match="Mask is bool"):
+        call("split_lod_tensor", X[:3], np.ones((3, 1)))
