@@ -77,6 +77,9 @@ from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
 from paddlelike.reader import (
     DataFeeder,
     DataLoader,
+    DatasetFactory,
+    InMemoryDataset,
+    QueueDataset,
     create_lod_tensor,
     create_random_int_lodtensor,
 )
@@ -91,13 +94,16 @@ __all__ = [
     "CompiledProgram",
     "DataFeeder",
     "DataLoader",
+    "DatasetFactory",
     "ExecutionStrategy",
     "Executor",
+    "InMemoryDataset",
     "LoDTensor",
     "LoDTensorArray",
     "ParallelExecutor",
     "ParamAttr",
     "Program",
+    "QueueDataset",
     "Scope",
     "Tensor",
     "Variable",
@@ -114,6 +120,7 @@ __all__ = [
     "cuda_places",
     "data",
     "data_feeder",
+    "dataset",
     "default_main_program",
     "default_startup_program",
     "device_guard",
@@ -165,5 +172,6 @@ def _also_known_as(name: str, module: ModuleType) -> ModuleType:
 compiler = _also_known_as("compiler", executor)
 parallel_executor = _also_known_as("parallel_executor", executor)
 data_feeder = _also_known_as("data_feeder", reader)
+dataset = _also_known_as("dataset", reader.dataset)
 lod_tensor = _also_known_as("lod_tensor", reader)
 layer_helper = _also_known_as("layer_helper", layers.helper)

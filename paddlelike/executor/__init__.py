@@ -7,14 +7,17 @@ from paddlelike.executor.compiled import (
     ExecutionStrategy,
     ParallelExecutor,
 )
-from paddlelike.executor.run import Executor
+from paddlelike.executor.datasets import FetchHandler
+from paddlelike.executor.run import Executor, as_numpy
 
 __all__ = [
     "BuildStrategy",
     "CompiledProgram",
     "ExecutionStrategy",
     "Executor",
+    "FetchHandler",
     "ParallelExecutor",
+    "as_numpy",
     "global_scope",
     "scope_guard",
 ]

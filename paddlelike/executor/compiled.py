@@ -253,11 +253,11 @@ class _DataParallel:
                 values[0][number] = sum(parts[1:], parts[0]) / parts[0].dtype.type(count)
 
     def _pieces(self, feed: Any) -> list[Mapping[str, Any]]:
-        """One feed per copy: a list of dicts as it is, a dict cut into equal parts."""
+        """One feed per copy: a list of dicts as it is (the last may be shorter), a dict cut into parts."""
         if feed is None:
             return [{}] * self.copies
         if isinstance(feed, list | tuple):
-            if len(feed) != self.copies:
+            if not 0 < len(feed) <= self.copies:
                 raise FeedError(f"feed is a list of {len(feed)} dicts, there are {self.copies} copies")
             return list(feed)
         if self.copies == 1:

@@ -472,8 +472,15 @@ def missing_inputs(frame: Frame, op: Operator, block: Block) -> list[str]:
         if slot not in optional
         and "@GRAD" not in slot
         and name != EMPTY
+        and not _is_holder(block, name)
         and frame.values[frame.plan.number(block, name)] is None
     ]
+
+
+def _is_holder(block: Block, name: str) -> bool:
+    """Whether a variable stands for something besides values: a reader, a list of feeds."""
+    variable = block._find_var_recursive(name)
+    return variable is not None and variable.type in HOLDERS
 
 
 def not_initialized(names: list[str], op: Operator, block: Block) -> NotInitializedError:

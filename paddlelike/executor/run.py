@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from paddlelike.errors import (
     UnsupportedError,
 )
 from paddlelike.executor import profile
+from paddlelike.executor.datasets import FetchHandler, run_over
 from paddlelike.executor.plan import Frame, Plan, Step, keep, missing_inputs, not_initialized
 from paddlelike.framework.environment import flag
 from paddlelike.framework.graph import needed_ops
@@ -31,7 +32,7 @@ from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program, default_main_program
 from paddlelike.framework.variable import Variable
 
-__all__ = ["Executor"]
+__all__ = ["Executor", "as_numpy"]
 
 
 class Executor:
@@ -114,6 +115,46 @@ class Executor:
             updates = _all_updates(program)
         pruned_to = tuple(updates) if use_prune or updates else None
         return self._run(program, feeds, fetches, scope, return_numpy, pruned_to)
+
+    def train_from_dataset(
+        self,
+        program: Any = None,
+        dataset: Any = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Any] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """Run a program once for every batch of a dataset; see :mod:`paddlelike.reader.dataset`.
+
+        Parameters
+        ----------
+        thread, debug
+            Hints that are not needed here: one batch is run after the other.
+        fetch_list, fetch_info
+            What is printed every ``print_period`` batches, and what stands before each value.
+        fetch_handler
+            Gets values every so many seconds.
+        """
+        run_over(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
+
+    def infer_from_dataset(
+        self,
+        program: Any = None,
+        dataset: Any = None,
+        scope: Scope | None = None,
+        thread: int = 0,
+        debug: bool = False,
+        fetch_list: Sequence[Any] | None = None,
+        fetch_info: Sequence[str] | None = None,
+        print_period: int = 100,
+        fetch_handler: FetchHandler | None = None,
+    ) -> None:
+        """As :meth:`train_from_dataset`; pass a program without updates (``clone(for_test=True)``)."""
+        run_over(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def _run(
         self,
@@ -402,7 +443,7 @@ def _fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
             hint="use layers.get_tensor_from_selected_rows, or is_sparse=False",
         )
     if isinstance(value, LoDTensorArray):
-        return [np.array(t) for t in value] if return_numpy else value
+        return as_numpy(value) if return_numpy else value
     if not isinstance(value, np.ndarray):
         return value
     shared = number in frame.holders or name in frame.plan.aliases.of_kept or name in frame.plan.feeds
@@ -415,6 +456,15 @@ def _fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
     if not return_numpy:
         return LoDTensor(array, lod)
     return array.view(OneElement) if array.size == 1 and array.ndim else array
+
+
+def as_numpy(tensor: Any) -> Any:
+    """A copy of a tensor, or of each tensor in a list, as numpy array; one with a LoD is refused."""
+    if isinstance(tensor, list):
+        return [as_numpy(one) for one in tensor]
+    if isinstance(tensor, LoDTensor) and tensor._lod:
+        raise RuntimeError("this tensor has a LoD, which a numpy array cannot hold; use numpy.array(tensor)")
+    return np.array(tensor)
 
 
 class OneElement(np.ndarray[Any, Any]):

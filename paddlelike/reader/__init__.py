@@ -1,5 +1,6 @@
 """Data on its way into a program: readers, batches, feeders, loaders, sequences as tensors."""
 
+from paddlelike.reader.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.loader import DataLoader, PyReader
 from paddlelike.reader.readers import (
@@ -21,7 +22,10 @@ __all__ = [
     "ComposeNotAligned",
     "DataFeeder",
     "DataLoader",
+    "DatasetFactory",
+    "InMemoryDataset",
     "PyReader",
+    "QueueDataset",
     "batch",
     "buffered",
     "cache",

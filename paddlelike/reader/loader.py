@@ -20,6 +20,7 @@ from paddlelike.errors import EOFException, FeedError, GraphError, UnsupportedEr
 from paddlelike.framework.block import Block
 from paddlelike.framework.program import default_main_program, default_startup_program
 from paddlelike.framework.variable import Variable
+from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.readers import batch as batch_reader
 from paddlelike.reader.readers import read_ahead
@@ -86,9 +87,38 @@ class DataLoader:
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
     @staticmethod
-    def from_dataset(dataset: Any, places: Any, drop_last: bool = True) -> Any:
-        """Not here: Fluid's file-based datasets are not."""
-        raise UnsupportedError("DataLoader.from_dataset needs Fluid's Dataset, which is not here")
+    def from_dataset(dataset: DatasetBase, places: Any, drop_last: bool = True) -> DatasetLoader:
+        """A loader over the batches of a dataset, one for each of ``places``."""
+        return DatasetLoader(dataset, places, drop_last)
+
+
+class DatasetLoader:
+    """Batches of a dataset, in lists of one feed per place, to be looped over."""
+
+    def __init__(self, dataset: DatasetBase, places: Any, drop_last: bool = True) -> None:
+        if not isinstance(dataset, DatasetBase):
+            raise TypeError(f"DataLoader.from_dataset takes one of fluid.DatasetFactory, not {dataset!r}")
+        self._dataset = dataset
+        self._copies = len(places) if isinstance(places, list | tuple) else 1
+        self._drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[dict[str, LoDTensor]]]:
+        return groups(self._dataset.feeds(), self._copies, drop_last=self._drop_last)
+
+    def __call__(self) -> DatasetLoader:
+        return self
+
+
+def groups(items: Iterable[Any], size: int, *, drop_last: bool) -> Iterator[list[Any]]:
+    """The items in lists of ``size``; the last may be shorter unless ``drop_last``."""
+    group: list[Any] = []
+    for item in items:
+        group.append(item)
+        if len(group) == size:
+            yield group
+            group = []
+    if group and not drop_last:
+        yield group
 
 
 class GeneratorLoader:
@@ -113,6 +143,7 @@ class GeneratorLoader:
         self._return_list = return_list
         self._drop_last = drop_last
         self._copies = 1
+        self._iterator: Iterator[Any] | None = None
         self._batches: Callable[[], Iterable[list[LoDTensor]]] | None = None
         self._queue: BatchQueue | None = None
         if not iterable:
@@ -183,19 +214,26 @@ class GeneratorLoader:
     def __iter__(self) -> Iterator[Any]:
         if not self._iterable:
             raise GraphError("this loader is read by the program; make it with iterable=True to loop over it")
-        group: list[Any] = []
+        names = [variable.name for variable in self._feed_list]
         with contextlib.closing(read_ahead(self._source(), self._capacity)) as batches:
-            for tensors in batches:
-                names = [variable.name for variable in self._feed_list]
-                group.append(tensors if self._return_list else dict(zip(names, tensors, strict=True)))
-                if len(group) == self._copies:
-                    yield group
-                    group = []
-            if group and not self._drop_last:
-                yield group
+            feeds = (t if self._return_list else dict(zip(names, t, strict=True)) for t in batches)
+            yield from groups(feeds, self._copies, drop_last=self._drop_last)
 
     def __call__(self) -> GeneratorLoader:
         return self
+
+    def __next__(self) -> Any:
+        if self._iterator is None:
+            self._iterator = iter(self)
+        try:
+            return next(self._iterator)
+        except BaseException:
+            self._iterator = None
+            raise
+
+    def next(self) -> Any:
+        """The next batch; StopIteration after the last one of an epoch."""
+        return next(self)
 
     def start(self) -> None:
         """Begin an epoch; the program reads from now on."""

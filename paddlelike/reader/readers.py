@@ -170,12 +170,22 @@ def xmap_readers(
         samples = iter(reader())
         with ThreadPoolExecutor(process_num, "paddlelike-map") as pool:
             waiting: list[Future[Any]] = []
-            for sample in samples:
+            error = None
+            while True:
+                try:
+                    sample = next(samples)
+                except StopIteration:
+                    break
+                except Exception as caught:  # comes out at its place, after what was read before
+                    error = caught
+                    break
                 waiting.append(pool.submit(mapper, sample))
                 if len(waiting) >= max(buffer_size, process_num):
                     yield _take(waiting, order)
             while waiting:
                 yield _take(waiting, order)
+            if error is not None:
+                raise error
 
     return mapped
 

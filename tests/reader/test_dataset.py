@@ -1,0 +1,246 @@
+"""Datasets: samples of text files as batches, and programs run over them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import FeedError, UnsupportedError
+
+LINES = [
+    "2 1.5 2.5 3 1 2 3 1 7",
+    "2 0.5 0.25 1 9 1 8",
+    "2 5 6 2 4 5 1 3",
+    "2 1 1 1 1 1 1",
+    "2 2 2 2 2 2 1 2",
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    paths[0].write_text("\n".join(LINES[:3]) + "\n")
+    paths[1].write_text("\n".join(LINES[3:]))  # without a last newline
+    return [str(path) for path in paths]
+
+
+@pytest.fixture
+def variables() -> list[Any]:
+    return [
+        fluid.layers.data("x", [2]),
+        fluid.layers.data("w", [1], dtype="int64", lod_level=1),
+        fluid.data("d", [None, 1], "int64"),
+    ]
+
+
+def dataset(kind: str, files: list[str], variables: list[Any], batch_size: int = 2) -> Any:
+    made = fluid.DatasetFactory().create_dataset(kind)
+    made.set_filelist(files)
+    made.set_use_var(variables)
+    made.set_batch_size(batch_size)
+    made.set_thread(3)
+    if kind == "InMemoryDataset":
+        made.load_into_memory()
+    return made
+
+
+KINDS = ["QueueDataset", "InMemoryDataset"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_go_on_over_the_ends_of_files(kind: str, files: list[str], variables: list[Any]) -> None:
+    made = dataset(kind, files, variables)
+    for _ in range(2):
+        feeds = list(made.feeds())
+        assert [np.array(feed["x"]).tolist() for feed in feeds] == [
+            [[1.5, 2.5], [0.5, 0.25]],
+            [[5, 6], [1, 1]],
+            [[2, 2]],
+        ]
+        assert [np.array(feed["w"]).ravel().tolist() for feed in feeds] == [[1, 2, 3, 9], [4, 5, 1], [2, 2]]
+        assert [feed["w"].lod() for feed in feeds] == [[[0, 3, 4]], [[0, 2, 3]], [[0, 2]]]
+        assert [np.array(feed["d"]).tolist() for feed in feeds] == [[[7], [8]], [[3], [1]], [[2]]]
+    assert np.array(feeds[0]["x"]).dtype == np.float32
+    assert np.array(feeds[0]["w"]).shape == (4, 1)
+
+
+def test_the_files_come_through_the_command(files: list[str], variables: list[Any]) -> None:
+    made = dataset("QueueDataset", files, variables, batch_size=8)
+    made.set_pipe_command("sed 's/^2 /2 1/' | head -n 1")
+    (feed,) = made.feeds()
+    assert np.array(feed["x"]).tolist() == [[11.5, 2.5], [11.0, 1.0]]
+
+
+def test_a_command_that_fails_is_told(files: list[str], variables: list[Any]) -> None:
+    made = dataset("QueueDataset", files, variables)
+    made.set_pipe_command("cat; exit 3")
+    with pytest.raises(FeedError, match="ended with status 3"):
+        list(made.feeds())
+
+
+def test_a_missing_file_is_told(variables: list[Any], tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        list(dataset("QueueDataset", [str(tmp_path / "nowhere")], variables).feeds())
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("3 1 2 3 1 1 1 1", r"'x' has shape \[-1, 2\], the line holds 3 numbers"),
+        ("2 1 2 5 1 1", "'w' wants 5 numbers, 2 are left"),
+        ("2 1 2 1 1", "no count and numbers for 'd'"),
+        ("2 1 two 1 1 1 1", "no count and numbers for 'x'"),
+        ("2 1 2 1 1 1 1 9 9", "2 numbers are left over"),
+    ],
+    ids=["width", "short", "missing", "word", "surplus"],
+)
+def test_a_bad_line_is_told_with_its_place(
+    line: str, words: str, variables: list[Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_text(f"{LINES[0]}\n\n{line}\n")
+    with pytest.raises(FeedError, match=rf"bad\.txt, line 3: {words}"):
+        list(dataset("QueueDataset", [str(path)], variables).feeds())
+
+
+def test_samples_in_memory_are_shuffled_counted_and_released(files: list[str], variables: list[Any]) -> None:
+    made = dataset("InMemoryDataset", files, variables, batch_size=1)
+
+    def order() -> list[float]:
+        return [float(np.array(feed["x"])[0, 0]) for feed in made.feeds()]
+
+    before = order()
+    assert made.get_memory_data_size() == made.get_shuffle_data_size() == 5
+    random.seed(5)
+    made.local_shuffle()
+    first = order()
+    assert sorted(first) == sorted(before)
+    assert first != before
+    made.load_into_memory()
+    random.seed(5)
+    made.global_shuffle()
+    assert order() == first
+    made.release_memory()
+    assert made.get_memory_data_size() == 0
+    with pytest.raises(FeedError, match="load_into_memory"):
+        order()
+    made.preload_into_memory(2)
+    made.wait_preload_done()
+    assert order() == before
+
+
+def test_what_is_not_here_is_refused(files: list[str], variables: list[Any]) -> None:
+    made = dataset("QueueDataset", files, variables)
+    for call in (made.local_shuffle, made.global_shuffle):
+        with pytest.raises(NotImplementedError):
+            call()
+    with pytest.raises(UnsupportedError):
+        made.set_hdfs_config("hdfs://", "me")
+    with pytest.raises(ValueError, match="FileInstantDataset"):
+        fluid.DatasetFactory().create_dataset("FileInstantDataset")
+    with pytest.raises(ValueError, match="batch_size"):
+        made.set_batch_size(0)
+    with pytest.raises(ValueError, match="'z' is FP64"):
+        made.set_use_var([fluid.data("z", [None, 1], "float64")])
+
+
+def test_a_description_is_paddle_s(variables: list[Any]) -> None:
+    text = dataset("QueueDataset", [], variables).desc()
+    assert text.startswith('name: "MultiSlotDataFeed"\nbatch_size: 2\nmulti_slot_desc {\n  slots {\n')
+    assert 'name: "w"\n    type: "uint64"\n    is_used: true\n  }' in text
+    assert "is_dense: true\n    is_used: true\n    shape: -1\n    shape: 2\n" in text
+
+
+# Programs over datasets
+
+
+def network(variables: list[Any]) -> tuple[Any, Any]:
+    x, w, _ = variables
+    sums = fluid.layers.sequence_pool(fluid.layers.cast(w, "float32"), "sum")
+    loss = fluid.layers.mean(fluid.layers.fc(x, 3)) + fluid.layers.mean(sums)
+    return loss, sums
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_over_a_dataset_is_training_on_its_batches(
+    kind: str, files: list[str], variables: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fluid.default_startup_program().random_seed = 3
+    loss, sums = network(variables)
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    made = dataset(kind, files, variables)
+    exe.run(fluid.default_startup_program())
+    losses = [float(exe.run(feed=feed, fetch_list=[loss])[0][0]) for feed in made.feeds()]
+    weight = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
+
+    exe.run(fluid.default_startup_program())
+    main = fluid.default_main_program()
+    titles = ["the loss", "sums"]
+    returned = exe.train_from_dataset(main, made, fetch_list=[loss, sums], fetch_info=titles, print_period=2)
+    assert returned is None
+    np.testing.assert_array_equal(fluid.global_scope().find_var("fc_0.w_0").get_tensor(), weight)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("batch 2: the loss: [")
+    assert float(printed[0].split("[")[1].rstrip("]")) == pytest.approx(losses[1], abs=1e-6)
+    assert printed[1:] == ["batch 2: sums: [[9.],", " [1.]]"]
+
+
+def test_a_prediction_over_a_dataset_changes_nothing(
+    files: list[str], variables: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    loss, _ = network(variables)
+    test = fluid.default_main_program().clone(for_test=True)
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    version = fluid.global_scope().find_var("fc_0.w_0").version
+    exe.infer_from_dataset(test, dataset("QueueDataset", files, variables), fetch_list=[loss], print_period=1)
+    assert fluid.global_scope().find_var("fc_0.w_0").version == version
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["batch 1", "batch 2", "batch 3"]
+
+
+def test_a_handler_gets_values(files: list[str], variables: list[Any]) -> None:
+    loss, _ = network(variables)
+    seen = []
+
+    class Mine(fluid.executor.FetchHandler):
+        def handler(self, res_dict: dict[str, Any]) -> None:
+            seen.append({name: array.shape for name, array in res_dict.items()})
+
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    made = dataset("QueueDataset", files, variables)
+    exe.train_from_dataset(dataset=made, fetch_handler=Mine({"loss": loss}, period_secs=0))
+    assert seen == [{"loss": (1,)}] * 3
+    seen.clear()
+    exe.train_from_dataset(dataset=made, fetch_handler=Mine({"loss": loss}))
+    assert len(seen) == 1
+
+
+def test_runs_without_a_dataset_or_with_too_few_texts_are_refused(
+    files: list[str], variables: list[Any]
+) -> None:
+    loss, _ = network(variables)
+    exe = fluid.Executor(fluid.CPUPlace())
+    with pytest.raises(RuntimeError, match="no dataset"):
+        exe.train_from_dataset()
+    made = dataset("QueueDataset", files, variables)
+    with pytest.raises(ValueError, match="1 texts for 2 variables"):
+        exe.train_from_dataset(dataset=made, fetch_list=[loss, loss], fetch_info=["loss"])
+
+
+def test_a_loader_over_a_dataset_gives_a_feed_for_each_place(files: list[str], variables: list[Any]) -> None:
+    made = dataset("QueueDataset", files, variables)
+    loader = fluid.io.DataLoader.from_dataset(made, fluid.cpu_places(2))
+    assert [len(group) for group in loader()] == [2]
+    loader = fluid.io.DataLoader.from_dataset(made, fluid.cpu_places(2), drop_last=False)
+    assert [len(group) for group in loader] == [2, 1]
+    with pytest.raises(TypeError, match="DatasetFactory"):
+        fluid.io.DataLoader.from_dataset("files", fluid.cpu_places(1))

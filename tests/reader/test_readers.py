@@ -1,0 +1,152 @@
+"""Readers and what is done with them: order, laziness, errors, threads."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddlelike.io import (
+    ComposeNotAligned,
+    batch,
+    buffered,
+    cache,
+    chain,
+    compose,
+    firstn,
+    map_readers,
+    multiprocess_reader,
+    shuffle,
+    xmap_readers,
+)
+
+Reader = Callable[[], Iterator[int]]
+
+
+def count(stop: int, start: int = 0) -> Reader:
+    return lambda: iter(range(start, stop))
+
+
+def failing(after: int) -> Reader:
+    def read() -> Iterator[int]:
+        yield from range(after)
+        raise KeyError("mine")
+
+    return read
+
+
+@given(st.integers(0, 30), st.integers(1, 7), st.booleans())
+def test_batches_hold_all_samples_in_order(total: int, size: int, drop_last: bool) -> None:
+    found = list(batch(count(total), size, drop_last)())
+    assert all(len(one) == size for one in found[:-1])
+    kept = total - total % size if drop_last else total
+    assert list(itertools.chain(*found)) == list(range(kept))
+
+
+@given(st.integers(0, 30), st.integers(1, 7))
+def test_a_shuffle_keeps_every_sample_in_its_window(total: int, window: int) -> None:
+    found = list(shuffle(count(total), window)())
+    for start in range(0, total, window):
+        assert sorted(found[start : start + window]) == list(range(total))[start : start + window]
+
+
+def test_a_shuffle_follows_the_seed() -> None:
+    def order() -> list[int]:
+        random.seed(3)
+        return list(shuffle(count(50), 50)())
+
+    assert order() == order() != list(range(50))
+
+
+def test_a_cache_reads_once() -> None:
+    times = []
+
+    def read() -> Iterator[int]:
+        times.append(1)
+        yield from range(3)
+
+    cached = cache(read)
+    assert [list(cached()), list(cached())] == [[0, 1, 2], [0, 1, 2]]
+    assert len(times) == 1
+
+
+def test_a_cache_forgets_a_reading_that_failed() -> None:
+    state = iter([failing(2), count(3)])
+    cached = cache(lambda: next(state)())
+    with pytest.raises(KeyError):
+        list(cached())
+    assert list(cached()) == [0, 1, 2]
+
+
+def test_readers_side_by_side_and_one_after_the_other() -> None:
+    pairs = lambda: iter([(1, 2), (3, 4)])
+    assert list(chain(count(2), count(4, 2))()) == [0, 1, 2, 3]
+    assert list(compose(count(2), pairs)()) == [(0, 1, 2), (1, 3, 4)]
+    assert list(map_readers(max, count(3), count(6, 3))()) == [3, 4, 5]
+    with pytest.raises(ComposeNotAligned):
+        list(compose(count(2), count(3))())
+    assert list(compose(count(2), count(3), check_alignment=False)()) == [(0, 0), (1, 1)]
+    with pytest.raises(TypeError, match="aligned"):
+        compose(count(2), aligned=True)
+
+
+def test_the_first_ones_are_all_that_is_read() -> None:
+    assert list(firstn(itertools.count, 3)()) == [0, 1, 2]
+    assert list(itertools.islice(batch(itertools.count, 2)(), 2)) == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda read: buffered(read, 2),
+        lambda read: xmap_readers(lambda sample: sample, read, 2, 3, order=True),
+        lambda read: multiprocess_reader([read], queue_size=3),
+    ],
+    ids=["buffered", "xmap", "multiprocess"],
+)
+def test_an_error_comes_out_at_its_place(made: Callable[[Reader], Reader]) -> None:
+    assert list(made(count(9))()) == list(range(9))
+    seen = []
+    with pytest.raises(KeyError, match="mine"):
+        seen.extend(made(failing(4))())
+    assert seen == [0, 1, 2, 3]
+
+
+def test_an_error_of_the_mapper_comes_out() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(xmap_readers(lambda sample: 1 // sample, count(3), 2, 2, order=True)())
+
+
+def test_mapping_in_any_order_loses_nothing() -> None:
+    def slow(sample: int) -> int:
+        time.sleep(0.01 if sample == 0 else 0)
+        return sample * 2
+
+    assert sorted(xmap_readers(slow, count(20), 4, 8)()) == [2 * i for i in range(20)]
+
+
+def test_several_readers_at_once() -> None:
+    assert sorted(multiprocess_reader([count(5), count(9, 5)])()) == list(range(9))
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_batches_of_no_samples_are_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="batch_size"):
+        batch(count(3), size)
+
+
+def test_leaving_early_ends_the_thread() -> None:
+    before = threading.active_count()
+    stream = buffered(itertools.count, 2)()
+    assert next(stream) == 0
+    stream.close()
+    end = time.monotonic() + 3
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.02)
+    assert threading.active_count() == before
