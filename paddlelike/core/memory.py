@@ -14,13 +14,15 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["HEADROOM", "empty", "is_placed", "keep_freed_memory", "place"]
+__all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_memory", "place"]
 
 HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
 _PAGE: Final = 4096
 _M_TRIM_THRESHOLD: Final = -1  # numbers of malloc.h
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE: Final = 64 * 1024  # below this a page of padding costs more than it brings
+_OWN: Final = 4 << 20  # from here on numpy asks for huge pages for an array by itself
+_BLOCK: Final = 32 << 20
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +50,44 @@ def is_placed(array: Array) -> bool:
     if not array.flags.c_contiguous or not array.flags.writeable:
         return False
     return array.nbytes < _LARGE or array.ctypes.data % _PAGE == HEADROOM
+
+
+class Arena:
+    """Memory for many new arrays. Small ones share blocks that are large enough for huge pages.
+
+    A block lives as long as one of its arrays.
+
+    Parameters
+    ----------
+    total
+        The bytes that will be asked for in all.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._left = total
+        self._block = np.empty(0, np.uint8)
+        self._base = self._at = 0
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """An uninitialised C-order array, placed when it is large."""
+        size = math.prod(shape) * dtype.itemsize
+        if size >= _OWN:
+            return empty(shape, dtype)
+        start = self._next(size)
+        if start + size > len(self._block):
+            room = min(self._left + self._left // 8, _BLOCK)  # an eighth for the gaps
+            self._block = np.empty(max(room, size) + 2 * _PAGE, np.uint8)
+            self._base, self._at = self._block.ctypes.data, 0
+            start = self._next(size)
+        self._at = start + size
+        self._left = max(self._left - size, 0)
+        array: Array = self._block[start : self._at].view(dtype).reshape(shape)
+        return array
+
+    def _next(self, size: int) -> int:
+        free = self._base + self._at
+        gap = (HEADROOM - free) % _PAGE if size >= _LARGE else -free % HEADROOM
+        return self._at + gap
 
 
 @functools.cache

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
-from paddlelike.core.dtypes import VarType
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import dtype_row
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.errors import LoadError, MissingFileError
+from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
-from paddlelike.formats import combined, lod_tensor, selected_rows
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
-from paddlelike.io.plan import Found, plan_combined, plan_directory
+from paddlelike.io.contents import Combined, Contents, Directory, Reading, Value, Want
+from paddlelike.io.incremental import ledger
+from paddlelike.io.lazy import MappedTensor
+from paddlelike.io.plan import Fill, LoadPlan, Row, Step, make_plan, name_combined
+from paddlelike.io.recipe import made
 from paddlelike.io.report import LoadReport, Moved
-from paddlelike.io.save import _check_executor, _drive, _outside
+from paddlelike.io.rules import Rule, Rules
+from paddlelike.io.save import _check_executor, _outside
 from paddlelike.io.select import (
     is_belong_to_optimizer,
     is_parameter,
@@ -27,22 +38,49 @@ from paddlelike.io.select import (
     program_of,
     select,
 )
-from paddlelike.storage.local import File, read_all, recover
+from paddlelike.io.verify import record_of, records_of, refusal
+from paddlelike.storage.places import place
 
-__all__ = ["load_params", "load_persistables", "load_vars"]
+__all__ = ["Choices", "load_params", "load_persistables", "load_vars", "names_of"]
 
-Values = dict[str, LoDTensor | SelectedRows]
+_TRIES: Final = 3  # when somebody saves into the directory at the same time
+
+Path = str | os.PathLike[str]
+
+
+class Choices(TypedDict, total=False):
+    """The keywords of :func:`load_vars` that all loads take."""
+
+    strict: bool
+    rename: Mapping[str, str | Sequence[str]] | None
+    rules: Rules | Iterable[Rule] | None
+    skip: str | Iterable[str] | None
+    init: str | float | Mapping[str, str | float] | None
+    names: Iterable[Variable | str] | Program | None
+    lazy: bool
+    verify: bool
 
 
 def load_vars(
     executor: Executor,
-    dirname: str | os.PathLike[str] | None,
+    dirname: Path | None,
     main_program: Any = None,
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (Fluid's name)
     predicate: Callable[[Variable], bool] | None = None,
     filename: str | bytes | None = None,
+    *,
+    strict: bool = True,
+    rename: Mapping[str, str | Sequence[str]] | None = None,
+    rules: Rules | Iterable[Rule] | None = None,
+    skip: str | Iterable[str] | None = None,
+    init: str | float | Mapping[str, str | float] | None = None,
+    names: Iterable[Variable | str] | Program | None = None,
+    lazy: bool = False,
+    verify: bool = False,
 ) -> LoadReport:
-    """Load variables that :func:`save_vars` saved, here or in Paddle; all of them or none.
+    """Load variables that :func:`save_vars` saved, here or in Paddle; all that are chosen, or none.
+
+    :func:`plan_load` tells beforehand what would happen, without doing it.
 
     Parameters
     ----------
@@ -52,6 +90,24 @@ def load_vars(
         Variables or their names; None: those that ``predicate`` accepts.
     filename
         The one file that holds all of them; None: a file each.
+    strict
+        False: load what fits; the report tells what is missing and what does not fit.
+    rename
+        ``{name in the files: name in the program}``; also a list of variables that take the same value.
+    rules
+        :class:`Rules` for many names at once, with transposed, cut, joined and overlapping values.
+    skip
+        Patterns of variables that stay as they are, and of files that are not used (``"fc_2.*"``).
+    init
+        What becomes of variables that the files do not hold: ``"keep"`` their value, ``"zero"``, a number, or
+        ``{pattern: one of these}``. With ``strict=False`` also of those that do not fit.
+    names
+        The names of what a combined file holds, where these are not the variables asked for; or the program
+        that it was saved from.
+    lazy
+        Map files instead of reading them, copy-on-write: see :mod:`paddlelike.io.lazy` for what it costs.
+    verify
+        Compare the bytes with the manifest while they are read. A directory without one is then refused.
 
     Returns
     -------
@@ -60,63 +116,326 @@ def load_vars(
     Raises
     ------
     LoadError
-        Something is missing or does not fit; the message lists everything, and the scope is as it was.
+        Something is missing, does not fit, or is not what was saved; the message lists everything, and the
+        scope is as it was.
+
+    Examples
+    --------
+    A network whose last layer is another one takes over the others:
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> def network(classes):
+    ...     main, startup = fluid.Program(), fluid.Program()
+    ...     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...         hidden = fluid.layers.fc(fluid.data("x", [None, 4]), 8)
+    ...         fluid.layers.fc(hidden, classes)
+    ...     return main, startup
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> main, startup = network(10)
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     report = fluid.io.save_persistables(exe, home + "/ten", main)
+    []
+    >>> main, startup = network(3)
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     report = fluid.io.load_persistables(exe, home + "/ten", main, skip="fc_1.*")
+    []
+    >>> bool(report), sorted(report.loaded), report.skipped
+    (True, ['fc_0.b_0', 'fc_0.w_0'], ('fc_1.w_0', 'fc_1.b_0'))
     """
     _check_executor(executor, "load_vars")
-    chosen = select(program_of(main_program), vars, predicate)
+    if executor._closed:
+        raise RuntimeError("this Executor was closed; make a new one")
+    program = program_of(main_program)
+    chosen = select(program, vars, predicate)
     if not chosen:
         raise LoadError(
             f"nothing to load from {dirname}: the program has no such variable",
             hint="pass the program that was built (main_program=), or vars=",
         )
     begin = time.perf_counter()
-    unexpected: list[str] = []
-    if dirname is not None:
-        recover(dirname)
-    if dirname is None or filename is not None:
-        where, found, values = _read_combined(dirname, filename, chosen)
-    else:
-        where = os.path.normpath(os.fspath(dirname)) if os.fspath(dirname) else "."
-        found, unexpected = plan_directory(where, chosen)
-        values = _read_directory(where, found)
-    moved = _put(executor, found, values, where)
-    notes = [
-        f"{f.variable.name}: {f.header.surplus} bytes after the tensor were passed over"
-        for f in found
-        if f.header.surplus and filename is None and dirname is not None
-    ]
-    return LoadReport(
-        source=where,
-        loaded=moved,
-        unexpected=tuple(unexpected),
-        notes=tuple(notes),
-        seconds=time.perf_counter() - begin,
-    )
+    asked = Asked(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names))
+    with _without_collections():
+        stamp, plan, reading, values = _read(dirname, filename, asked, lazy, verify)
+        moved = _put(plan, values)
+        _note(dirname, filename, stamp, plan)
+        report = _report(plan, reading, moved, verify)
+    return replace(report, seconds=time.perf_counter() - begin)
 
 
 def load_params(
     executor: Executor,
-    dirname: str | os.PathLike[str] | None,
+    dirname: Path | None,
     main_program: Any = None,
     filename: str | bytes | None = None,
+    **choices: Unpack[Choices],
 ) -> LoadReport:
-    """Load the parameters of a program. See :func:`load_vars`.
+    """Load the parameters of a program. See :func:`load_vars`, also for the other keywords.
 
     For prediction, into a program without update operators (``clone(for_test=True)``); to go on with
     training use :func:`load_persistables`, which brings the optimizer's state as well.
     """
     _warn_of_updates(program_of(main_program))
-    return load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename)
+    return load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename, **choices)
 
 
 def load_persistables(
     executor: Executor,
-    dirname: str | os.PathLike[str] | None,
+    dirname: Path | None,
     main_program: Any = None,
     filename: str | bytes | None = None,
+    **choices: Unpack[Choices],
 ) -> LoadReport:
     """Load every persistable variable of a program, main or startup. See :func:`load_vars`."""
-    return load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename)
+    return load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename, **choices)
+
+
+class Asked(NamedTuple):
+    """What a load is asked for."""
+
+    program: Program
+    variables: list[Variable]
+    rules: Rules
+    strict: bool
+    names: list[str] | None  # of the values of a combined file
+
+    def plan(self, contents: Contents) -> LoadPlan:
+        """The plan of loading this out of ``contents``."""
+        if isinstance(contents, Combined):
+            by_name = not self.strict or len(self.rules) > 0
+            name_combined(contents, self.variables, self.names, by_name=by_name)
+        everything = {v.name: v for v in self.program.list_vars()} if self.rules else {}
+        everything |= {variable.name: variable for variable in self.variables}
+        return make_plan(contents, self.variables, self.rules, strict=self.strict, find=everything.get)
+
+
+def names_of(given: Iterable[Variable | str] | Program | None) -> list[str] | None:
+    """The names that ``names=`` stands for."""
+    if given is None:
+        return None
+    values = [v for v in given.list_vars() if is_persistable(v)] if isinstance(given, Program) else given
+    return [value if isinstance(value, str) else value.name for value in values]
+
+
+def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool = False) -> Contents:
+    """The source that ``dirname`` and ``filename`` of a load stand for."""
+    if dirname is None:
+        if not isinstance(filename, bytes | bytearray | memoryview):
+            raise TypeError("without dirname, filename is the bytes that were saved")
+        if verify:
+            raise LoadError("bytes in memory have no manifest to be compared with; load without verify=")
+        return Combined(bytes(filename))
+    where = place(dirname)
+    if filename is None:
+        return Directory(where, records_of(where) if verify else None)
+    name = os.fsdecode(filename)
+    return Combined(name, where, verify=verify, record=record_of(where, name, needed=verify))
+
+
+def _read(
+    dirname: Path | None, filename: str | bytes | None, asked: Asked, lazily: bool, verify: bool
+) -> tuple[object, LoadPlan, Reading, list[Value]]:
+    """Plan and read; once more if somebody replaced the files meanwhile, so that no two saves are mixed.
+
+    Returns the stamp of the directory that was read, and what came of it.
+    """
+    where = None if dirname is None else place(dirname)
+    for _ in range(_TRIES):
+        if where is not None:
+            where.exists()  # a save that was interrupted there is finished now
+        stamp = None if where is None else where.stamp()
+        try:
+            contents = opened(dirname, filename, verify=verify)
+            plan = asked.plan(contents)
+            refused = plan.refusal()
+            if refused is not None:
+                raise refused
+            reading, values = _values(contents, plan, lazily)
+            if reading.bad:
+                raise refusal(contents.where, reading.bad, len(plan.steps))
+        except PaddlelikeError:
+            if where is not None and where.stamp() != stamp:
+                continue
+            raise
+        if where is None or where.stamp() == stamp:
+            return stamp, plan, reading, values
+    raise LoadError(
+        f"nothing was loaded from {dirname!s}: it was saved anew, {_TRIES} times, while it was being loaded",
+        hint="load when nobody saves there",
+    )
+
+
+def _values(contents: Contents, plan: LoadPlan, lazily: bool) -> tuple[Reading, list[Value]]:
+    """The values of the plan's steps, each in memory of its own."""
+    wants: list[Want] = []
+    where: dict[tuple[str, object], int] = {}
+    for step in plan.steps:
+        rows = _rows(step)
+        for held in step.held:
+            if (held.name, rows) not in where:
+                where[held.name, rows] = len(wants)
+                wants.append(Want(held, rows))
+    reading = contents.read(wants, lazily=lazily)
+    if not any(step.recipe for step in plan.steps):
+        return reading, [_fit(step, value) for step, value in zip(plan.steps, reading.values, strict=True)]
+    values: list[Value] = []
+    taken: set[int] = set()
+    for step in plan.steps:
+        rows = _rows(step)
+        numbers = [where[held.name, rows] for held in step.held]
+        value = reading.values[numbers[0]]
+        if step.recipe is not None and step.recipe.changes:
+            arrays = [np.asarray(_array(reading.values[number])) for number in numbers]
+            value = LoDTensor(made(step.recipe, arrays, step.variable, _base(step)))
+        if numbers[0] in taken and value is reading.values[numbers[0]]:
+            value = _copy(value)
+        taken.update(numbers)
+        values.append(_fit(step, value))
+    return reading, values
+
+
+def _rows(step: Step) -> tuple[int, int] | None:
+    return None if step.recipe is None or step.recipe.rule is None else step.recipe.rule.rows
+
+
+def _array(value: Value) -> Any:
+    array = value.array
+    assert array is not None
+    return array
+
+
+def _copy(value: Value) -> Value:
+    if isinstance(value, SelectedRows):
+        return SelectedRows(value.row_array.copy(), value.height(), memory.place(_array(value)))
+    return LoDTensor(memory.place(_array(value)), value.lod())
+
+
+def _base(step: Step) -> Any:
+    """What stays of a variable where its file does not reach."""
+    if step.recipe is None or step.recipe.rule is None or not step.recipe.rule.overlap:
+        return None
+    if step.base == "keep":
+        holder = global_scope().find_var(step.variable.name)
+        assert holder is not None
+        return _array(holder.value)
+    return _constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))[1]
+
+
+def _constant(fill: Fill) -> tuple[Variable, Any]:
+    array = memory.empty(fill.variable.shape, dtype_row(fill.variable.dtype).numpy)
+    array[...] = fill.value
+    return fill.variable, array
+
+
+def _fit(step: Step, value: Value) -> Value:
+    """The value in the shape the program declares, where the file has another form of it."""
+    shape = step.variable.shape
+    if isinstance(value, LoDTensor) and shape and len(value._array.shape) != len(shape):  # type: ignore[union-attr]
+        value.adopt(_array(value).reshape(shape), value.lod())
+    return value
+
+
+def _put(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
+    """Put the values into the scope. Nothing fails from here on; an interrupt comes through afterwards."""
+    scope = global_scope()
+    filled = [
+        (scope.find_var(v.name) or scope.var(v.name), LoDTensor(a)) for v, a in map(_constant, plan.fills)
+    ]
+    holders = [scope.find_var(step.variable.name) or scope.var(step.variable.name) for step in plan.steps]
+    named = list(zip(holders, values, strict=True))
+    moved = {}
+    for holder, value in named:
+        array = value._array if isinstance(value, LoDTensor) else value.array
+        assert array is not None
+        moved[holder.name] = Moved(array.shape, _name_of(array.dtype), array.nbytes, holder.is_initialized())
+
+    def put() -> None:
+        for holder, value in (*named, *filled):
+            old = holder.value
+            if type(old) is type(value) is LoDTensor:
+                old.adopt(_array(value), value._lod)  # whoever holds the tensor sees its new value
+            elif old is not value:
+                holder.set_value(value)
+            holder.origin = plan.source
+
+    try:
+        put()
+    except BaseException:
+        put()
+        raise
+    return moved
+
+
+@functools.lru_cache(64)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    return dtype.name  # which numpy makes anew every time
+
+
+def _note(dirname: Path | None, filename: str | bytes | None, stamp: object, plan: LoadPlan) -> None:
+    """Tell the ledger of saves which variables now hold just what lies in the files of their names."""
+    if dirname is None or filename is not None:
+        return
+    scope = global_scope()
+    holders = [scope.find_var(step.variable.name) for step in plan.steps if step.recipe is None]
+    same = [
+        holder
+        for holder in holders
+        if holder is not None and not isinstance(holder.value, MappedTensor)  # it has no array yet
+    ]
+    ledger.note_loaded(place(dirname), stamp, same)
+
+
+def _report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verify: bool) -> LoadReport:
+    notes = [
+        f"{held.name}: {held.header.surplus} bytes after the tensor were passed over"
+        for step in plan.steps
+        for held in step.held
+        if held.header.surplus and held.size
+    ]
+    if reading.unaligned:
+        notes.append(
+            f"{reading.unaligned} of {reading.mapped} mapped values do not begin at a multiple of their "
+            "element's size: each will be copied when it is first used"
+        )
+    by_kind: dict[str, list[Row]] = {}
+    for row in plan.others:
+        by_kind.setdefault(row.what, []).append(row)
+
+    def names(what: str) -> tuple[str, ...]:
+        return tuple(row.variable for row in by_kind.get(what, ()) if row.variable is not None)
+
+    return LoadReport(
+        source=plan.source,
+        loaded=moved,
+        missing=names("missing"),
+        unexpected=tuple(row.file for row in by_kind.get("not asked for", ()) if row.file is not None),
+        notes=tuple(notes),
+        misfits={row.variable: row.why for row in by_kind.get("does not fit", ()) if row.variable},
+        renamed={
+            step.variable.name: " + ".join(step.recipe.files)
+            for step in plan.steps
+            if step.recipe is not None and step.recipe.files != (step.variable.name,)
+        },
+        skipped=names("skip"),
+        kept=names("keep"),
+        initialized=names("init"),
+        verified=verify,
+        mapped=reading.mapped,
+    )
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """No garbage collections, which would look again and again at the many objects of a load that stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _warn_of_updates(program: Program) -> None:
@@ -131,79 +450,3 @@ def _warn_of_updates(program: Program) -> None:
         UserWarning,
         stacklevel=_outside(),
     )
-
-
-def _read_directory(directory: str, found: list[Found]) -> Values:
-    headers = {f.variable.name: f for f in found}
-
-    def read(name: str, file: File) -> LoDTensor | SelectedRows:
-        if headers[name].variable.type == VarType.SELECTED_ROWS:
-            return selected_rows.read(file)
-        return lod_tensor.read(file)
-
-    return read_all(directory, headers, read)
-
-
-def _read_combined(
-    dirname: str | os.PathLike[str] | None, filename: str | bytes | None, variables: list[Variable]
-) -> tuple[str, list[Found], Values]:
-    if dirname is None:
-        if not isinstance(filename, bytes | bytearray | memoryview):
-            raise TypeError("without dirname, filename is the bytes that were saved")
-        data = bytes(filename)
-        found = plan_combined(data, f"{len(data)} bytes in memory", variables)
-        tensors = combined.read(data)
-        where = "memory"
-    else:
-        where = os.path.join(os.path.normpath(os.fspath(dirname) or "."), os.fsdecode(filename or ""))
-        if not os.path.isfile(where):
-            raise MissingFileError(
-                f"nothing can be loaded: there is no file {where}",
-                hint="leave filename out for a directory with one file per variable",
-            )
-        with File(where) as file:
-            found = plan_combined(file, where, variables)
-            tensors = combined.read(file)
-    return where, found, {f.variable.name: t for f, t in zip(found, tensors, strict=True)}
-
-
-class _Staged:
-    """Lends what was read to the load operators of one run."""
-
-    def __init__(self, values: Values) -> None:
-        self._values = values
-
-    def read(self, path: str, kind: VarType) -> LoDTensor | SelectedRows:
-        """The value that was read for a variable."""
-        return self._values[path]
-
-
-def _put(executor: Executor, found: list[Found], values: Values, where: str) -> dict[str, Moved]:
-    """Put the values into the scope through a program of load operators."""
-    scope = global_scope()
-    program = Program()
-    block = program.global_block()
-    moved = {}
-    for variable, _ in found:
-        holder = scope.find_var(variable.name)
-        had_value = holder is not None and holder.is_initialized()
-        array = _fit(variable, values[variable.name])
-        moved[variable.name] = Moved(array.shape, array.dtype.name, array.nbytes, had_value)
-        twin = block._clone_variable(variable)
-        block.append_op(type="load", inputs={}, outputs={"Out": [twin]}, attrs={"file_path": variable.name})
-    _drive(executor, program, {"files": _Staged(values)})
-    for name in moved:
-        holder = scope.find_var(name)
-        assert holder is not None
-        holder.origin = where
-    return moved
-
-
-def _fit(variable: Variable, value: LoDTensor | SelectedRows) -> Any:
-    """The value's array, in the shape the program declares where the file has another form of it."""
-    array = value.array
-    assert array is not None
-    if isinstance(value, LoDTensor) and variable.shape and array.ndim != len(variable.shape):
-        array = array.reshape(variable.shape)
-        value.adopt(array, value.lod())
-    return array

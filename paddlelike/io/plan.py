@@ -1,125 +1,385 @@
-"""The plan of a load: every header read and compared with the program before anything is changed.
+"""The plan of a load: what would become of every variable, known from the headers alone.
 
-What does not fit is collected and told at once, with near names, and with a guess where the whole set of
-names has drifted because a network was built twice in one process.
+A plan changes nothing. It compares every header with the program, follows the rules, and tells at once what
+does not fit, with near names, with a guess where all names have drifted because a network was built twice in
+one process, and with rules that would make the rest fit.
 """
 
 from __future__ import annotations
 
-import difflib
+import functools
 import math
-import os
-import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.errors import FormatError, LoadError, MissingFileError, StorageError
-from paddlelike.formats import combined, lod_tensor, selected_rows
+from paddlelike.core.scope import global_scope
+from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.framework.variable import Variable
-from paddlelike.storage.local import File, list_names, open_file
+from paddlelike.io.contents import Combined, Contents, Held, Unreadable
+from paddlelike.io.match import Named, Proposal, drift, near_names, propose
+from paddlelike.io.recipe import Misfit, Recipe, outcome
+from paddlelike.io.rules import Init, Rename, Rules, Skip, all_sources, match_all, matcher, said_changes
+from paddlelike.io.table import table
 
-__all__ = ["Found", "check", "check_headers", "near_names", "plan_combined", "plan_directory"]
+__all__ = ["Fill", "LoadPlan", "Row", "Step", "check", "make_plan", "name_combined", "near_names"]
+
+What = Literal[
+    "load", "rename", "skip", "keep", "init", "missing", "does not fit", "bad rule", "not asked for"
+]
+PROBLEMS: Final = ("bad rule", "does not fit", "missing")
 
 
-class Found(NamedTuple):
-    """A variable that the files hold as the program wants it."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What becomes of one variable, or of a file that no variable takes.
 
-    variable: Variable
-    header: lod_tensor.Header | selected_rows.Header
+    Attributes
+    ----------
+    what
+        ``load``, ``rename`` (from a file of another name), ``skip``, ``keep`` (its value, as ``init`` says),
+        ``init``, ``missing``, ``does not fit``, ``bad rule``, or ``not asked for``.
+    wants, has
+        Element type and shape that the program declares, and that the file has.
+    """
 
-
-class Problem(NamedTuple):
-    """Why one variable cannot be loaded."""
-
-    name: str
-    what: str
-    missing: bool = False
+    variable: str | None
+    file: str | None
+    what: What
+    wants: tuple[VarType, tuple[int, ...]] | None = None
+    has: tuple[VarType, tuple[int, ...]] | None = None
+    why: str = ""
     hint: str | None = None
 
 
-def plan_directory(directory: str, variables: Iterable[Variable]) -> tuple[list[Found], list[str]]:
-    """What a directory of one file per variable holds, and the files nobody asks for.
+class Step(NamedTuple):
+    """A value that will be loaded."""
 
-    Raises
-    ------
-    LoadError
-        With every variable that is missing or does not fit; MissingFileError when files are missing only.
+    variable: Variable
+    held: tuple[Held, ...]
+    recipe: Recipe | None = None  # None: the file of the variable's name, as it is
+    base: str | float = "keep"  # what stays where an overlap does not reach
+
+    @property
+    def row(self) -> Row:
+        """The line of the table."""
+        header = self.held[0].header
+        wants, has = _facts(self.variable), (header.dtype, header.shape)
+        if self.recipe is None:
+            return Row(self.variable.name, self.held[0].name, "load", wants, has)
+        what: What = "load" if self.recipe.files == (self.variable.name,) else "rename"
+        assert self.recipe.rule is not None
+        said = ", ".join(said_changes(self.recipe.rule))
+        return Row(self.variable.name, " + ".join(self.recipe.files), what, wants, has, said)
+
+
+class Fill(NamedTuple):
+    """A value that will be a constant."""
+
+    variable: Variable
+    value: float
+
+
+@dataclass(frozen=True)
+class LoadPlan:
+    """What a load would do. True when it would be carried out; prints as a table.
+
+    Attributes
+    ----------
+    source
+        What would be loaded.
+    others
+        A :class:`Row` for every variable that is not loaded, and for every file that nobody asks for.
+    proposals
+        Files that may be meant for variables that have none: pairs of names, and why.
+    hint
+        What is most likely wrong, if anything is.
     """
-    variables = list(variables)
-    if not os.path.isdir(directory):
-        what = "is a file" if os.path.exists(directory) else "does not exist"
-        raise MissingFileError(
-            f"nothing can be loaded: directory {directory} {what}",
-            hint="a combined file needs filename=" if os.path.isfile(directory) else "check the path",
+
+    source: str
+    others: tuple[Row, ...]
+    strict: bool = True
+    proposals: tuple[Proposal, ...] = ()
+    hint: str | None = None
+    steps: tuple[Step, ...] = field(default=(), repr=False)
+    fills: tuple[Fill, ...] = field(default=(), repr=False)
+
+    @functools.cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """A :class:`Row` for every variable, then one for every file that nobody asks for."""
+        return (*(step.row for step in self.steps), *self.others)
+
+    def chosen(self, *what: str) -> list[Row]:
+        """The rows of these kinds."""
+        return [row for row in self.rows if row.what in what]
+
+    @property
+    def problems(self) -> list[Row]:
+        """The rows of variables that cannot be loaded."""
+        return [row for row in self.others if row.what in PROBLEMS]
+
+    def rules(self) -> Rules:
+        """The proposals as rules, to be looked at and given to a load as ``rules=``."""
+        return Rules.of(rename={proposal.file: proposal.variable for proposal in self.proposals})
+
+    def __bool__(self) -> bool:
+        if any(row.what == "bad rule" for row in self.others):
+            return False
+        return bool(self.steps) and not (self.strict and self.problems)
+
+    def __str__(self) -> str:
+        return table(self)
+
+    def refusal(self) -> LoadError | None:
+        """The error of a load that would not be carried out, which tells everything; None: it would be."""
+        if self:
+            return None
+        problems = self.problems
+        if not problems:
+            return LoadError(
+                f"nothing to load from {self.source}: every variable is skipped, kept or initialised"
+            )
+        unused = [row.file for row in self.others if row.what == "not asked for" and row.file is not None]
+        lines = []
+        for row in problems[:20]:
+            near = near_names(row.variable or "", unused) if row.what == "missing" else ""
+            lines.append(f"\n  {row.variable}: {row.why}{near}")
+        if len(problems) > 20:
+            lines.append(f"\n  and {len(problems) - 20} more")
+        count = len(self.steps) + sum(row.variable is not None for row in self.others)
+        kind = MissingFileError if all(row.what == "missing" for row in problems) else LoadError
+        return kind(
+            f"nothing was loaded from {self.source}: {len(problems)} of {count} variables do not fit"
+            + "".join(lines),
+            hint=self.hint,
         )
-    present = list_names(directory)
-    found: list[Found] = []
-    problems: list[Problem] = []
-    known = set(present)
-    for variable in variables:
-        if os.path.normpath(variable.name) not in known:
-            problems.append(Problem(variable.name, "there is no such file", missing=True))
-            continue
-        result = _read_header(directory, variable)
-        (found if isinstance(result, Found) else problems).append(result)  # type: ignore[arg-type]
-    wanted = {os.path.normpath(v.name) for v in variables}
-    unexpected = [name for name in present if name not in wanted]
-    if problems:
-        raise _refusal(directory, problems, len(variables), unexpected)
-    return found, unexpected
 
 
-def _read_header(directory: str, variable: Variable) -> Found | Problem:
-    try:
-        with open_file(directory, variable.name) as file:
-            if variable.type == VarType.SELECTED_ROWS:
-                header: lod_tensor.Header | selected_rows.Header = selected_rows.read_header(file)
-            else:
-                header = lod_tensor.read_header(file)
-    except (FormatError, StorageError) as error:
-        return Problem(variable.name, error.message, hint=error.hint)
-    problem = check(variable, header.dtype, header.shape)
-    return Problem(variable.name, problem) if problem else Found(variable, header)
+def make_plan(
+    contents: Contents,
+    variables: Sequence[Variable],
+    rules: Rules,
+    *,
+    strict: bool,
+    find: Callable[[str], Variable | None],
+) -> LoadPlan:
+    """What ``rules`` make of ``contents`` for ``variables``.
+
+    ``find`` knows the variables of the program by name, also those that are not to be loaded.
+    """
+    return _Planner(contents, variables, rules, find).plan(strict)
 
 
-def plan_combined(source: File | bytes, where: str, variables: Iterable[Variable]) -> list[Found]:
-    """What a combined file holds, matched with the variables by the order of their names."""
-    ordered = sorted(variables, key=lambda v: v.name)
-    try:
-        headers = list(combined.read_headers(source))
-    except FormatError as error:
-        raise LoadError(
-            f"{where} is no combined file of variables: {error.message}", hint=error.hint
-        ) from error
-    return check_headers(headers, where, ordered)
+class _Planner:
+    """Goes through the variables once and collects rows, steps and fills."""
 
+    def __init__(
+        self,
+        contents: Contents,
+        variables: Sequence[Variable],
+        rules: Rules,
+        find: Callable[[str], Variable | None],
+    ) -> None:
+        self.contents = contents
+        self.variables = {variable.name: variable for variable in variables}
+        self.find = find
+        self.skips = [matcher(rule.pattern) for rule in rules if isinstance(rule, Skip)]
+        self.inits = [(matcher(rule.pattern), rule.value) for rule in rules if isinstance(rule, Init)]
+        self.ordered = [rule for rule in rules if not isinstance(rule, Init)]
+        self.rows: list[Row] = []
+        self.steps: list[Step] = []
+        self.fills: list[Fill] = []
+        self.used: set[str] = set()
+        self.moved: dict[str, str] = {}  # files that rules give to a variable
+        self.skipped_files: set[str] = set()
 
-def check_headers(headers: list[lod_tensor.Header], where: str, ordered: list[Variable]) -> list[Found]:
-    """The headers of a combined file, matched with variables sorted by name."""
-    if len(headers) != len(ordered):
-        raise LoadError(
-            f"{where} holds {len(headers)} variables, the program asks for {len(ordered)}"
-            + _first_difference(headers, ordered),
-            hint="a combined file stores no names: load it with the program, and the call (params or "
-            "persistables), that saved it",
+    def plan(self, strict: bool) -> LoadPlan:
+        recipes = self._recipes() if self.ordered else {}
+        for variable in self.variables.values():
+            self._decide(variable, recipes.get(variable.name), strict)
+        unused = self._unused()
+        proposals, hint = self._diagnosis(unused)
+        others = (*self.rows, *(Row(None, name, "not asked for") for name in unused))
+        steps, fills = tuple(self.steps), tuple(self.fills)
+        return LoadPlan(self.contents.where, others, strict, proposals, hint, steps, fills)
+
+    # What the rules say
+
+    def _recipes(self) -> dict[str, Recipe]:
+        """What every variable is made of, where a rule says it."""
+        found: dict[str, Recipe] = {}
+        hit: set[int] = set()
+        names = self.contents.names()
+        for name in names:
+            for number, rule in enumerate(self.ordered):
+                if isinstance(rule, Skip):
+                    if matcher(rule.pattern)(name):
+                        self.skipped_files.add(name)
+                        break
+                    continue
+                targets = match_all(rule, name)
+                if targets:
+                    hit.add(number)
+                    self._apply(rule, name, targets, found)
+                    break
+        self._check_exact(hit, set(names))
+        return found
+
+    def _apply(self, rule: Rename, name: str, targets: list[str], found: dict[str, Recipe]) -> None:
+        files = tuple(all_sources(rule, name))
+        start = 0
+        for target in targets:
+            variable = self.find(target)
+            if variable is None:
+                if target in rule.targets:  # it was asked for by its full name
+                    near = near_names(target, list(self.variables))
+                    self._row(target, name, "bad rule", f"the program has no such variable{near}")
+                continue
+            part = None
+            if rule.split is not None:
+                length = variable.shape[rule.split] if rule.split < len(variable.shape) else 0
+                part = (start, start + length)
+                start += length
+            self.used.update(files)
+            self.moved.update(dict.fromkeys(files, target))
+            if target in found:
+                both = f"{' + '.join(found[target].files)} and {' + '.join(files)}"
+                self._row(target, name, "bad rule", f"two rules make it, of {both}")
+                continue
+            found[target] = Recipe(files, rule, part)
+
+    def _check_exact(self, hit: set[int], names: set[str]) -> None:
+        """A file that a rule names in full must be there."""
+        for number, rule in enumerate(self.ordered):
+            if not isinstance(rule, Rename) or number in hit:
+                continue
+            source = rule.sources[0]
+            if (
+                not source.startswith("re:")
+                and "*" not in source
+                and "?" not in source
+                and source not in names
+            ):
+                near = near_names(source, sorted(names))
+                self._row(", ".join(rule.targets), source, "bad rule",
+                          f"a rule asks for the file {source}, which is not there{near}")  # fmt: skip
+
+    def _init_of(self, name: str) -> str | float | None:
+        return next((value for matches, value in self.inits if matches(name)), None)
+
+    # What becomes of a variable
+
+    def _decide(self, variable: Variable, recipe: Recipe | None, strict: bool) -> None:
+        name = variable.name
+        if self.skips and any(matches(name) for matches in self.skips):
+            self.rows.append(Row(name, None, "skip", _facts(variable)))
+            return
+        files = (name,) if recipe is None else recipe.files
+        held: list[Held] = []
+        for file in files:
+            found = self._look(file, variable, recipe)
+            if isinstance(found, Row):
+                self._without(variable, found, strict)
+                return
+            held.append(found)
+            self.used.add(found.name)
+        base = self._init_of(name) or "keep"
+        problem = self._problem(variable, held, recipe, base)
+        if problem is None:
+            self.steps.append(Step(variable, tuple(held), recipe, base))
+            return
+        has = held[0].header.dtype, held[0].header.shape
+        self._without(
+            variable, Row(name, " + ".join(files), "does not fit", _facts(variable), has, problem), strict
         )
-    problems = []
-    for variable, header in zip(ordered, headers, strict=True):
-        problem = check(variable, header.dtype, header.shape)
-        if problem:
-            problems.append(Problem(variable.name, problem))
-    if problems:
-        raise _refusal(where, problems, len(ordered), [])
-    return [Found(v, h) for v, h in zip(ordered, headers, strict=True)]
 
+    def _look(self, file: str, variable: Variable, recipe: Recipe | None) -> Held | Row:
+        """A file of a variable, or what is wrong."""
+        found: Held | Unreadable | None = None
+        if file not in self.skipped_files and (recipe is not None or file not in self.moved):
+            found = self.contents.look(file, variable.type)
+        if isinstance(found, Held):
+            return found
+        if isinstance(found, Unreadable):
+            self.used.add(found.name)
+            wants = _facts(variable)
+            return Row(variable.name, file, "does not fit", wants, None, found.what, found.hint)
+        why = "there is no such file" if recipe is None else f"there is no file {file}"
+        if recipe is None and file in self.moved:
+            why = f"a rule gives the file of that name to {self.moved[file]}"
+        return Row(variable.name, None, "missing", _facts(variable), None, why)
 
-def _first_difference(headers: list[lod_tensor.Header], ordered: list[Variable]) -> str:
-    for number, (variable, header) in enumerate(zip(ordered, headers, strict=False)):
-        problem = check(variable, header.dtype, header.shape)
-        if problem:
-            return f"; they part at number {number}, {variable.name!r}: {problem}"
-    return ""
+    def _problem(
+        self, variable: Variable, held: list[Held], recipe: Recipe | None, base: str | float
+    ) -> str | None:
+        """Why a variable cannot take the value, or None."""
+        if recipe is None:
+            return check(variable, held[0].header.dtype, held[0].header.shape)
+        if recipe.changes and variable.type == VarType.SELECTED_ROWS:
+            return "values of SelectedRows are loaded as they are, or not at all"
+        try:
+            found = outcome(recipe, [(one.header.dtype, one.header.shape) for one in held], variable)
+        except Misfit as misfit:
+            return str(misfit)
+        problem = check(variable, *found)
+        if problem is None and recipe.rule is not None and recipe.rule.overlap and base == "keep":
+            return _no_base(variable)
+        return problem
+
+    def _without(self, variable: Variable, row: Row, strict: bool) -> None:
+        """What becomes of a variable that is not loaded."""
+        init = self._init_of(variable.name)
+        if init is not None and (row.what == "missing" or not strict):
+            row = self._fill(variable, init, row)
+        self.rows.append(row)
+
+    def _fill(self, variable: Variable, init: str | float, row: Row) -> Row:
+        wants = row.wants
+        if init == "keep":
+            return Row(variable.name, row.file, "keep", wants, row.has, row.why)
+        if -1 in variable.shape or variable.type != VarType.LOD_TENSOR:
+            why = f"{row.why}; {variable.type.name}{list(variable.shape)} is not initialised by a number"
+            return Row(variable.name, row.file, "does not fit", wants, row.has, why)
+        value = 0.0 if init == "zero" else float(init)
+        self.fills.append(Fill(variable, value))
+        return Row(variable.name, row.file, "init", wants, row.has, f"{init}; {row.why}")
+
+    def _row(self, variable: str, file: str, what: What, why: str) -> None:
+        self.rows.append(Row(variable, file, what, None, None, why))
+
+    # What is left over
+
+    def _unused(self) -> list[str]:
+        return [
+            name
+            for name in self.contents.names()
+            if name not in self.used
+            and name not in self.skipped_files
+            and not any(matches(name) for matches in self.skips)
+        ]
+
+    def _diagnosis(self, unused: list[str]) -> tuple[tuple[Proposal, ...], str | None]:
+        problems = [row for row in self.rows if row.what in PROBLEMS]
+        missing = [row.variable for row in problems if row.what == "missing" and row.variable is not None]
+        if not problems:
+            return (), None
+        proposals: tuple[Proposal, ...] = ()
+        if missing and unused:
+            files = [self.contents.look(name, VarType.LOD_TENSOR) for name in unused]
+            named = [Named(f.name, f.header.dtype, f.header.shape) for f in files if isinstance(f, Held)]
+            wanted = [Named(n, self.variables[n].dtype, tuple(self.variables[n].shape)) for n in missing]
+            proposals = tuple(propose(wanted, named, self._fits))
+        hint = drift(missing, unused) or next((row.hint for row in problems if row.hint), None)
+        if hint is None and proposals:
+            hint = (
+                f"{len(proposals)} of them may have other names in the files: plan_load(...).rules() "
+                "proposes them, to be given as rules="
+            )
+        return proposals, hint or _advice(len(missing) == len(problems))
+
+    def _fits(self, variable: Named, file: Named) -> bool:
+        return check(self.variables[variable.name], file.dtype, file.shape) is None
 
 
 def check(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
@@ -129,7 +389,7 @@ def check(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | N
         return (
             f"the file holds {dtype.name}{list(shape)}, the program wants {variable.dtype.name}{list(want)}"
         )
-    if not want:
+    if not want or want == shape:
         return None  # declared without a shape: the file tells
     same = len(want) == len(shape) and all(w in (-1, s) for w, s in zip(want, shape, strict=True))
     one = math.prod(shape) == math.prod(want) == 1  # Paddle 2 writes [1] without dims
@@ -139,51 +399,75 @@ def check(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | N
     return f"the file has shape {list(shape)}, the program wants {list(want)}"
 
 
-def _refusal(where: str, problems: list[Problem], count: int, unexpected: list[str]) -> LoadError:
-    """One error that tells everything."""
-    lines = []
-    for problem in problems[:20]:
-        near = near_names(problem.name, unexpected) if problem.missing else ""
-        lines.append(f"\n  {problem.name}: {problem.what}{near}")
-    if len(problems) > 20:
-        lines.append(f"\n  and {len(problems) - 20} more")
-    drift = _drift([p.name for p in problems if p.missing], unexpected)
-    hint = drift or next((p.hint for p in problems if p.hint), None) or _advice(problems)
-    kind = MissingFileError if all(p.missing for p in problems) else LoadError
-    return kind(
-        f"nothing was loaded from {where}: {len(problems)} of {count} variables do not fit{''.join(lines)}",
-        hint=hint,
-    )
+def name_combined(
+    contents: Combined, variables: Iterable[Variable], names: Iterable[str] | None, *, by_name: bool
+) -> None:
+    """Give the values of a combined file their names: ``names``, or those of the variables asked for.
+
+    ``by_name``: those of the manifest instead, if it has them.
+
+    Raises
+    ------
+    LoadError
+        There are fewer or more values than names, so that nothing can be said.
+    """
+    ordered = sorted(variables, key=lambda variable: variable.name)
+    known = [variable.name for variable in ordered] if names is None else sorted(names)
+    if names is None and by_name:
+        known = contents.saved_names or known
+    headers = contents.headers
+    if len(known) != len(headers):
+        whose = "the program asks for" if names is None else "names= has"
+        raise LoadError(
+            f"{contents.where} holds {len(headers)} variables, {whose} {len(known)}"
+            + (_first_difference(contents, ordered) if names is None else ""),
+            hint="a combined file stores no names: load it with the program, and the call (params or "
+            "persistables), that saved it, or say them by names=" + _part_that_fits(contents, ordered),
+        )
+    contents.name(known)
 
 
-def near_names(name: str, names: list[str]) -> str:
-    """`` (near: ...)`` for names like ``name``, or an empty string."""
-    near = difflib.get_close_matches(name, names[:5000], 3, 0.7)
-    return f" (near: {', '.join(near)})" if near else ""
+def _first_difference(contents: Combined, ordered: list[Variable]) -> str:
+    for number, (variable, header) in enumerate(zip(ordered, contents.headers, strict=False)):
+        problem = check(variable, header.dtype, header.shape)
+        if problem:
+            return f"; they part at number {number}, {variable.name!r}: {problem}"
+    return ""
 
 
-def _advice(problems: list[Problem]) -> str:
-    if all(p.missing for p in problems):
+def _part_that_fits(contents: Combined, ordered: list[Variable]) -> str:
+    from paddlelike.io.select import is_parameter
+
+    part = [variable for variable in ordered if is_parameter(variable)]
+    if len(part) != len(contents.headers) or any(
+        check(v, h.dtype, h.shape) for v, h in zip(part, contents.headers, strict=True)
+    ):
+        return ""
+    return f"; it holds exactly the {len(part)} parameters of this program: load_params"
+
+
+def _no_base(variable: Variable) -> str | None:
+    """Why there is no value that an overlap could be copied into, or None."""
+    holder = global_scope().find_var(variable.name)
+    if holder is None or not holder.is_initialized():
+        return "it has no value that could be kept beside the overlap: run the startup program, or give init="
+    shape = tuple(holder.value.array.shape)
+    if shape != tuple(variable.shape):
+        return f"its value has shape {list(shape)}, the program declares {list(variable.shape)}"
+    return None
+
+
+def _facts(variable: Variable) -> tuple[VarType, tuple[int, ...]]:
+    return variable.dtype, variable.shape
+
+
+def _advice(all_missing: bool) -> str:
+    if all_missing:
         return (
             "the program and the one that saved must be the same network with the same names; "
-            "load_vars with vars= loads a part"
+            "strict=False loads what fits, vars= a part"
         )
-    return "the program must be the network that saved these files; nothing in the scope was changed"
-
-
-def _drift(missing: list[str], unexpected: list[str]) -> str | None:
-    """A hint when the names differ only in their numbers: the network was built twice."""
-
-    def plain(name: str) -> str:
-        return re.sub(r"_\d+(?=\.|_|$)", "_#", name)
-
-    if not missing or not unexpected:
-        return None
-    have = {plain(name) for name in unexpected}
-    if sum(plain(name) in have for name in missing) < len(missing):
-        return None
     return (
-        f"the names differ only in their numbers (the program asks for {missing[0]!r}, the directory has "
-        f"{unexpected[0]!r}): the network was probably built twice in this process; build it under "
-        "fluid.unique_name.guard(), or in a new process"
+        "the program must be the network that saved these files (strict=False loads what fits); "
+        "nothing in the scope was changed"
     )

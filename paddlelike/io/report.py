@@ -21,14 +21,27 @@ class Moved(NamedTuple):
 class LoadReport:
     """What a load brought into the scope.
 
+    True when every variable that was asked for was loaded, or was left out on purpose (``skip``, ``init``).
+    So after ``strict=False`` it is false if something is missing or did not fit.
+
     Attributes
     ----------
     loaded
         Variables by name.
     missing
-        Variables of the program that the files do not hold; such a load is refused unless it was allowed.
+        Variables of the program that the files do not hold; such a load is refused unless ``strict=False``.
     unexpected
         Files of the directory that the program does not ask for.
+    misfits
+        Variables whose file does not fit them, and why; refused unless ``strict=False``.
+    renamed
+        Variables that come from a file of another name, and that name.
+    skipped, kept, initialized
+        Variables that rules left alone; that are not in the files and keep their value, or became a constant.
+    verified
+        Whether all bytes that were read were compared with the manifest.
+    mapped
+        How many values are views of their files (``lazy=True``).
     notes
         Things worth knowing that are no errors.
     """
@@ -39,6 +52,13 @@ class LoadReport:
     unexpected: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    misfits: dict[str, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    initialized: tuple[str, ...] = ()
+    verified: bool = False
+    mapped: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -46,16 +66,28 @@ class LoadReport:
         return sum(moved.nbytes for moved in self.loaded.values())
 
     def __bool__(self) -> bool:
-        return bool(self.loaded) and not self.missing
+        return bool(self.loaded) and not self.missing and not self.misfits
 
     def __str__(self) -> str:
         replaced = sum(moved.had_value for moved in self.loaded.values())
         what = f"{_count(len(self.loaded), 'variable')} ({_size(self.nbytes)})"
-        lines = [f"loaded {what} from {self.source} in {self.seconds:.3f} s; {replaced} replaced a value"]
-        if self.missing:
-            lines.append(f"  missing: {_listed(self.missing)}")
-        if self.unexpected:
-            lines.append(f"  in the directory, not asked for: {_listed(self.unexpected)}")
+        compared = ", compared with the manifest" if self.verified else ""
+        lines = [
+            f"loaded {what} from {self.source} in {self.seconds:.3f} s{compared}; {replaced} replaced a value"
+        ]
+        for said, names in (
+            ("missing", self.missing),
+            ("left as they were, by a rule", self.skipped),
+            ("not in the files, left as they were", self.kept),
+            ("not in the files, set to a constant", self.initialized),
+            ("from files of other names", tuple(f"{v} (from {f})" for v, f in self.renamed.items())),
+            ("in the directory, not asked for", self.unexpected),
+        ):
+            if names:
+                lines.append(f"  {said}: {_listed(names)}")
+        lines += [f"  does not fit: {name}: {why}" for name, why in list(self.misfits.items())[:8]]
+        if len(self.misfits) > 8:
+            lines.append(f"  and {len(self.misfits) - 8} more do not fit")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 

@@ -146,8 +146,8 @@ def read_front(path: str, size: int) -> bytes:
 def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], T]) -> dict[str, T]:
     """``{name: read(name, file)}`` for the files of ``names``; large files several at once.
 
-    ``read`` is called from several threads for different files. The first error ends the reading. All files are
-    of one save: when another one comes to its commit meanwhile, they are read again.
+    ``read`` is called from several threads for different files. The first error ends the reading. All
+    files are of one save: when another one comes to its commit meanwhile, they are read again.
     """
     names = list(names)
     for _ in range(_TRIES):

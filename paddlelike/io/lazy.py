@@ -1,0 +1,117 @@
+"""Lazy loads: values that are views of their files, mapped copy-on-write.
+
+Nothing is read before it is used, and what training writes goes to pages of this process alone; the files
+never change. What a mapping cannot do:
+
+- Somebody who writes *into* a file that is mapped changes values that were not used yet, and somebody who
+  cuts it ends this process (the system's SIGBUS). Saves of this package replace files, so that a mapping
+  keeps the old ones, however often one saves into the directory that was loaded; the exception is a
+  transaction with ``keep_generation=True``, which writes over the files of the save before the last. Paddle
+  and tools such as ``rsync --inplace`` write into files: load eagerly what they write at the same time.
+- The elements of a file begin after a header of 20 to 40 bytes, wherever its dims let it end. Where that is
+  no multiple of the element's size, numpy would copy the array in every single operation; such a value is
+  copied once, when it is first used (:class:`MappedTensor`). Half of all shapes or more are affected.
+- The first write to a page costs as much as reading three: load eagerly for training, lazily to predict,
+  to look, or to use a part.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import TENSOR_DTYPES
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.storage.local import File
+
+__all__ = ["MIN_BYTES", "MappedTensor", "Mapper"]
+
+Array = np.ndarray[Any, Any]
+
+MIN_BYTES: Final = 64 << 10  # reading less is cheaper than mapping it
+_DESCRIPTORS: Final = 256  # mappings that keep a file open, where Python cannot help it
+
+
+class MappedTensor(LoDTensor):
+    """A tensor over a mapped file, whose elements are not aligned there; its first user gets a copy."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Array | None:
+        """The array itself; from the first call on in memory of its own."""
+        if self._array is not None and not self._array.flags.aligned:
+            self._array = memory.place(self._array)
+        return self._array
+
+
+class Mapper:
+    """Makes views of files for one load.
+
+    Parameters
+    ----------
+    sizes
+        The sizes of the files that will be asked for; empty: nothing is to be mapped. Where a mapping keeps
+        its file open (Python before 3.13), only the largest are mapped.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.mapped = 0
+        self.unaligned = 0
+        self._from = MIN_BYTES if sizes else sys.maxsize
+        if sys.version_info < (3, 13) and len(sizes) > _DESCRIPTORS:
+            self._from = max(sorted(sizes)[-_DESCRIPTORS], MIN_BYTES)
+        self._maps: dict[str, mmap.mmap] = {}
+
+    def view(
+        self,
+        path: str,
+        size: int,
+        header: lod_tensor.Header | selected_rows.Header,
+        rows: tuple[int, int] | None,
+    ) -> LoDTensor | None:
+        """The value as a view of its file of ``size`` bytes; None where it is better read."""
+        if size < self._from or not isinstance(header, lod_tensor.Header) or not np.little_endian:
+            return None
+        offset, nbytes, shape = header.data_offset, header.data_bytes, header.shape
+        if rows is not None:
+            offset, nbytes = header.rows(*rows)
+            shape = (rows[1] - rows[0], *shape[1:])
+        if nbytes < MIN_BYTES:
+            return None
+        dtype = TENSOR_DTYPES[header.dtype].numpy
+        array = np.frombuffer(self._map(path, size), dtype, math.prod(shape), offset).reshape(shape)
+        self.mapped += 1
+        lod = [list(level) for level in header.lod] if rows is None else []
+        if array.flags.aligned:
+            return LoDTensor(array, lod)
+        self.unaligned += 1
+        return MappedTensor(array, lod)
+
+    def _map(self, path: str, size: int) -> mmap.mmap:
+        found = self._maps.get(path)
+        if found is None:
+            found = self._maps[path] = _mapped(path, size)
+        return found
+
+
+def _mapped(path: str, size: int) -> mmap.mmap:
+    with File(path) as file:
+        if file.size != size:
+            raise FormatError(f"the file had {size} bytes a moment ago, now it has {file.size}")
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        try:
+            if sys.version_info >= (3, 13):
+                return mmap.mmap(fd, size, access=mmap.ACCESS_COPY, trackfd=False)
+            return mmap.mmap(fd, size, access=mmap.ACCESS_COPY)
+        finally:
+            os.close(fd)

@@ -1,0 +1,100 @@
+"""Whether saved files are still what was saved: a directory as a whole, and loads that compare on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from paddlelike.errors import FormatError, LoadError, StorageError
+from paddlelike.storage import manifest
+from paddlelike.storage.manifest import Record, Verification
+from paddlelike.storage.names import relative_path
+from paddlelike.storage.places import LocalPlace, Place
+
+__all__ = ["Verification", "record_of", "records_of", "refusal", "verify"]
+
+
+def verify(dirname: str | os.PathLike[str]) -> Verification:
+    """Compare every file of a saved directory with its manifest, ``DIR.manifest.json``.
+
+    The result is true when all is well; else it names every file that is missing, cut, changed or extra. A
+    directory without a manifest, as Paddle saves it, cannot be verified: the result is false and says so.
+
+    >>> import tempfile
+    >>> from paddlelike.storage.transaction import write_all
+    >>> home = tempfile.mkdtemp()
+    >>> write_all(f"{home}/model", {"fc_0.w_0": [b"..."]})
+    >>> result = verify(f"{home}/model")
+    >>> bool(result), result.extra
+    (False, ('fc_0.w_0',))
+    """
+    return manifest.verify(dirname)
+
+
+def records_of(directory: Place) -> Mapping[str, Record]:
+    """What the manifest of a directory says of its files.
+
+    Raises
+    ------
+    LoadError
+        There is none, or it cannot be trusted.
+    """
+    found = _read(directory)
+    path = directory.path
+    if found is None:
+        raise LoadError(
+            f"nothing was loaded from {path}: it has no manifest ({manifest.path_of(path)}) to compare its "
+            "files with",
+            hint="load without verify=, and save again to have a manifest",
+        )
+    return found
+
+
+def record_of(directory: Place, filename: str, *, needed: bool) -> Record | None:
+    """What the manifest of a directory, or of that one file in it, says of the file.
+
+    Raises
+    ------
+    LoadError
+        There is no manifest, or it cannot be trusted, though it is ``needed``.
+    """
+    try:
+        found = _read(directory)
+        if found is None and isinstance(directory, LocalPlace):
+            found = _read(LocalPlace(os.path.join(directory.path, filename)))
+        if found is None and needed:
+            found = records_of(directory)  # which tells that there is none
+    except (LoadError, StorageError):
+        if needed:
+            raise
+        found = None
+    name = relative_path(filename)
+    return None if found is None else found.get(name, found.get(os.path.basename(name)))
+
+
+def refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
+    """The error for files that are not what was saved; it names every one."""
+    hint = "they were damaged or replaced after the save; fluid.io.verify tells of all files"
+    if len(bad) > 1 and len(bad) >= count:
+        hint = (
+            f"not one file is as it was saved: {manifest.path_of(where)} is most likely of another save; "
+            "load without verify= if the files are right"
+        )
+    lines = "".join(f"\n  {problem}" for problem in sorted(bad))
+    return LoadError(
+        f"nothing was loaded from {where}: {len(bad)} files are not what was saved{lines}", hint=hint
+    )
+
+
+def _read(directory: Place) -> Mapping[str, Record] | None:
+    if not isinstance(directory, LocalPlace):
+        found = directory.manifest()
+        return None if found is None else found.files
+    try:
+        found = manifest.read(directory.path)
+    except FormatError as error:
+        raise LoadError(
+            f"nothing was loaded: {manifest.path_of(directory.path)} cannot be trusted: {error.message}",
+            hint=error.hint,
+        ) from error
+    return None if found is None else found.files
