@@ -59,6 +59,11 @@ def append_backward(
             hint="reduce it to one number, as layers.mean does",
         )
     block = loss.block
+    if block.idx != 0:
+        raise GraphError(
+            f"append_backward: {loss.name!r} is made inside a block of control flow (block {block.idx})",
+            hint="hand the loss out of the block (layers.cond returns it) and minimize it outside",
+        )
     producer = next((op for op in reversed(block.ops) if loss.name in op.output_arg_names), None)
     if producer is None:
         raise GraphError(f"append_backward: no operator computes {loss.name!r}")

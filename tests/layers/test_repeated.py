@@ -142,6 +142,18 @@ def test_a_branch_without_results() -> None:
     assert run([out])[0].tolist() == [7]
 
 
+def test_a_loss_inside_a_branch_is_refused() -> None:
+    hidden = layers.fc(x(2, 3), 3)
+
+    def train() -> Any:
+        loss = layers.mean(hidden)
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        return loss
+
+    with pytest.raises(GraphError, match="inside a block of control flow"):
+        layers.cond(number(0) < number(1), train, train)
+
+
 # Branches by row
 
 
