@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -126,7 +127,7 @@ figure, axes = plt.subplots(figsize=(9, 4.5), layout="constrained")
 axes.plot(steps, whole, color="0.8", linewidth=4, label="one process")
 axes.plot(steps, resumed, color="tab:blue", linewidth=1, label="a new process every day")
 edges = np.cumsum([0] + [len(day["losses"]) for day in days])
-for day, (left, right) in enumerate(zip(edges, edges[1:], strict=False), start=1):
+for day, (left, right) in enumerate(pairwise(edges), start=1):
     axes.axvline(left, color="0.7", linewidth=0.8, linestyle="--")
     axes.text((left + right) / 2, 1.01, f"day {day}: {days[day - 1]['accuracy']:.1%}", ha="center",
               va="bottom", transform=axes.get_xaxis_transform(), fontsize=9)  # fmt: skip
