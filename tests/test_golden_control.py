@@ -17,8 +17,8 @@ from tests.golden_data import table
 
 GOLDEN = table("control")
 
-#: Networks that train otherwise than in Fluid, which takes the last value of a variable for that of
-#: every step where a loop writes over it; here the gradients are right (see the tests below).
+#: Networks whose loops write over a tensor. Fluid's gradients of them disagree with differences of its own
+#: losses (those of what stands before the loop are 0); here they agree, so training goes another way.
 OVERWRITING = ("while_overwriting", "while_loop", "while_loop_with_array", "cond_in_while_loop")
 #: Its program differs as well: Fluid loses the gradient of a value that is used before the loop too.
 OTHER_PROGRAM = "while_loop_with_array"
