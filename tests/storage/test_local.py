@@ -119,7 +119,7 @@ def test_files_are_of_one_save(tmp_path, times):
         return file.read()
 
     if times == 1:
-        assert read_all(tmp_path / "m", "abc", read) == {name: b"\1" for name in "abc"}
+        assert read_all(tmp_path / "m", "abc", read) == dict.fromkeys("abc", b"\1")
     else:
         with pytest.raises(StorageError, match="saved again and again"):
             read_all(tmp_path / "m", "abc", read)
