@@ -126,8 +126,8 @@ def _run_pass(weights: _Weights, x: Array, initial: Initial, turn: slice) -> _Pa
     flat = weights.x[_TO_STEPS].reshape(4 * hidden, -1)
     recurrent = weights.h[_TO_STEPS].reshape(4 * hidden, hidden).T
     bias = (weights.bias_x + weights.bias_h)[_TO_STEPS].reshape(-1)
-    acts = [ACTIVATIONS[name] for name in ("sigmoid", "tanh", "tanh")]
-    cell = Cell(hidden, np.ascontiguousarray(recurrent), bias, None, *acts)
+    sigmoid, tanh = ACTIVATIONS["sigmoid"], ACTIVATIONS["tanh"]
+    cell = Cell(hidden, np.ascontiguousarray(recurrent), bias, None, gate=sigmoid, cell=tanh, candidate=tanh)
     gates = x.reshape(-1, x.shape[2]) @ flat.T + bias
     return _Pass(x, flat, lstm_steps.run(cell, _steps(x), gates, initial), cell, initial, turn)
 
