@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["generate", "guard", "switch"]
+__all__ = ["UniqueNameGenerator", "generate", "guard", "switch"]
 
 
-class Generator:
+class UniqueNameGenerator:
     """One set of counters with one prefix."""
 
-    def __init__(self, prefix: str = "") -> None:
-        self.prefix = prefix
+    def __init__(self, prefix: str | None = None) -> None:
+        self.prefix = "" if prefix is None else prefix
         self.counts: Counter[str] = Counter()
 
     def __call__(self, key: str) -> str:
@@ -25,7 +25,7 @@ class Generator:
         return f"{self.prefix}{key}_{number}"
 
 
-_current = Generator()
+_current = UniqueNameGenerator()
 
 
 def generate(key: str) -> str:
@@ -39,19 +39,19 @@ def generate(key: str) -> str:
 
 
 def switch(
-    new_generator: Generator | None = None, new_para_name_checker: object = None
-) -> tuple[Generator, object]:
+    new_generator: UniqueNameGenerator | None = None, new_para_name_checker: object = None
+) -> tuple[UniqueNameGenerator, object]:
     """Put ``new_generator`` (fresh counters if None) in use; returns the one used so far.
 
     As in Fluid the result is a pair; its second item belongs to the dynamic graph and means nothing here.
     """
     global _current
-    old, _current = _current, Generator() if new_generator is None else new_generator
+    old, _current = _current, UniqueNameGenerator() if new_generator is None else new_generator
     return old, None
 
 
 @contextmanager
-def guard(new_generator: Generator | str | bytes | None = None) -> Iterator[None]:
+def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Iterator[None]:
     """Use fresh counters inside the ``with`` block; a str or bytes is a prefix of every name.
 
     >>> with guard("old_"):
@@ -61,7 +61,7 @@ def guard(new_generator: Generator | str | bytes | None = None) -> Iterator[None
     if isinstance(new_generator, bytes):
         new_generator = new_generator.decode()
     if isinstance(new_generator, str):
-        new_generator = Generator(new_generator)
+        new_generator = UniqueNameGenerator(new_generator)
     old, _ = switch(new_generator)
     try:
         yield

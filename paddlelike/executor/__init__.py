@@ -1,14 +1,10 @@
 """Running programs: plans, the Executor, compiled and parallel programs."""
 
 from paddlelike.core.scope import global_scope, scope_guard
-from paddlelike.executor.compiled import (
-    BuildStrategy,
-    CompiledProgram,
-    ExecutionStrategy,
-    ParallelExecutor,
-)
+from paddlelike.executor.compiled import CompiledProgram, ParallelExecutor
 from paddlelike.executor.datasets import FetchHandler
 from paddlelike.executor.run import Executor, as_numpy
+from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 
 __all__ = [
     "BuildStrategy",

@@ -19,64 +19,13 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.plan import Frame, Plan, Step
 from paddlelike.executor.run import Executor, _fetch_names, _fetched, _put_feeds, _run_steps
+from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 from paddlelike.framework.graph import writes
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program, default_main_program
 from paddlelike.framework.variable import Variable
 
-__all__ = ["BuildStrategy", "CompiledProgram", "ExecutionStrategy", "ParallelExecutor"]
-
-
-class _Options:
-    """Any option may be set and read back; none changes what is computed here."""
-
-    def __init__(self, **options: Any) -> None:
-        self.__dict__.update(options)
-
-
-class BuildStrategy(_Options):
-    """Options of Fluid's graph passes. Accepted; the passes they steer do not exist here.
-
-    One counts: ``gradient_scale_strategy``, whether gradients are averaged over the copies or added up.
-    """
-
-    class ReduceStrategy:
-        """How gradients would be reduced over devices."""
-
-        AllReduce = 0
-        Reduce = 1
-
-    class GradientScaleStrategy:
-        """How gradients would be scaled over devices."""
-
-        CoeffNumDevice = 0
-        One = 1
-        Customized = 2
-
-    def __init__(self) -> None:
-        self.gradient_scale_strategy = self.GradientScaleStrategy.CoeffNumDevice
-        super().__init__(
-            reduce_strategy=self.ReduceStrategy.AllReduce,
-            memory_optimize=None,
-            enable_inplace=False,
-            sync_batch_norm=False,
-            num_trainers=1,
-            trainer_id=0,
-            trainers_endpoints=[],
-        )
-
-
-class ExecutionStrategy(_Options):
-    """Options of Fluid's scheduler. Accepted; operators run in program order here."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            num_threads=0,
-            use_cuda=False,
-            allow_op_delay=False,
-            num_iteration_per_drop_scope=100,
-            num_iteration_per_run=1,
-        )
+__all__ = ["CompiledProgram", "ParallelExecutor"]
 
 
 class CompiledProgram:

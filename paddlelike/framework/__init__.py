@@ -1,6 +1,7 @@
 """The graph as plain data: variables, operators, blocks, programs, and what is done with them."""
 
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
+from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
 from paddlelike.framework.block import Block
 from paddlelike.framework.environment import (
     get_flags,
@@ -31,12 +32,16 @@ __all__ = [
     "Program",
     "Variable",
     "convert_np_dtype_to_dtype_",
+    "cpu_places",
+    "cuda_pinned_places",
+    "cuda_places",
     "default_main_program",
     "default_startup_program",
     "device_guard",
     "get_flags",
     "grad_var_name",
     "in_dygraph_mode",
+    "is_compiled_with_cuda",
     "load_op_library",
     "name_scope",
     "program_guard",

@@ -1,0 +1,90 @@
+"""BuildStrategy and ExecutionStrategy: Fluid's options for programs over several copies of the batch.
+
+They may be set and read back. The passes and the scheduler that they steer in Fluid do not exist here; one
+option counts: ``BuildStrategy.gradient_scale_strategy``, whether gradients are averaged over the copies or
+added up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["BuildStrategy", "ExecutionStrategy"]
+
+
+class _Options:
+    """Options by name; one that Fluid does not have is refused."""
+
+    def __init__(self, **options: Any) -> None:
+        self.__dict__.update(options)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__} has no option {name!r}; it has {', '.join(vars(self))}"
+            )
+        self.__dict__[name] = value
+
+
+class BuildStrategy(_Options):
+    """Options of Fluid's graph passes."""
+
+    class ReduceStrategy:
+        """How gradients would be reduced over devices."""
+
+        AllReduce = 0
+        Reduce = 1
+
+    class GradientScaleStrategy:
+        """How gradients are scaled over the copies: averaged, or added up."""
+
+        CoeffNumDevice = 0
+        One = 1
+        Customized = 2
+
+    gradient_scale_strategy: int
+
+    def __init__(self) -> None:
+        super().__init__(
+            async_mode=False,
+            cache_runtime_context=False,
+            debug_graphviz_path="",
+            enable_auto_fusion=False,
+            enable_backward_optimizer_op_deps=True,
+            enable_inplace=True,
+            enable_sequential_execution=False,
+            fuse_all_optimizer_ops=False,
+            fuse_all_reduce_ops=True,
+            fuse_bn_act_ops=False,
+            fuse_broadcast_ops=True,
+            fuse_elewise_add_act_ops=False,
+            fuse_relu_depthwise_conv=False,
+            gradient_scale_strategy=self.GradientScaleStrategy.CoeffNumDevice,
+            hierarchical_allreduce_inter_nranks=0,
+            is_distribution=False,
+            memory_optimize=None,
+            mkldnn_enabled_op_types=set(),
+            nccl_comm_num=1,
+            num_trainers=1,
+            reduce_strategy=self.ReduceStrategy.AllReduce,
+            remove_unnecessary_lock=True,
+            sync_batch_norm=False,
+            trainer_id=0,
+            trainers_endpoints=[],
+            use_hierarchical_allreduce=False,
+        )
+
+
+class ExecutionStrategy(_Options):
+    """Options of Fluid's scheduler."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            allow_op_delay=False,
+            num_iteration_per_drop_scope=100,
+            num_iteration_per_run=1,
+            num_threads=0,
+            use_cuda=False,
+            use_experimental_executor=True,
+            use_thread_barrier=False,
+        )

@@ -1,0 +1,158 @@
+"""The face: Fluid 1.8.5's public names with their parameters (signatures185.txt), and what is left out."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+
+LINES = (Path(__file__).parent / "signatures185.txt").read_text().splitlines()
+
+#: What Fluid has and we have not, by reason; each must go on being absent.
+LEFT_OUT = {
+    "the dynamic graph": [
+        "disable_dygraph", "disable_imperative", "enable_dygraph", "enable_imperative",
+        "ComplexVariable", "framework.ComplexVariable", "io.default_collate_fn",
+    ],
+    "descriptions of feeds for advertisements": ["DataFeedDesc"],
+    "older than fluid.metrics, which does the same": ["evaluator"],
+    "detection": ["metrics.DetectionMAP"],
+    "distributed training": ["DistributeTranspiler", "DistributeTranspilerConfig", "transpiler"],
+}  # fmt: skip
+
+#: Methods of variables and optimizers for the dynamic graph.
+DYNAMIC = {
+    "Variable.backward", "Variable.clear_gradient", "Variable.detach", "Variable.gradient", "Variable.numpy",
+    "Variable.set_value", "clear_gradients", "current_step_lr", "set_dict", "state_dict",
+}  # fmt: skip
+)
+
+#: What is there to say that it cannot be used here, and what to use instead.
+REFUSED = [
+    "io.DataLoader",
+    "optimizer.DGCMomentumOptimizer",
+    "optimizer.PipelineOptimizer",
+    "profiler.cuda_profiler",
+]
+
+
+def left_out(name: str) -> bool:
+    absent = [*REFUSED, *(one for names in LEFT_OUT.values() for one in names)]
+    if name.startswith("io.DataLoader."):
+        return False
+    return any(name == one or name.startswith(f"{one}.") for one in absent) or dynamic(name)
+
+
+def dynamic(name: str) -> bool:
+    return name.rpartition(".")[2] in DYNAMIC or ".".join(name.split(".")[-2:]) in DYNAMIC
+
+
+def path_of(line: str) -> str:
+    return line.partition("(")[0].removeprefix("fluid.")
+
+
+def find(path: str) -> Any:
+    """A name of the face; some attributes are those of objects."""
+    owner, _, name = path.rpartition(".")
+    if not owner or hasattr(attrgetter(owner)(fluid), name):
+        return attrgetter(path)(fluid)
+    made = attrgetter(owner)(fluid)
+    if made is fluid.Variable:
+        return getattr(fluid.data("x", [None, 1]), name)
+    return getattr(made() if inspect.isclass(made) else made, name)
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if not left_out(path_of(line))])
+def test_a_name_is_there_with_its_parameters(line: str) -> None:
+    found = find(path_of(line))
+    if "(" not in line:
+        return
+    theirs = re.findall(r"[^,\s(]+(?:=(?:'[^']*'|[^,]*))?", line.partition("(")[2].removesuffix(")"))
+    ours = list(inspect.signature(found).parameters.values())
+    more = {inspect.Parameter.KEYWORD_ONLY} | ({inspect.Parameter.VAR_KEYWORD} if "**" not in line else set())
+    positional = [p for p in ours if p.kind not in more]
+    assert [p.name for p in positional] == [one.partition("=")[0].lstrip("*") for one in theirs]
+    for mine, wanted in zip(positional, theirs, strict=True):
+        if "=" in wanted:
+            assert default(mine) == wanted.partition("=")[2]
+    assert all(p.default is not p.empty for p in ours if p.kind is p.KEYWORD_ONLY)
+
+
+def default(one: inspect.Parameter) -> str:
+    return str(one.default) if isinstance(one.default, fluid.core.VarDesc.VarType) else repr(one.default)
+
+
+@pytest.mark.parametrize("name", [name for names in LEFT_OUT.values() for name in names])
+def test_what_is_left_out_is_absent(name: str) -> None:
+    assert any(path_of(line) == name or path_of(line).startswith(f"{name}.") for line in LINES)
+    with pytest.raises(AttributeError):
+        attrgetter(name)(fluid)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_says_so(name: str) -> None:
+    found = attrgetter(name)(fluid)
+    with pytest.raises(fluid.core.EnforceNotMet) as caught:
+        found() if inspect.isclass(found) else found().__enter__()
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", sorted(DYNAMIC))
+def test_what_belongs_to_the_dynamic_graph_is_absent_or_refused(name: str) -> None:
+    if name.startswith("Variable."):
+        with pytest.raises(AttributeError):
+            find(name)
+    else:
+        with pytest.raises(fluid.core.EnforceNotMet, match="imperative mode"):
+            getattr(fluid.optimizer.SGD(0.1), name)()
+
+
+def test_the_face_lists_what_it_shows_in_order() -> None:
+    assert fluid.__all__ == sorted(fluid.__all__)
+    assert all(hasattr(fluid, name) for name in fluid.__all__)
+    public = {name for name in vars(fluid) if not name.startswith("_")}
+    packages = {"errors", "formats", "storage", "ModuleType", "sys"}
+    assert public - set(fluid.__all__) <= packages
+
+
+def test_every_function_and_class_of_the_face_is_documented() -> None:
+    for name in fluid.__all__:
+        found = getattr(fluid, name)
+        assert (inspect.getdoc(found) or "").strip(), name
+        members = vars(found).items() if inspect.isclass(found) else ()
+        for member, value in members:
+            if inspect.isfunction(value) and not member.startswith("_"):
+                assert (inspect.getdoc(value) or "").strip(), f"{name}.{member}"
+
+
+MODULES = [name for name in fluid.__all__ if inspect.ismodule(getattr(fluid, name))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_found_by_both_kinds_of_import(name: str) -> None:
+    assert importlib.import_module(f"paddlelike.{name}") is getattr(fluid, name)
+
+
+@pytest.mark.parametrize(
+    "module", ["backward", "executor", "framework", "io", "initializer", "optimizer", "reader", "unique_name"]
+)
+def test_a_module_shows_what_it_lists(module: str) -> None:
+    found = getattr(fluid, module)
+    assert all(hasattr(found, name) for name in found.__all__)
+
+
+def test_the_import_is_light() -> None:
+    """What only some calls need is imported when they need it."""
+    late = ["networkx", "h5py", "onnx", "grpc", "fsspec", "safetensors", "rich", "matplotlib", "asyncio"]
+    script = f"import sys, paddlelike; print([name for name in {late} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
