@@ -34,7 +34,6 @@ DYNAMIC = {
     "Variable.backward", "Variable.clear_gradient", "Variable.detach", "Variable.gradient", "Variable.numpy",
     "Variable.set_value", "clear_gradients", "current_step_lr", "set_dict", "state_dict",
 }  # fmt: skip
-)
 
 #: What is there to say that it cannot be used here, and what to use instead.
 REFUSED = [
