@@ -230,7 +230,8 @@ class Checkpoints:
                 if not there:
                     continue  # removed at this moment
                 try:
-                    load_persistables(executor, checkpoint.path, program)
+                    verify = _has_checksums(checkpoint.path)
+                    load_persistables(executor, checkpoint.path, program, verify=verify)
                 except (LoadError, FormatError, StorageError):
                     damage = _damage(checkpoint.path)
                     if step is not None or not damage:
@@ -305,6 +306,11 @@ def _json(state: Mapping[str, Any]) -> str:
         raise TypeError(
             f"Checkpoints.save: state is kept as JSON, which cannot say {dict(state)!r}: {error}"
         ) from None
+
+
+def _has_checksums(path: str) -> bool:
+    found = manifest.read(path)
+    return found is not None and all(record.checksum is not None for record in found.files.values())
 
 
 def _damage(path: str) -> str:

@@ -15,7 +15,7 @@ from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
 from paddlelike.formats.sources import Buffer
 from paddlelike.framework.variable import Variable
-from paddlelike.io.incremental import State, state_of
+from paddlelike.io.incremental import State, array_of, state_of
 from paddlelike.io.report import Moved
 
 __all__ = ["Item", "combined_facts", "combined_file", "facts_of", "file_of", "item_of"]
@@ -35,8 +35,7 @@ class Item(NamedTuple):
     @property
     def array(self) -> Array:
         """The elements, in the scope's memory or a copy of it."""
-        array = self.value.array
-        assert array is not None
+        array: Array = array_of(self.value)
         return array
 
     @property
@@ -66,7 +65,7 @@ def item_of(variable: Variable, scope: Scope) -> Item:
     name = variable.name
     holder = scope.find_var(name)
     value = None if holder is None else holder.value
-    if holder is None or value is None or (isinstance(value, Value) and value.array is None):
+    if holder is None or value is None or (isinstance(value, Value) and array_of(value) is None):
         raise NotInitializedError(
             f"variable {name!r} cannot be saved: it holds no value",
             hint="run the startup program, or load the values, in this scope first",
@@ -80,10 +79,9 @@ def file_of(value: Value) -> list[Buffer]:
     """The file of one variable."""
     if isinstance(value, SelectedRows):
         return selected_rows.encode(value)
-    array = value.array
-    assert array is not None
+    array: Array = array_of(value)
     if value._lod:
-        return lod_tensor.encode(value)
+        return [lod_tensor.encode_header(array.dtype, array.shape, value._lod), tensor_desc.elements(array)]
     return [_plain_header(array.dtype, array.shape), tensor_desc.elements(array)]
 
 

@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 
 from paddlelike.core.scope import ScopeVariable
+from paddlelike.core.tensor import LoDTensor
 from paddlelike.storage.manifest import Manifest, Record
 
-__all__ = ["Known", "Ledger", "Place", "State", "ledger", "state_of"]
+__all__ = ["Known", "Ledger", "Place", "State", "array_of", "ledger", "state_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -50,12 +51,17 @@ class State(NamedTuple):
         if holder.version != self.version:
             return False
         held = self.array()
-        return held is not None and held is getattr(holder.value, "array", None)
+        return held is not None and held is array_of(holder.value)
 
 
 def state_of(holder: ScopeVariable) -> State:
     """The value that a variable holds now. It is a tensor."""
-    return State(holder.version, ref(holder.value.array))
+    return State(holder.version, ref(array_of(holder.value)))
+
+
+def array_of(value: Any) -> Any:
+    """The array of a value as it lies, also where it is a view of a file that nobody has used yet."""
+    return value._array if isinstance(value, LoDTensor) else getattr(value, "array", None)
 
 
 class _Loaded(NamedTuple):

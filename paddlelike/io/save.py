@@ -13,7 +13,6 @@ import numpy as np
 
 from paddlelike import unique_name
 from paddlelike.core.scope import global_scope
-from paddlelike.errors import OperatorError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
@@ -301,18 +300,6 @@ def _to_memory(variables: list[Variable]) -> bytes:
     unique_name.generate("saved_params")
     items = [item_of(v, global_scope()) for v in sorted(variables, key=lambda v: v.name)]
     return b"".join(combined_file(items))
-
-
-def _drive(
-    executor: Executor, program: Program, services: dict[str, Any], fetches: list[str] | None = None
-) -> list[Any]:
-    """Run a program of operators on files; their own errors come out as they are."""
-    try:
-        return executor._run(program, {}, fetches or [], global_scope(), False, services=services)
-    except OperatorError as error:
-        if isinstance(error.__cause__, Exception) and hasattr(error.__cause__, "hint"):
-            raise error.__cause__ from None
-        raise
 
 
 def _check_executor(executor: Any, what: str) -> None:

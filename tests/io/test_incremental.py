@@ -293,6 +293,31 @@ def test_options_are_checked(exe: fluid.Executor, tmp_path: Path, program: fluid
     assert loaded(exe, tmp_path / "a", program) == [5, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("between", ["nothing", "a write", "another save", "a file", "a rename"])
+def test_what_was_loaded_from_there_counts_as_saved_there(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, between: str
+) -> None:
+    save(exe, tmp_path / "a", program)
+    ledger.forget()
+    with fluid.scope_guard(fluid.Scope()):
+        rename = {"v1": "v2", "v2": "v1"} if between == "a rename" else None
+        fluid.io.load_persistables(exe, str(tmp_path / "a"), program, rename=rename)
+        if between == "a write":
+            put("v4", 40)
+        elif between == "another save":
+            with fluid.scope_guard(fluid.Scope()):
+                for name in NAMES:
+                    put(name, 7)
+                save(exe, tmp_path / "a", program)
+        elif between == "a file":
+            (tmp_path / "a" / "v0").write_bytes((tmp_path / "a" / "v1").read_bytes())
+        report = save(exe, tmp_path / "a", program)
+        assert report.written == {"nothing": 0, "another save": 5, "a rename": 2}.get(between, 1)
+    want = {"a write": [0, 1, 2, 3, 40], "a rename": [0, 2, 1, 3, 4]}.get(between, [0, 1, 2, 3, 4])
+    assert loaded(exe, tmp_path / "a", program) == want
+    assert manifest.verify(tmp_path / "a")
+
+
 class FakePlace:
     """A place whose stamp and manifest a test sets."""
 

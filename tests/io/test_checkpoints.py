@@ -1,0 +1,377 @@
+"""Checkpoints: what is listed, restored and removed, and a training that is killed again and again."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import LoadError, MissingFileError, SaveError
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import ledger
+from paddlelike.storage import generation, manifest
+
+ROOT = Path(fluid.__file__).parent.parent
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+@pytest.fixture(autouse=True)
+def program() -> Iterator[fluid.Program]:
+    """Two variables: a changes at every step, b does not."""
+    ledger.forget()
+    asynchronous.forget()
+    program = fluid.Program()
+    for name in "ab":
+        program.global_block().create_var(name=name, shape=[2], dtype="float32", persistable=True)
+        put(name, 0)
+    yield program
+    asynchronous.forget()
+
+
+def put(name: str, number: float) -> None:
+    fluid.global_scope().var(name).get_tensor().set(np.full(2, number, "float32"))
+
+
+def value(name: str) -> float:
+    return float(np.array(fluid.global_scope().find_var(name).get_tensor())[0])
+
+
+def steps(checkpoints: fluid.io.Checkpoints) -> list[int]:
+    return [checkpoint.step for checkpoint in checkpoints.list()]
+
+
+def entries(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir())
+
+
+def train(
+    checkpoints: fluid.io.Checkpoints, exe: fluid.Executor, program: fluid.Program, numbers: range
+) -> None:
+    for number in numbers:
+        put("a", number)
+        checkpoints.save(exe, program, number, metric=abs(number - 3.2), state={"epoch": number // 4})
+
+
+def test_a_checkpoint_brings_back_values_state_and_random_numbers(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    fluid.global_scope().generator.state = 777
+    put("a", 5)
+    checkpoints.save(exe, program, 12, metric=0.25, state={"epoch": 3, "order": [2, 0, 1], "name": "ü},"})
+    assert entries(tmp_path) == ["step-00000012", "step-00000012.manifest.json"]
+    with fluid.scope_guard(fluid.Scope()):
+        other = fluid.io.Checkpoints(str(tmp_path))
+        state = other.restore(exe, program)
+        assert state == {"epoch": 3, "order": [2, 0, 1], "name": "ü},", "step": 12}
+        assert value("a") == 5
+        assert fluid.global_scope().generator.state == 777
+    latest = other.latest()
+    assert (latest.step, latest.metric, latest.state["epoch"]) == (12, 0.25, 3)
+    assert latest.path == str(tmp_path / "step-00000012")
+    assert latest.time is not None
+    assert manifest.verify(latest.path)
+
+
+def test_nothing_is_there_yet(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path / "new")
+    assert checkpoints.list() == []
+    assert checkpoints.latest() is None
+    assert checkpoints.best() is None
+    assert checkpoints.restore(exe, program) is None
+    with pytest.raises(MissingFileError, match="no checkpoint of step 4"):
+        checkpoints.restore(exe, program, step=4)
+
+
+def test_the_last_and_the_best_stay(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2, keep_best=2)
+    train(checkpoints, exe, program, range(1, 9))
+    assert steps(checkpoints) == [3, 4, 7, 8]
+    assert checkpoints.best().step == 3
+    assert checkpoints.latest().step == 8
+    assert len(entries(tmp_path)) == 8
+    checkpoints.restore(exe, program, step=4)
+    assert value("a") == 4
+    largest = fluid.io.Checkpoints(tmp_path, best="largest")
+    assert largest.best().step == 8
+
+
+def test_a_metric_that_is_no_number_is_never_the_best(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=None)
+    for step, metric in enumerate([float("nan"), 2.0, None, np.float32(2.0), 3.0]):
+        checkpoints.save(exe, program, step, metric)
+    assert checkpoints.best().step == 3  # the later of equals
+    assert len(checkpoints.list()) == 5
+
+
+def test_steps_between_are_passed_over(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path, every=3)
+    assert checkpoints.save(exe, program, 2) is None
+    train(checkpoints, exe, program, range(1, 8))
+    assert steps(checkpoints) == [3, 6]
+    assert checkpoints.save(exe, program, 7, force=True)
+    assert steps(checkpoints) == [3, 6, 7]
+
+
+def test_what_has_not_changed_is_shared(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    assert checkpoints.save(exe, program, 1).written == 2
+    put("a", 2)
+    report = checkpoints.save(exe, program, 2)
+    assert (report.written, report.kept) == (1, 1)
+    assert manifest.verify(tmp_path / "step-00000001")
+    assert manifest.verify(tmp_path / "step-00000002")
+
+
+def test_a_training_that_goes_on_shares_with_what_it_restored(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    fluid.io.Checkpoints(tmp_path).save(exe, program, 1)
+    ledger.forget()
+    with fluid.scope_guard(fluid.Scope()):
+        checkpoints = fluid.io.Checkpoints(tmp_path)
+        checkpoints.restore(exe, program)
+        put("a", 2)
+        report = checkpoints.save(exe, program, 2)
+    assert (report.written, report.kept) == (1, 1)
+    assert manifest.verify(tmp_path / "step-00000002")
+
+
+def test_a_step_may_be_saved_again(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    checkpoints.save(exe, program, 1, state={"try": 1})
+    put("a", 10)
+    checkpoints.save(exe, program, 1, state={"try": 2})
+    checkpoints.save(exe, program, 1, state={"try": 3})  # nothing but the state is new
+    put("a", 0)
+    assert checkpoints.restore(exe, program) == {"try": 3, "step": 1}
+    assert value("a") == 10
+
+
+def test_foreign_things_are_left_alone(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    strange = ["notes", "step-1", "step-00000000", "step-00000002.old", "best"]
+    for name in strange:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("mine")
+    fluid.io.save_persistables(exe, str(tmp_path / "step-00000001"), program)  # ours, but no checkpoint
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=1)
+    train(checkpoints, exe, program, range(5, 8))
+    assert steps(checkpoints) == [7]
+    for name in strange:
+        assert (tmp_path / name / "file").read_text() == "mine"
+    assert (tmp_path / "step-00000001" / "a").exists()
+
+
+def test_what_a_killed_process_left_is_not_listed_and_goes(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2)
+    train(checkpoints, exe, program, range(1, 4))
+    (tmp_path / "step-00000004.saving" / "new").mkdir(parents=True)
+    (tmp_path / "step-00000004.saving" / "new" / "a").write_bytes(b"half")
+    (tmp_path / "step-00000004.lock").write_text("99999999 somewhere 1\n")
+    (tmp_path / "step-00000004.manifest.json.next").write_bytes(b"half")
+    shutil.copytree(tmp_path / "step-00000002", tmp_path / "step-00000001.removed")
+    shutil.copy(tmp_path / "step-00000002.manifest.json", tmp_path / "step-00000001.manifest.json")
+    assert steps(checkpoints) == [2, 3]
+    train(checkpoints, exe, program, range(5, 6))
+    assert steps(checkpoints) == [3, 5]
+    assert len(entries(tmp_path)) == 4
+
+
+def test_what_somebody_reads_is_not_removed(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=1)
+    train(checkpoints, exe, program, range(1, 2))
+    first = checkpoints.latest()
+    with fluid.io.Checkpoints(tmp_path).reading(first) as path:
+        train(checkpoints, exe, program, range(2, 4))
+        assert steps(checkpoints) == [1, 3]
+        assert manifest.verify(path)
+    train(checkpoints, exe, program, range(4, 5))
+    assert steps(checkpoints) == [4]
+    with pytest.raises(MissingFileError, match="was removed"), checkpoints.reading(first):
+        pass
+
+
+def test_a_damaged_checkpoint_is_passed_over(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    train(checkpoints, exe, program, range(1, 4))
+    (tmp_path / "step-00000003" / "a").write_bytes(b"cut")
+    with pytest.warns(UserWarning, match="step-00000003 is damaged"):
+        assert checkpoints.restore(exe, program) == {"epoch": 0, "step": 2}
+    assert value("a") == 2
+    with pytest.raises(LoadError, match="a"):
+        checkpoints.restore(exe, program, step=3)
+    for step in (1, 2):
+        (tmp_path / f"step-0000000{step}" / "b").unlink()
+    with (
+        pytest.warns(UserWarning, match="damaged"),
+        pytest.raises(LoadError, match=r"(?s)no checkpoint in .* can be loaded.*missing: b"),
+    ):
+        checkpoints.restore(exe, program)
+
+
+def test_a_bit_that_flipped_is_noticed(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    train(checkpoints, exe, program, range(1, 3))
+    path = tmp_path / "step-00000002" / "a"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 4
+    path.write_bytes(data)
+    with pytest.warns(UserWarning, match="step-00000002 is damaged"):
+        assert checkpoints.restore(exe, program)["step"] == 1
+
+
+def test_another_program_is_refused(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    train(checkpoints, exe, program, range(1, 3))
+    program.global_block().create_var(name="c", shape=[2], dtype="float32", persistable=True)
+    with pytest.raises(LoadError, match="c"):
+        checkpoints.restore(exe, program)
+
+
+def test_a_save_that_fails_changes_nothing(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=1)
+    train(checkpoints, exe, program, range(1, 2))
+
+    def fail(self: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generation.Generation, "commit", fail)
+        with pytest.raises(SaveError, match="No space left"):
+            train(checkpoints, exe, program, range(2, 3))
+    assert steps(checkpoints) == [1]
+    assert len(entries(tmp_path)) == 2
+    train(checkpoints, exe, program, range(3, 4))
+    assert steps(checkpoints) == [3]
+
+
+def test_checkpoints_that_do_not_block(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2, blocking=False)
+    train(checkpoints, exe, program, range(1, 6))
+    assert checkpoints.restore(exe, program)["step"] == 5
+    assert steps(checkpoints) == [4, 5]
+    assert value("a") == 5
+
+
+def test_arguments_are_checked(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+    for wrong in ({"keep_last": 0}, {"keep_best": -1}, {"every": 0}, {"best": "first"}):
+        with pytest.raises(ValueError, match="Checkpoints"):
+            fluid.io.Checkpoints(tmp_path, **wrong)
+    with pytest.raises(ValueError, match="local directory"):
+        fluid.io.Checkpoints("s3://bucket/model")
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    with pytest.raises(TypeError, match="JSON"):
+        checkpoints.save(exe, program, 1, state={"x": np.ones(2)})
+    with pytest.raises(ValueError, match="step"):
+        checkpoints.save(exe, program, -1)
+    with pytest.raises(TypeError, match="executor"):
+        checkpoints.save(None, program, 1)
+    assert entries(tmp_path) == []
+
+
+# A training that is killed
+
+TRAINING = """
+import os, sys, time
+import numpy as np
+import paddlelike as fluid
+from paddlelike.storage import generation
+
+root, blocking, strike = sys.argv[1], sys.argv[2] == "blocking", int(sys.argv[3])
+fluid.default_startup_program().random_seed = 3
+x = fluid.data("x", [None, 8])
+hidden = fluid.layers.dropout(fluid.layers.fc(x, 64, act="relu"), 0.5)
+loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(hidden, 1) - 1.0))
+fluid.optimizer.Adam(0.01).minimize(loss)
+main = fluid.default_main_program()
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+checkpoints = fluid.io.Checkpoints(root, keep_last=2, keep_best=1, every=2, blocking=blocking)
+state = checkpoints.restore(exe, main)
+if state is None:
+    fluid.global_scope().generator.state = 2024
+    state = {"step": 0, "losses": []}
+losses = state["losses"]
+commit, commits = generation.Generation.commit, 0
+
+def struck(self, **options):
+    global commits
+    commits += 1
+    if commits == strike:
+        os.kill(os.getpid(), 9)
+    commit(self, **options)
+    if commits == -strike:
+        os.kill(os.getpid(), 9)
+
+generation.Generation.commit = struck
+for step in range(state["step"] + 1, 61):
+    time.sleep(0.02)
+    data = np.random.RandomState(step).rand(16, 8).astype("float32")
+    losses.append(float(exe.run(main, feed={"x": data}, fetch_list=[loss])[0]))
+    checkpoints.save(exe, main, step, metric=losses[-1], state={"losses": losses})
+fluid.io.save_persistables(exe, root + "/final", main)
+print(len(losses), losses, fluid.global_scope().generator.state)
+"""
+
+
+def training(root: Path, mode: str = "blocking", strike: int = 0) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", TRAINING, str(root), mode, str(strike)], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def finished(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["blocking", "in a thread"])
+def test_a_training_that_is_killed_ends_as_one_that_is_not(tmp_path: Path, mode: str) -> None:
+    want = finished(training(tmp_path / "whole", mode))
+    root = tmp_path / "killed"
+    for strike in (3, -2, 1, -5, 2, 4):  # in the middle of a save, and between a commit and what follows it
+        process = training(root, mode, strike)
+        process.communicate(timeout=120)
+        assert process.returncode == -signal.SIGKILL
+        found = steps(fluid.io.Checkpoints(root))
+        assert found == sorted(found)
+        for checkpoint in fluid.io.Checkpoints(root).list():
+            assert manifest.verify(checkpoint.path)
+    rng = random.Random(5)
+    for _ in range(4):  # anywhere
+        process = training(root, mode)
+        time.sleep(rng.uniform(0.4, 1.0))
+        process.kill()
+        process.communicate()
+    assert finished(training(root, mode)) == want
+    same = {path.name: path.read_bytes() for path in (tmp_path / "whole" / "final").iterdir()}
+    assert {path.name: path.read_bytes() for path in (root / "final").iterdir()} == same
+    assert steps(fluid.io.Checkpoints(root)) == steps(fluid.io.Checkpoints(tmp_path / "whole"))
+    assert not [name for name in entries(root) if name.endswith((".saving", ".lock", ".next", ".removed"))]
