@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,10 @@ __all__ = [
     "Fronts",
     "Header",
     "as_fp16",
+    "element_type",
     "encode",
     "encode_header",
+    "native",
     "read",
     "read_data",
     "read_header",
@@ -173,6 +175,16 @@ def read_slice(
     return tensor_desc.read_elements(
         source, TensorPart(header.dtype, tuple(shape), offset, size), into
     )
+
+
+def element_type(header: Header) -> np.dtype[Any]:
+    """The type of the elements as numpy has them."""
+    return numpy_dtype(header.dtype)
+
+
+def native(array: Array) -> Array:
+    """An array just filled with the bytes of a file, which are little-endian, as this machine wants it."""
+    return array if np.little_endian else array.byteswap(inplace=True)
 
 
 def as_fp16(value: LoDTensor | Array) -> LoDTensor:

@@ -4,7 +4,10 @@ from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.checkpoints import Checkpoint, Checkpoints
 from paddlelike.io.inference import load_inference_model, save_inference_model
 from paddlelike.io.load import load_params, load_persistables, load_vars
+from paddlelike.io.plan import LoadPlan
+from paddlelike.io.preview import fit_state, plan_load
 from paddlelike.io.report import LoadReport, SaveReport
+from paddlelike.io.rules import Init, Rename, Rules, Skip
 from paddlelike.io.save import save_params, save_persistables, save_vars
 from paddlelike.io.select import (
     get_program_parameter,
@@ -13,7 +16,9 @@ from paddlelike.io.select import (
     is_parameter,
     is_persistable,
 )
+from paddlelike.io.slices import load_slice
 from paddlelike.io.state import load, load_program_state, save, set_program_state
+from paddlelike.io.verify import Verification, verify
 from paddlelike.reader import (
     ComposeNotAligned,
     DataLoader,
@@ -35,16 +40,23 @@ __all__ = [
     "Checkpoints",
     "ComposeNotAligned",
     "DataLoader",
+    "Init",
+    "LoadPlan",
     "LoadReport",
     "PendingSave",
     "PyReader",
+    "Rename",
+    "Rules",
     "SaveReport",
+    "Skip",
+    "Verification",
     "batch",
     "buffered",
     "cache",
     "chain",
     "compose",
     "firstn",
+    "fit_state",
     "get_program_parameter",
     "get_program_persistable_vars",
     "is_belong_to_optimizer",
@@ -55,9 +67,11 @@ __all__ = [
     "load_params",
     "load_persistables",
     "load_program_state",
+    "load_slice",
     "load_vars",
     "map_readers",
     "multiprocess_reader",
+    "plan_load",
     "save",
     "save_inference_model",
     "save_params",
@@ -65,5 +79,6 @@ __all__ = [
     "save_vars",
     "set_program_state",
     "shuffle",
+    "verify",
     "xmap_readers",
 ]

@@ -17,7 +17,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError, LoadError, MissingFileError, StorageError
 from paddlelike.formats import combined, lod_tensor, selected_rows
 from paddlelike.io.lazy import Mapper
-from paddlelike.io.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.io.read import Job, Part, bytes_of, hash_file, misfit, of_buffer, read_jobs
 from paddlelike.storage.local import read_front
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
@@ -191,6 +191,8 @@ class Combined:
         The bytes, or the name of the file in ``place``.
     record
         What the manifest says of the file, to compare it with if ``verify``.
+    only_headers
+        Read no more than these, even of a small file.
     """
 
     def __init__(
@@ -200,6 +202,7 @@ class Combined:
         *,
         verify: bool = False,
         record: Record | None = None,
+        only_headers: bool = False,
     ) -> None:
         self._verify = verify
         self._record = record
@@ -209,7 +212,7 @@ class Combined:
         self._place = place
         self._file = ""
         if isinstance(source, bytes):
-            self.where, self._data, self._size = "memory", source, len(source)
+            self.where, self._data, self.size = "memory", source, len(source)
             self.headers = self._headers(source)
             return
         assert place is not None
@@ -222,8 +225,8 @@ class Combined:
                 hint="leave filename out for a directory with one file per variable",
             )
         with self._open() as file:
-            self._size = file.size
-            if file.size < _SMALL:
+            self.size = file.size
+            if file.size < _SMALL and not only_headers:
                 self._data = file.read()
             self.headers = self._headers(file if self._data is None else self._data)
 
@@ -235,7 +238,7 @@ class Combined:
         try:
             return list(combined.read_headers(source))
         except FormatError as error:
-            what = f"{self.where} is" if self._file else f"{self._size} bytes in memory are"
+            what = f"{self.where} is" if self._file else f"{self.size} bytes in memory are"
             raise LoadError(
                 f"{what} no combined file of variables: {error.message}", hint=error.hint
             ) from error
@@ -272,18 +275,18 @@ class Combined:
             problem = of_buffer(self.where, self._data, self._record) if self._verify else None
             return Reading(_from_buffer(self._data, wants), [] if problem is None else [problem])
         arena = Arena(sum(_size(want) for want in wants))
-        mapper = Mapper([self._size] if lazily and self._local else [])
+        mapper = Mapper([self.size] if lazily and self._local else [])
         values: list[Value] = []
         parts: list[Part] = []
         for want in wants:
-            value: Value | None = mapper.view(self.where, self._size, want.held.header, want.rows)
+            value: Value | None = mapper.view(self.where, self.size, want.held.header, want.rows)
             if value is None:
                 value, more = _allocated(want.held.header, want.rows, arena)
                 parts += more
             values.append(value)
         parts.sort(key=lambda part: part.offset)
-        job = Job(self.where, self._open, self._size, parts, self._record if self._verify else None)
-        bad = [misfit(self.where, self._size, self._record)] if self._verify else []
+        job = Job(self.where, self._open, self.size, parts, self._record if self._verify else None)
+        bad = [misfit(self.where, self.size, self._record)] if self._verify else []
         if not any(bad) and (parts or self._verify):
             bad = [problem for _, problem in read_jobs([job])]
         problems = [problem for problem in bad if problem is not None]
@@ -330,7 +333,7 @@ def _small_value(data: bytes, header: lod_tensor.Header) -> LoDTensor:
     dtype = TENSOR_DTYPES[header.dtype].numpy
     count = header.data_bytes // dtype.itemsize
     array = np.frombuffer(data, dtype, count, header.data_offset).reshape(header.shape)
-    return LoDTensor(_in_this_order(array.copy()), [list(level) for level in header.lod])
+    return LoDTensor(lod_tensor.native(array.copy()), [list(level) for level in header.lod])
 
 
 def _size(want: Want) -> int:
@@ -353,7 +356,7 @@ def _allocated(header: Header, rows: tuple[int, int] | None, arena: Arena) -> tu
     if isinstance(header, selected_rows.Header):
         numbers = np.empty(header.row_count, "<i8")
         array = arena.empty(header.shape, dtype)
-        parts = [Part(_ROWS_AT, _bytes(numbers)), Part(header.data_offset, _bytes(array))]
+        parts = [Part(_ROWS_AT, bytes_of(numbers)), Part(header.data_offset, bytes_of(array))]
         return SelectedRows(numbers, header.height, array), [part for part in parts if part.target.nbytes]
     offset, shape = header.data_offset, header.shape
     if rows is not None:
@@ -361,7 +364,7 @@ def _allocated(header: Header, rows: tuple[int, int] | None, arena: Arena) -> tu
         shape = (rows[1] - rows[0], *shape[1:])
     array = arena.empty(shape, dtype)
     lod = [list(level) for level in header.lod] if rows is None else []
-    return LoDTensor(array, lod), [Part(offset, _bytes(array))] if array.nbytes else []
+    return LoDTensor(array, lod), [Part(offset, bytes_of(array))] if array.nbytes else []
 
 
 def _from_buffer(data: bytes, wants: Sequence[Want]) -> list[Value]:
@@ -381,7 +384,7 @@ def _from_buffer(data: bytes, wants: Sequence[Want]) -> list[Value]:
             raw = np.lib.stride_tricks.as_strided(raw, (len(run), header.data_bytes), (stride, 1))
             arrays = arena.empty((len(run), header.data_bytes), np.dtype(np.uint8))
             arrays[...] = raw
-            arrays = _in_this_order(arrays.view(dtype)).reshape(len(run), *header.shape)
+            arrays = lod_tensor.native(arrays.view(dtype)).reshape(len(run), *header.shape)
             values += [LoDTensor(array) for array in arrays]
             continue
         rows = run[0].rows
@@ -391,7 +394,7 @@ def _from_buffer(data: bytes, wants: Sequence[Want]) -> list[Value]:
         copy = arena.empty(array.shape, dtype)
         copy[...] = array
         lod = [list(level) for level in header.lod] if rows is None else []
-        values.append(LoDTensor(_in_this_order(copy), lod))
+        values.append(LoDTensor(lod_tensor.native(copy), lod))
     placed = dict(zip(order, values, strict=True))
     return [placed[number] for number in range(len(wants))]
 
@@ -422,14 +425,5 @@ def _native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
         filled = {id(part.target.obj) for job in jobs for part in job.parts}
         for value in values:
             if value.array is not None and id(value.array.base) in filled:
-                _in_this_order(value.array)
+                lod_tensor.native(value.array)
     return values
-
-
-def _in_this_order(array: Array) -> Array:
-    """The array, in place; files are little-endian."""
-    return array if np.little_endian else array.byteswap(inplace=True)
-
-
-def _bytes(array: Array) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data

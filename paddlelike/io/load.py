@@ -41,7 +41,17 @@ from paddlelike.io.select import (
 from paddlelike.io.verify import record_of, records_of, refusal
 from paddlelike.storage.places import place
 
-__all__ = ["Choices", "load_params", "load_persistables", "load_vars", "names_of"]
+__all__ = [
+    "Asked",
+    "Choices",
+    "constant",
+    "load_params",
+    "load_persistables",
+    "load_vars",
+    "names_of",
+    "opened",
+    "values_of",
+]
 
 _TRIES: Final = 3  # when somebody saves into the directory at the same time
 
@@ -252,7 +262,7 @@ def _read(
             refused = plan.refusal()
             if refused is not None:
                 raise refused
-            reading, values = _values(contents, plan, lazily)
+            reading, values = values_of(contents, plan, lazily)
             if reading.bad:
                 raise refusal(contents.where, reading.bad, len(plan.steps))
         except PaddlelikeError:
@@ -267,7 +277,7 @@ def _read(
     )
 
 
-def _values(contents: Contents, plan: LoadPlan, lazily: bool) -> tuple[Reading, list[Value]]:
+def values_of(contents: Contents, plan: LoadPlan, lazily: bool = False) -> tuple[Reading, list[Value]]:
     """The values of the plan's steps, each in memory of its own."""
     wants: list[Want] = []
     where: dict[tuple[str, object], int] = {}
@@ -320,13 +330,14 @@ def _base(step: Step) -> Any:
         holder = global_scope().find_var(step.variable.name)
         assert holder is not None
         return _array(holder.value)
-    return _constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))[1]
+    return constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))
 
 
-def _constant(fill: Fill) -> tuple[Variable, Any]:
+def constant(fill: Fill) -> Any:
+    """The array of a variable that becomes a constant."""
     array = memory.empty(fill.variable.shape, dtype_row(fill.variable.dtype).numpy)
     array[...] = fill.value
-    return fill.variable, array
+    return array
 
 
 def _fit(step: Step, value: Value) -> Value:
@@ -341,7 +352,8 @@ def _put(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
     """Put the values into the scope. Nothing fails from here on; an interrupt comes through afterwards."""
     scope = global_scope()
     filled = [
-        (scope.find_var(v.name) or scope.var(v.name), LoDTensor(a)) for v, a in map(_constant, plan.fills)
+        (scope.find_var(fill.variable.name) or scope.var(fill.variable.name), LoDTensor(constant(fill)))
+        for fill in plan.fills
     ]
     holders = [scope.find_var(step.variable.name) or scope.var(step.variable.name) for step in plan.steps]
     named = list(zip(holders, values, strict=True))

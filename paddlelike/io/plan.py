@@ -284,7 +284,8 @@ class _Planner:
                 return
             held.append(found)
             self.used.add(found.name)
-        base = self._init_of(name) or "keep"
+        init = self._init_of(name) if self.inits else None
+        base = "keep" if init is None else init
         problem = self._problem(variable, held, recipe, base)
         if problem is None:
             self.steps.append(Step(variable, tuple(held), recipe, base))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
 
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.storage import hashing
@@ -13,13 +15,18 @@ from paddlelike.storage.local import THREADS
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.places import File
 
-__all__ = ["Job", "Part", "hash_file", "in_threads", "misfit", "of_buffer", "read_jobs"]
+__all__ = ["Job", "Part", "bytes_of", "hash_file", "in_threads", "misfit", "of_buffer", "read_jobs"]
 
 T = TypeVar("T")
 
 _RANGE: Final = 16 << 20  # bytes that one thread reads at a time
 _PIECE: Final = 1 << 20  # stays in the processor's cache between reading and hashing
 _NEAR: Final = 64 << 10  # parts of one file below this are read together, through a buffer
+
+
+def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+    """The memory of a C-order array as bytes."""
+    return array.reshape(-1).view(np.uint8).data
 
 
 class Part(NamedTuple):
