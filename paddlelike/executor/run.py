@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from paddlelike.core import memory
-from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
-from paddlelike.errors import (
-    EnforceNotMet,
-    EOFException,
-    FeedError,
-    NotInitializedError,
-    OperatorError,
-    PaddlelikeError,
-    UnsupportedError,
-)
-from paddlelike.executor import profile
+from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.datasets import FetchHandler, run_over
-from paddlelike.executor.plan import Frame, Plan, Step, keep, missing_inputs, not_initialized
-from paddlelike.framework.environment import flag
+from paddlelike.executor.feeds import one_feed, put_feeds
+from paddlelike.executor.fetches import fetch_names, fetched, updates_of
+from paddlelike.executor.plan import Plan
+from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph import needed_ops
-from paddlelike.framework.operator import Operator, OpRole
+from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program, default_main_program
-from paddlelike.framework.variable import Variable
 
-__all__ = ["Executor", "as_numpy"]
+__all__ = ["Executor"]
 
 
 class Executor:
@@ -104,15 +91,15 @@ class Executor:
             if runner is None:
                 raise TypeError(f"Executor.run takes a Program or CompiledProgram, not {program!r}")
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
-        fetches, updates = _fetch_names(fetch_list), _updates(fetch_list)
-        feeds = _one_feed(feed)
+        fetches, updates = fetch_names(fetch_list), updates_of(fetch_list)
+        feeds = one_feed(feed)
         if not program.global_block().ops:
             if fetches:
                 raise EnforceNotMet(f"the program is empty; nothing computes {fetches}")
             warnings.warn("the program to run is empty", UserWarning, stacklevel=2)
             return []
         if use_prune and not updates:
-            updates = _all_updates(program)
+            updates = all_updates(program)
         pruned_to = tuple(updates) if use_prune or updates else None
         return self._run(program, feeds, fetches, scope, return_numpy, pruned_to)
 
@@ -170,10 +157,10 @@ class Executor:
         frame = plan.begin(scope, self._services if services is None else services)
         if plan.initializes:
             _warn_of_overwriting(scope, plan.initializes)
-        _put_feeds(frame, feeds)
-        _run_steps(frame, plan.steps)
+        put_feeds(frame, feeds)
+        run_steps(frame, plan.steps)
         return [
-            _fetched(frame, name, number, return_numpy)
+            fetched(frame, name, number, return_numpy)
             for name, number in zip(fetches, plan.fetch_numbers, strict=True)
         ]
 
@@ -222,266 +209,3 @@ def _warn_of_overwriting(scope: Scope, names: list[str]) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-def _run_steps(frame: Frame, steps: list[Step]) -> None:
-    step = None
-    try:
-        with np.errstate(all="ignore"):  # as in C: log(0) is -inf, 1 / 0 inf, without a word
-            if profile.current is not None:
-                for step in steps:
-                    with profile.current.event(step.op.type):
-                        step.run(frame)
-            elif flag("FLAGS_check_nan_inf"):
-                for step in steps:
-                    step.run(frame)
-                    _check_finite(frame, step.op)
-            else:
-                for step in steps:
-                    step.run(frame)
-    except EOFException:
-        raise
-    except Exception as error:
-        assert step is not None
-        raise _explained(frame, step.op, error) from error
-
-
-def _check_finite(frame: Frame, op: Operator) -> None:
-    for name in op.output_arg_names:
-        value = frame.values[frame.plan.number(op.block, name)]
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
-            bad = np.argwhere(~np.isfinite(value))
-            raise OperatorError(
-                f"operator {op.type!r}: output {name!r} holds {value[tuple(bad[0])]} at {bad[0].tolist()} "
-                f"({len(bad)} of {value.size} elements are not finite){_where(op)}",
-                hint="the flag FLAGS_check_nan_inf asks for this error",
-            )
-
-
-def _explained(frame: Frame, op: Operator, error: Exception) -> Exception:
-    """The error to raise for one that came out of an operator."""
-    block = op.block
-    if isinstance(error, OperatorError):  # from a sub-block: told already
-        return error
-    where = _where(op)
-    if not isinstance(error, UnsupportedError | NotInitializedError):
-        try:
-            missing = missing_inputs(frame, op, block)
-        except EnforceNotMet:
-            missing = []
-        if missing:
-            error = not_initialized(missing, op, block)
-    if isinstance(error, NotInitializedError | UnsupportedError):
-        return type(error)(f"{_text(error)}{where}", hint=error.hint)
-    variables = "".join(
-        f"\n    {slot} = {', '.join(_described(frame, op, name) for name in names)}"
-        for slot, names in op.inputs.items()
-        if names
-    )
-    text = _text(error) if isinstance(error, EnforceNotMet) else f"{type(error).__name__}: {error}"
-    return OperatorError(
-        f"operator {op.type!r} -> {op.output_arg_names} failed: {text}\n  inputs{variables}{where}",
-        hint=getattr(error, "hint", None),
-    )
-
-
-def _text(error: Exception) -> str:
-    return error.message if isinstance(error, PaddlelikeError) else str(error)
-
-
-def _where(op: Operator) -> str:
-    """Where the operator was made, by us or, as its program says, in a script of real Paddle."""
-    if op.line:
-        return f"\n  made at {op.line}"
-    stack = op.attrs.get("op_callstack") or []
-    return f"\n  made at {stack[0].strip()}" if stack else ""
-
-
-def _described(frame: Frame, op: Operator, name: str) -> str:
-    number = frame.plan.number(op.block, name)
-    value = frame.values[number] if number < len(frame.values) else None
-    if isinstance(value, np.ndarray):
-        return f"{name}: {value.dtype}{list(value.shape)}"
-    return f"{name}: {'no value' if value is None else type(value).__name__}"
-
-
-# Feeds
-
-
-def _one_feed(feed: Any) -> Mapping[str, Any]:
-    if feed is None:
-        return {}
-    if isinstance(feed, list | tuple):
-        if len(feed) != 1:
-            raise FeedError(f"feed is a dict or a list of one dict, not a list of {len(feed)}")
-        feed = feed[0]
-    if not isinstance(feed, Mapping):
-        raise TypeError(f"feed is a dict of arrays by variable name, not {feed!r}")
-    return feed
-
-
-def _put_feeds(frame: Frame, feeds: Mapping[str, Any]) -> None:
-    plan = frame.plan
-    block = plan.program.global_block()
-    for name, value in feeds.items():
-        variable = block.vars.get(name)
-        if variable is None:
-            continue  # as Fluid: a feed may hold more than the program takes
-        array, lod = _fed_value(variable, value)
-        number = plan.number(block, name)
-        if number >= len(frame.values):
-            continue
-        if lod:
-            frame.lods[number] = lod
-        if name in plan.aliases.overwrites_feed:
-            array = array.copy() if isinstance(array, np.ndarray) else array
-        frame.values[number] = keep(frame, number, array) if number in frame.holders else array
-
-
-def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:
-    """The array and the LoD of a fed value, checked against its variable."""
-    lod = None
-    if isinstance(value, LoDTensor):
-        if value.array is None:
-            raise FeedError(f"the tensor fed to {variable.name!r} is empty")
-        array, lod = value.array, value._lod
-    elif isinstance(value, SelectedRows | LoDTensorArray):
-        return value, None
-    elif isinstance(value, np.ndarray):
-        array = value
-    elif isinstance(value, numbers.Number | np.generic):
-        array = np.full(1, value, numpy_dtype(variable.dtype))
-    else:
-        raise FeedError(
-            f"variable {variable.name!r} is fed a {type(value).__name__}; "
-            "it takes a numpy array, a LoDTensor or a number",
-            hint="wrap it: numpy.array(value, dtype), or use fluid.DataFeeder or fluid.create_lod_tensor",
-        )
-    if variable.need_check_feed:
-        _check_fed(variable, array)
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return np.ascontiguousarray(array) if array.ndim else array, lod
-
-
-def _check_fed(variable: Variable, array: Any) -> None:
-    got = convert_dtype(array.dtype)
-    if got != variable.dtype:
-        raise FeedError(
-            f"variable {variable.name!r} has dtype {numpy_dtype(variable.dtype)}, "
-            f"the fed array has {array.dtype}",
-            hint=f"convert it: array.astype({numpy_dtype(variable.dtype).name!r})",
-        )
-    want, have = variable.shape, array.shape
-    if len(have) == 1 and want[:1] == (-1,):
-        return  # as Fluid: a flat array passes, the operators judge it
-    fits = len(want) == len(have) and all(w in (-1, h) for w, h in zip(want, have, strict=True))
-    if not fits:
-        shown = ["None" if dim == -1 else str(dim) for dim in want]
-        raise FeedError(
-            f"variable {variable.name!r} has shape [{', '.join(shown)}], the fed array has {list(have)}",
-            hint="None stands for any size; reshape the array or declare the variable as it is fed",
-        )
-
-
-# Fetches
-
-
-def _fetch_names(fetch_list: Any) -> list[str]:
-    """The names in a fetch_list, which may be nested or a single item; update operators are left out."""
-    if fetch_list is None:
-        return []
-    if isinstance(fetch_list, Variable):
-        return [fetch_list.name]
-    if isinstance(fetch_list, str):
-        return [fetch_list]
-    if isinstance(fetch_list, Operator) or _is_minimized(fetch_list):
-        return []
-    if isinstance(fetch_list, list | tuple):
-        return [name for one in fetch_list for name in _fetch_names(one)]
-    if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
-        return [fetch_list.name]
-    raise TypeError(f"fetch_list holds variables or their names, not {fetch_list!r}")
-
-
-def _updates(fetch_list: Any) -> list[Operator]:
-    """The update operators in a fetch_list."""
-    if isinstance(fetch_list, Operator):
-        return [fetch_list]
-    if _is_minimized(fetch_list):
-        return list(fetch_list[0])
-    if isinstance(fetch_list, list | tuple):
-        return [op for one in fetch_list for op in _updates(one)]
-    return []
-
-
-def _is_minimized(item: Any) -> bool:
-    """Whether this is what ``minimize`` returns: operators, and pairs of parameter and gradient."""
-    return (
-        isinstance(item, tuple)
-        and len(item) == 2
-        and isinstance(item[0], list)
-        and all(isinstance(op, Operator) for op in item[0])
-        and isinstance(item[1], list)
-        and all(isinstance(pair, tuple) for pair in item[1])
-    )
-
-
-def _all_updates(program: Program) -> list[Operator]:
-    return [op for op in program.global_block().ops if op.attrs.get("op_role", 0) & OpRole.Optimize]
-
-
-def _fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
-    value = frame.values[number] if number < len(frame.values) else None
-    if value is None:
-        raise NotInitializedError(
-            f"fetch_list asks for {name!r}, which holds no value after the run",
-            hint="persistables get theirs from the startup program or a load, temporaries from an operator",
-        )
-    if isinstance(value, SelectedRows):
-        raise EnforceNotMet(
-            f"fetch_list asks for {name!r}, which holds SelectedRows (a sparse gradient), not a tensor",
-            hint="use layers.get_tensor_from_selected_rows, or is_sparse=False",
-        )
-    if isinstance(value, LoDTensorArray):
-        return as_numpy(value) if return_numpy else value
-    if not isinstance(value, np.ndarray):
-        return value
-    shared = number in frame.holders or name in frame.plan.aliases.of_kept or name in frame.plan.feeds
-    lod = frame.lods.get(number)
-    if return_numpy and lod:
-        raise RuntimeError(
-            f"fetched variable {name!r} has a LoD, which a numpy array cannot hold; use return_numpy=False"
-        )
-    array = np.array(value) if shared else value
-    if not return_numpy:
-        return LoDTensor(array, lod)
-    return array.view(OneElement) if array.size == 1 and array.ndim else array
-
-
-def as_numpy(tensor: Any) -> Any:
-    """A copy of a tensor, or of each tensor in a list, as numpy array; one with a LoD is refused."""
-    if isinstance(tensor, list):
-        return [as_numpy(one) for one in tensor]
-    if isinstance(tensor, LoDTensor) and tensor._lod:
-        raise RuntimeError("this tensor has a LoD, which a numpy array cannot hold; use numpy.array(tensor)")
-    return np.array(tensor)
-
-
-class OneElement(np.ndarray[Any, Any]):
-    """A fetched array of shape (1,) or alike: a number where a script wants one.
-
-    Fluid scripts print losses as ``"%f" % exe.run(...)[0]``, and numpy from 2.4 on takes only arrays
-    without dims for numbers.
-    """
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __repr__(self) -> str:
-        return repr(np.asarray(self))
-
-    def __reduce__(self) -> Any:
-        return np.asarray(self).__reduce__()

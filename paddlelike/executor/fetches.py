@@ -1,0 +1,118 @@
+"""What a fetch_list asks for, and the values it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.errors import EnforceNotMet, NotInitializedError
+from paddlelike.executor.plan import Frame
+from paddlelike.framework.operator import Operator, OpRole
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Variable
+
+__all__ = ["OneElement", "all_updates", "as_numpy", "fetch_names", "fetched", "updates_of"]
+
+
+def fetch_names(fetch_list: Any) -> list[str]:
+    """The names in a fetch_list, which may be nested or a single item; update operators are left out."""
+    if fetch_list is None:
+        return []
+    if isinstance(fetch_list, Variable):
+        return [fetch_list.name]
+    if isinstance(fetch_list, str):
+        return [fetch_list]
+    if isinstance(fetch_list, Operator) or _is_minimized(fetch_list):
+        return []
+    if isinstance(fetch_list, list | tuple):
+        return [name for one in fetch_list for name in fetch_names(one)]
+    if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
+        return [fetch_list.name]
+    raise TypeError(f"fetch_list holds variables or their names, not {fetch_list!r}")
+
+
+def updates_of(fetch_list: Any) -> list[Operator]:
+    """The update operators in a fetch_list."""
+    if isinstance(fetch_list, Operator):
+        return [fetch_list]
+    if _is_minimized(fetch_list):
+        return list(fetch_list[0])
+    if isinstance(fetch_list, list | tuple):
+        return [op for one in fetch_list for op in updates_of(one)]
+    return []
+
+
+def _is_minimized(item: Any) -> bool:
+    """Whether this is what ``minimize`` returns: operators, and pairs of parameter and gradient."""
+    return (
+        isinstance(item, tuple)
+        and len(item) == 2
+        and isinstance(item[0], list)
+        and all(isinstance(op, Operator) for op in item[0])
+        and isinstance(item[1], list)
+        and all(isinstance(pair, tuple) for pair in item[1])
+    )
+
+
+def all_updates(program: Program) -> list[Operator]:
+    return [op for op in program.global_block().ops if op.attrs.get("op_role", 0) & OpRole.Optimize]
+
+
+def fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
+    """The value of a fetched variable after the run; an array that nothing changes afterwards."""
+    value = frame.values[number] if number < len(frame.values) else None
+    if value is None:
+        raise NotInitializedError(
+            f"fetch_list asks for {name!r}, which holds no value after the run",
+            hint="persistables get theirs from the startup program or a load, temporaries from an operator",
+        )
+    if isinstance(value, SelectedRows):
+        raise EnforceNotMet(
+            f"fetch_list asks for {name!r}, which holds SelectedRows (a sparse gradient), not a tensor",
+            hint="use layers.get_tensor_from_selected_rows, or is_sparse=False",
+        )
+    if isinstance(value, LoDTensorArray):
+        return as_numpy(value) if return_numpy else value
+    if not isinstance(value, np.ndarray):
+        return value
+    shared = number in frame.holders or name in frame.plan.aliases.of_kept or name in frame.plan.feeds
+    lod = frame.lods.get(number)
+    if return_numpy and lod:
+        raise RuntimeError(
+            f"fetched variable {name!r} has a LoD, which a numpy array cannot hold; use return_numpy=False"
+        )
+    array = np.array(value) if shared else value
+    if not return_numpy:
+        return LoDTensor(array, lod)
+    return array.view(OneElement) if array.size == 1 and array.ndim else array
+
+
+def as_numpy(tensor: Any) -> Any:
+    """A copy of a tensor, or of each tensor in a list, as numpy array; one with a LoD is refused."""
+    if isinstance(tensor, list):
+        return [as_numpy(one) for one in tensor]
+    if isinstance(tensor, LoDTensor) and tensor._lod:
+        raise RuntimeError("this tensor has a LoD, which a numpy array cannot hold; use numpy.array(tensor)")
+    return np.array(tensor)
+
+
+class OneElement(np.ndarray[Any, Any]):
+    """A fetched array of shape (1,) or alike: a number where a script wants one.
+
+    Fluid scripts print losses as ``"%f" % exe.run(...)[0]``, and numpy from 2.4 on takes only arrays
+    without dims for numbers.
+    """
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
