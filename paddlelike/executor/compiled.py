@@ -17,8 +17,11 @@ from paddlelike.core.places import Place, cpu_places
 from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
+from paddlelike.executor.feeds import put_feeds
+from paddlelike.executor.fetches import fetch_names, fetched
 from paddlelike.executor.plan import Frame, Plan, Step
-from paddlelike.executor.run import Executor, _fetch_names, _fetched, _put_feeds, _run_steps
+from paddlelike.executor.run import Executor
+from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
 from paddlelike.framework.graph import writes
 from paddlelike.framework.operator import OpRole
@@ -72,7 +75,7 @@ class CompiledProgram:
             return executor.run(
                 self._program, feed=feed, fetch_list=fetch_list, scope=scope, return_numpy=return_numpy
             )
-        fetches = _fetch_names(fetch_list)
+        fetches = fetch_names(fetch_list)
         values = self._parallel.run(executor, scope, feed, fetches)
         if not return_merged:
             return [[_given(v, return_numpy) for v in each] for each in values]
@@ -156,15 +159,15 @@ class _DataParallel:
         for frame in frames[1:]:
             _keep_apart(frame, written)
         for frame, piece in zip(frames, pieces, strict=True):
-            _put_feeds(frame, piece)
-            _run_steps(frame, each_copy)
+            put_feeds(frame, piece)
+            run_steps(frame, each_copy)
         self._collect(gradients, [frame.values for frame in frames])
-        _run_steps(frames[0], once)
+        run_steps(frames[0], once)
         for number in plan.persistables.keys() - written:
             for frame in frames[1:]:
                 frame.values[number] = frames[0].values[number]
         return [
-            [_fetched(frame, name, number, False) for frame in frames if frame.values[number] is not None]
+            [fetched(frame, name, number, False) for frame in frames if frame.values[number] is not None]
             for name, number in zip(fetches, plan.fetch_numbers, strict=True)
         ]
 

@@ -12,7 +12,7 @@ from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.datasets import FetchHandler, run_over
 from paddlelike.executor.feeds import one_feed, put_feeds
-from paddlelike.executor.fetches import fetch_names, fetched, updates_of
+from paddlelike.executor.fetches import all_updates, fetch_names, fetched, updates_of
 from paddlelike.executor.plan import Plan
 from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph import needed_ops
