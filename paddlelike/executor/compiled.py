@@ -19,7 +19,8 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.fetches import fetch_names, fetched
-from paddlelike.executor.plan import Frame, Plan, Step
+from paddlelike.executor.frame import Frame
+from paddlelike.executor.plan import Plan, Step
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy

@@ -13,7 +13,7 @@ from paddlelike.framework.block import Block
 from paddlelike.framework.operator import Operator
 
 if TYPE_CHECKING:
-    from paddlelike.executor.plan import Frame
+    from paddlelike.executor.frame import Frame
 
 __all__ = ["Snapshot", "StepContext"]
 
@@ -72,7 +72,7 @@ class StepContext:
 
     def write(self, name: str, value: Any, lod: LoD | None = None) -> None:
         """Set a variable."""
-        from paddlelike.executor.plan import keep
+        from paddlelike.executor.frame import keep
 
         number = self._number(name)
         if lod:

@@ -11,7 +11,7 @@ import numpy as np
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
-from paddlelike.executor.plan import Frame, keep
+from paddlelike.executor.frame import Frame, keep
 from paddlelike.framework.variable import Variable
 
 __all__ = ["one_feed", "put_feeds"]

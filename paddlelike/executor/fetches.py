@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, NotInitializedError
-from paddlelike.executor.plan import Frame
+from paddlelike.executor.frame import Frame
 from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable

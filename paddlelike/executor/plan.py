@@ -13,39 +13,24 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core import memory
-from paddlelike.core.scope import Scope, ScopeVariable
+from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoD, LoDTensor
-from paddlelike.errors import EnforceNotMet, NotInitializedError, UnsupportedError
+from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor.context import StepContext
+from paddlelike.executor.frame import Frame, keep
+from paddlelike.executor.lifetimes import Aliases, initialized, last_uses
 from paddlelike.framework import registry
 from paddlelike.framework.block import Block
-from paddlelike.framework.graph import overwritten, reads, writes
+from paddlelike.framework.graph import overwritten
 from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.registry import EMPTY, OpDef
 from paddlelike.framework.variable import HOLDERS, Variable
 
-__all__ = ["Frame", "Plan", "Step", "keep", "missing_inputs", "not_initialized"]
+__all__ = ["Plan", "Step"]
 
 Array = np.ndarray[Any, Any]
 NOTHING: Final = 0  # number of the value that is always None: an absent input
-
-
-class Frame:
-    """The values of one run."""
-
-    __slots__ = ("feeds", "fetches", "holders", "lods", "plan", "scope", "services", "values")
-
-    def __init__(self, plan: Plan, scope: Scope, services: dict[str, Any]) -> None:
-        self.plan = plan
-        self.scope = scope
-        self.services = services
-        self.values: list[Any] = [None] * plan.size
-        self.lods: dict[int, LoD] = {}
-        self.holders: dict[int, ScopeVariable] = {}
-        self.feeds: dict[str, Any] = {}
-        self.fetches: dict[int, int] = {}
 
 
 class Step(NamedTuple):
@@ -77,13 +62,13 @@ class Plan:
         for name in (*self.feeds, *self.fed_by_op.values()):
             if top.has_var(name):
                 self.number(top, name)
-        self.aliases = _Aliases(top, chosen, set(self.feeds) | set(self.fed_by_op.values()))
+        self.aliases = Aliases(top, chosen, set(self.feeds) | set(self.fed_by_op.values()))
         self.blocks: dict[int, list[Step]] = {}  # of sub-blocks
         self._own: dict[int, tuple[int, ...]] = {}
         self._overwritten: dict[int, tuple[int, ...]] = {}
         self.earlier: dict[int, int] = {}  # for backward operators: where a value before a loop is found
         self.steps = self._bind_all(top, chosen)
-        self.initializes = _initialized(top, chosen)
+        self.initializes = initialized(top, chosen)
         self.fetch_numbers = [self._fetch_number(top, name) for name in self.fetches]
 
     # Numbers
@@ -113,7 +98,7 @@ class Plan:
 
     def _bind_all(self, block: Block, ops: list[Operator]) -> list[Step]:
         keep = {*self.fetches, *self.fetched_by_op.values()}
-        dying = _last_uses(block, ops, keep)
+        dying = last_uses(block, ops, keep)
         return [self._bind(block, op, dying[i], i) for i, op in enumerate(ops)]
 
     def _bind_block(self, index: int) -> None:
@@ -334,17 +319,6 @@ def _has_rows(result: Any, path: tuple[int, ...], rows: int) -> bool:
     return isinstance(result, np.ndarray) and result.shape[:1] == (rows,)
 
 
-def _initialized(block: Block, ops: list[Operator]) -> list[str]:
-    """The persistables that operators without inputs write: what a startup program gives first values."""
-    return [
-        name
-        for op in ops
-        if not op.input_arg_names and op.type not in ("load", "load_combine")
-        for name in op.output_arg_names
-        if _is_persistable(block, name)
-    ]
-
-
 def _default(cls: type[OpDef], name: str) -> Any:
     default = cls.attrs[name].default
     return None if default in (registry.REQUIRED, registry.ABSENT) else default
@@ -366,37 +340,6 @@ def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def keep(frame: Frame, number: int, value: Any, *, fresh: bool = False) -> Any:
-    """Write a persistable into the scope; its memory stays where it is when the shape does.
-
-    A ``fresh`` array belongs to nobody else: it is taken over instead.
-    """
-    holder = frame.holders[number]
-    old = holder.value
-    if not isinstance(value, np.ndarray):
-        holder.set_value(value)
-        return value
-    tensor = holder.get_tensor() if old is None or isinstance(old, LoDTensor) else None
-    if tensor is None:
-        tensor = LoDTensor()
-        holder.set_value(tensor)
-    array = tensor.array
-    if value is array:
-        tensor.touch()
-        return value
-    lod = frame.lods.get(number)
-    if fresh and memory.is_placed(value):
-        tensor.adopt(value, lod)
-        return value
-    if array is not None and array.shape == value.shape and array.dtype == value.dtype:
-        np.copyto(array, value)
-        tensor.adopt(array, lod)
-        return array
-    placed = memory.place(value)
-    tensor.adopt(placed, lod)
-    return placed
-
-
 def _cannot_run(op: Operator) -> Callable[[Frame], None]:
     def run(frame: Frame) -> None:
         raise UnsupportedError(
@@ -406,91 +349,3 @@ def _cannot_run(op: Operator) -> Callable[[Frame], None]:
         )
 
     return run
-
-
-def _last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
-    """For each operator the temporaries that nothing needs after it."""
-    dying: list[list[str]] = [[] for _ in ops]
-    seen = set(keep)
-    for i in range(len(ops) - 1, -1, -1):
-        for name in reads(ops[i]) | writes(ops[i]):
-            if name not in seen and name != EMPTY:
-                seen.add(name)
-                dying[i].append(name)
-    return dying
-
-
-class _Aliases:
-    """Which outputs share memory with a variable that is overwritten later in the same run."""
-
-    def __init__(self, block: Block, ops: list[Operator], fed: set[str]) -> None:
-        roots: dict[str, set[str]] = {}  # of a view: the variables whose memory it may share
-        viewed: list[tuple[int, set[str]]] = []
-        overwritten: dict[str, int] = {}
-        for place, op in enumerate(ops):
-            cls = registry.find_or_none(op.type)
-            inner = op.sub_blocks() != []
-            if cls is None:
-                continue
-            changed = {n for out in cls.inplace for n in op.outputs.get(out, ())}
-            for name in writes(op):
-                variable = block._find_var_recursive(name)
-                if name in changed or inner or (variable is not None and variable.persistable):
-                    overwritten.update(dict.fromkeys({name, *roots.get(name, ())}, place))
-            if cls.views:
-                shared = {root for name in op.input_arg_names for root in roots.get(name, {name})}
-                roots.update(dict.fromkeys(op.output_arg_names, shared))
-                viewed.append((place, shared))
-        self._copy_at = {
-            place for place, shared in viewed if any(overwritten.get(name, -1) > place for name in shared)
-        }
-        self.overwrites_feed = fed & set(overwritten)
-        self.of_kept = {
-            name
-            for name, shared in roots.items()
-            if any(source in fed or _is_persistable(block, source) for source in shared)
-        }  # fmt: skip
-
-    def must_copy(self, place: int) -> bool:
-        """Whether the outputs of the operator there must get memory of their own."""
-        return place in self._copy_at
-
-
-def _is_persistable(block: Block, name: str) -> bool:
-    variable = block._find_var_recursive(name)
-    return variable is not None and variable.persistable
-
-
-def missing_inputs(frame: Frame, op: Operator, block: Block) -> list[str]:
-    """The inputs of an operator that hold no value."""
-    cls = registry.find(op.type)
-    optional = {slot.name for slot in cls.input_slots if slot.optional}
-    return [
-        name
-        for slot, names in op.inputs.items()
-        for name in names
-        if slot not in optional
-        and "@GRAD" not in slot
-        and name != EMPTY
-        and not _is_holder(block, name)
-        and frame.values[frame.plan.number(block, name)] is None
-    ]
-
-
-def _is_holder(block: Block, name: str) -> bool:
-    """Whether a variable stands for something besides values: a reader, a list of feeds."""
-    variable = block._find_var_recursive(name)
-    return variable is not None and variable.type in HOLDERS
-
-
-def not_initialized(names: list[str], op: Operator, block: Block) -> NotInitializedError:
-    """The error for inputs without a value: which step was left out."""
-    first = block._find_var_recursive(names[0])
-    if first is not None and first.persistable:
-        hint = "run the startup program first (exe.run(fluid.default_startup_program())), or load the values"
-    elif first is not None and (first.is_data or first.need_check_feed):
-        hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
-    else:
-        hint = "feed the data variables it is computed from"
-    listed = ", ".join(repr(name) for name in names)
-    return NotInitializedError(f"operator {op.type!r} reads {listed}, which hold no value yet", hint=hint)

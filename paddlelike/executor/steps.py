@@ -13,9 +13,14 @@ from paddlelike.errors import (
     UnsupportedError,
 )
 from paddlelike.executor import profile
-from paddlelike.executor.plan import Frame, Step, missing_inputs, not_initialized
+from paddlelike.executor.frame import Frame
+from paddlelike.executor.plan import Step
+from paddlelike.framework import registry
+from paddlelike.framework.block import Block
 from paddlelike.framework.environment import flag
 from paddlelike.framework.operator import Operator
+from paddlelike.framework.registry import EMPTY
+from paddlelike.framework.variable import HOLDERS
 
 __all__ = ["run_steps"]
 
@@ -63,11 +68,11 @@ def _explained(frame: Frame, op: Operator, error: Exception) -> Exception:
     where = _where(op)
     if not isinstance(error, UnsupportedError | NotInitializedError):
         try:
-            missing = missing_inputs(frame, op, block)
+            missing = _missing_inputs(frame, op, block)
         except EnforceNotMet:
             missing = []
         if missing:
-            error = not_initialized(missing, op, block)
+            error = _not_initialized(missing, op, block)
     if isinstance(error, NotInitializedError | UnsupportedError):
         return type(error)(f"{_text(error)}{where}", hint=error.hint)
     variables = "".join(
@@ -100,3 +105,38 @@ def _described(frame: Frame, op: Operator, name: str) -> str:
     if isinstance(value, np.ndarray):
         return f"{name}: {value.dtype}{list(value.shape)}"
     return f"{name}: {'no value' if value is None else type(value).__name__}"
+
+
+def _missing_inputs(frame: Frame, op: Operator, block: Block) -> list[str]:
+    """The inputs of an operator that hold no value."""
+    cls = registry.find(op.type)
+    optional = {slot.name for slot in cls.input_slots if slot.optional}
+    return [
+        name
+        for slot, names in op.inputs.items()
+        for name in names
+        if slot not in optional
+        and "@GRAD" not in slot
+        and name != EMPTY
+        and not _is_holder(block, name)
+        and frame.values[frame.plan.number(block, name)] is None
+    ]
+
+
+def _is_holder(block: Block, name: str) -> bool:
+    """Whether a variable stands for something besides values: a reader, a list of feeds."""
+    variable = block._find_var_recursive(name)
+    return variable is not None and variable.type in HOLDERS
+
+
+def _not_initialized(names: list[str], op: Operator, block: Block) -> NotInitializedError:
+    """The error for inputs without a value: which step was left out."""
+    first = block._find_var_recursive(names[0])
+    if first is not None and first.persistable:
+        hint = "run the startup program first (exe.run(fluid.default_startup_program())), or load the values"
+    elif first is not None and (first.is_data or first.need_check_feed):
+        hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
+    else:
+        hint = "feed the data variables it is computed from"
+    listed = ", ".join(repr(name) for name in names)
+    return NotInitializedError(f"operator {op.type!r} reads {listed}, which hold no value yet", hint=hint)
