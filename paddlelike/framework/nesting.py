@@ -30,12 +30,12 @@ def check(program: Program) -> None:
 
 
 def _around(block: Block, before: list[tuple[int, int]]) -> tuple[int, int]:
-    if not -1 <= block.parent_idx < max(block.idx, 1) or not -1 <= block.forward_block_idx < max(block.idx, 1):
+    if not -1 <= block.parent_idx < block.idx or not -1 <= block.forward_block_idx < block.idx:
         raise FormatError(
             f"block {block.idx} of the program says that it is inside block {block.parent_idx} and the "
             f"gradient of block {block.forward_block_idx}; both come before it, or are -1"
         )
-    outer = [before[i] for i in (block.parent_idx, block.forward_block_idx) if 0 <= i < block.idx]
+    outer = [before[i] for i in (block.parent_idx, block.forward_block_idx) if i >= 0]
     levels = 1 + max((level for level, _ in outer), default=0)
     ways = 1 + sum(way for _, way in outer)
     if levels > _DEEPEST or ways > _WIDEST:

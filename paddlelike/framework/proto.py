@@ -163,7 +163,10 @@ def decode_program(data: bytes) -> Program:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
     try:
-        return _decode(parse(messages().ProgramDesc, bytes(data)))
+        message = parse(messages().ProgramDesc, bytes(data))
+        if data and not message.blocks:  # no bytes at all are an empty program, as in Fluid
+            raise FormatError(f"{len(data)} bytes that are a program without blocks")
+        return _decode(message)
     except FormatError as error:
         raise FormatError(
             error.message,
@@ -184,7 +187,7 @@ def _decode(message: Any) -> Program:
         block.forward_block_idx = part.forward_block_idx
         program.blocks.append(block)
         for var in part.vars:
-            block.vars[_text(var.name, "a variable")] = _decode_variable(block, var)
+            block.vars[var.name] = _decode_variable(block, var)
         for op in part.ops:
             block.ops.append(_decode_operator(block, op))
     nesting.check(program)
@@ -210,7 +213,7 @@ def _decode_variable(block: Block, message: Any) -> Variable:
     variable = Variable(
         block,
         type=_var_type(kind, name),
-        name=name,
+        name=_text(name, "a variable"),
         shape=shape,
         dtype=_var_type(dtype, name),
         lod_level=lod_level,
