@@ -18,7 +18,7 @@ from paddlelike.io.compat import add_compatibility
 from paddlelike.io.load import load_persistables
 from paddlelike.io.save import _check_executor, _outside, add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
-from paddlelike.storage.local import File
+from paddlelike.storage.local import File, recover
 from paddlelike.storage.transaction import Transaction
 
 __all__ = ["load_inference_model", "save_inference_model"]
@@ -107,6 +107,7 @@ def load_inference_model(
         directory = None
     else:
         directory = os.path.normpath(os.fspath(dirname)) if os.fspath(dirname) else "."
+        recover(directory)
         if not os.path.isdir(directory):
             raise ValueError(f"load_inference_model: there is no directory {directory}")
         where = os.path.join(directory, os.path.basename(os.fsdecode(model_filename or "__model__")))
@@ -140,7 +141,8 @@ def inference_program(program: Program, feeds: list[str], targets: list[str]) ->
     pruned = passes.prune(clone, feeds=feeds, targets=targets)
     pruned = passes.inference_copy(pruned, without_readers=True)
     block = pruned.global_block()
-    holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
+    if feeds:
+        holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
     for col, name in enumerate(feeds):
         block._prepend_op(
             type="feed",
@@ -245,10 +247,21 @@ def _in_memory(model: Any, params: Any) -> bytes:
 
 def _read_model(directory: str, path: str) -> bytes:
     if not os.path.isfile(path):
-        names = ", ".join(sorted(os.listdir(directory))[:8])
+        programs = [name for name in sorted(os.listdir(directory)) if _is_program(directory, name)]
         raise MissingFileError(
             f"load_inference_model: there is no file {path}",
-            hint=f"the directory holds: {names}; pass model_filename= if the program has another name",
+            hint=f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
+            if programs
+            else "the directory holds no program",
         )
     with File(path) as file:
         return file.read()
+
+
+def _is_program(directory: str, name: str) -> bool:
+    """Whether a file begins as a ProgramDesc does: with its first block."""
+    path = os.path.join(directory, name)
+    if not os.path.isfile(path):
+        return False
+    with File(path) as file:
+        return file.read_at(0, 1) == b"\n"

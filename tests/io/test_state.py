@@ -1,0 +1,237 @@
+"""fluid.save, load, load_program_state, set_program_state: all or nothing, and what they read besides."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
+
+X = np.ones((2, 4), "float32")
+NAMES = ["fc_0.b_0", "fc_0.b_0_velocity_0", "fc_0.w_0", "fc_0.w_0_velocity_0", "learning_rate_0"]
+
+
+def build(size: int = 3) -> fluid.Program:
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 7
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), size))
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+    main.startup = startup
+    return main
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+@pytest.fixture(autouse=True)
+def scope() -> Iterator[None]:
+    with fluid.scope_guard(fluid.Scope()):
+        yield
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+@pytest.fixture
+def main(exe: fluid.Executor) -> fluid.Program:
+    program = build()
+    exe.run(program.startup)
+    return program
+
+
+def value(name: str) -> Any:
+    return np.array(fluid.global_scope().find_var(name).get_tensor())
+
+
+def bits() -> dict[str, bytes]:
+    return {name: value(name).tobytes() for name in NAMES}
+
+
+def versions() -> dict[str, int]:
+    return {name: fluid.global_scope().find_var(name).version for name in NAMES}
+
+
+def test_three_files_are_saved_and_bring_every_bit_back(
+    main: fluid.Program, exe: fluid.Executor, tmp_path: Path
+) -> None:
+    exe.run(main, feed={"x": X})
+    report = fluid.save(main, str(tmp_path / "deep" / "net"))
+    assert report
+    assert sorted(report.saved) == NAMES
+    files = [name for name in names(tmp_path / "deep") if "manifest" not in name]
+    assert sorted(files) == ["net.pdmodel", "net.pdopt", "net.pdparams"]
+    want = bits()
+    exe.run(main, feed={"x": X})
+    assert bits() != want
+    assert sorted(fluid.load(main, str(tmp_path / "deep" / "net"), exe).loaded) == NAMES
+    assert bits() == want
+
+
+@pytest.mark.parametrize("suffix", ["", ".pdparams", ".pdopt", ".pdmodel"])
+def test_a_suffix_may_stand_behind_the_name(main: fluid.Program, tmp_path: Path, suffix: str) -> None:
+    fluid.save(main, str(tmp_path / "net"))
+    assert fluid.load(main, str(tmp_path / "net") + suffix)
+    assert sorted(fluid.load_program_state(str(tmp_path / "net") + suffix)) == NAMES
+
+
+def test_the_files_are_pickles_of_arrays_for_any_paddle(main: fluid.Program, tmp_path: Path) -> None:
+    fluid.save(main, str(tmp_path / "net"))
+    parameters = pickle.loads((tmp_path / "net.pdparams").read_bytes())
+    assert sorted(parameters) == ["fc_0.b_0", "fc_0.w_0"]
+    np.testing.assert_array_equal(parameters["fc_0.w_0"], value("fc_0.w_0"))
+    assert sorted(pickle.loads((tmp_path / "net.pdopt").read_bytes())) == sorted(
+        set(NAMES) - {"fc_0.b_0", "fc_0.w_0"}
+    )
+    program = fluid.Program.parse_from_string((tmp_path / "net.pdmodel").read_bytes())
+    assert [op.type for op in program.global_block().ops] == [op.type for op in main.global_block().ops]
+
+
+def test_a_load_before_startup_makes_the_variables(main: fluid.Program, tmp_path: Path) -> None:
+    fluid.save(main, str(tmp_path / "net"))
+    want = bits()
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.load(main, str(tmp_path / "net"))
+        assert bits() == want
+
+
+def refused(kind: type[BaseException], call: Any, *args: Any, **keywords: Any) -> str:
+    """Expect a refusal that leaves the scope as it was; its text."""
+    before = bits(), versions()
+    with pytest.raises(kind) as caught:
+        call(*args, **keywords)
+    assert (bits(), versions()) == before
+    return str(caught.value)
+
+
+def test_another_network_is_refused_whole(exe: fluid.Executor, main: fluid.Program, tmp_path: Path) -> None:
+    other = build(5)
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(other.startup)
+        fluid.save(other, str(tmp_path / "net"))
+    text = refused(LoadError, fluid.load, main, str(tmp_path / "net"))
+    for part in (
+        "fc_0.w_0: the file has shape [4, 5], the program wants [4, 3]",
+        "4 of 5 variables do not fit",
+    ):
+        assert part in text
+
+
+def test_missing_variables_are_listed_with_near_names(main: fluid.Program, tmp_path: Path) -> None:
+    fluid.save(main, str(tmp_path / "net"))
+    state = pickle.loads((tmp_path / "net.pdparams").read_bytes())
+    state["fc_9.w_0"] = state.pop("fc_0.w_0")
+    (tmp_path / "net.pdparams").write_bytes(pickle.dumps(state, protocol=2))
+    text = refused(LoadError, fluid.load, main, str(tmp_path / "net"))
+    assert "fc_0.w_0: not in the file (near: " in text
+
+
+def test_what_is_not_there_is_told(main: fluid.Program, exe: fluid.Executor, tmp_path: Path) -> None:
+    refused(MissingFileError, fluid.load, main, str(tmp_path / "nowhere"), exe)
+    refused(FileNotFoundError, fluid.load_program_state, str(tmp_path / "nowhere"))
+    refused(AssertionError, fluid.save, main, str(tmp_path) + "/")
+
+
+def test_a_network_without_values_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(NotInitializedError, match="startup"):
+        fluid.save(build(), str(tmp_path / "net"))
+    assert names(tmp_path) == []
+
+
+def test_code_in_a_pickle_is_not_run(main: fluid.Program, tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return (os.mkdir, (str(tmp_path / "owned"),))
+
+    fluid.save(main, str(tmp_path / "net"))
+    (tmp_path / "net.pdparams").write_bytes(pickle.dumps({"fc_0.w_0": Evil()}, protocol=2))
+    refused(fluid.core.EnforceNotMet, fluid.load, main, str(tmp_path / "net"))
+    assert not (tmp_path / "owned").exists()
+
+
+# Older forms
+
+
+def test_a_directory_of_files_is_loaded_as_far_as_it_goes(
+    main: fluid.Program, exe: fluid.Executor, tmp_path: Path
+) -> None:
+    fluid.io.save_params(exe, str(tmp_path), main)
+    want = value("fc_0.w_0")
+    exe.run(main, feed={"x": X})
+    refused(ValueError, fluid.load, main, str(tmp_path))
+    assert sorted(fluid.load(main, str(tmp_path), exe).loaded) == ["fc_0.b_0", "fc_0.w_0"]
+    np.testing.assert_array_equal(value("fc_0.w_0"), want)
+
+
+def test_a_combined_file_needs_the_list(main: fluid.Program, exe: fluid.Executor, tmp_path: Path) -> None:
+    fluid.io.save_persistables(exe, str(tmp_path), main, "all")
+    path = str(tmp_path / "all")
+    variables = [v for v in main.list_vars() if fluid.io.is_persistable(v)]
+    refused(ValueError, fluid.load, main, path, exe)
+    refused(ValueError, fluid.load_program_state, path)
+    refused(LoadError, fluid.load_program_state, path, variables[:2])
+    want = bits()
+    exe.run(main, feed={"x": X})
+    assert sorted(fluid.load(main, path, exe, variables).loaded) == NAMES
+    assert bits() == want
+    assert sorted(fluid.load_program_state(path, variables)) == NAMES
+
+
+def test_a_directory_is_read_as_a_state(main: fluid.Program, exe: fluid.Executor, tmp_path: Path) -> None:
+    fluid.io.save_persistables(exe, str(tmp_path), main)
+    state = fluid.load_program_state(str(tmp_path))
+    assert {name: array.tobytes() for name, array in state.items()} == bits()
+    chosen = [main.global_block().var("fc_0.w_0")]
+    assert list(fluid.load_program_state(str(tmp_path), chosen)) == ["fc_0.w_0"]
+
+
+# Setting states
+
+
+def test_a_part_is_set_and_the_rest_stays(main: fluid.Program) -> None:
+    bias = value("fc_0.b_0")
+    report = fluid.set_program_state(main, {"fc_0.w_0": np.full((4, 3), 2, "float32")})
+    assert list(report.loaded) == ["fc_0.w_0"]
+    assert (value("fc_0.w_0") == 2).all()
+    np.testing.assert_array_equal(value("fc_0.b_0"), bias)
+
+
+def test_names_that_nobody_has_are_warned_of(main: fluid.Program) -> None:
+    state = {"fc_0.b_0": np.ones(3, "float32"), "nobody": np.ones(3, "float32")}
+    with pytest.warns(UserWarning, match="nobody"):
+        assert fluid.set_program_state(main, state).unexpected == ("nobody",)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.ones((4, 5), "float32"), np.ones((4, 3), "float64")], ids=["shape", "dtype"]
+)
+def test_one_misfit_sets_nothing(main: fluid.Program, bad: Any) -> None:
+    state = {"fc_0.b_0": np.ones(3, "float32"), "fc_0.w_0": bad}
+    assert "fc_0.w_0: " in refused(LoadError, fluid.set_program_state, main, state)
+
+
+def test_a_state_for_nobody_is_refused(main: fluid.Program) -> None:
+    refused(LoadError, fluid.set_program_state, main, {"nobody": np.ones(3, "float32")})
+    refused(LoadError, fluid.set_program_state, main, {})
+
+
+def test_a_state_before_startup_is_refused() -> None:
+    with pytest.raises(NotInitializedError, match="startup"):
+        fluid.set_program_state(build(), {"fc_0.b_0": np.ones(3, "float32")})
+
+
+def test_the_state_stays_the_user_s(main: fluid.Program) -> None:
+    mine = np.ones(3, "float32")
+    fluid.set_program_state(main, {"fc_0.b_0": mine})
+    mine[:] = 9
+    assert (value("fc_0.b_0") == 1).all()
