@@ -27,6 +27,8 @@ def fetch_names(fetch_list: Any) -> list[str]:
     if isinstance(fetch_list, Operator) or _is_minimized(fetch_list):
         return []
     if isinstance(fetch_list, list | tuple):
+        if any(one is None for one in fetch_list):
+            raise TypeError(f"fetch_list holds None, which is no variable: {fetch_list!r}")
         return [name for one in fetch_list for name in fetch_names(one)]
     if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
         return [fetch_list.name]

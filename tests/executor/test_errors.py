@@ -156,3 +156,11 @@ def test_near_names_are_told(exe: fluid.Executor) -> None:
     exe.run(fluid.default_startup_program())
     with pytest.raises(EnforceNotMet, match=r"near names: fc_0\.tmp_"):
         exe.run(feed={"x": X}, fetch_list=["fc_0.tmp_9"])
+
+
+def test_none_among_the_fetches_is_told(exe: fluid.Executor) -> None:
+    x, other = fluid.data("x", [None, 4]), fluid.data("other", [None, 4])
+    x.stop_gradient = other.stop_gradient = False
+    found = fluid.gradients([fluid.layers.tanh(x)], [other])
+    with pytest.raises(TypeError, match=r"fetch_list holds None, which is no variable: \[None\]"):
+        exe.run(feed={"x": X}, fetch_list=found)

@@ -1,0 +1,214 @@
+"""The backward pass: values against differences, names, what it goes through and what stops it.
+
+What is built is compared with the real system in tests/alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import GraphError, UnsupportedError
+
+L = fluid.layers
+X = np.linspace(-1.0, 1.3, 8).reshape(2, 4)
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+def free(name: str = "x") -> Any:
+    x = fluid.data(name, [2, 4], "float64")
+    x.stop_gradient = False
+    return x
+
+
+def slope(exe: fluid.Executor, loss: Any, feed: dict[str, Any], name: str = "x") -> Any:
+    """The derivative of a loss by one fed variable, by central differences."""
+    result = np.zeros_like(feed[name])
+    for index in np.ndindex(result.shape):
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = feed[name].copy()
+            moved[index] += step
+            ends.append(exe.run(feed={**feed, name: moved}, fetch_list=[loss], use_prune=True)[0].item())
+        result[index] = (ends[0] - ends[1]) / 2e-5
+    return result
+
+
+NETWORKS: dict[str, Callable[[Any], Any]] = {
+    "a value used three times": lambda x: L.tanh(x) * x + L.exp(x),
+    "the same value twice in an operator": lambda x: x * x,
+    "the same value in a list": lambda x: L.concat([x, L.tanh(x), x], axis=1),
+    "a sum of itself": lambda x: L.sums([x, x, L.square(x)]),
+    "a split that is half used": lambda x: L.split(L.tanh(x), 2, dim=1)[0],
+    "a split used in another order": lambda x: (lambda a, b: b * L.square(a))(*L.split(x, 2, dim=1)),
+    "a diamond of diamonds": lambda x: (lambda h: L.tanh(h) + L.sigmoid(h) * h)(L.tanh(x) + L.sigmoid(x)),
+    "views": lambda x: L.square(L.transpose(L.reshape(x, [4, 2]), [1, 0])),
+    "an output beside": lambda x: L.layer_norm(L.tanh(x), scale=False, shift=False),
+    "broadcasts": lambda x: L.elementwise_mul(x, L.reduce_sum(L.square(x), dim=[1]), axis=0),
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_gradients_are_slopes(exe: fluid.Executor, network: str) -> None:
+    x = free()
+    loss = L.reduce_sum(L.square(NETWORKS[network](x)))
+    (gradient,) = fluid.gradients([loss], [x])
+    (got,) = exe.run(feed={"x": X}, fetch_list=[gradient])
+    np.testing.assert_allclose(got, slope(exe, loss, {"x": X}), rtol=1e-7, atol=1e-8)
+
+
+def test_targets_on_the_way_to_others_count_in_full(exe: fluid.Executor) -> None:
+    x = free()
+    h = L.tanh(x)
+    (gradient,) = fluid.gradients([h, L.square(h)], [x])
+    (got,) = exe.run(feed={"x": X}, fetch_list=[gradient])
+    np.testing.assert_allclose(got, (1 + 2 * np.tanh(X)) * (1 - np.tanh(X) ** 2), rtol=1e-12)
+
+
+def test_given_starts_on_the_way_count_in_full(exe: fluid.Executor) -> None:
+    x, start = free(), fluid.data("start", [2, 4], "float64")
+    h = L.tanh(x)
+    (gradient,) = fluid.gradients([h, L.square(h)], [x], target_gradients=[start, None])
+    (got,) = exe.run(feed={"x": X, "start": np.full((2, 4), 3.0)}, fetch_list=[gradient])
+    np.testing.assert_allclose(got, (3 + 2 * np.tanh(X)) * (1 - np.tanh(X) ** 2), rtol=1e-12)
+
+
+def test_every_pass_keeps_its_own_values(exe: fluid.Executor) -> None:
+    x = free()
+    h = L.tanh(x)
+    passes = [fluid.gradients([L.square(h)], [x])[0], fluid.gradients([h], [x])[0]]
+    passes.append(fluid.gradients([L.exp(h)], [x])[0])
+    assert [v.name for v in passes] == ["x@GRAD", "grad/grad/x@GRAD", "grad/grad/grad/x@GRAD"]
+    got = exe.run(feed={"x": X}, fetch_list=passes)
+    t = np.tanh(X)
+    for mine, outer in zip(got, (2 * t, 1.0, np.exp(t)), strict=True):
+        np.testing.assert_allclose(mine, outer * (1 - t**2), rtol=1e-12)
+
+
+def test_two_optimizers_train_their_own_losses(exe: fluid.Executor) -> None:
+    """As two programs would, one after the other."""
+    x = fluid.data("x", [2, 4], "float32")
+    h = L.fc(x, 3, bias_attr=False)
+    one, two = L.mean(h), L.mean(L.square(h))
+    fluid.optimizer.SGD(0.1).minimize(one)
+    fluid.optimizer.SGD(0.1).minimize(two)
+    exe.run(fluid.default_startup_program())
+    feed = {"x": X.astype("float32")}
+    weight = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor()).astype("float64")
+    exe.run(feed=feed)
+    hidden = X @ weight  # both passes stand before the second update, the first update between them
+    weight -= 0.1 * X.T @ np.full((2, 3), 1 / 6)
+    weight -= 0.1 * X.T @ (2 * hidden / 6)
+    got = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
+    np.testing.assert_allclose(got, weight, atol=1e-6)
+
+
+def test_what_stops_a_gradient_lets_others_pass(exe: fluid.Executor) -> None:
+    x = free()
+    h = L.tanh(x)
+    constant = L.tanh(x)
+    constant.stop_gradient = True
+    (gradient,) = fluid.gradients([h * constant], [x])
+    (got,) = exe.run(feed={"x": X}, fetch_list=[gradient])
+    np.testing.assert_allclose(got, np.tanh(X) * (1 - np.tanh(X) ** 2), rtol=1e-12)
+
+
+def test_nothing_to_differentiate_gives_nothing() -> None:
+    x, other = free(), free("other")
+    y = L.tanh(x)
+    assert fluid.gradients([y], [other]) == [None]
+    x.stop_gradient = True
+    assert fluid.gradients([y], [x]) == []
+
+
+def test_pairs_come_in_the_order_of_the_parameters(exe: fluid.Executor) -> None:
+    h = L.fc(L.fc(fluid.data("x", [None, 4]), 3), 2, param_attr=fluid.ParamAttr(trainable=False))
+    pairs = fluid.backward.append_backward(L.mean(h))
+    assert [p.name for p, _ in pairs] == ["fc_0.w_0", "fc_0.b_0", "fc_1.b_0"]
+    assert [g.name for _, g in pairs] == [p.name + "@GRAD" for p, _ in pairs]
+    assert all(g.shape == p.shape for p, g in pairs)
+
+
+def test_the_operators_that_compute_gradients_of_parameters_are_marked() -> None:
+    loss = L.mean(L.fc(fluid.data("x", [None, 4]), 3))
+    fluid.backward.append_backward(loss)
+    marked = [op.attrs.get("op_role_var") for op in fluid.default_main_program().global_block().ops]
+    assert [one for one in marked if one] == [["fc_0.b_0", "fc_0.b_0@GRAD"], ["fc_0.w_0", "fc_0.w_0@GRAD"]]
+
+
+def test_only_what_is_wanted_is_computed() -> None:
+    h = L.fc(L.fc(fluid.data("x", [None, 4]), 3), 2)
+    first = fluid.default_main_program().global_block().var("fc_0.tmp_1")
+    fluid.backward.append_backward(L.mean(h), no_grad_set={first})
+    grads = [op.type for op in fluid.default_main_program().global_block().ops if op.type.endswith("_grad")]
+    assert grads == ["mean_grad", "elementwise_add_grad", "mul_grad"]
+
+
+# What is refused
+
+
+def test_a_loss_is_one_number() -> None:
+    h = L.fc(fluid.data("x", [None, 4]), 3)
+    with pytest.raises(GraphError, match=r"shape \[-1, 3\], expected \[1\]") as caught:
+        fluid.backward.append_backward(h)
+    assert "mean" in caught.value.hint
+    with pytest.raises(GraphError, match="no operator computes 'y'"):
+        fluid.backward.append_backward(fluid.data("y", [1]))
+    with pytest.raises(TypeError, match="loss is a variable"):
+        fluid.backward.append_backward("loss")
+
+
+def test_a_refused_pass_leaves_the_program_as_it_was() -> None:
+    loss = L.mean(L.fc(fluid.data("x", [None, 4]), 3))
+    before = str(fluid.default_main_program())
+    for options in ({"parameter_list": ["nobody"]}, {"no_grad_set": "x"}, {"parameter_list": [loss]}):
+        with pytest.raises((GraphError, TypeError)):
+            fluid.backward.append_backward(loss, **options)
+    assert str(fluid.default_main_program()).replace("i: 256", "i: 0") == before.replace("i: 256", "i: 0")
+
+
+def test_gradients_of_gradients_are_refused() -> None:
+    x = free()
+    (first,) = fluid.gradients([L.square(x)], [x])
+    with pytest.raises(UnsupportedError, match=r"gradients of gradients.*square_grad"):
+        fluid.gradients([first], [x])
+    penalty = L.reduce_sum(L.square(first))
+    with pytest.raises(UnsupportedError, match="gradients of gradients"):
+        fluid.backward.append_backward(penalty)
+    first.stop_gradient = True
+    assert fluid.backward.append_backward(penalty) == []
+
+
+def test_starts_must_fit_their_targets() -> None:
+    x = free()
+    y = L.tanh(x)
+    with pytest.raises(GraphError, match=r"has shape \[2, 4\], its gradient 'z' \[7\]"):
+        fluid.gradients([y], [x], target_gradients=[fluid.data("z", [7], "float64")])
+    with pytest.raises(GraphError, match="1 targets, 2 target_gradients"):
+        fluid.gradients([y], [x], target_gradients=[None, None])
+
+
+def test_operators_of_other_paddles_are_not_differentiated() -> None:
+    from paddlelike.framework.schema import messages
+
+    message = messages().ProgramDesc()
+    block = message.blocks.add(idx=0, parent_idx=-1)
+    for name in ("x", "y"):
+        variable = block.vars.add(name=name)
+        variable.type.type = 7
+        variable.type.lod_tensor.tensor.data_type = 5
+        variable.type.lod_tensor.tensor.dims.append(1)
+    op = block.ops.add(type="warp_drive")
+    op.inputs.add(parameter="X", arguments=["x"])
+    op.outputs.add(parameter="Out", arguments=["y"])
+    program = fluid.Program.parse_from_string(message.SerializeToString())
+    with pytest.raises(GraphError, match="'warp_drive' cannot be differentiated"):
+        fluid.backward.append_backward(program.global_block().var("y"))
