@@ -260,11 +260,13 @@ def _read(
             contents = opened(dirname, filename, verify=verify)
             plan = asked.plan(contents)
             refused = plan.refusal()
-            if refused is not None:
+            if refused is not None and not verify:
                 raise refused
             reading, values = values_of(contents, plan, lazily)
-            if reading.bad:
-                raise refusal(contents.where, reading.bad, len(plan.steps))
+            if reading.bad:  # which may be the reason why something does not fit
+                raise refusal(contents.where, reading.bad, len(plan.steps)) from refused
+            if refused is not None:
+                raise refused
         except PaddlelikeError:
             if where is not None and where.stamp() != stamp:
                 continue

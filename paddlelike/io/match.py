@@ -14,6 +14,7 @@ __all__ = ["Named", "Proposal", "drift", "near_names", "propose"]
 
 _MANY: Final = 5000  # names among which near ones are looked for
 _FLUID_KIND: Final = re.compile(r"\.(w|b)_\d+(?:_(.*?))?(?:_\d+)?$")
+_OTHER_KINDS: Final = {"weight": "w", "kernel": "w", "w": "w", "bias": "b", "b": "b"}
 
 
 class Named(NamedTuple):
@@ -67,7 +68,8 @@ def propose(
     """Files for variables that have none, each used once, in the order of ``wanted``.
 
     In turn: names that differ in their numbers only, in order; a name with something in front of it; the only
-    ones of a shape and kind; and if all that is left has the same shapes in the same order, that order.
+    ones of a shape and kind (weight, bias, velocity ...), or of a shape; and if all that is left has the same
+    shapes in the same order, that order.
     """
     found: dict[str, Proposal] = {}
     left = {file.name: file for file in unused}
@@ -81,7 +83,8 @@ def propose(
     for step, why in (
         (_by_number, "the same but for its numbers"),
         (_by_ending, "the same but for what is in front"),
-        (_by_shape, "the only one of this shape and kind"),
+        (_by_kind, "the only one of this shape and kind"),
+        (_by_shape, "the only one of this shape"),
     ):
         take(step([v for v in wanted if v.name not in found], list(left.values())), why)
     rest = [variable for variable in wanted if variable.name not in found]
@@ -114,11 +117,17 @@ def _by_ending(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Na
     return [pair for pair in pairs if counts[pair[0]] == counts[pair[1]] == 1]
 
 
-def _by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
+def _by_kind(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
     def key(named: Named) -> Hashable:
-        return named.dtype, named.shape, _kind(named.name)
+        return named.dtype, named.shape, _kind(named.name) or named.name
 
     return _in_groups(wanted, files, key, once=True)
+
+
+def _by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
+    """Where a kind is not known: of two known kinds that differ, none is meant by the other."""
+    pairs = _in_groups(wanted, files, lambda named: (named.dtype, named.shape), once=True)
+    return [(v, f) for v, f in pairs if not (_kind(v.name) and _kind(f.name))]
 
 
 def _in_groups(
@@ -139,14 +148,12 @@ def _in_groups(
     return pairs
 
 
-def _kind(name: str) -> str:
-    """Weight, bias or which optimizer state, where Fluid gave the name; else the last word."""
+def _kind(name: str) -> str | None:
+    """Weight, bias or which optimizer state, where the name tells, in Fluid's way or that of others."""
     found = _FLUID_KIND.search(name)
     if found:
         return f"{found[1]} {found[2] or ''}".strip()
-    last = re.split(r"[./:@]", name)[-1]
-    word = re.sub(r"_?\d+$", "", last)
-    return {"weight": "w", "kernel": "w", "bias": "b"}.get(word, word)
+    return _OTHER_KINDS.get(re.split(r"[./:@]", name)[-1])
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

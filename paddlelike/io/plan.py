@@ -228,7 +228,9 @@ class _Planner:
 
     def _apply(self, rule: Rename, name: str, targets: list[str], found: dict[str, Recipe]) -> None:
         files = tuple(all_sources(rule, name))
-        start = 0
+        start, whole = 0, 0
+        if rule.split is not None:
+            whole = sum(self._length(target, rule.split) for target in targets)
         for target in targets:
             variable = self.find(target)
             if variable is None:
@@ -238,16 +240,19 @@ class _Planner:
                 continue
             part = None
             if rule.split is not None:
-                length = variable.shape[rule.split] if rule.split < len(variable.shape) else 0
-                part = (start, start + length)
-                start += length
+                part = start, start + self._length(target, rule.split)
+                start = part[1]
             self.used.update(files)
             self.moved.update(dict.fromkeys(files, target))
             if target in found:
                 both = f"{' + '.join(found[target].files)} and {' + '.join(files)}"
                 self._row(target, name, "bad rule", f"two rules make it, of {both}")
                 continue
-            found[target] = Recipe(files, rule, part)
+            found[target] = Recipe(files, rule, part, whole)
+
+    def _length(self, target: str, axis: int) -> int:
+        variable = self.find(target)
+        return variable.shape[axis] if variable is not None and 0 <= axis < len(variable.shape) else 0
 
     def _check_exact(self, hit: set[int], names: set[str]) -> None:
         """A file that a rule names in full must be there."""

@@ -28,6 +28,7 @@ class Recipe(NamedTuple):
     files: tuple[str, ...]
     rule: Rename | None = None
     part: tuple[int, int] | None = None  # of a split: from where to where along the axis
+    whole: int = 0  # how long all the parts are
 
     @property
     def changes(self) -> bool:
@@ -58,6 +59,12 @@ def outcome(
                         rule.concat)  # fmt: skip
     if recipe.part is not None:
         assert rule.split is not None
+        length = shape[rule.split] if rule.split < len(shape) else 0
+        if length != recipe.whole:
+            raise Misfit(
+                f"the file has shape {list(shape)}: {length} along axis {rule.split}, "
+                f"the variables take {recipe.whole}"
+            )
         shape = (*shape[: rule.split], recipe.part[1] - recipe.part[0], *shape[rule.split + 1 :])
     if rule.overlap:
         if len(shape) != len(variable.shape):

@@ -67,6 +67,8 @@ class Rename:
             raise ValueError(f"{list(self.sources)} become one variable: say along which axis, concat=0")
         if self.concat is not None and self.rows is not None:
             raise ValueError("rows= takes a part of one file, concat= puts several together: not both")
+        if min(self.concat or 0, self.split or 0) < 0:
+            raise ValueError("an axis is counted from 0")
 
     @property
     def sources(self) -> Names:

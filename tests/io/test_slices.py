@@ -1,0 +1,150 @@
+"""Slices: the rows asked for, and no other byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import paddlelike as fluid
+from paddlelike.errors import LoadError
+from paddlelike.io import read
+from paddlelike.storage.local import File
+from tests.io.loading import network, own, save
+
+F32 = "float32"
+
+
+@pytest.fixture(autouse=True)
+def scope() -> Iterator[fluid.Scope]:
+    with fluid.scope_guard(fluid.Scope()):
+        yield fluid.global_scope()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> np.ndarray:
+    rows = np.arange(100_000 * 16, dtype=F32).reshape(100_000, 16)
+    own(tmp_path, "emb", rows)
+    return rows
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(bounds=st.tuples(st.integers(0, 100_000), st.integers(0, 100_000)).map(sorted))
+def test_a_slice_is_what_indexing_gives(tmp_path: Path, table: np.ndarray, bounds: list[int]) -> None:
+    start, stop = bounds
+    part = fluid.io.load_slice(tmp_path, "emb", (start, stop))
+    assert part.dtype == table.dtype
+    np.testing.assert_array_equal(part, table[start:stop])
+
+
+def test_only_the_header_and_the_rows_are_read(
+    tmp_path: Path, table: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted at the calls of the system, and confirmed by what the kernel counts for this process."""
+    reads: list[tuple[int, int]] = []
+    pread, preadv = File._pread, File._preadv
+
+    def counted_pread(self: File, size: int, offset: int) -> bytes:
+        data = pread(self, size, offset)
+        reads.append((offset, len(data)))
+        return data
+
+    def counted_preadv(self: File, target: memoryview, offset: int) -> int:
+        count = preadv(self, target, offset)
+        reads.append((offset, count))
+        return count
+
+    monkeypatch.setattr(File, "_pread", counted_pread)
+    monkeypatch.setattr(File, "_preadv", counted_preadv)
+
+    def kernel() -> int:
+        return int(dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())["rchar"])
+
+    overhead = -kernel() + kernel()  # of looking
+    before = kernel()
+    part = fluid.io.load_slice(tmp_path, "emb", (50_000, 50_100))
+    counted = kernel() - before - overhead
+    np.testing.assert_array_equal(part, table[50_000:50_100])
+    header, *rest = reads
+    assert header == (0, 4096)
+    data_offset = (tmp_path / "emb").stat().st_size - table.nbytes
+    assert rest == [(data_offset + 50_000 * 64, 6400)]
+    assert counted <= 4096 + 6400 + 256
+
+
+def test_a_large_slice_is_read_in_several_ranges(
+    tmp_path: Path, table: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "_RANGE", 1 << 20)
+    seen: list[int] = []
+    fill = read._fill
+
+    def counted(file: Any, part: Any) -> None:
+        seen.append(len(part.target))
+        fill(file, part)
+
+    monkeypatch.setattr(read, "_fill", counted)
+    part = fluid.io.load_slice(tmp_path, "emb", (1000, 99_000))
+    np.testing.assert_array_equal(part, table[1000:99_000])
+    assert sum(seen) == part.nbytes
+    assert sorted(seen)[-1] == 1 << 20
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("bounds", [(-1, 5), (5, 4), (99_999, 100_001), (100_001, 100_001)])
+def test_rows_that_are_not_there_name_both_sides(
+    tmp_path: Path, table: np.ndarray, bounds: tuple[int, int]
+) -> None:
+    with pytest.raises(LoadError, match=rf"rows {bounds[0]} to {bounds[1]} .* it has 100000 rows"):
+        fluid.io.load_slice(tmp_path, "emb", bounds)
+
+
+@pytest.mark.parametrize("rows", [5, (1,), (1, 2, 3), ("a", "b"), (1.5, 2)])
+def test_rows_are_two_integers(tmp_path: Path, table: np.ndarray, rows: Any) -> None:
+    with pytest.raises(TypeError, match="rows is the first row"):
+        fluid.io.load_slice(tmp_path, "emb", rows)
+    assert fluid.io.load_slice(tmp_path, "emb", (np.int64(1), np.int32(2))).shape == (1, 16)
+
+
+def test_a_slice_of_a_scalar_or_of_sequences_is_refused(tmp_path: Path) -> None:
+    own(tmp_path, "s", np.float32(1))
+    with pytest.raises(LoadError, match="it has 0 rows"):
+        fluid.io.load_slice(tmp_path, "s", (0, 1))
+    from paddlelike.formats import lod_tensor
+
+    tensor = fluid.create_lod_tensor(np.zeros((5, 1), F32), [[2, 3]], fluid.CPUPlace())
+    (tmp_path / "lod").write_bytes(b"".join(bytes(b) for b in lod_tensor.encode(tensor)))
+    with pytest.raises(LoadError, match="LoD"):
+        fluid.io.load_slice(tmp_path, "lod", (0, 1))
+
+
+def test_near_names_are_told(tmp_path: Path, table: np.ndarray) -> None:
+    with pytest.raises(LoadError, match=r"near: emb"):
+        fluid.io.load_slice(tmp_path, "embb", (0, 1))
+    with pytest.raises(LoadError, match="there is no directory"):
+        fluid.io.load_slice(tmp_path / "nowhere", "emb", (0, 1))
+
+
+@pytest.mark.parametrize("known", ["manifest", "names", "program"])
+def test_a_slice_of_a_combined_file(tmp_path: Path, known: str) -> None:
+    saved = save(tmp_path / "a", network(words=50), "all")
+    names: Any = {"manifest": None, "names": list(saved), "program": network(words=50)[0]}[known]
+    if known != "manifest":
+        (tmp_path / "a.manifest.json").unlink()
+        with pytest.raises(LoadError, match="stores no names"):
+            fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (0, 1), filename="all")
+    part = fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (10, 20), filename="all", names=names)
+    np.testing.assert_array_equal(part, saved["embedding_0.w_0"][10:20])
+    with pytest.raises(LoadError, match=r"does not hold 'embedding_0\.w_1'"):
+        fluid.io.load_slice(tmp_path / "a", "embedding_0.w_1", (10, 20), filename="all", names=names)
+
+
+def test_a_slice_lies_in_memory_as_the_scope_wants_it(tmp_path: Path, table: np.ndarray) -> None:
+    from paddlelike.core import memory
+
+    assert memory.is_placed(fluid.io.load_slice(tmp_path, "emb", (10, 90_000)))

@@ -1,0 +1,197 @@
+"""Loads that compare with the manifest: every change is found, by name, and the scope stays as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import paddlelike as fluid
+from paddlelike.errors import LoadError
+from paddlelike.io import contents
+from tests.io.loading import executor, network, program_of, save, unchanged, value, values
+
+F32 = "float32"
+
+
+@pytest.fixture(autouse=True)
+def scope() -> Iterator[fluid.Scope]:
+    with fluid.scope_guard(fluid.Scope()):
+        yield fluid.global_scope()
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """Small values, one of 200 kB, and one of SelectedRows."""
+    program = mixed()
+    scope = fluid.global_scope()
+    rng = np.random.default_rng(0)
+    for name, shape in (("big", (200, 256)), ("small", (7,)), ("unaligned", (64, 1024))):
+        scope.var(name).get_tensor().set(rng.random(shape, F32))
+    rows = scope.var("rows").get_selected_rows()
+    rows.set_rows([5, 1])
+    rows.set_height(9)
+    rows.get_tensor().set(rng.random((2, 3), F32))
+    fluid.io.save_persistables(executor(), tmp_path / "a", program)
+    return tmp_path / "a"
+
+
+def mixed() -> fluid.Program:
+    program = program_of(big=([200, 256], F32), small=([7], F32), unaligned=([64, 1024], F32))
+    program.global_block().create_var(
+        name="rows", type=fluid.core.VarDesc.VarType.SELECTED_ROWS, shape=[9, 3], dtype=F32, persistable=True
+    )
+    return program
+
+
+def load(directory: Path, program: fluid.Program, **keywords: Any) -> fluid.io.LoadReport:
+    return fluid.io.load_persistables(executor(), directory, program, verify=True, **keywords)
+
+
+def test_what_was_saved_is_loaded_and_said_to_be_verified(saved: Path) -> None:
+    before = value("big")
+    fluid.global_scope().find_var("big").get_tensor().set(np.zeros_like(before))
+    report = load(saved, mixed())
+    assert report
+    assert report.verified
+    assert "compared with the manifest" in str(report)
+    np.testing.assert_array_equal(value("big"), before)
+    assert fluid.global_scope().find_var("rows").get_selected_rows().rows() == [5, 1]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@given(data=st.data())
+def test_every_flipped_bit_is_found_by_name(saved: Path, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(["big", "small", "unaligned", "rows"]))
+    path = saved / name
+    good = path.read_bytes()
+    bit = data.draw(st.integers(0, 8 * len(good) - 1))
+    bad = bytearray(good)
+    bad[bit // 8] ^= 1 << bit % 8
+    facts = path.stat()
+    with path.open("r+b") as file:
+        file.write(bad)
+    try:
+        lazily = data.draw(st.booleans())
+        with pytest.raises(LoadError, match=rf"(?m)^  {name}: "):
+            unchanged(lambda: load(saved, mixed(), lazy=lazily))
+        result = fluid.io.verify(saved)
+        assert (bool(result), result.changed) == (False, (name,))
+    finally:
+        with path.open("r+b") as file:
+            file.write(good)
+        import os
+
+        os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert load(saved, mixed())
+
+
+def test_a_load_without_verify_does_not_look(saved: Path) -> None:
+    flip(saved / "big", -1)
+    assert fluid.io.load_persistables(executor(), saved, mixed())
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_every_bad_file_is_named_at_once(saved: Path) -> None:
+    flip(saved / "big", -1)
+    flip(saved / "small", 0)  # a header that cannot be read either
+    with (saved / "rows").open("ab") as file:
+        file.write(b"surplus")
+    with pytest.raises(LoadError) as caught:
+        unchanged(lambda: load(saved, mixed()))
+    text = str(caught.value)
+    for words in ("big: its bytes are not those", "small: its bytes are not", r"rows: \d+ bytes, saved were"):
+        assert re.search(words, text), text
+    assert "unaligned" not in text
+
+
+def test_a_file_that_the_manifest_does_not_know_cannot_be_verified(saved: Path) -> None:
+    (saved / "other").write_bytes((saved / "small").read_bytes())
+    program = program_of(other=([7], F32), big=([200, 256], F32))
+    with pytest.raises(LoadError, match="other: the manifest does not know this file"):
+        unchanged(lambda: load(saved, program))
+    assert fluid.io.verify(saved).extra == ("other",)
+
+
+def test_a_missing_file_is_missing(saved: Path) -> None:
+    (saved / "small").unlink()
+    with pytest.raises(LoadError, match="small: there is no such file"):
+        unchanged(lambda: load(saved, mixed()))
+
+
+def test_without_a_manifest_verify_refuses_and_a_plain_load_does_not(saved: Path) -> None:
+    (saved.parent / "a.manifest.json").unlink()
+    with pytest.raises(LoadError, match="it has no manifest"):
+        unchanged(lambda: load(saved, mixed()))
+    assert fluid.io.load_persistables(executor(), saved, mixed())
+    result = fluid.io.verify(saved)
+    assert not result
+    assert "no manifest" in str(result)
+
+
+def test_a_damaged_manifest_is_not_trusted(saved: Path) -> None:
+    flip(saved.parent / "a.manifest.json", 40)
+    with pytest.raises(LoadError, match="cannot be trusted"):
+        unchanged(lambda: load(saved, mixed()))
+    assert fluid.io.load_persistables(executor(), saved, mixed())
+
+
+def test_a_manifest_of_another_save_is_explained(saved: Path, tmp_path: Path) -> None:
+    for name in ("big", "small", "unaligned"):
+        tensor = fluid.global_scope().find_var(name).get_tensor()
+        tensor.set(np.asarray(tensor) + 1)
+    fluid.global_scope().find_var("rows").get_selected_rows().set_height(10)
+    fluid.io.save_persistables(executor(), tmp_path / "b", mixed())
+    (tmp_path / "b.manifest.json").replace(tmp_path / "a.manifest.json")
+    with pytest.raises(LoadError, match="most likely of another save"):
+        unchanged(lambda: load(saved, mixed()))
+
+
+@pytest.mark.parametrize("small", [True, False], ids=["read-at-once", "in-parts"])
+def test_combined_files_are_compared_too(
+    tmp_path: Path, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "_SMALL", 1 << 20 if small else 0)
+    saved = save(tmp_path / "a", network(), "all")
+    main, startup = network()
+    executor().run(startup)
+    assert fluid.io.load_persistables(executor(), tmp_path / "a", main, "all", verify=True)
+    for name, array in values(main).items():
+        np.testing.assert_array_equal(array, saved[name])
+    good = (tmp_path / "a" / "all").read_bytes()
+    for at in (0, 23, len(good) // 2, len(good) - 1):
+        (tmp_path / "a" / "all").write_bytes(good)
+        flip(tmp_path / "a" / "all", at)
+        with pytest.raises(LoadError, match="all"):
+            unchanged(
+                lambda: fluid.io.load_persistables(executor(), tmp_path / "a", main, "all", verify=True)
+            )
+    (tmp_path / "a" / "all").write_bytes(good + b"more")
+    with pytest.raises(LoadError):
+        fluid.io.load_persistables(executor(), tmp_path / "a", main, "all", verify=True)
+
+
+def test_bytes_in_memory_have_no_manifest(saved: Path) -> None:
+    data = fluid.io.save_vars(executor(), None, mixed(), vars=["small"])
+    with pytest.raises(LoadError, match="no manifest"):
+        fluid.io.load_vars(executor(), None, mixed(), vars=["small"], filename=data, verify=True)
+
+
+def test_slices_of_a_verified_load_compare_the_whole_file(saved: Path) -> None:
+    program = program_of(part=([10, 256], F32))
+    rules = fluid.io.Rules().rename("big", "part", rows=(0, 10))
+    assert load(saved, program, rules=rules)
+    flip(saved / "big", -1)  # far from the rows
+    with pytest.raises(LoadError, match="big: its bytes"):
+        load(saved, program, rules=rules)
