@@ -124,7 +124,7 @@ def test_a_condition_of_a_loop_is_one_bool() -> None:
         (lambda i: layers.switch_case(i, [(1, lambda: i), (1, lambda: i)]), GraphError, "once"),
         (lambda i: layers.array_read(i, i), TypeError, "not an array"),
     ],
-    ids=str,
+    ids=lambda item: item if isinstance(item, str) else "",
 )  # fmt: skip
 def test_misuse_is_refused(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
