@@ -165,7 +165,7 @@ class Operator:
         known = registry.find_or_none(self.type)
         if known is not None and name in known.attrs:
             return known.attrs[name].type
-        return COMMON_ATTRS.get(name) or _type_of(value)
+        return COMMON_ATTRS[name] if name in COMMON_ATTRS else _type_of(value)
 
     def _rename_input(self, old: str, new: str) -> None:
         """Read another variable instead."""

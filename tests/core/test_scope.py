@@ -1,0 +1,98 @@
+"""Scopes: names, families, kinds of values, and who sees what."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.errors import EnforceNotMet
+
+
+def test_names_are_made_on_asking_and_found_in_parents() -> None:
+    scope = fluid.Scope()
+    assert scope.find_var("x") is None
+    made = scope.var("x")
+    assert scope.var("x") is scope.find_var("x") is made
+    child = scope.new_scope()
+    assert child.find_var("x") is made
+    assert child.var("x") is not made
+    assert child.find_var("x") is not made
+    assert (child.parent, scope.parent) == (scope, None)
+    assert scope.local_var_names() == ["x"]
+    scope.erase(["x", "nobody"])
+    assert scope.find_var("x") is None
+
+
+def test_children_are_let_go() -> None:
+    import gc
+    import weakref
+
+    scope = fluid.Scope()
+    child = weakref.ref(scope.new_scope())
+    gc.collect()
+    assert child() is not None
+    scope.drop_kids()
+    gc.collect()
+    assert child() is None
+
+
+def test_a_guard_changes_the_global_scope_even_when_it_is_left_by_an_error() -> None:
+    before, mine = fluid.global_scope(), fluid.Scope()
+    with fluid.scope_guard(mine):
+        assert fluid.global_scope() is mine
+        with pytest.raises(KeyError), fluid.scope_guard(fluid.Scope()):
+            raise KeyError
+        assert fluid.global_scope() is mine
+    assert fluid.global_scope() is before
+
+
+def test_the_first_access_decides_the_kind() -> None:
+    scope = fluid.Scope()
+    kinds = {
+        "tensor": (LoDTensor, "get_tensor"),
+        "rows": (SelectedRows, "get_selected_rows"),
+        "array": (LoDTensorArray, "get_lod_tensor_array"),
+    }
+    for name, (kind, getter) in kinds.items():
+        place = scope.var(name)
+        assert place.value is None
+        assert isinstance(getattr(place, getter)(), kind)
+        others = {other for _, other in kinds.values()} - {getter}
+        for other in others:
+            with pytest.raises(EnforceNotMet, match=rf"{name!r} holds a {kind.__name__}, not a "):
+                getattr(place, other)()
+
+
+def test_initialized_means_written() -> None:
+    place = fluid.Scope().var("x")
+    assert not place.is_initialized()
+    place.get_tensor()
+    assert not place.is_initialized()
+    place.get_tensor().set(np.ones(2, "float32"))
+    assert place.is_initialized()
+    place.set_value(None)
+    assert not place.is_initialized()
+
+
+def test_versions_only_rise() -> None:
+    place = fluid.Scope().var("x")
+    seen = [place.version]
+    place.get_tensor().set(np.ones(2, "float32"))
+    seen.append(place.version)
+    old = place.get_tensor()
+    place.set_value(LoDTensor(np.ones(3, "float32")))
+    seen.append(place.version)
+    place.set_value(old)
+    seen.append(place.version)
+    place.set_value(None)
+    seen.append(place.version)
+    assert seen == sorted(set(seen))
+
+
+def test_one_generator_for_a_family() -> None:
+    scope = fluid.Scope()
+    child = scope.new_scope().new_scope()
+    assert child.generator is scope.generator
+    assert fluid.Scope().generator is not scope.generator
