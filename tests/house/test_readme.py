@@ -15,13 +15,16 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_script_runs_in_an_empty_directory(
+def test_the_scripts_run_in_an_empty_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (script,) = blocks("python")
-    exec(compile(script, "README.md", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out.startswith("loaded 5 variables")
+    names: dict[str, object] = {"__name__": "__main__"}
+    for script in blocks("python"):
+        exec(compile(script, "README.md", "exec"), names)
+    out = capsys.readouterr().out
+    assert out.startswith("loaded 5 variables")
+    assert "5 files are as they were saved" in out
 
 
 def test_every_path_of_the_map_exists() -> None:
