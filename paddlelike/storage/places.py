@@ -177,9 +177,14 @@ def is_remote(path: Path) -> bool:
 def place(path: Path) -> Place:
     """The directory that a path or a URL names.
 
-    ``file://`` is a local path.
+    ``hdfs:`` paths go through the ``hadoop fs`` command line, ``file://`` is a local path, and other URLs go
+    through fsspec, which is the extra "remote".
     """
     text = os.fspath(path)
     if text.startswith("file://"):
         return LocalPlace(unquote(urlsplit(text).path))
-    return LocalPlace(text)
+    if not is_remote(text):
+        return LocalPlace(text)
+    from paddlelike.storage import remote
+
+    return remote.place(text)

@@ -1,0 +1,245 @@
+"""Directories behind URLs, as readers see them: what their marker lists, or all there is.
+
+See ``storage.remote_transaction`` for the marker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.storage import hashing, manifest
+from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.names import relative_path
+from paddlelike.storage.remote_transaction import RemoteTransaction, without_places
+from paddlelike.storage.stores import PIECE, Info, Store, open_url, told
+from paddlelike.storage.transaction import Durability
+
+__all__ = ["RemoteFile", "RemotePlace", "place"]
+
+T = TypeVar("T")
+
+_THREADS: Final = 16  # requests at once
+_FEW: Final = 3  # files from which on it pays to ask for the heads of all
+
+
+def place(url: str) -> RemotePlace:
+    """The directory that a URL names.
+
+    Raises
+    ------
+    ExtraMissingError
+        A package that reaches it is not installed.
+    """
+    if url.startswith("hdfs:"):
+        from paddlelike.storage.hdfs import HadoopStore
+
+        return RemotePlace(HadoopStore(), url, url.rstrip("/"))
+    store, root = open_url(url)
+    return RemotePlace(store, url, root)
+
+
+class RemotePlace:
+    """A directory of a store."""
+
+    def __init__(self, store: Store, url: str, root: str) -> None:
+        self.path = url.rstrip("/")
+        self.store = store
+        self.root = root
+        self.marker = root + ".manifest.json"
+        self._listing: _Listing | None = None
+
+    @property
+    def key(self) -> str:
+        return self.path
+
+    def exists(self) -> bool:
+        return bool(self._listed().names)
+
+    def list_names(self) -> list[str]:
+        self._listing = None
+        return sorted(self._listed().names)
+
+    def open_file(self, name: str) -> RemoteFile:
+        listing = self._listed()
+        found = listing.names.get(relative_path(name))
+        if found is None:
+            raise StorageError(f"{self.path}/{name} cannot be read: there is no such file in {self.path}")
+        path, info = found
+        places = [path] if path.startswith(self.root + "/") else [path, f"{self.root}/{name}"]
+        return RemoteFile(self.store, f"{self.path}/{name}", places, info.size, self._head(listing, path))
+
+    def read_all(self, names: Iterable[str], read: Callable[[str, Any], T]) -> dict[str, T]:
+        def read_one(name: str) -> T:
+            with self.open_file(name) as file:
+                return read(name, file)
+
+        names = list(names)
+        with ThreadPoolExecutor(_THREADS, "paddlelike-read") as pool:
+            return dict(zip(names, pool.map(read_one, names), strict=True))
+
+    def manifest(self) -> Manifest | None:
+        try:
+            found = self.read_marker()[1]
+            return None if found is None else without_places(found)
+        except (FormatError, StorageError):
+            return None
+
+    def stamp(self) -> object:
+        data, found = self.read_marker()
+        if found is not None:
+            return hashlib.sha256(data).hexdigest()
+        with told(self.path):
+            return tuple(sorted(self.store.find(self.root).items()))
+
+    def begin(
+        self,
+        *,
+        durability: Durability = "process",
+        checksum: hashing.Algorithm | None = "sha256",
+        program: str | None = None,
+        state: Any = None,
+        wait: float | None = 0.0,
+        keep_generation: bool = False,
+    ) -> RemoteTransaction:
+        """A transaction; what is said of disks and of waiting means nothing here."""
+        if durability not in ("process", "power"):
+            raise ValueError(f'durability is "process" or "power", not {durability!r}')
+        if checksum is not None and checksum not in hashing.ALGORITHMS:
+            raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
+        return RemoteTransaction(self, checksum, program, state)
+
+    def read_marker(self) -> tuple[bytes, Manifest | None]:
+        """The marker, as bytes and parsed; nothing where there is none.
+
+        Raises
+        ------
+        FormatError
+            It is damaged.
+        """
+        try:
+            with told(self.marker):
+                data = self.store.read(self.marker)
+        except StorageError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return b"", None
+            raise
+        try:
+            return data, manifest.decode(data)
+        except FormatError as error:
+            raise FormatError(f"{self.marker}: {error.message}", hint=error.hint) from error
+
+    def _listed(self) -> _Listing:
+        if self._listing is None:
+            found = self.read_marker()[1]
+            with told(self.path):
+                present = self.store.find(self.root)
+                names = {name: (f"{self.root}/{name}", info) for name, info in present.items()}
+                if found is not None:
+                    names = {name: where for name, where in names.items() if name in found.files}
+                    for folder in self.staged(found):
+                        for name, info in self.store.find(folder).items():
+                            if name in found.files and found.files[name].facts.get("at") == folder:
+                                names[name] = f"{folder}/{name}", info
+            self._listing = _Listing(names)
+        return self._listing
+
+    def staged(self, found: Manifest) -> set[str]:
+        """The folders from which files of the marker have not been moved yet."""
+        folders = {str(record.facts["at"]) for record in found.files.values() if "at" in record.facts}
+        for folder in folders:
+            if not folder.startswith(f"{self.root}.saving-") or ".." in folder:
+                raise FormatError(f"{self.marker} points to {folder}, which is not beside it")
+        return folders
+
+    def _head(self, listing: _Listing, path: str) -> bytes:
+        """The first bytes of a file; from the third file on, those of all files are fetched together."""
+        listing.opened += 1
+        if listing.opened < _FEW:
+            return b""
+        if listing.heads is None:
+            listing.heads = {}
+            folders: dict[str, list[str]] = {}
+            for name, (where, _) in listing.names.items():
+                folders.setdefault(where[: -len(name) - 1], []).append(name)
+            with told(self.path):
+                for folder, names in folders.items():
+                    for name, head in self.store.fetch(folder, names).items():
+                        listing.heads[f"{folder}/{name}"] = head
+        return listing.heads.get(path, b"")
+
+
+class _Listing:
+    def __init__(self, names: dict[str, tuple[str, Info]]) -> None:
+        self.names = names
+        self.heads: dict[str, bytes] | None = None
+        self.opened = 0
+
+
+class RemoteFile:
+    """A file of a store, opened for reading.
+
+    Parameters
+    ----------
+    places
+        Where it may be: a file that is being moved is at the second place when it is not at the first.
+    head
+        Its first bytes, as far as they are known.
+    """
+
+    def __init__(self, store: Store, shown: str, places: list[str], size: int, head: bytes) -> None:
+        self.path = shown
+        self.size = size
+        self._store = store
+        self._places = places
+        self._head = head
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+        stop = min(offset + size, self.size)
+        if stop <= offset:
+            return b""
+        if stop <= len(self._head):
+            return self._head[offset:stop]
+        with told(self.path):
+            for other in range(len(self._places)):
+                try:
+                    return self._store.read(self._places[other], offset, stop)
+                except FileNotFoundError:
+                    if other + 1 == len(self._places):
+                        raise
+        raise AssertionError("a file has a place")
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+        done = 0
+        while done < len(target):
+            data = self.read_at(offset + done, min(len(target) - done, PIECE))
+            if not data:
+                break
+            target[done : done + len(data)] = data
+            done += len(data)
+        return done
+
+    def read(self) -> bytes:
+        """The whole file."""
+        return self.read_at(0, self.size)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> RemoteFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, FormatError):
+            raise FormatError(f"{self.path}: {error.message}", hint=error.hint) from error

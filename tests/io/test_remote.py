@@ -1,0 +1,504 @@
+"""Saving to and loading from URLs: memory, a server of S3's protocol, a stand-in of Hadoop's command."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import (
+    ExtraMissingError,
+    FormatError,
+    LoadError,
+    MissingFileError,
+    PaddlelikeError,
+    SaveError,
+    StorageError,
+)
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import ledger
+from paddlelike.storage import manifest, remote_transaction, stores
+from paddlelike.storage.manifest import decode
+from paddlelike.storage.places import place
+from paddlelike.storage.remote import RemotePlace
+
+pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")
+
+NAMES = ["big", "deep/er", "v2", "v3", "v4"]
+STANDIN = Path(__file__).with_name("standin_hadoop.py")
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+@pytest.fixture(autouse=True)
+def program() -> Iterator[fluid.Program]:
+    """Five variables of the values 0 to 4; one has more than a head of 4 KB, one lies in a folder."""
+    ledger.forget()
+    asynchronous.forget()
+    program = fluid.Program()
+    for number, name in enumerate(NAMES):
+        size = 3000 if name == "big" else 3
+        program.global_block().create_var(name=name, shape=[size], dtype="float32", persistable=True)
+        put(name, number)
+    yield program
+    asynchronous.forget()
+
+
+def put(name: str, number: float) -> None:
+    size = 3000 if name == "big" else 3
+    fluid.global_scope().var(name).get_tensor().set(np.full(size, number, "float32"))
+
+
+def fill(number: float) -> None:
+    for name in NAMES:
+        put(name, number)
+
+
+def loaded(exe: fluid.Executor, url: str, program: fluid.Program, **choices: Any) -> list[float]:
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, url, program, **choices)
+        arrays = [np.array(fluid.global_scope().find_var(name).get_tensor()) for name in NAMES]
+    assert all((array == array[0]).all() for array in arrays)
+    return [float(array[0]) for array in arrays]
+
+
+# The places
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[dict[str, str]]:
+    """A server of S3's protocol on the loopback; gives the settings that lead to it."""
+    pytest.importorskip("s3fs", reason="s3fs is an extra of the tests")
+    pytest.importorskip("moto.server", reason="moto[server] is an extra of the tests")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(address, timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield {
+            "FSSPEC_S3_ENDPOINT_URL": address,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+@pytest.fixture
+def hadoop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stand-in as $HADOOP_HOME/bin/hadoop; gives the directory in which its files are."""
+    command = tmp_path / "hadoop" / "bin" / "hadoop"
+    command.parent.mkdir(parents=True)
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -S {STANDIN} "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    root = tmp_path / "cluster"
+    root.mkdir()
+    monkeypatch.setenv("HADOOP_HOME", str(tmp_path / "hadoop"))
+    monkeypatch.setenv("STANDIN_ROOT", str(root))
+    return root
+
+
+@pytest.fixture(
+    params=[
+        "memory",
+        "hdfs",
+        pytest.param("s3", marks=[pytest.mark.slow, pytest.mark.filterwarnings("ignore")]),
+    ]
+)
+def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A directory that is not there yet, in each kind of place."""
+    name = uuid.uuid4().hex
+    if request.param == "hdfs":
+        request.getfixturevalue("hadoop")
+        return f"hdfs://cluster:9000/user/me/{name}"
+    if request.param == "memory":
+        return f"memory://{name}/model"
+    for key, value in request.getfixturevalue("s3").items():
+        monkeypatch.setenv(key, value)
+    import fsspec
+
+    options = {"endpoint_url": os.environ["FSSPEC_S3_ENDPOINT_URL"]}
+    fsspec.config.conf.setdefault("s3", {}).update(options)
+    fsspec.filesystem("s3").mkdir(f"bucket-{name}")
+    return f"s3://bucket-{name}/some/model"
+
+
+def remote(url: str) -> RemotePlace:
+    found = place(url)
+    assert isinstance(found, RemotePlace)
+    return found
+
+
+def files(url: str) -> dict[str, bytes]:
+    """What lies in a directory by plain names."""
+    where = remote(url)
+    return {name: where.store.read(f"{where.root}/{name}") for name in where.store.find(where.root)}
+
+
+# What every place does
+
+
+def test_a_save_and_a_load(exe: fluid.Executor, program: fluid.Program, url: str, tmp_path: Path) -> None:
+    report = fluid.io.save_persistables(exe, url, program)
+    assert report.target == url
+    assert (report.written, report.kept) == (5, 0)
+    assert loaded(exe, url, program) == [0, 1, 2, 3, 4]
+    assert loaded(exe, url, program, verify=True) == [0, 1, 2, 3, 4]
+    fluid.io.save_persistables(exe, str(tmp_path / "local"), program)
+    local = {name: (tmp_path / "local" / name).read_bytes() for name in NAMES}
+    assert files(url) == local  # the same bytes, and nothing foreign
+    above = remote(url)
+    inside = above.store.find(above.root.rpartition("/")[0])
+    assert sorted(name for name in inside if ".saving-" in name) == []
+
+
+def test_a_second_save_writes_what_changed(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+    fluid.io.save_persistables(exe, url, program)
+    put("v3", 30)
+    report = fluid.io.save_persistables(exe, url, program)
+    assert (report.written, report.kept) == (1, 4)
+    assert loaded(exe, url, program, verify=True) == [0, 1, 2, 30, 4]
+    assert fluid.io.save_persistables(exe, url, program).written == 0
+    ledger.forget()
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, url, program)
+        put("v2", 20)
+        assert fluid.io.save_persistables(exe, url, program).written <= 2  # the one in a folder may go along
+    assert loaded(exe, url, program, verify=True) == [0, 1, 20, 30, 4]
+
+
+def test_a_file_that_others_replaced_is_written_anew(
+    exe: fluid.Executor, program: fluid.Program, url: str
+) -> None:
+    fluid.io.save_persistables(exe, url, program)
+    where = remote(url)
+    time.sleep(0.01)
+    where.store.put(f"{where.root}/v2", where.store.read(f"{where.root}/v3"))
+    with pytest.raises(LoadError, match="v2"):
+        loaded(exe, url, program, verify=True)
+    assert fluid.io.save_persistables(exe, url, program).written == 1
+    assert loaded(exe, url, program, verify=True) == [0, 1, 2, 3, 4]
+
+
+def test_a_base_shares_files(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+    fluid.io.save_persistables(exe, url, program)
+    put("v4", 40)
+    report = fluid.io.save_persistables(exe, url + "-2", program, base=url)
+    assert (report.written, report.kept) == (1, 4)
+    assert loaded(exe, url + "-2", program, verify=True) == [0, 1, 2, 3, 40]
+    assert loaded(exe, url, program, verify=True) == [0, 1, 2, 3, 4]
+
+
+def test_a_combined_file(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+    fluid.io.save_persistables(exe, url, program, "all")
+    assert sorted(files(url)) == ["all"]
+    assert loaded(exe, url, program, filename="all") == [0, 1, 2, 3, 4]
+
+
+def test_a_directory_that_was_uploaded_counts_as_it_is(
+    exe: fluid.Executor, program: fluid.Program, url: str, tmp_path: Path
+) -> None:
+    fluid.io.save_persistables(exe, str(tmp_path / "local"), program)
+    where = remote(url)
+    where.store.write(where.root, {name: [(tmp_path / "local" / name).read_bytes()] for name in NAMES})
+    assert loaded(exe, url, program) == [0, 1, 2, 3, 4]
+    put("v3", 30)
+    some = [program.global_block().var("v3")]
+    fluid.io.save_vars(exe, url, program, some)  # the others stay
+    assert loaded(exe, url, program) == [0, 1, 2, 30, 4]
+
+
+def test_what_is_not_there(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+    with pytest.raises(MissingFileError, match="does not exist"):
+        fluid.io.load_persistables(exe, url, program)
+    some = [program.global_block().var(name) for name in NAMES[:3]]
+    fluid.io.save_vars(exe, url, program, some)
+    with pytest.raises(MissingFileError, match="v4"):
+        fluid.io.load_persistables(exe, url, program)
+
+
+def test_a_save_in_a_thread(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+    pending = fluid.io.save_persistables(exe, url, program, blocking=False)
+    fill(9)
+    assert pending.wait(60).written == 5
+    assert loaded(exe, url, program, verify=True) == [0, 1, 2, 3, 4]
+
+
+# All or nothing
+
+
+class Killed(BaseException):
+    """What a test ends a saver with."""
+
+
+class Dying(stores.FsspecStore):
+    """A store whose process is killed at a given call; each file is a call. After that nothing is done."""
+
+    left = -1  # calls; -1: no end
+    calls = 0
+
+    def _call(self) -> None:
+        if Dying.left == 0:
+            raise Killed
+        Dying.left -= 1
+        Dying.calls += 1
+
+    def write(self, folder: str, files: Mapping[str, Iterable[Any]]) -> None:
+        for name, buffers in files.items():
+            self._call()
+            super().write(folder, {name: buffers})
+
+    def put(self, path: str, data: bytes) -> None:
+        self._call()
+        super().put(path, data)
+
+    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
+        for name in names:
+            self._call()
+            super().copy(source, target, [name])
+
+    def remove(self, folder: str, names: Iterable[str]) -> None:
+        for name in names:
+            self._call()
+            super().remove(folder, [name])
+
+
+@pytest.fixture
+def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    monkeypatch.setattr(stores, "FsspecStore", Dying)
+
+    def after(calls: int) -> None:
+        Dying.left, Dying.calls = calls, 0
+
+    after(-1)
+    return after
+
+
+@pytest.mark.parametrize("before", ["nothing", "a save", "an upload"])
+def test_a_saver_that_is_killed_at_any_call_leaves_old_or_new(
+    exe: fluid.Executor, program: fluid.Program, dying: Callable[[int], None], before: str
+) -> None:
+    outcomes = set()
+    for calls in range(100):
+        url = f"memory://{uuid.uuid4().hex}/model"
+        fill(1)
+        dying(-1)
+        if before == "a save":
+            fluid.io.save_persistables(exe, url, program)
+        elif before == "an upload":
+            fluid.io.save_persistables(exe, url, program)
+            where = remote(url)
+            where.store.remove(where.root.rpartition("/")[0], ["model.manifest.json"])
+        fill(2)
+        dying(calls)
+        try:
+            fluid.io.save_persistables(exe, url, program)
+            done = True
+        except Killed:
+            done = False
+        dying(-1)
+        ledger.forget()
+        try:
+            found = set(loaded(exe, url, program))
+        except MissingFileError:
+            found = set()
+        assert len(found) < 2, f"a mix after {calls} calls"
+        outcomes.add(next(iter(found), 0.0))
+        assert not done or found == {2.0}
+        fill(3)  # the next save goes on from there
+        fluid.io.save_persistables(exe, url, program)
+        assert loaded(exe, url, program, verify=True) == [3] * 5
+        assert sorted(files(url)) == NAMES
+        if done:
+            break
+    assert calls > 6
+    assert outcomes == ({0.0, 2.0} if before == "nothing" else {1.0, 2.0})
+
+
+def test_a_save_that_fails_leaves_the_old_set(
+    exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"memory://{uuid.uuid4().hex}/model"
+    fluid.io.save_persistables(exe, url, program)
+    was = files(url)
+
+    def refuse(self: object, path: str, data: bytes) -> None:
+        raise PermissionError("Forbidden")
+
+    fill(5)
+    with monkeypatch.context() as patch:
+        patch.setattr(stores.FsspecStore, "put", refuse)
+        with pytest.raises(SaveError, match=r"(?s)cannot be written.*Forbidden"):
+            fluid.io.save_persistables(exe, url, program)
+    assert files(url) == was
+    where = remote(url)
+    assert not [name for name in where.store.find(where.root.rpartition("/")[0]) if ".saving-" in name]
+    assert loaded(exe, url, program) == [0, 1, 2, 3, 4]
+
+
+def test_a_second_saver_notices_the_first(
+    exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"memory://{uuid.uuid4().hex}/model"
+    fluid.io.save_persistables(exe, url, program)
+    real = remote_transaction.RemoteTransaction._write
+
+    def meanwhile(self: Any, folder: str) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(remote_transaction.RemoteTransaction, "_write", real)
+            with fluid.scope_guard(fluid.Scope()):
+                fill(8)
+                fluid.io.save_persistables(exe, url, program)
+        return real(self, folder)
+
+    fill(7)
+    monkeypatch.setattr(remote_transaction.RemoteTransaction, "_write", meanwhile)
+    with pytest.raises(SaveError, match="somebody else at the same time"):
+        fluid.io.save_persistables(exe, url, program)
+    assert loaded(exe, url, program, verify=True) == [8] * 5
+
+
+# Markers
+
+
+def test_the_marker_is_a_manifest(exe: fluid.Executor, program: fluid.Program) -> None:
+    url = f"memory://{uuid.uuid4().hex}/model"
+    fluid.io.save_persistables(exe, url, program)
+    where = remote(url)
+    found = decode(where.store.read(where.marker))
+    assert sorted(found.files) == NAMES
+    assert found.files["big"].facts["shape"] == [3000]
+    assert found.files["big"].checksum.startswith("sha256:")
+    assert not any("at" in record.facts for record in found.files.values())
+
+
+def test_a_damaged_marker_is_not_trusted(exe: fluid.Executor, program: fluid.Program) -> None:
+    url = f"memory://{uuid.uuid4().hex}/model"
+    fluid.io.save_persistables(exe, url, program)
+    where = remote(url)
+    data = where.store.read(where.marker)
+    where.store.put(where.marker, data.replace(b'"big"', b'"bag"', 1))
+    with pytest.raises(FormatError, match="damaged"):
+        fluid.io.load_persistables(exe, url, program)
+
+
+def test_a_marker_cannot_point_elsewhere(exe: fluid.Executor, program: fluid.Program) -> None:
+    url = f"memory://{uuid.uuid4().hex}/model"
+    fluid.io.save_persistables(exe, url, program)
+    where = remote(url)
+    found = decode(where.store.read(where.marker))
+    for folder in ("/etc", where.root + ".saving-1/../..", where.root):
+        twisted = {n: r._replace(facts={**r.facts, "at": folder}) for n, r in found.files.items()}
+        where.store.put(where.marker, manifest.encode(twisted))
+        with pytest.raises(PaddlelikeError, match="not beside it"):
+            fluid.io.load_persistables(exe, url, program)
+
+
+# Addresses
+
+
+def test_addresses_that_lead_nowhere(exe: fluid.Executor, program: fluid.Program) -> None:
+    with pytest.raises(StorageError, match="no address that fsspec knows"):
+        fluid.io.save_persistables(exe, "nonsense://a/b", program)
+    with pytest.raises(StorageError, match="names no directory"):
+        fluid.io.save_persistables(exe, "memory://", program)
+    with pytest.raises(ValueError, match="durability"):
+        fluid.io.save_persistables(exe, "memory://a/b", program, durability="hope")
+    with pytest.raises(ValueError, match="checksum"):
+        fluid.io.save_persistables(exe, "memory://a/b", program, checksum="md5")
+
+
+def test_without_fsspec_the_extra_is_named(
+    exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(ExtraMissingError, match=r"paddlelike\[remote\]"):
+        fluid.io.save_persistables(exe, "memory://a/b", program)
+
+
+def test_a_file_url_is_a_local_path(exe: fluid.Executor, program: fluid.Program, tmp_path: Path) -> None:
+    path = tmp_path / "with space"
+    fluid.io.save_persistables(exe, path.as_uri(), program)
+    assert (path / "v2").exists()
+    assert loaded(exe, path.as_uri(), program, verify=True) == [0, 1, 2, 3, 4]
+
+
+# HDFS
+
+
+def test_hadoop_is_called_for_many_files_at_once(
+    exe: fluid.Executor, program: fluid.Program, hadoop: Path
+) -> None:
+    fluid.io.save_persistables(exe, "hdfs:/user/me/model", program)
+    log = hadoop.with_suffix(".log")
+    saved = len(log.read_text().splitlines())
+    assert loaded(exe, "hdfs:/user/me/model", program) == [0, 1, 2, 3, 4]
+    assert saved < 16
+    assert len(log.read_text().splitlines()) - saved < 16
+    assert sorted(p.name for p in (hadoop / "user" / "me").iterdir()) == ["model", "model.manifest.json"]
+    assert json.loads((hadoop / "user" / "me" / "model.manifest.json").read_text())["format"] == 1
+
+
+def test_a_command_of_ones_own(
+    exe: fluid.Executor, program: fluid.Program, hadoop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = f"{os.environ['HADOOP_HOME']}/bin/hadoop fs"
+    monkeypatch.delenv("HADOOP_HOME")
+    monkeypatch.setenv("PADDLELIKE_HADOOP", command)
+    fluid.io.save_persistables(exe, "hdfs:/a", program)
+    assert loaded(exe, "hdfs:/a", program) == [0, 1, 2, 3, 4]
+
+
+def test_without_hadoop_the_command_is_named(
+    exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PADDLELIKE_HADOOP", "no-such-hadoop fs")
+    with pytest.raises(SaveError, match="no-such-hadoop"):
+        fluid.io.save_persistables(exe, "hdfs:/a", program)
+
+
+def test_what_hadoop_says_is_passed_on(exe: fluid.Executor, program: fluid.Program, hadoop: Path) -> None:
+    (hadoop / "a").write_text("a file")
+    shutil.rmtree(hadoop / "user", ignore_errors=True)
+    with pytest.raises(SaveError, match="hadoop"):
+        fluid.io.save_persistables(exe, "hdfs:/a/b/c", program)
+
+
+def test_names_that_hadoop_takes_for_patterns_are_refused(
+    exe: fluid.Executor, program: fluid.Program, hadoop: Path
+) -> None:
+    program.global_block().create_var(name="w[0]", shape=[3], dtype="float32", persistable=True)
+    put("w[0]", 1)
+    with pytest.raises(SaveError, match="patterns"):
+        fluid.io.save_persistables(exe, "hdfs:/a", program)
+    fluid.io.save_persistables(exe, "hdfs:/a", program, "all")
