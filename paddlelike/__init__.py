@@ -120,6 +120,7 @@ __all__ = [
     "cuda_places",
     "data",
     "data_feeder",
+    "data_generator",
     "dataset",
     "default_main_program",
     "default_startup_program",
@@ -172,6 +173,7 @@ def _also_known_as(name: str, module: ModuleType) -> ModuleType:
 compiler = _also_known_as("compiler", executor)
 parallel_executor = _also_known_as("parallel_executor", executor)
 data_feeder = _also_known_as("data_feeder", reader)
+data_generator = _also_known_as("data_generator", reader.data_generator)
 dataset = _also_known_as("dataset", reader.dataset)
 lod_tensor = _also_known_as("lod_tensor", reader)
 layer_helper = _also_known_as("layer_helper", layers.helper)

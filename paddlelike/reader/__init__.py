@@ -1,5 +1,6 @@
 """Data on its way into a program: readers, batches, feeders, loaders, sequences as tensors."""
 
+from paddlelike.reader import data_generator
 from paddlelike.reader.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.loader import DataLoader, PyReader
@@ -33,6 +34,7 @@ __all__ = [
     "compose",
     "create_lod_tensor",
     "create_random_int_lodtensor",
+    "data_generator",
     "firstn",
     "map_readers",
     "multiprocess_reader",

@@ -1,0 +1,82 @@
+"""Scripts that make the lines of a dataset, alone and as its command."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+
+
+class Counted(fluid.data_generator.MultiSlotDataGenerator):
+    """Words as numbers, with their count as label; batches come out backwards."""
+
+    def generate_sample(self, line: str | None) -> Callable[[], Iterator[Any]]:
+        def samples() -> Iterator[Any]:
+            for text in [line] if line is not None else ["0 1", "1 2", "2 3"]:
+                words = [int(word) for word in text.split()]
+                yield [("words", words), ("label", [len(words)])] if words else None
+
+        return samples
+
+    def generate_batch(self, samples: list[Any]) -> Callable[[], Iterator[Any]]:
+        return lambda: reversed(samples)
+
+
+def test_lines_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Counted()
+    made.set_batch(2)
+    made.run_from_memory()
+    assert capsys.readouterr().out.splitlines() == ["2 1 2 1 2", "2 0 1 1 2", "2 2 3 1 2"]
+
+
+def test_lines_of_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1 2 3\n4 5\n\n6\n"))
+    made = Counted()
+    made.set_batch(2)
+    made.run_from_stdin()
+    assert capsys.readouterr().out.splitlines() == ["2 4 5 1 2", "3 1 2 3 1 3", "1 6 1 1"]
+
+
+@pytest.mark.parametrize(
+    ("sample", "words"),
+    [
+        ([("w", [])], "slot 'w' is empty"),
+        ([("w", "7")], "a slot is a name and a list"),
+        ([(3, [7])], "a slot is a name and a list"),
+        ({"w": [7]}, "a sample is a list of slots"),
+        ([("v", [7])], r"has the slots \['v'\], the first one had \['w'\]"),
+    ],
+    ids=["empty", "text", "number", "dict", "other"],
+)
+def test_samples_that_do_not_fit(sample: Any, words: str) -> None:
+    made = Counted()
+    made._gen_str([("w", [1])])
+    with pytest.raises(ValueError, match=words):
+        made._gen_str(sample)
+
+
+def test_a_script_is_the_command_of_a_dataset(tmp_path: Path) -> None:
+    script = tmp_path / "words.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(Path(fluid.__file__).parent.parent)!r})\n"
+        "from paddlelike.data_generator import MultiSlotDataGenerator\n"
+        "class Mine(MultiSlotDataGenerator):\n"
+        "    def generate_sample(self, line):\n"
+        "        return lambda: iter([[('x', [float(word) for word in line.split(',')])]])\n"
+        "Mine().run_from_stdin()\n"
+    )
+    (tmp_path / "data.csv").write_text("1.5,2\n3,4.25\n")
+    dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+    dataset.set_use_var([fluid.data("x", [None, 2])])
+    dataset.set_batch_size(2)
+    dataset.set_filelist([str(tmp_path / "data.csv")])
+    dataset.set_pipe_command(f"{sys.executable} {script}")
+    ((feed),) = dataset.feeds()
+    assert np.array(feed["x"]).tolist() == [[1.5, 2.0], [3.0, 4.25]]
