@@ -34,9 +34,7 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
     'this is a PNG image: take it out of the model directory, or name the file of the tensor'
     """
     if size == 0:
-        return (
-            "the file is empty: its writer was stopped or the disk was full; copy or save it again"
-        )
+        return "the file is empty: its writer was stopped or the disk was full; copy or save it again"
     if asked == "dense" and _is_rows(head):
         return (
             "this is a SelectedRows stream (a sparse table): "
@@ -64,9 +62,7 @@ def _is_safetensors(head: bytes, size: int) -> bool:
 
 def _is_program(head: bytes, size: int) -> bool:
     # field 1 (blocks) of some length, in it idx 0 and parent_idx -1
-    return (
-        re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x08\x00\x10\xff", head, re.DOTALL) is not None
-    )
+    return re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x08\x00\x10\xff", head, re.DOTALL) is not None
 
 
 def _is_onnx(head: bytes, size: int) -> bool:
@@ -130,12 +126,7 @@ def _dense_desc(head: bytes) -> int | None:
 def _is_desc(head: bytes, at: int) -> bool:
     """Whether a tensor part begins at ``at``: version 0, a small length, an element type."""
     size = int.from_bytes(head[at + 4 : at + 8], _U32)
-    return (
-        at + 9 <= len(head)
-        and head[at : at + 4] == bytes(4)
-        and 2 <= size < 512
-        and head[at + 8] == 8
-    )
+    return at + 9 <= len(head) and head[at : at + 4] == bytes(4) and 2 <= size < 512 and head[at + 8] == 8
 
 
 _OTHER: Final = "take it out of the model directory, or name the file of the tensor"

@@ -172,9 +172,7 @@ def read_slice(
     if header.lod:
         raise FormatError(f"a tensor of {len(header.lod)} LoD levels cannot be read in slices")
     offset, size = header.span(start, math.prod(shape))
-    return tensor_desc.read_elements(
-        source, TensorPart(header.dtype, tuple(shape), offset, size), into
-    )
+    return tensor_desc.read_elements(source, TensorPart(header.dtype, tuple(shape), offset, size), into)
 
 
 def element_type(header: Header) -> np.dtype[Any]:
@@ -254,9 +252,7 @@ def _read_lod(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
 def _read_level(cursor: Cursor, level: int) -> tuple[int, ...]:
     size = cursor.number(8, f"the length of LoD level {level}")
     if size % 8:
-        raise FormatError(
-            f"offset {cursor.at - 8}: LoD level {level} of {size} bytes, no multiple of 8"
-        )
+        raise FormatError(f"offset {cursor.at - 8}: LoD level {level} of {size} bytes, no multiple of 8")
     offsets = np.frombuffer(cursor.take(size, f"LoD level {level}"), "<u8")
     if not size or offsets[0] != 0 or np.any(offsets[1:] < offsets[:-1]):
         raise FormatError(f"offset {cursor.at - size}: LoD level {level} does not rise from 0")

@@ -120,8 +120,7 @@ class PickledArray:
 
     def _misfit(self, count: int) -> FormatError:
         return FormatError(
-            f"an array of {self.dtype} {list(self.shape)} takes {self.nbytes} bytes, "
-            f"the file has {count}"
+            f"an array of {self.dtype} {list(self.shape)} takes {self.nbytes} bytes, the file has {count}"
         )
 
 

@@ -128,9 +128,7 @@ class _Machine:
     def take(self, size: int) -> memoryview:
         at = self.at
         if size > len(self._data) - at:
-            raise FormatError(
-                f"the pickle is cut: {size} bytes wanted, {len(self._data) - at} left"
-            )
+            raise FormatError(f"the pickle is cut: {size} bytes wanted, {len(self._data) - at} left")
         self.at = at + size
         return self._data[at : self.at]
 
@@ -219,9 +217,7 @@ class _Machine:
     def call(self) -> None:
         given, function = self.pop(), self.pop()
         if not isinstance(function, _Global) or not isinstance(given, tuple):
-            raise FormatError(
-                f"a {type(function).__name__} is called with a {type(given).__name__}"
-            )
+            raise FormatError(f"a {type(function).__name__} is called with a {type(given).__name__}")
         # an argument may have been used before, so that its items cost nothing in the file
         self._charge(sum(len(item) for item in given if isinstance(item, _ITERABLE)))
         value = function.make(*given)
@@ -231,9 +227,7 @@ class _Machine:
     def build(self) -> None:
         state, value = self.pop(), self._stack[-1]
         if not isinstance(state, tuple) or not hasattr(value, "set_state"):
-            raise FormatError(
-                f"a {type(value).__name__} with a {type(state).__name__} as its state"
-            )
+            raise FormatError(f"a {type(value).__name__} with a {type(state).__name__} as its state")
         value.set_state(*state)
         self._charge(_size(value))
 

@@ -65,9 +65,7 @@ def decode(buffer: Buffer) -> State:
     head = bytes(memoryview(buffer)[:HEAD])
     if head[:1] != pickle.PROTO:
         what = explain(head, len(memoryview(buffer)))
-        raise FormatError(
-            f"no state file: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what
-        )
+        raise FormatError(f"no state file: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what)
     held = pickles.load(buffer)
     if not isinstance(held, dict):
         raise FormatError(
@@ -199,9 +197,7 @@ class _Writer:
         for dim in shape:
             self._int(dim)
         self._put(
-            [pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3][len(shape) - 1]
-            if len(shape) < 4
-            else pickle.TUPLE
+            [pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3][len(shape) - 1] if len(shape) < 4 else pickle.TUPLE
         )
 
     def _int(self, value: int) -> None:

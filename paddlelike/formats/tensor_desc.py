@@ -53,9 +53,7 @@ def read_part(cursor: Cursor) -> TensorPart:
     start = cursor.at
     version = cursor.number(4, "the tensor version")
     if version != 0:
-        raise FormatError(
-            f"offset {start}: tensor version {version} ({_hex(version)}) where Paddle writes 0"
-        )
+        raise FormatError(f"offset {start}: tensor version {version} ({_hex(version)}) where Paddle writes 0")
     size = cursor.number(4, "the length of the TensorDesc", signed=True)
     if not 2 <= size <= _MAX_DESC:
         raise FormatError(

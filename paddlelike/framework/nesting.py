@@ -68,7 +68,7 @@ class _Walk:
             for inner in self._inner(op):
                 count += self._enter(inner, level + 1)
         if count > self._most:
-            raise FormatError(f"block {index} of the program runs {count} operators, most of them again and again")
+            raise FormatError(f"block {index} of the program runs {count} operators, most again and again")
         self._met[index] = count
         return count
 
@@ -77,6 +77,6 @@ class _Walk:
         wrong = [index for index in inner if not 0 < index < len(self._program.blocks)]
         if wrong:
             raise FormatError(
-                f"operator {op.type!r} runs block {wrong[0]}, of {len(self._program.blocks)} blocks in the program"
+                f"operator {op.type!r} runs block {wrong[0]}; the program has {len(self._program.blocks)} blocks"
             )
         return inner

@@ -159,7 +159,7 @@ def _encode_attr(part: Any, op: Operator, name: str, value: Any) -> None:
 
 
 def decode_program(data: bytes) -> Program:
-    """The program in ``data``. Raises FormatError for bytes that are no program that can be walked through."""
+    """The program in ``data``. Raises FormatError for bytes that are no usable program."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
     try:

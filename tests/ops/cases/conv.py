@@ -76,9 +76,7 @@ def _transpose(
     pads = _pads(x.shape[2:], Filter.shape[2:], strides, paddings, padding_algorithm)
     size = output_size or [
         (n - 1) * s + d * (k - 1) + 1 - sum(p)
-        for n, s, d, k, p in zip(
-            x.shape[2:], strides, dilations, Filter.shape[2:], pads, strict=True
-        )
+        for n, s, d, k, p in zip(x.shape[2:], strides, dilations, Filter.shape[2:], pads, strict=True)
     ]
     y = np.zeros((len(x), Filter.shape[1] * groups, *size))
     per_group, given = len(Filter) // groups, Filter.shape[1]
@@ -86,9 +84,7 @@ def _transpose(
     for c in range(len(Filter)):
         channels = slice(c // per_group * given, (c // per_group + 1) * given)
         for at, place, out in products:
-            y[(slice(None), channels, *out)] += np.outer(
-                x[(slice(None), c, *at)], Filter[(c, ..., *place)]
-            )
+            y[(slice(None), channels, *out)] += np.outer(x[(slice(None), c, *at)], Filter[(c, ..., *place)])
     return _last(y, data_format)
 
 
