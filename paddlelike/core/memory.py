@@ -21,8 +21,8 @@ _PAGE: Final = 4096
 _M_TRIM_THRESHOLD: Final = -1  # numbers of malloc.h
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE: Final = 64 * 1024  # below this a page of padding costs more than it brings
-_OWN: Final = 4 << 20  # from here on numpy asks for huge pages for an array by itself
-_BLOCK: Final = 32 << 20
+_OWN: Final = 16 << 20  # bytes; such an array has memory by itself
+_BLOCK: Final = 64 << 20
 
 Array = np.ndarray[Any, Any]
 

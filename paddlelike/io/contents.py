@@ -330,10 +330,8 @@ def _read_header(file: File, kind: VarType) -> Header:
 
 def _small_value(data: bytes, header: lod_tensor.Header) -> LoDTensor:
     """The value of a small file that was read whole."""
-    dtype = TENSOR_DTYPES[header.dtype].numpy
-    count = header.data_bytes // dtype.itemsize
-    array = np.frombuffer(data, dtype, count, header.data_offset).reshape(header.shape)
-    return LoDTensor(lod_tensor.native(array.copy()), [list(level) for level in header.lod])
+    view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, header.data_offset)
+    return LoDTensor(lod_tensor.native(view.copy()), [list(level) for level in header.lod])
 
 
 def _size(want: Want) -> int:
@@ -388,8 +386,7 @@ def _from_buffer(data: bytes, wants: Sequence[Want]) -> list[Value]:
             values += [LoDTensor(array) for array in arrays]
             continue
         rows = run[0].rows
-        count = header.data_bytes // dtype.itemsize
-        array = np.frombuffer(data, dtype, count, header.data_offset).reshape(header.shape)
+        array: Array = np.ndarray(header.shape, dtype, data, header.data_offset)
         array = array if rows is None else array[slice(*rows)]
         copy = arena.empty(array.shape, dtype)
         copy[...] = array

@@ -281,6 +281,9 @@ def _read(
 
 def values_of(contents: Contents, plan: LoadPlan, lazily: bool = False) -> tuple[Reading, list[Value]]:
     """The values of the plan's steps, each in memory of its own."""
+    if not any(step.recipe for step in plan.steps):
+        reading = contents.read([Want(step.held[0]) for step in plan.steps], lazily=lazily)
+        return reading, [_fit(step, value) for step, value in zip(plan.steps, reading.values, strict=True)]
     wants: list[Want] = []
     where: dict[tuple[str, object], int] = {}
     for step in plan.steps:
@@ -290,8 +293,6 @@ def values_of(contents: Contents, plan: LoadPlan, lazily: bool = False) -> tuple
                 where[held.name, rows] = len(wants)
                 wants.append(Want(held, rows))
     reading = contents.read(wants, lazily=lazily)
-    if not any(step.recipe for step in plan.steps):
-        return reading, [_fit(step, value) for step, value in zip(plan.steps, reading.values, strict=True)]
     values: list[Value] = []
     taken: set[int] = set()
     for step in plan.steps:

@@ -196,8 +196,17 @@ class _Planner:
 
     def plan(self, strict: bool) -> LoadPlan:
         recipes = self._recipes() if self.ordered else {}
+        look, plain = self.contents.look, not (self.ordered or self.inits)
         for variable in self.variables.values():
+            if plain:  # thousands of variables, most of them as they should be
+                found = look(variable.name, variable.type)
+                if type(found) is Held:
+                    header = found.header
+                    if header.dtype is variable.dtype and header.shape == variable.shape:
+                        self.steps.append(Step(variable, (found,)))
+                        continue
             self._decide(variable, recipes.get(variable.name), strict)
+        self.used.update([step.held[0].name for step in self.steps])
         unused = self._unused()
         proposals, hint = self._diagnosis(unused)
         others = (*self.rows, *(Row(None, name, "not asked for") for name in unused))
