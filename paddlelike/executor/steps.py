@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import (
     EnforceNotMet,
     EOFException,
@@ -45,7 +46,20 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
         raise
     except Exception as error:
         assert step is not None
+        _count_writes(frame)
         raise _explained(frame, step.op, error) from error
+    except BaseException:
+        _count_writes(frame)
+        raise
+
+
+def _count_writes(frame: Frame) -> None:
+    """Let every persistable of a run that broke off count as written: a kernel may have been at it."""
+    for holder in frame.holders.values():
+        value = holder.value
+        tensor = value.get_tensor() if isinstance(value, SelectedRows) else value
+        if isinstance(tensor, LoDTensor):
+            tensor.touch()
 
 
 def _check_finite(frame: Frame, op: Operator) -> None:

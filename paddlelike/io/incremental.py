@@ -9,8 +9,8 @@ the next but by loading.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -21,9 +21,10 @@ from paddlelike.storage.manifest import Manifest, Record
 
 __all__ = ["Known", "Ledger", "Place", "State", "array_of", "ledger", "state_of"]
 
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 
-_MOST: Final = 16  # directories that are remembered
+_MOST: Final = 200_000  # values that are remembered, of all directories; the last ones in any case
 
 
 class Place(Protocol):
@@ -129,7 +130,7 @@ class Ledger:
                 saves[holder] = state, record
             self._saves[where] = saves
             self._loaded.pop(place.key, None)  # its stamp is not true any more
-            _shorten(self._saves)
+            _shorten(self._saves, len)
 
     def note_loaded(self, place: Place, stamp: object, holders: Iterable[ScopeVariable]) -> None:
         """Remember that these variables hold what lies in the files of their names.
@@ -142,7 +143,7 @@ class Ledger:
         with self._lock:
             self._loaded.pop(place.key, None)
             self._loaded[place.key] = _Loaded(stamp, states)
-            _shorten(self._loaded)
+            _shorten(self._loaded, lambda loaded: len(loaded.states))
 
     def forget(self) -> None:
         """Know nothing: the next save into any directory writes everything."""
@@ -151,9 +152,13 @@ class Ledger:
             self._loaded.clear()
 
 
-def _shorten(remembered: dict[Any, Any]) -> None:
-    while len(remembered) > _MOST:
-        del remembered[next(iter(remembered))]
+def _shorten(remembered: dict[Any, T], size: Callable[[T], int]) -> None:
+    """Forget directories, those of long ago first."""
+    total = sum(map(size, remembered.values()))
+    for where in list(remembered)[:-1]:
+        if total <= _MOST:
+            return
+        total -= size(remembered.pop(where))
 
 
 ledger: Final = Ledger()

@@ -9,14 +9,12 @@ ratio to the plain read ("limit") of that round: into new memory, or into arrays
 not installed are left out.
 """
 
-# ruff: noqa: T201
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -245,13 +243,19 @@ def one(workload: str, full: bool, contender: str, home: Path) -> dict[str, floa
     """Measure one load in this process."""
     shapes = WORKLOADS[workload][full]()
     load = (LOADS | SLICES)[contender](home, shapes)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory("VmRSS")
     wall, cpu = time.perf_counter(), time.process_time()
     kept = load()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = memory("VmHWM") - before
     del kept
-    return {"cpu": cpu, "wall": wall, "mb": (after - before) / 1024}
+    return {"cpu": cpu, "wall": wall, "mb": peak}
+
+
+def memory(what: str) -> float:
+    """Megabytes of this process, as the kernel counts them."""
+    lines = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[what].split()[0]) * 1024 / 1e6
 
 
 def measured(workload: str, full: bool, contender: str, home: Path) -> dict[str, float]:

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(os.environ["STANDIN_ROOT"])
+ROOT = Path(os.environ.get("STANDIN_ROOT", "."))
 
 
 def local(url: str) -> Path:
