@@ -77,6 +77,6 @@ class _Walk:
         wrong = [index for index in inner if not 0 < index < len(self._program.blocks)]
         if wrong:
             raise FormatError(
-                f"operator {op.type!r} runs block {wrong[0]}; the program has {len(self._program.blocks)} blocks"
+                f"operator {op.type!r} runs block {wrong[0]}; there are {len(self._program.blocks)} blocks"
             )
         return inner

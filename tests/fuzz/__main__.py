@@ -14,13 +14,19 @@ from tests.fuzz.targets import TARGETS
 
 def main() -> int:
     """Run the campaign that the command line asks for; 1 when there were faults."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Hostile files for every reader.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Hostile files for every reader."
+    )
     parser.add_argument("--count", type=int, default=100_000, help="inputs of all targets together")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other inputs")
-    parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="only this one; may be repeated")
+    parser.add_argument(
+        "--target", action="append", choices=sorted(TARGETS), help="only this one; may be repeated"
+    )
     parser.add_argument("--seconds", type=float, help="stop after this time, however many inputs there were")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
-    parser.add_argument("--keep", type=Path, default=Path("fuzz-faults"), help="where inputs with a fault are put")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("fuzz-faults"), help="where inputs with a fault are put"
+    )
     parser.add_argument("--replay", type=Path, help="run this one input of --target")
     given = parser.parse_args()
     chosen = [TARGETS[name] for name in given.target or TARGETS]
@@ -48,7 +54,9 @@ def _run(target, given, count, until) -> Outcome:
         if sys.stderr.isatty():
             print(f"\r{target.name}: {done:,}", end="", file=sys.stderr, flush=True)
 
-    outcome = run_target(target, seed=given.seed, count=count, jobs=given.jobs, until=until, progress=progress)
+    outcome = run_target(
+        target, seed=given.seed, count=count, jobs=given.jobs, until=until, progress=progress
+    )
     seconds = time.monotonic() - begin
     print(f"{target.name:16} {outcome} ({seconds:.0f} s)", flush=True)
     for found, count in outcome.faults.values():

@@ -150,7 +150,9 @@ def run_target(
     context = multiprocessing.get_context("fork")
     root = Path(tempfile.mkdtemp(prefix="paddlelike-fuzz-"))
     outcome = Outcome()
-    workers = [_Worker(context, target, root / str(job), seed, range(job, count, jobs), until) for job in range(jobs)]
+    workers = [
+        _Worker(context, target, root / str(job), seed, range(job, count, jobs), until) for job in range(jobs)
+    ]
     try:
         while any(worker.alive for worker in workers):
             wait([worker.connection for worker in workers if worker.alive], timeout=0.5)
@@ -275,14 +277,16 @@ def _ready(target: Target, root: Path) -> Guard:
     for number in range(30):
         try:
             target.read(make(target, -1, number), Path(guard.root))
-        except Exception:  # noqa: PERF203, S110  (it is judged when it comes in the campaign)
+        except Exception:
             pass
     return guard
 
 
 def _where(error: BaseException) -> str:
     """The last line of the package in the traceback."""
-    frames = traceback.extract_tb((error.__cause__ if isinstance(error, Fault) and error.__cause__ else error).__traceback__)
+    frames = traceback.extract_tb(
+        (error.__cause__ if isinstance(error, Fault) and error.__cause__ else error).__traceback__
+    )
     ours = [f for f in frames if f"{os.sep}paddlelike{os.sep}" in f.filename]
     if not ours:
         return ""

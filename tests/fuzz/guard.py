@@ -120,7 +120,11 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         path, _, flags = arguments
         problem = _open_problem(guard.root, path, flags)
     elif event in _PATHS:
-        paths = [p for p in arguments[: 2 if event in ("os.rename", "os.link") else 1] if isinstance(p, str | bytes)]
+        paths = [
+            p
+            for p in arguments[: 2 if event in ("os.rename", "os.link") else 1]
+            if isinstance(p, str | bytes)
+        ]
         if event == "os.symlink":
             paths = [arguments[1]]
         problem = next((f"{event} {p!r:.200}" for p in paths if not _inside(guard.root, p)), None)

@@ -49,9 +49,7 @@ _ALLOWED: Final = (
     ("builtins", "eval"), ("builtins", "frozenset"), ("builtins", "set"), ("builtins", "tuple"),
 )  # fmt: skip
 
-_CODES: Final = tuple(
-    code.code.encode("latin1") for code in pickletools.opcodes if code.arg is None
-)
+_CODES: Final = tuple(code.code.encode("latin1") for code in pickletools.opcodes if code.arg is None)
 _SIZED: Final = ((b"U", 1), (b"T", 4), (b"X", 4), (b"\x8c", 1), (b"\x8d", 8), (b"B", 4), (b"C", 1),
                  (b"\x8e", 8), (b"\x96", 8), (b"\x8a", 1), (b"\x8b", 4))  # fmt: skip
 _FIXED: Final = ((b"J", 4), (b"K", 1), (b"M", 2), (b"G", 8), (b"q", 1), (b"r", 4), (b"h", 1),
@@ -102,7 +100,9 @@ def _split(data: bytes) -> tuple[bytes, ...]:
 
 def _opcodes(rng: Random) -> bytes:
     codes = [_opcode(rng) for _ in range(rng.choice((3, 10, 40, 200)))]
-    return b"\x80" + bytes([rng.randrange(7)]) + b"}" + b"".join(codes) + rng.choice((b".", b"s.", b"u.", b""))
+    return (
+        b"\x80" + bytes([rng.randrange(7)]) + b"}" + b"".join(codes) + rng.choice((b".", b"s.", b"u.", b""))
+    )
 
 
 def _opcode(rng: Random) -> bytes:
@@ -168,13 +168,15 @@ def _values(rng: Random) -> bytes:
     held: dict[object, object] = {f"v{i}": _value(rng, 3) for i in range(rng.randrange(4))}
     if rng.random() < 0.5:
         pieces = {f"w@@.{i}": np.zeros(rng.randrange(7)) for i in range(rng.randrange(3))}
-        shape = tuple(rng.choice((0, 1, 2, 3, -1, -3, 2**40, 3.0, "3", 10**20)) for _ in range(rng.randrange(4)))
+        shape = tuple(
+            rng.choice((0, 1, 2, 3, -1, -3, 2**40, 3.0, "3", 10**20)) for _ in range(rng.randrange(4))
+        )
         cut = {"OriginShape": rng.choice((shape, list(shape))), "slices": [*pieces]}
         held |= pieces | {"UnpackBigParamInfor@@": {"w": cut}}
     if rng.random() < 0.3:
         held["StructuredToParameterName@@"] = _value(rng, 2)
     if rng.random() < 0.1:
-        held[rng.choice((1, None, 2.5, b"w", 10**rng.choice((3, 6000))))] = 1
+        held[rng.choice((1, None, 2.5, b"w", 10 ** rng.choice((3, 6000))))] = 1
     data = pickle.dumps(held, rng.randrange(2, 6))
     return reshuffled(rng, data) if rng.random() < 0.3 else data
 
@@ -212,4 +214,6 @@ def _repeated(rng: Random) -> bytes:
     )
     module, name = rng.choice(_ALLOWED)
     setup = text + b"q\1" + f"c{module}\n{name}\n".encode() + b"q\2"
-    return b"\x80\x02}(" + setup + again * rng.choice((60, 1000, 5000)) + rng.choice((b"u.", b"e.", b"t.", b"."))
+    return (
+        b"\x80\x02}(" + setup + again * rng.choice((60, 1000, 5000)) + rng.choice((b"u.", b"e.", b"t.", b"."))
+    )

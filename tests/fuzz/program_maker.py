@@ -15,12 +15,35 @@ from tests.fuzz.mutations import EXTREMES
 
 __all__ = ["changed", "made", "nested"]
 
-_NAMES = ("x", "w", "fc_0.w_0", "feed", "fetch", "", "a\0b", "../x", "/etc/passwd", "x@GRAD", "\u4e2d" * 50, "n" * 3000)
+_NAMES = (
+    "x",
+    "w",
+    "fc_0.w_0",
+    "feed",
+    "fetch",
+    "",
+    "a\0b",
+    "../x",
+    "/etc/passwd",
+    "x@GRAD",
+    "\u4e2d" * 50,
+    "n" * 3000,
+)
 _TYPES = (
     "feed", "fetch", "while", "while_grad", "conditional_block", "recurrent", "mul", "read", "sum",
     "no_such_op", "", "scale", "load", "listen_and_serv", "increment",
 )  # fmt: skip
-_ATTRS = ("sub_block", "col", "op_role", "op_role_var", "is_test", "op_device", "shape", "no_such_attr", "dtype")
+_ATTRS = (
+    "sub_block",
+    "col",
+    "op_role",
+    "op_role_var",
+    "is_test",
+    "op_device",
+    "shape",
+    "no_such_attr",
+    "dtype",
+)
 
 
 def made(rng: Random) -> bytes:

@@ -8,7 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats import combined, lod_tensor, pickles, selected_rows, state
 from paddlelike.formats.explain import HEAD, explain
@@ -156,7 +155,15 @@ def _explain(data: bytes, _: Path) -> None:
             raise Fault(f"explained as {said!r}")
 
 
-_ANY: Final = (*seeds.DENSE, *seeds.ROWS, *seeds.COMBINED, *seeds.PICKLES, *seeds.PROGRAMS, "*/*.json", "*/*.npz")
+_ANY: Final = (
+    *seeds.DENSE,
+    *seeds.ROWS,
+    *seeds.COMBINED,
+    *seeds.PICKLES,
+    *seeds.PROGRAMS,
+    "*/*.json",
+    "*/*.npz",
+)
 _MAGICS: Final = (
     b"\x89PNG\r\n\x1a\n", b"PK\3\4", b"\x80\2}", b"\x89HDF\r\n\x1a\n", b"<!DOCTYPE html>", b'{"a": [1]}',
     b"version https://git-lfs.github.com/spec/v1\n", b"[PAD]\n", b"\x1f\x8b\x08", b"\x93NUMPY", b"\x08\7\x12\5",

@@ -37,7 +37,9 @@ def combined(rng: Random) -> bytes:
 
 def _part(rng: Random) -> bytes:
     """Version, description, elements."""
-    dims = [rng.choice((0, 1, 2, 3, rng.choice(EXTREMES))) for _ in range(rng.choice((0, 1, 2, 3, 31, 32, 40)))]
+    dims = [
+        rng.choice((0, 1, 2, 3, rng.choice(EXTREMES))) for _ in range(rng.choice((0, 1, 2, 3, 31, 32, 40)))
+    ]
     kind = rng.choice((0, 1, 2, 3, 4, 5, 6, 7, 19, 20, 21, 22, 23, 24, 99, rng.choice(EXTREMES)))
     form = rng.randrange(4)
     if form == 0:  # packed
