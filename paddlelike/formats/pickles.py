@@ -244,7 +244,7 @@ def _size(value: Any) -> int:
     if isinstance(value, bytes):
         return len(value)
     if isinstance(value, set | dict):
-        return _SET + _ITEM * len(value)
+        return _SET + 3 * _ITEM * len(value)
     return len(value.view) if isinstance(value, Latin1) else 0
 
 

@@ -73,10 +73,8 @@ class _Walk:
         return count
 
     def _inner(self, op: Operator) -> list[int]:
-        inner = op.sub_blocks()
-        wrong = [index for index in inner if not 0 < index < len(self._program.blocks)]
+        inner, count = op.sub_blocks(), len(self._program.blocks)
+        wrong = [index for index in inner if not 0 < index < count]
         if wrong:
-            raise FormatError(
-                f"operator {op.type!r} runs block {wrong[0]}; there are {len(self._program.blocks)} blocks"
-            )
+            raise FormatError(f"operator {op.type!r} runs block {wrong[0]}; the program has {count} blocks")
         return inner

@@ -314,3 +314,51 @@ def test_more_globals_can_be_allowed():
     data = pickle.dumps(Reduced(os.getcwd), 2)
     name = (os.getcwd.__module__, "getcwd")
     assert pickles.load(data, constructors={name: lambda: "here"}) == "here"
+
+
+# --- crafted files --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shape", [(-3, -4), (3.0, 4.0), ("3", 4), (0, 2**70), (True, 12), (0, 2**47, 2**47)], ids=str
+)
+def test_pieces_of_a_shape_that_cannot_be(shape):
+    pieces = np.zeros(0 if 0 in shape else 12)
+    held = {"w@@.0": pieces, "UnpackBigParamInfor@@": {"w": {"OriginShape": shape, "slices": ["w@@.0"]}}}
+    with pytest.raises(FormatError, match="dims"):
+        loads(pickle.dumps(held, 2))
+
+
+def test_an_empty_array_does_not_hide_dims_that_cannot_be():
+    dtype, call = np.dtype("float32"), np._core.numeric._frombuffer
+    held = {"w": Reduced(call, b"", dtype, (0, 2**47, 2**47), "C")}
+    with pytest.raises(FormatError, match="beyond any file"):
+        loads(pickle.dumps(held, 4))
+
+
+def test_a_key_that_is_a_number_of_thousands_of_digits():
+    with pytest.raises(FormatError, match="a key of the pickled dict is a int"):
+        loads(pickle.dumps({1 << 30000: np.ones(1)}, 2))
+
+
+CJK = "".join(map(chr, range(0x4E00, 0x4E00 + 340))).encode()
+TEXT = b"X" + len(CJK).to_bytes(4, "little") + CJK + b"q\1"
+SET = b"cbuiltins\nset\nq\2" + b"h\2h\1\x85R" * 3000 + b"u."
+LATIN = b"X\6\0\0\0latin1q\3c_codecs\nencode\nq\2" + b"h\2h\1h\3\x86R" * 3000 + b"u."
+AGAIN = {
+    "sets of one text": b"\x80\x02}(" + TEXT + SET,
+    "sets of one tuple": b"\x80\x02}((" + b"K\1" * 900 + b"tq\1" + SET,
+    "empty sets": b"\x80\x04}(" + b"\x8f" * 20000 + b"u.",
+    "frozen sets": b"\x80\x04}(" + b"(\x91" * 20000 + b"u.",
+    "empty lists": b"\x80\x04}(" + b"]" * 20000 + b"u.",
+    "bytes of one text": b"\x80\x02}(X\xe8\3\0\0" + b"a" * 1000 + b"q\1" + LATIN,
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_part_that_is_used_again_and_again(name):
+    """Small files that would make thousands of times their size."""
+    taken = peak_memory(lambda: refuses(state.decode, AGAIN[name]))
+    assert taken < 40 * len(AGAIN[name]) + 100_000
+    with pytest.raises(FormatError, match="describes more than it holds"):
+        state.decode(AGAIN[name])

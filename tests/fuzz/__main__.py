@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -69,4 +70,5 @@ def _run(target, given, count, until) -> Outcome:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # and end the workers on the way
     sys.exit(main())

@@ -5,11 +5,15 @@ So a worker that is killed by its input costs nothing: the number is known, and 
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import multiprocessing
 import os
+import re
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -50,7 +54,7 @@ class Found:
     @property
     def kind(self) -> tuple[str, str, str]:
         """Faults of one kind are told once."""
-        return self.target, self.what.split(":")[0].split("(")[0][:60].rstrip("0123456789 "), self.where
+        return self.target, re.sub(r"'.*'|\".*\"|\d+", "_", self.what.split(": ")[0])[:80], self.where
 
 
 @dataclass
@@ -101,13 +105,11 @@ def make(target: Target, seed: int, number: int) -> bytes:
 def run_one(target: Target, guard: Guard, data: bytes) -> Found | bool:
     """Run an input: whether it was accepted, or the fault."""
     try:
-        with guard.input(most=target.base + target.memory * len(data)):
-            try:
-                target.read(data, Path(guard.root))
-            except PaddlelikeError as error:
-                str(error)
-                return False
+        target.run(data, guard)
         return True
+    except PaddlelikeError as error:
+        str(error)
+        return False
     except Exception as error:
         what = str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
         return Found(target.name, what[:300], _where(error), data)
@@ -129,8 +131,7 @@ def replay(target: Target, data: bytes) -> Found | bool:
             warnings.simplefilter("ignore")
             guard = _ready(target, root)
             try:
-                with guard.input(most=target.base + target.memory * len(data)):
-                    target.read(data, Path(guard.root))
+                target.run(data, guard)
             except PaddlelikeError as error:
                 print(f"refused: {type(error).__name__}: {error}")
                 return False
@@ -215,7 +216,11 @@ class _Worker:
             self._go_on(outcome, f"nothing for {_HANG:.0f} seconds")
 
     def _go_on(self, outcome: Outcome, what: str) -> None:
-        place = max(self._at.value, 0)
+        place = self._at.value
+        if place < 0:
+            raise RuntimeError(
+                f"the fuzzer itself failed before the first input of {self._target.name}: {what}"
+            )
         data = make(self._target, self._seed, self._numbers[place])
         outcome.count(Found(self._target.name, what, "", data))
         outcome.refused += place  # how many of them were accepted is lost
@@ -236,7 +241,9 @@ def _work(
     target: Target, root: Path, seed: int, numbers: range, until: float | None, at: Any, out: Connection
 ) -> None:
     """The body of a worker process."""
-    os.setpgid(0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if not _dies_with_its_parent():
+        return
     sys.stderr = open(os.devnull, "w")
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, resource.RLIM_INFINITY))
@@ -255,6 +262,14 @@ def _work(
         out.send(traceback.format_exc())
 
 
+def _dies_with_its_parent() -> bool:
+    """Ask the system to end this process with the one that started it; False when that is gone already."""
+    parent = multiprocessing.parent_process()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    return parent is not None and os.getppid() == parent.pid
+
+
 def _results(target: Target, root: Path, seed: int, numbers: range, begin: Callable[[int], Any]) -> Any:
     with watched(), fresh_programs(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -270,15 +285,14 @@ def _ready(target: Target, root: Path) -> Guard:
     import difflib  # noqa: F401
     import linecache  # noqa: F401
 
-    root.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
     guard = Guard(root)
     if target.set_up is not None:
         target.set_up(Path(guard.root))
     for number in range(30):
-        try:
-            target.read(make(target, -1, number), Path(guard.root))
-        except Exception:
-            pass
+        with contextlib.suppress(Exception):  # judged when they come in the campaign
+            target.run(make(target, -1, number), guard)
     return guard
 
 

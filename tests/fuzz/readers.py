@@ -14,7 +14,7 @@ from paddlelike.formats.explain import HEAD, explain
 from paddlelike.framework.program import Program
 from paddlelike.framework.schema import Messages, messages, parse
 from tests.fuzz import pickle_maker, program_maker, seeds, stream_maker
-from tests.fuzz.guard import Fault
+from tests.fuzz.guard import Fault, Guard
 from tests.fuzz.mutations import mutated
 
 __all__ = ["READERS", "Target", "attempt"]
@@ -27,6 +27,7 @@ class Target:
     """One reader: how its inputs are made, and what is done with one.
 
     ``read`` takes the input and a directory of its own; it raises PaddlelikeError for what is refused.
+    ``prepare`` and ``clean`` put the input into that directory and out of it, outside the limits.
     """
 
     name: str
@@ -36,6 +37,21 @@ class Target:
     memory: int = 64  # bytes that may be taken for each byte of the input
     base: int = 256 << 10  # and whatever the input is
     set_up: Callable[[Path], None] | None = None
+    prepare: Callable[[bytes, Path], None] | None = None
+    clean: Callable[[bytes, Path], None] | None = None
+    writes: bool = False  # whether files of the directory may be written
+
+    def run(self, data: bytes, guard: Guard) -> None:
+        """Read ``data`` within the limits."""
+        root = Path(guard.root)
+        try:
+            if self.prepare is not None:
+                self.prepare(data, root)
+            with guard.input(most=self.base + self.memory * len(data), writes=self.writes):
+                self.read(data, root)
+        finally:
+            if self.clean is not None:
+                self.clean(data, root)
 
 
 def attempt(call: Callable[[], Any]) -> Any:
@@ -137,7 +153,7 @@ def no_trace() -> None:
         raise Fault("the pickle ran code")
 
 
-def _make_pickle(rng: Random) -> bytes:
+def make_pickle(rng: Random) -> bytes:
     if rng.random() < 0.4:
         return pickle_maker.made(rng)
     real = seeds.real_files(*seeds.PICKLES)
@@ -225,8 +241,8 @@ READERS: Final = (
     Target("lod_tensor", mixed(seeds.DENSE, stream_maker.dense, other=seeds.ROWS), _dense, weight=6),
     Target("selected_rows", mixed(seeds.ROWS, stream_maker.rows, other=seeds.DENSE), _rows),
     Target("combined", mixed(seeds.COMBINED, stream_maker.combined, other=seeds.DENSE), _combined),
-    Target("state", _make_pickle, _state, weight=6),
-    Target("pickles", _make_pickle, _pickles, weight=6),
+    Target("state", make_pickle, _state, weight=6),
+    Target("pickles", make_pickle, _pickles, weight=6),
     Target("explain", mixed(_ANY, _make_magic), _explain),
     Target("schema", _make_message, _schema, weight=4),
     Target("program", _make_program, _program, weight=2, memory=400, base=1 << 20),

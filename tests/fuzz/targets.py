@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.fuzz.loaders import LOADERS
 from tests.fuzz.readers import READERS
 
 __all__ = ["TARGETS"]
 
-TARGETS: Final = {target.name: target for target in READERS}
+TARGETS: Final = {target.name: target for target in (*READERS, *LOADERS)}
