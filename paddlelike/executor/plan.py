@@ -146,6 +146,8 @@ class Plan:
         cls = registry.find_or_none(op.type)
         if cls is None or not hasattr(cls, "forward"):
             return Step(_cannot_run(op), op)
+        for index in cls.more_blocks(op):
+            self._bind_block(index)
         kernel = self._kernel(cls, op, block)
         gather = self._gather(cls, op, block)
         store = self._store(cls, op, block, place)

@@ -14,6 +14,7 @@ from paddlelike.executor.datasets import FetchHandler, run_over
 from paddlelike.executor.feeds import one_feed, put_feeds
 from paddlelike.executor.fetches import all_updates, fetch_names, fetched, updates_of
 from paddlelike.executor.plan import Plan
+from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph import needed_ops
 from paddlelike.framework.operator import Operator
@@ -37,11 +38,14 @@ class Executor:
         self.place = require_cpu(place)
         memory.keep_freed_memory()
         self._closed = False
-        self._services: dict[str, Any] = {}
+        self._remote = RemoteSwitch()
+        self._services: dict[str, Any] = {"remote": self._remote}
 
     def close(self) -> None:
-        """End this executor; it runs nothing afterwards."""
-        self._closed = True
+        """End this executor; it runs nothing afterwards. Servers it trained with learn that it has finished."""
+        if not self._closed:
+            self._closed = True
+            self._remote.close()
 
     def run(
         self,
@@ -154,7 +158,7 @@ class Executor:
         services: dict[str, Any] | None = None,
     ) -> list[Any]:
         plan = _plan(program, feeds, fetches, pruned_to)
-        frame = plan.begin(scope, self._services if services is None else services)
+        frame = plan.begin(scope, self._services | (services or {}))
         if plan.initializes:
             _warn_of_overwriting(scope, plan.initializes)
         put_feeds(frame, feeds)

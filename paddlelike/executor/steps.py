@@ -8,6 +8,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import (
     EnforceNotMet,
     EOFException,
+    FaultError,
     NotInitializedError,
     OperatorError,
     PaddlelikeError,
@@ -42,7 +43,7 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
             else:
                 for step in steps:
                     step.run(frame)
-    except EOFException:
+    except (EOFException, FaultError):
         raise
     except Exception as error:
         assert step is not None

@@ -366,6 +366,11 @@ class OpDef:
         raise GraphError(f"operator {cls.type!r} cannot be differentiated")
 
     @classmethod
+    def more_blocks(cls, op: OpView) -> list[int]:
+        """Blocks that the kernel runs besides those that attributes of a block's type name."""
+        return []
+
+    @classmethod
     def has_gradient(cls, op: OpView) -> bool:
         """Whether any operator computes gradients of ``op``, one of this type."""
         overrides = cls.make_grad.__func__ is not OpDef.make_grad.__func__  # type: ignore[attr-defined]
