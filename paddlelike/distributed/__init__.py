@@ -1,0 +1,1 @@
+"""Parameter servers: programs for trainers and servers, what travels between them, and who keeps what."""
