@@ -1,9 +1,9 @@
 """Which rows of which variable live on which parameter server.
 
 The transpiler decides it once; trainers, servers, saving and loading all read the same table. A variable is
-cut along its first dim into blocks of consecutive rows, or, a table that is sharded by id, server j of n keeps
-the rows j, j + n, j + 2n, ... Optimizer state is cut as the parameter it belongs to; scalars (Adam's powers of
-beta, the learning rate, counters) are whole on every server that needs them.
+cut along its first dim into blocks of consecutive rows; of a table that is sharded by id, server j of n keeps
+the rows j, j + n, j + 2n, ... Optimizer state is cut as the parameter it belongs to; scalars (powers of beta,
+the learning rate, counters) are whole on every server that needs them.
 
 Sources: ``VarsDistributed`` is what Fluid calls this table (``program._parameters_on_pservers``).
 """

@@ -126,8 +126,8 @@ class ListenAndServ(OpDef):
 
     Every round takes the gradients ``X``, runs ``lr_decay_block_id`` and ``optimize_blocks``, and hands out
     what they wrote. ``distributed_mode``: 0 rounds of all trainers, 1 each gradient as it comes, 2 half
-    asynchronous. ``grad_to_block_id`` says ``gradient:block``, ``prefetch_var_name_to_block_id`` ``ids:block``;
-    ``checkpint_block_id`` (sic) saves the table that is sharded by id.
+    asynchronous. ``grad_to_block_id`` says ``gradient:block``, ``prefetch_var_name_to_block_id``
+    ``ids:block``; ``checkpint_block_id`` (sic) saves the table that is sharded by id.
     """
 
     type = "listen_and_serv"
@@ -156,8 +156,8 @@ class ListenAndServ(OpDef):
 class RecvSave(OpDef):
     """Gathers the slices of one variable from servers into a file, without holding all of it.
 
-    Slice i is called ``remote_varnames[i]`` at ``endpoints[i]`` and has ``slice_shapes[i]`` (``"100,8"``); the
-    whole has ``shape`` and ``dtype``.
+    Slice i is called ``remote_varnames[i]`` at ``endpoints[i]`` and has ``slice_shapes[i]`` (``"100,8"``);
+    the whole has ``shape`` and ``dtype``.
     """
 
     type = "recv_save"
