@@ -42,7 +42,7 @@ class Executor:
         self._services: dict[str, Any] = {"remote": self._remote}
 
     def close(self) -> None:
-        """End this executor; it runs nothing afterwards. Parameter servers learn that this trainer has left."""
+        """End this executor; it runs nothing afterwards. Parameter servers learn that it has left."""
         if not self._closed:
             self._closed = True
             self._remote.close()
