@@ -46,6 +46,8 @@ __all__ = [
     "NotInitializedError",
     "OperatorError",
     "PaddlelikeError",
+    "RejectedError",
+    "RemoteError",
     "RoundRolledBack",
     "SaveError",
     "ShapeError",
