@@ -19,6 +19,7 @@ PaddlelikeError
 │   ├── UnreachableError     nobody answers there, or the connection broke: may be tried again
 │   ├── DeadlineError        no answer in the given time: may be tried again
 │   └── RejectedError        the other side refused the call, or failed in it: final
+├── RoleError                environment variables that do not say which part a process plays
 ├── ExtraMissingError        an optional package that is not installed
 ├── FaultError               a distributed job that cannot go on: names the endpoint or the trainers
 │   └── RoundRolledBack      the servers went back to a checkpoint; training goes on from its step
@@ -46,6 +47,7 @@ __all__ = [
     "NotInitializedError",
     "OperatorError",
     "PaddlelikeError",
+    "RoleError",
     "RejectedError",
     "RemoteError",
     "RoundRolledBack",
@@ -160,6 +162,10 @@ class DeadlineError(RemoteError, TimeoutError):
 
 class RejectedError(RemoteError):
     """The other side refused the call, or failed in it; the same call would end the same way."""
+
+
+class RoleError(PaddlelikeError, ValueError):
+    """Environment variables that do not say which part of a job this process plays."""
 
 
 class ExtraMissingError(PaddlelikeError, ImportError):
