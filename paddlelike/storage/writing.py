@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError
@@ -18,7 +19,7 @@ from paddlelike.storage.local import LARGE, THREADS
 from paddlelike.storage.manifest import Record, stamp_of
 from paddlelike.storage.problems import explained
 
-__all__ = ["Piece", "write_files"]
+__all__ = ["Piece", "Shared", "write_files"]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -28,6 +29,26 @@ _IOV_MAX: Final = 1024  # buffers that the system takes in one call
 _BATCH: Final = 8 << 20  # bytes in one call
 _HASHED: Final = 1 << 20  # bytes that are hashed, then written: they stay in the processor's cache
 _SMALL: Final = 64 << 10  # bytes that are joined into one buffer
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The buffers of a file that several processes write: ``front`` here, the rest by others.
+
+    Attributes
+    ----------
+    size
+        Bytes of the whole file.
+    fill
+        Has the rest of the file at a path written, and gives the checksum of all of it, or None.
+    """
+
+    front: bytes
+    size: int
+    fill: Callable[[str], str | None]
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return iter((self.front,))
 
 
 class Piece(NamedTuple):
@@ -79,6 +100,8 @@ def _submit(
     pool: ThreadPoolExecutor, root: str, path: str, piece: Piece, algorithm: str | None, *, few: bool
 ) -> tuple[Future[Record], Future[str] | None]:
     """Hand a large file to the pool; where threads are idle, its checksum to another thread."""
+    if isinstance(piece.buffers, Shared):
+        return pool.submit(_write_shared, root, path, piece, piece.buffers), None
     hashed = None
     if few and algorithm is not None and isinstance(piece.buffers, Sequence):
         hashed = pool.submit(hashing.of_parts, piece.buffers, algorithm)
@@ -137,6 +160,23 @@ def _write_file(root: str, folder: int | None, path: str, piece: Piece, algorith
         raise explained(SaveError, f"{path} cannot be written", error) from error
     checksum = None if hasher is None else f"{algorithm}:{hasher.hexdigest()}"
     return Record(facts.st_size, checksum, stamp_of(facts), piece.facts)
+
+
+def _write_shared(root: str, path: str, piece: Piece, shared: Shared) -> Record:
+    """Write the beginning of a file, make room for the rest, and have it written."""
+    _write_file(root, None, path, piece, None)
+    where = os.path.join(root, path)
+    try:
+        os.truncate(where, shared.size)
+        checksum = shared.fill(where)
+        facts = os.stat(where)
+    except PaddlelikeError:
+        raise
+    except OSError as error:
+        raise explained(SaveError, f"{path} cannot be written", error) from error
+    if facts.st_size != shared.size:
+        raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
+    return Record(shared.size, checksum, stamp_of(facts), piece.facts)
 
 
 def _take_after(fd: int, facts: os.stat_result, like: os.stat_result) -> None:
