@@ -116,19 +116,35 @@ def load_inference_model(
         program = proto.decode_program(data)
     except ValueError as error:
         raise LoadError(f"{where} is no model: {error}", hint=getattr(error, "hint", None)) from error
+    if not program.blocks:
+        raise LoadError(f"{where} is no model: it is empty", hint="it was cut, or never written to its end")
+    ports = _ports(program, where)
     if get_program_persistable_vars(program):
         params: Any = params_filename
         if directory is not None and params_filename is not None:
             params = os.path.basename(os.fsdecode(params_filename))
         load_persistables(executor, directory, program, params)
+    feeds, fetches = ports
+    return [program, feeds, [program.global_block().var(name) for name in fetches]]
+
+
+def _ports(program: Program, where: str) -> tuple[list[str], list[str]]:
+    """The names that are fed and fetched, in order of their columns."""
     block = program.global_block()
-    feeds = {op.attr("col"): op.output("Out")[0] for op in block.ops if op.type == "feed"}
-    fetches = {op.attr("col"): op.input("X")[0] for op in block.ops if op.type == "fetch"}
-    return [
-        program,
-        [feeds[col] for col in sorted(feeds)],
-        [block.var(fetches[col]) for col in sorted(fetches)],
-    ]
+    found: dict[str, dict[int, str]] = {"feed": {}, "fetch": {}}
+    for op in block.ops:
+        if op.type not in found:
+            continue
+        names = op.output("Out") if op.type == "feed" else op.input("X")
+        col = op.attrs.get("col")
+        if len(names) != 1 or type(col) is not int or not block.has_var(names[0]):
+            raise LoadError(
+                f"{where} is no model: a {op.type} operator has column {col!r} and variables {names}; "
+                "a number and one variable of the program are expected"
+            )
+        found[op.type][col] = names[0]
+    feeds, fetches = ([names[col] for col in sorted(names)] for names in found.values())
+    return feeds, fetches
 
 
 def inference_program(program: Program, feeds: list[str], targets: list[str]) -> Program:

@@ -31,7 +31,7 @@ from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import lod_tensor, selected_rows
-from paddlelike.storage.local import File
+from paddlelike.storage.opening import open_regular, unreadable
 
 __all__ = ["MIN_BYTES", "MappedTensor", "Mapper"]
 
@@ -105,13 +105,14 @@ class Mapper:
 
 
 def _mapped(path: str, size: int) -> mmap.mmap:
-    with File(path) as file:
-        if file.size != size:
-            raise FormatError(f"the file had {size} bytes a moment ago, now it has {file.size}")
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        try:
-            if sys.version_info >= (3, 13):
-                return mmap.mmap(fd, size, access=mmap.ACCESS_COPY, trackfd=False)
-            return mmap.mmap(fd, size, access=mmap.ACCESS_COPY)
-        finally:
-            os.close(fd)
+    fd, facts = open_regular(path)
+    try:
+        if facts.st_size != size:
+            raise FormatError(f"{path}: it had {size} bytes a moment ago, now it has {facts.st_size}")
+        if sys.version_info >= (3, 13):
+            return mmap.mmap(fd, size, access=mmap.ACCESS_COPY, trackfd=False)
+        return mmap.mmap(fd, size, access=mmap.ACCESS_COPY)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    finally:
+        os.close(fd)

@@ -13,11 +13,12 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.lock import Lock
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.opening import open_regular
 from paddlelike.storage.problems import explained
 from paddlelike.storage.siblings import Siblings
 from paddlelike.storage.system import sync_directory, sync_file_system
@@ -26,6 +27,18 @@ __all__ = ["commit", "finish", "recover"]
 
 _FORMAT: Final = 1
 _WAIT: Final = 60.0  # seconds for a living saver to come to its end
+
+
+class _Journal(NamedTuple):
+    """What a commit in several steps does."""
+
+    direction: str  # "forward", or "back" to how it was
+    inside: bool  # the files lie beside the journal, not below its base
+    paths: list[str]
+    kept: list[bool]  # of each path: whether there was a file, which is in "old" now
+    folders: list[str]  # that were not there
+    manifest: bool
+    sync: bool
 
 
 def recover(path: str | os.PathLike[str]) -> None:
@@ -61,20 +74,13 @@ def commit(
     """
     try:
         kept, folders = _keep(siblings.staging, directory, paths)
-        facts = {
-            "format": _FORMAT,
-            "inside": directory != siblings.base,  # the files lie beside the journal, not below its base
-            "paths": list(paths),
-            "kept": kept,
-            "folders": folders,
-            "manifest": manifest,
-            "sync": sync,
-        }
+        inside = directory != siblings.base
+        journal = _Journal("forward", inside, list(paths), kept, folders, manifest, sync)
         forward = os.path.join(siblings.staging, "forward")
         back = os.path.join(siblings.staging, "back")
-        for path, direction in ((forward, "forward"), (back, "back")):
+        for path, facts in ((forward, journal), (back, journal._replace(direction="back"))):
             with open(path, "x", encoding="utf-8") as file:
-                json.dump({"direction": direction} | facts, file)
+                json.dump({"format": _FORMAT, **facts._asdict()}, file)
         if sync:
             sync_file_system(siblings.staging)
         os.rename(forward, siblings.journal)
@@ -97,33 +103,36 @@ def finish(siblings: Siblings) -> None:
     journal = _read(siblings)
     if journal is None:
         return
-    directory = siblings.parent if journal["inside"] else siblings.base
+    directory = siblings.parent if journal.inside else siblings.base
     new, old = (os.path.join(siblings.staging, name) for name in ("new", "old"))
-    for folder in {os.path.dirname(os.path.join(new, path)) for path in journal["paths"]} | {old}:
+    folders = {
+        os.path.dirname(os.path.join(root, path)) for path in journal.paths for root in (new, directory)
+    }
+    for folder in folders | {old}:
         if os.path.realpath(folder) != folder:
             raise StorageError(
                 f"{folder} leads elsewhere through a link", hint="remove it if it is not yours"
             )
     try:
         os.utime(directory)  # so that readers notice, also where only contents change
-        if journal["direction"] == "forward":
-            for path in journal["paths"]:
+        if journal.direction == "forward":
+            for path in journal.paths:
                 _move(os.path.join(new, path), os.path.join(directory, path))
-            if journal["manifest"] and os.path.lexists(siblings.next):
+            if journal.manifest and os.path.lexists(siblings.next):
                 os.replace(siblings.next, siblings.manifest)
         else:
-            for number, path in enumerate(journal["paths"]):
-                if journal["kept"][number]:
+            for number, path in enumerate(journal.paths):
+                if journal.kept[number]:
                     _move(os.path.join(old, str(number)), os.path.join(directory, path))
                 else:
                     _remove(os.path.join(directory, path))
-            for folder in reversed(journal["folders"]):
+            for folder in reversed(journal.folders):
                 if os.path.isdir(os.path.join(directory, folder)):
                     os.rmdir(os.path.join(directory, folder))
-            if journal["manifest"]:
+            if journal.manifest:
                 _remove(siblings.next)
         os.utime(directory)
-        if journal["sync"]:
+        if journal.sync:
             sync_file_system(directory)
             sync_directory(siblings.parent)
         os.unlink(siblings.journal)
@@ -192,29 +201,44 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _read(siblings: Siblings) -> dict[str, Any] | None:
+def _read(siblings: Siblings) -> _Journal | None:
     """The journal, believed only where it leads nowhere else."""
-    try:
-        with open(siblings.journal, encoding="utf-8") as file:
-            journal = json.load(file)
-        good = (
-            isinstance(journal, dict)
-            and journal["format"] == _FORMAT
-            and journal["direction"] in ("forward", "back")
-            and len(journal["kept"]) == len(journal["paths"])
-            and all(relative_path(path) == path for path in journal["paths"] + journal["folders"])
-        )
-    except FileNotFoundError:
+    if not os.path.lexists(siblings.journal):
         return None
+    try:
+        fd, facts = open_regular(siblings.journal)
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+    try:
+        with open(fd, "rb") as file:
+            return _parsed(json.loads(file.read(facts.st_size)), siblings)
     except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
-        good, reason = False, f" ({error})"
-    except OSError as error:
-        raise explained(StorageError, f"{siblings.journal} cannot be read", error) from error
-    else:
-        reason = ""
-    if not good:
         raise StorageError(
-            f"{siblings.journal} is no journal of a save{reason}",
-            hint="remove it if it is not yours",
-        )
-    return journal  # type: ignore[no-any-return, unused-ignore]
+            f"{siblings.journal} is no journal of a save ({error!r:.200})",
+            hint="remove it if it is not yours; the files in the directory are as they are",
+        ) from error
+
+
+def _parsed(held: Any, siblings: Siblings) -> _Journal:
+    if held["format"] != _FORMAT or held["direction"] not in ("forward", "back"):
+        raise ValueError(f"format {held['format']!r:.50}, direction {held['direction']!r:.50}")
+    for key, kind in (
+        ("inside", bool),
+        ("manifest", bool),
+        ("sync", bool),
+        ("paths", list),
+        ("folders", list),
+    ):
+        if not isinstance(held[key], kind):
+            raise TypeError(f"{key} is {held[key]!r:.50}")
+    for path in held["paths"] + held["folders"]:
+        if not isinstance(path, str) or relative_path(path) != path:
+            raise ValueError(f"{path!r:.50} is no path of a file")
+        if held["inside"] and not siblings.is_beside(path):
+            raise ValueError(f"{path!r:.50} is a file of somebody else")
+    kept = held["kept"]
+    if len(kept) != len(held["paths"]) or not all(isinstance(there, bool) for there in kept):
+        raise ValueError("kept does not fit the paths")
+    return _Journal(**{key: held[key] for key in _Journal._fields})

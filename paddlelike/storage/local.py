@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -12,7 +11,7 @@ from typing import Final, TypeVar
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.journal import recover
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.problems import explained
+from paddlelike.storage.opening import open_regular, unreadable
 
 __all__ = ["LARGE", "THREADS", "File", "list_names", "open_file", "read_all", "read_front", "recover"]
 
@@ -22,8 +21,6 @@ Path = str | os.PathLike[str]
 LARGE: Final = 1 << 20  # bytes; handing less to a thread costs more than it brings
 _TRIES: Final = 5  # to read a directory that others save at the same time
 THREADS: Final = min(4, os.cpu_count() or 1)
-
-_FLAGS: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class File:
@@ -36,17 +33,9 @@ class File:
 
     def __init__(self, path: Path) -> None:
         self.path = os.fspath(path)
-        self._fd = -1
-        try:
-            self._fd = os.open(self.path, _FLAGS)
-            facts = os.fstat(self._fd)
-        except OSError as error:
-            raise _unreadable(self.path, error) from error
+        self._fd = -1  # until it is open
+        self._fd, facts = open_regular(self.path)
         self.size = facts.st_size
-        if not stat.S_ISREG(facts.st_mode):
-            self.close()
-            kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "no regular file"
-            raise StorageError(f"{self.path} is {kind}; a file is expected")
 
     def read_at(self, offset: int, size: int) -> bytes:
         """Up to ``size`` bytes from ``offset``; fewer only at the end."""
@@ -101,7 +90,7 @@ class File:
             os.lseek(self._fd, offset, os.SEEK_SET)
             return os.read(self._fd, size)
         except OSError as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
 
     def _preadv(self, target: memoryview, offset: int) -> int:
         if not hasattr(os, "preadv"):
@@ -111,7 +100,7 @@ class File:
         try:
             return os.preadv(self._fd, [target], offset)
         except OSError as error:
-            raise _unreadable(self.path, error) from error
+            raise unreadable(self.path, error) from error
 
 
 def open_file(directory: Path, name: str) -> File:
@@ -133,14 +122,13 @@ def read_front(path: str, size: int) -> bytes:
     StorageError
         It cannot be read.
     """
+    fd, _ = open_regular(path)
     try:
-        fd = os.open(path, _FLAGS)
-        try:
-            return os.pread(fd, size, 0) if hasattr(os, "pread") else os.read(fd, size)
-        finally:
-            os.close(fd)
+        return os.pread(fd, size, 0) if hasattr(os, "pread") else os.read(fd, size)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
+    finally:
+        os.close(fd)
 
 
 def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], T]) -> dict[str, T]:
@@ -198,26 +186,25 @@ def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]
 
 
 def list_names(directory: Path) -> list[str]:
-    """The names of all files in ``directory`` and below, sorted; "/" between parts."""
+    """The names of all files in ``directory`` and below, sorted; "/" between parts.
+
+    Links to files are among them; folders that are links are not looked into.
+    """
     root = os.fspath(directory) or "."
     recover(root)
     if not os.path.isdir(root):
         raise StorageError(f"there is no directory {root}")
     found: list[str] = []
-
-    def fail(error: OSError) -> None:
-        raise _unreadable(root, error) from error
-
-    for folder, _, files in os.walk(root, onerror=fail):
-        inside = os.path.relpath(folder, root)
-        found += [name if inside == "." else f"{inside}/{name}" for name in files]
-    return sorted(name.replace(os.sep, "/") for name in found)
-
-
-def _unreadable(path: str, error: OSError) -> StorageError:
-    if isinstance(error, FileNotFoundError):
-        directory = os.path.dirname(path) or "."
-        if not os.path.isdir(directory):
-            return StorageError(f"{path} cannot be read: there is no directory {directory}")
-        return StorageError(f"{path} cannot be read: there is no such file in {directory}")
-    return explained(StorageError, f"{path} cannot be read", error)
+    folders = [""]  # to be looked into, with "/" at the end
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(os.path.join(root, folder)) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{folder}{entry.name}/")
+                    elif not (entry.is_symlink() and entry.is_dir()):
+                        found.append(folder + entry.name)
+        except OSError as error:
+            raise unreadable(root, error) from error
+    return sorted(found)

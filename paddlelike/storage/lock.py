@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import time
 from types import TracebackType
 from typing import Final
@@ -23,7 +24,13 @@ except ImportError:  # not a POSIX system
 
 __all__ = ["Lock"]
 
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FLAGS: Final = (
+    os.O_RDWR
+    | os.O_CREAT
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # a device in its place is not waited for
+)
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 _PAUSE: Final = 0.02  # seconds between two tries
 
@@ -83,6 +90,8 @@ class Lock:
         except OSError as error:
             raise explained(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
         try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise SaveError(f"{self._what} cannot be locked: {self._path} is no regular file")
             mine = _flock(fd, self._path) and _is_there(fd, self._path)
             if mine:
                 os.ftruncate(fd, 0)

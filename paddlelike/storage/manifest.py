@@ -51,6 +51,9 @@ __all__ = [
 ]
 
 FORMAT: Final = 1
+_DAMAGE: Final = (
+    LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, StorageError,
+)  # fmt: skip
 
 
 class Record(NamedTuple):
@@ -173,20 +176,34 @@ def decode(data: bytes) -> Manifest:
         if front["format"] != FORMAT:
             raise FormatError(f"the manifest is of format {front['format']!r}, this library reads {FORMAT}")
         files = {path: _record(path, entry) for path, entry in front["files"].items()}
-        commit = front["commit"]
         return Manifest(
             files=files,
-            program=front["program"],
-            library=front["library"],
-            time=front["time"],
-            commit=None if commit is None else (str(commit[0]), int(commit[1])),
+            program=_text(front["program"]),
+            library=_text(front["library"]),
+            time=_text(front["time"]),
+            commit=_commit(front["commit"]),
             beside=bool(front["beside"]),
             state=front.get("state"),
         )
     except FormatError:
         raise
-    except (LookupError, ValueError, TypeError, AttributeError, RecursionError, StorageError) as error:
-        raise FormatError(f"a manifest cannot be understood: {error!r}") from error
+    except _DAMAGE as error:
+        raise FormatError(f"a manifest cannot be understood: {error!r:.200}") from error
+
+
+def _text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{value!r:.50} is no text")
+    return value
+
+
+def _commit(value: Any) -> tuple[str, int] | None:
+    if value is None:
+        return None
+    path, inode = value
+    if path != "." and relative_path(path) != path:
+        raise ValueError(f"{path!r:.50} is no path of a file")
+    return path, int(inode)
 
 
 def read(directory: Path) -> Manifest | None:
@@ -204,9 +221,18 @@ def read(directory: Path) -> Manifest | None:
         with contextlib.suppress(FormatError):  # cut: its save did not come to the commit
             manifest = decode(coming)
             if is_committed(siblings, manifest):
-                return manifest
+                return _own(siblings, manifest)
     present = _read(siblings.manifest)
-    return None if present is None else decode(present)
+    return None if present is None else _own(siblings, decode(present))
+
+
+def _own(siblings: Siblings, manifest: Manifest) -> Manifest:
+    """The manifest, if it speaks of files of its own only: one from elsewhere may name any file beside it."""
+    if manifest.beside:
+        for path in manifest.files:
+            if not siblings.is_beside(path):
+                raise FormatError(f"the manifest of {siblings.base} names {path!r}, which is somebody else's")
+    return manifest
 
 
 def settle(siblings: Siblings) -> None:

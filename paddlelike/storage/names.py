@@ -40,6 +40,9 @@ def relative_path(name: str) -> str:
 _PLAIN = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.\-]*").fullmatch
 
 
+_DEEPEST = 100  # directories in each other; systems differ in what they take beyond
+
+
 def _broken_rule(name: str) -> str | None:
     parts = re.split(r"[/\\]", name)
     if "\0" in name:
@@ -52,6 +55,8 @@ def _broken_rule(name: str) -> str | None:
         return "a name has no part '..', which would leave the directory"
     if parts[-1] in ("", "."):
         return "a name ends in the name of a file"
+    if len(parts) > _DEEPEST:
+        return f"a name has at most {_DEEPEST} parts between slashes, not {len(parts)}"
     try:
         os.fsencode(name)
     except UnicodeEncodeError:

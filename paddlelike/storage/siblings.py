@@ -32,6 +32,14 @@ class Siblings:
         """The directory they all lie in."""
         return os.path.dirname(self.base) or "."
 
+    def is_beside(self, path: str) -> bool:
+        """Whether a path in ``parent`` is a file whose name begins as ``base`` does.
+
+        >>> Siblings("/data/net").is_beside("net.pdparams"), Siblings("/data/net").is_beside("other")
+        (True, False)
+        """
+        return "/" not in path and path.startswith(os.path.basename(self.base))
+
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> Siblings:
         """The siblings of a path, through links: they lie beside the directory itself."""

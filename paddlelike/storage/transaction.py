@@ -227,26 +227,36 @@ class Transaction:
         path = relative_path(name)
         if path in self._names:
             raise StorageError(f"variables {self._names[path]!r} and {name!r} would be the same file")
+        if not self._whole and not self._siblings.is_beside(path):
+            raise StorageError(
+                f"{name!r} is saved by itself: its name begins with {os.path.basename(self._siblings.base)!r}"
+            )
         self._names[path] = name
         return path
 
     def _check_clashes(self) -> None:
+        seen: set[str] = set()
         for path, name in self._names.items():
-            if "/" not in path:
-                continue
             folder = os.path.dirname(path)
-            while folder:
+            while folder and folder not in seen:
+                seen.add(folder)
                 if folder in self._names:
                     raise SaveError(
                         f"variable {self._names[folder]!r} is a file where {name!r} needs a directory",
                         hint="rename one of them, or use filename= for one file of all",
                     )
-                if os.path.isfile(os.path.join(self.directory, folder)):
-                    raise SaveError(
-                        f"variable {name!r} cannot be saved: "
-                        f"{os.path.join(self.directory, folder)} is a file, not a directory"
-                    )
+                self._check_folder(os.path.join(self.directory, folder), name)
                 folder = os.path.dirname(folder)
+
+    def _check_folder(self, folder: str, name: str) -> None:
+        """What lies inside the directory is written, and nothing that a link in it leads to."""
+        if os.path.islink(folder):
+            raise SaveError(
+                f"variable {name!r} cannot be saved: {folder} is a link to {os.readlink(folder)!r}",
+                hint="make it a directory, or let the whole model lie where the link leads to",
+            )
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            raise SaveError(f"variable {name!r} cannot be saved: {folder} is a file, not a directory")
 
     def _prepare(self) -> None:
         """Make the parent; refuse what cannot become a directory to save into."""

@@ -1,0 +1,78 @@
+"""Regular files opened for reading. What else lies under a name is refused, and never waited for.
+
+A directory that others made may hold a pipe, which whoever opens it waits for, or a device, in place of a
+file. A link is followed, wherever it leads: a model may be kept in a cache of files, or on another disk. It
+is read only; saves replace the link and leave what it leads to.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Final
+
+from paddlelike.errors import StorageError
+from paddlelike.storage.problems import explained
+
+__all__ = ["open_regular", "unreadable"]
+
+_FLAGS: Final = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # means nothing for a regular file
+    | getattr(os, "O_NOCTTY", 0)
+)
+_KINDS: Final = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(path: str) -> tuple[int, os.stat_result]:
+    """A descriptor of a file, which is the caller's to close, and what the system knows of it.
+
+    Raises
+    ------
+    StorageError
+        It cannot be opened, or is no regular file.
+    """
+    try:
+        fd = os.open(path, _FLAGS)
+    except ValueError as error:  # a NUL character
+        raise StorageError(f"{path!r} cannot be read: {error}") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
+    try:
+        facts = os.fstat(fd)
+        if not stat.S_ISREG(facts.st_mode):
+            raise _no_file(path, facts)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd, facts
+
+
+def unreadable(path: str, error: OSError) -> StorageError:
+    """The error for a file that the system does not let us read."""
+    if isinstance(error, FileNotFoundError):
+        directory = os.path.dirname(path) or "."
+        if not os.path.isdir(directory):
+            return StorageError(f"{path} cannot be read: there is no directory {directory}")
+        if os.path.islink(path):
+            return StorageError(
+                f"{path} cannot be read: it is a link to {os.readlink(path)!r}, which is not there"
+            )
+        return StorageError(f"{path} cannot be read: there is no such file in {directory}")
+    if error.errno == errno.ENXIO:  # a socket cannot even be opened
+        return StorageError(f"{path} is a socket or a device; a file is expected")
+    return explained(StorageError, f"{path} cannot be read", error)
+
+
+def _no_file(path: str, facts: os.stat_result) -> StorageError:
+    kind = _KINDS.get(stat.S_IFMT(facts.st_mode), "no regular file")
+    return StorageError(f"{path} is {kind}; a file is expected")
