@@ -165,7 +165,7 @@ class SelectedRows:
         """The row numbers."""
         return [int(row) for row in self._rows]
 
-    def set_rows(self, rows: Sequence[int]) -> None:
+    def set_rows(self, rows: Sequence[int] | Array) -> None:
         """Set the row numbers."""
         self._rows = np.asarray(rows, np.int64)
         self._tensor.touch()

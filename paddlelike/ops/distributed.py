@@ -8,19 +8,25 @@ which only say what comes before what.
 
 from __future__ import annotations
 
+from typing import Any
+
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.registry import (
     REQUIRED,
+    Array,
     Blocks,
     Bool,
+    Context,
     Int,
     Longs,
     OpDef,
+    OpView,
     Spec,
     String,
     Strings,
     register,
 )
+from paddlelike.framework.remote import remote
 
 __all__ = [
     "CheckpointNotify",
@@ -56,11 +62,16 @@ class Send(OpDef):
         "merge_add": Bool(False),
         "use_send_handler": Bool(True),
     }
+    context = True
     pure = False
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
         """The variable in ``Out`` has no value."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> None:
+        remote(ctx).send(ctx, x)
 
 
 @register
@@ -71,11 +82,16 @@ class SendBarrier(OpDef):
     inputs = ("X*",)
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE), "half_async": Bool(False)}
+    context = True
     pure = False
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
         """The variable in ``Out`` has no value."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> None:
+        remote(ctx).send_barrier(ctx)
 
 
 @register
@@ -98,11 +114,16 @@ class Recv(OpDef):
         "with_barrier": Bool(True),
     }
     fresh = True
+    context = True
     pure = False
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
         """What comes has the shape that ``Out`` was declared with."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any], *, do_not_run: int) -> list[Array] | None:
+        return None if do_not_run else remote(ctx).recv(ctx)
 
 
 @register
@@ -113,11 +134,16 @@ class FetchBarrier(OpDef):
     inputs = ("X*?",)
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE)}
+    context = True
     pure = False
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
         """``Out`` stays as it is."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> None:
+        remote(ctx).fetch_barrier(ctx)
 
 
 @register
@@ -149,7 +175,19 @@ class ListenAndServ(OpDef):
         "rpc_get_thread_num": Int(1),
         "rpc_prefetch_thread_num": Int(1),
     }
+    context = True
     pure = False
+
+    @classmethod
+    def more_blocks(cls, op: OpView) -> list[int]:
+        """The schedule's block, those that look up rows, the one that saves a table."""
+        lookups = [int(pair.rsplit(":", 1)[1]) for pair in op.attrs.get("prefetch_var_name_to_block_id", ())]
+        others = [op.attrs.get("lr_decay_block_id", -1), op.attrs.get("checkpint_block_id", -1)]
+        return [*lookups, *(index for index in others if index > 0)]
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> None:
+        remote(ctx).serve(ctx)
 
 
 @register
@@ -174,7 +212,12 @@ class RecvSave(OpDef):
         "slice_varnames": Strings(()),
         "slice_shapes": Strings(()),
     }
+    context = True
     pure = False
+
+    @staticmethod
+    def forward(ctx: Context) -> None:
+        remote(ctx).recv_save(ctx)
 
 
 @register
@@ -190,4 +233,9 @@ class CheckpointNotify(OpDef):
         "lookup_table": String(REQUIRED),
         "trainer_id": Int(0),
     }
+    context = True
     pure = False
+
+    @staticmethod
+    def forward(ctx: Context) -> None:
+        remote(ctx).checkpoint_notify(ctx)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.registry import (
+    Array,
     Bool,
+    Context,
     Int,
     Long,
     Longs,
@@ -14,6 +20,7 @@ from paddlelike.framework.registry import (
     Strings,
     register,
 )
+from paddlelike.framework.remote import remote
 
 __all__ = ["DistributedLookupTable", "LookupSparseTable", "Prefetch"]
 
@@ -38,12 +45,17 @@ class DistributedLookupTable(OpDef):
         "lookup_table_version": String("lookup_table"),
         "dtype": Int(int(VarType.FP32)),
     }
+    context = True
     pure = False
 
     @staticmethod
     def infer(ids: list[Spec], w: Spec, *, lookup_table_version: str) -> list[Spec]:
         first_form = lookup_table_version == "lookup_table"
         return [Spec((*(one.shape[:-1] if first_form else one.shape), w.shape[1]), w.dtype) for one in ids]
+
+    @staticmethod
+    def forward(ctx: Context, ids: list[Array], w: Array | None) -> list[Array]:
+        return remote(ctx).lookup(ctx, ids)
 
 
 @register
@@ -54,11 +66,16 @@ class Prefetch(OpDef):
     inputs = ("X*",)
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "epmap": Strings(("127.0.0.1:6164",))}
+    context = True
     pure = False
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
         """What comes has the shape that ``Out`` was declared with."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Array]) -> list[Array]:
+        return remote(ctx).prefetch(ctx, x)
 
 
 @register
@@ -76,3 +93,40 @@ class LookupSparseTable(OpDef):
     @staticmethod
     def infer(w: Spec, ids: Spec) -> Spec:
         return Spec((-1, w.shape[1]), w.dtype)
+
+    @staticmethod
+    def forward(
+        w: SelectedRows, ids: Array, *, padding_idx: int, auto_grown_table: bool, is_test: bool
+    ) -> Array:
+        asked = ids.reshape(-1)
+        at = _places(w, asked, grow=auto_grown_table and not is_test)
+        assert w.array is not None
+        found: Array = np.where(at[:, None] >= 0, w.array[at], 0).astype(w.array.dtype, copy=False)
+        if padding_idx >= 0:
+            found[asked == padding_idx] = 0
+        return found
+
+
+def _places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
+    """Where each id stands in the table, -1 where it does not; new ids may take the next free places."""
+    known = w.row_array
+    order = np.argsort(known, kind="stable")
+    at = np.full(len(asked), -1)
+    if known.size:
+        near = order.take(np.searchsorted(known, asked, sorter=order), mode="clip")
+        at = np.where(known[near] == asked, near, -1)
+    if grow and (at < 0).any():
+        values, first, which = np.unique(asked[at < 0], return_index=True, return_inverse=True)
+        turn = np.argsort(first, kind="stable")  # new ids in the order of their first mention
+        room = 0 if w.array is None else len(w.array)
+        if len(known) + len(values) > room:
+            raise EnforceNotMet(
+                f"lookup_sparse_table: W has room for {room} rows and holds {len(known)}; "
+                f"{len(values)} new ids do not fit",
+                hint="make the table of embedding(is_distributed=True) as tall as there are ids",
+            )
+        place = np.empty(len(values), np.int64)
+        place[turn] = len(known) + np.arange(len(values))
+        at[at < 0] = place[which.reshape(-1)]
+        w.set_rows(np.concatenate([known, values[turn]]))
+    return at
