@@ -1,0 +1,1 @@
+"""What trainers and servers say and when: messages and two state machines, without sockets or clocks."""
