@@ -57,6 +57,7 @@ class Want(NamedTuple):
 
     held: Held
     rows: tuple[int, int] | None = None
+    target: Array | None = None  # memory that takes the value, if it has its form
 
 
 class Reading(NamedTuple):
@@ -80,7 +81,7 @@ class Contents(Protocol):
         """The header of a value of that kind (SELECTED_ROWS, or a dense one); None: it is not there."""
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        """The values, in new memory for the caller; ``lazily``: large ones as views of the files."""
+        """The values, in new memory or the targets of the wants; ``lazily``: large ones as views of files."""
 
 
 class Directory:
@@ -154,7 +155,7 @@ class Directory:
             self._bad[path] = problem
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        arena = Arena(sum(_size(want) for want in wants if want.held.value is None))
+        arena = Arena(sum(_size(want) for want in wants if want.held.value is None and want.target is None))
         mapper = Mapper([want.held.size for want in wants] if lazily and self._local else [])
         values: list[Value] = []
         jobs: list[Job] = []
@@ -166,7 +167,7 @@ class Directory:
             value: Value | None = mapper.view(self._full(held.name), held.size, held.header, want.rows)
             parts: list[Part] = []
             if value is None:
-                value, parts = _allocated(held.header, want.rows, arena)
+                value, parts = _allocated(want, arena)
             values.append(value)
             record = None
             if self._records is not None:
@@ -274,14 +275,14 @@ class Combined:
         if self._data is not None:
             problem = of_buffer(self.where, self._data, self._record) if self._verify else None
             return Reading(_from_buffer(self._data, wants), [] if problem is None else [problem])
-        arena = Arena(sum(_size(want) for want in wants))
+        arena = Arena(sum(_size(want) for want in wants if want.target is None))
         mapper = Mapper([self.size] if lazily and self._local else [])
         values: list[Value] = []
         parts: list[Part] = []
         for want in wants:
             value: Value | None = mapper.view(self.where, self.size, want.held.header, want.rows)
             if value is None:
-                value, more = _allocated(want.held.header, want.rows, arena)
+                value, more = _allocated(want, arena)
                 parts += more
             values.append(value)
         parts.sort(key=lambda part: part.offset)
@@ -348,8 +349,9 @@ def _part_of(value: Value, rows: tuple[int, int] | None) -> Value:
     return LoDTensor(value.array[slice(*rows)])
 
 
-def _allocated(header: Header, rows: tuple[int, int] | None, arena: Arena) -> tuple[Value, list[Part]]:
+def _allocated(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
     """A value whose memory is still to be filled, and the parts of the file that fill it."""
+    header, rows, target = want.held.header, want.rows, want.target
     dtype = TENSOR_DTYPES[header.dtype].numpy
     if isinstance(header, selected_rows.Header):
         numbers = np.empty(header.row_count, "<i8")
@@ -360,7 +362,8 @@ def _allocated(header: Header, rows: tuple[int, int] | None, arena: Arena) -> tu
     if rows is not None:
         offset, _ = header.rows(*rows)
         shape = (rows[1] - rows[0], *shape[1:])
-    array = arena.empty(shape, dtype)
+    fits = target is not None and target.shape == shape and target.dtype == dtype
+    array = target if fits and target is not None else arena.empty(shape, dtype)
     lod = [list(level) for level in header.lod] if rows is None else []
     return LoDTensor(array, lod), [Part(offset, bytes_of(array))] if array.nbytes else []
 

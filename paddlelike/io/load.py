@@ -24,6 +24,7 @@ from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io.contents import Combined, Contents, Directory, Reading, Value, Want
+from paddlelike.io.in_place import InPlace
 from paddlelike.io.incremental import ledger
 from paddlelike.io.lazy import MappedTensor
 from paddlelike.io.plan import Fill, LoadPlan, Row, Step, make_plan, name_combined
@@ -55,6 +56,7 @@ __all__ = [
 
 _TRIES: Final = 3  # when somebody saves into the directory at the same time
 
+Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 
 
@@ -69,6 +71,7 @@ class Choices(TypedDict, total=False):
     names: Iterable[Variable | str] | Program | None
     lazy: bool
     verify: bool
+    in_place: bool
 
 
 def load_vars(
@@ -87,6 +90,7 @@ def load_vars(
     names: Iterable[Variable | str] | Program | None = None,
     lazy: bool = False,
     verify: bool = False,
+    in_place: bool = False,
 ) -> LoadReport:
     """Load variables that :func:`save_vars` saved, here or in Paddle; all that are chosen, or none.
 
@@ -118,6 +122,10 @@ def load_vars(
         Map files instead of reading them, copy-on-write: see :mod:`paddlelike.io.lazy` for what it costs.
     verify
         Compare the bytes with the manifest while they are read. A directory without one is then refused.
+    in_place
+        Read into the arrays that the variables have already, where these have the right form: no second
+        model in memory, and a third of the time. Everything is still checked from the headers first; but if
+        the disk then fails, or ``verify`` finds other bytes, the variables hold a mix, and the error says so.
 
     Returns
     -------
@@ -127,7 +135,7 @@ def load_vars(
     ------
     LoadError
         Something is missing, does not fit, or is not what was saved; the message lists everything, and the
-        scope is as it was.
+        scope is as it was (but see ``in_place``).
 
     Examples
     --------
@@ -168,7 +176,7 @@ def load_vars(
     begin = time.perf_counter()
     asked = Asked(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names))
     with _without_collections():
-        stamp, plan, reading, values = _read(dirname, filename, asked, lazy, verify)
+        stamp, plan, reading, values = _read(dirname, filename, asked, lazy, verify, in_place)
         moved = _put(plan, values)
         _note(dirname, filename, stamp, plan)
         report = _report(plan, reading, moved, verify)
@@ -245,13 +253,19 @@ def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool =
 
 
 def _read(
-    dirname: Path | None, filename: str | bytes | None, asked: Asked, lazily: bool, verify: bool
+    dirname: Path | None,
+    filename: str | bytes | None,
+    asked: Asked,
+    lazily: bool,
+    verify: bool,
+    in_place: bool,
 ) -> tuple[object, LoadPlan, Reading, list[Value]]:
     """Plan and read; once more if somebody replaced the files meanwhile, so that no two saves are mixed.
 
     Returns the stamp of the directory that was read, and what came of it.
     """
     where = None if dirname is None else place(dirname)
+    over = InPlace(global_scope())
     for _ in range(_TRIES):
         if where is not None:
             where.exists()  # a save that was interrupted there is finished now
@@ -262,29 +276,37 @@ def _read(
             refused = plan.refusal()
             if refused is not None and not verify:
                 raise refused
-            reading, values = values_of(contents, plan, lazily)
+            targets = over.targets(plan) if in_place and refused is None else None
+            reading, values = values_of(contents, plan, lazily, targets)
             if reading.bad:  # which may be the reason why something does not fit
                 raise refusal(contents.where, reading.bad, len(plan.steps)) from refused
             if refused is not None:
                 raise refused
-        except PaddlelikeError:
-            if where is not None and where.stamp() != stamp:
+        except BaseException as error:
+            if isinstance(error, PaddlelikeError) and where is not None and where.stamp() != stamp:
                 continue
+            over.tell(str(dirname), error)
             raise
         if where is None or where.stamp() == stamp:
             return stamp, plan, reading, values
-    raise LoadError(
+    busy = LoadError(
         f"nothing was loaded from {dirname!s}: it was saved anew, {_TRIES} times, while it was being loaded",
         hint="load when nobody saves there",
     )
+    over.tell(str(dirname), busy)
+    raise busy
 
 
-def values_of(contents: Contents, plan: LoadPlan, lazily: bool = False) -> tuple[Reading, list[Value]]:
-    """The values of the plan's steps, each in memory of its own."""
+def values_of(
+    contents: Contents, plan: LoadPlan, lazily: bool = False, targets: Mapping[str, Array] | None = None
+) -> tuple[Reading, list[Value]]:
+    """The values of the plan's steps, each in memory of its own, or in the arrays that ``targets`` has."""
     if not any(step.recipe for step in plan.steps):
-        reading = contents.read([Want(step.held[0]) for step in plan.steps], lazily=lazily)
+        into = targets or {}
+        wants = [Want(step.held[0], None, into.get(step.variable.name)) for step in plan.steps]
+        reading = contents.read(wants, lazily=lazily)
         return reading, [_fit(step, value) for step, value in zip(plan.steps, reading.values, strict=True)]
-    wants: list[Want] = []
+    wants = []
     where: dict[tuple[str, object], int] = {}
     for step in plan.steps:
         rows = _rows(step)

@@ -141,6 +141,7 @@ LOADS: dict[str, Load] = {
     "limit, existing arrays": limit_existing,
     "ours, new scope": ours(),
     "ours, existing scope": ours(existing=True),
+    "ours, existing in place": ours(existing=True, in_place=True),
     "ours, combined": ours(filename="all"),
     "ours, verify=True": ours(verify=True),
     "ours, lazy": ours(lazy=True),
