@@ -20,6 +20,7 @@ from paddlelike.storage.lock import Lock
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.opening import open_regular
 from paddlelike.storage.problems import explained
+from paddlelike.storage.retired import remove_folders
 from paddlelike.storage.siblings import Siblings
 from paddlelike.storage.system import sync_directory, sync_file_system
 
@@ -39,6 +40,7 @@ class _Journal(NamedTuple):
     folders: list[str]  # that were not there
     manifest: bool
     sync: bool
+    dropped: list[str]  # that go; there were files, which are in "old" behind those of ``paths``
 
 
 def recover(path: str | os.PathLike[str]) -> None:
@@ -63,9 +65,15 @@ def recover(path: str | os.PathLike[str]) -> None:
 
 
 def commit(
-    siblings: Siblings, directory: str, paths: Sequence[str], *, manifest: bool, sync: bool = False
+    siblings: Siblings,
+    directory: str,
+    paths: Sequence[str],
+    dropped: Sequence[str] = (),
+    *,
+    manifest: bool,
+    sync: bool = False,
 ) -> None:
-    """Move the files of ``paths`` from the staging area into ``directory``, all of them or none.
+    """Move ``paths`` from the staging area into ``directory`` and remove ``dropped`` there: all, or nothing.
 
     Raises
     ------
@@ -73,9 +81,9 @@ def commit(
         With the reason; everything is as it was.
     """
     try:
-        kept, folders = _keep(siblings.staging, directory, paths)
+        kept, folders = _keep(siblings.staging, directory, [*paths, *dropped])
         inside = directory != siblings.base
-        journal = _Journal("forward", inside, list(paths), kept, folders, manifest, sync)
+        journal = _Journal("forward", inside, list(paths), kept, folders, manifest, sync, list(dropped))
         forward = os.path.join(siblings.staging, "forward")
         back = os.path.join(siblings.staging, "back")
         for path, facts in ((forward, journal), (back, journal._replace(direction="back"))):
@@ -107,7 +115,7 @@ def finish(siblings: Siblings) -> None:
     new, old = (os.path.join(siblings.staging, name) for name in ("new", "old"))
     folders = {
         os.path.dirname(os.path.join(root, path)) for path in journal.paths for root in (new, directory)
-    }
+    } | {os.path.dirname(os.path.join(directory, path)) for path in journal.dropped}
     for folder in folders | {old}:
         if os.path.realpath(folder) != folder:
             raise StorageError(
@@ -118,10 +126,13 @@ def finish(siblings: Siblings) -> None:
         if journal.direction == "forward":
             for path in journal.paths:
                 _move(os.path.join(new, path), os.path.join(directory, path))
+            for path in journal.dropped:
+                _remove(os.path.join(directory, path))
+            remove_folders(directory, journal.dropped)
             if journal.manifest and os.path.lexists(siblings.next):
                 os.replace(siblings.next, siblings.manifest)
         else:
-            for number, path in enumerate(journal.paths):
+            for number, path in enumerate([*journal.paths, *journal.dropped]):
                 if journal.kept[number]:
                     _move(os.path.join(old, str(number)), os.path.join(directory, path))
                 else:
@@ -213,7 +224,7 @@ def _read(siblings: Siblings) -> _Journal | None:
         raise
     try:
         with open(fd, "rb") as file:
-            return _parsed(json.loads(file.read(facts.st_size)), siblings)
+            return _parsed(json.loads(file.read(facts.st_size).decode()), siblings)
     except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
         raise StorageError(
             f"{siblings.journal} is no journal of a save ({error!r:.200})",
@@ -233,12 +244,14 @@ def _parsed(held: Any, siblings: Siblings) -> _Journal:
     ):
         if not isinstance(held[key], kind):
             raise TypeError(f"{key} is {held[key]!r:.50}")
-    for path in held["paths"] + held["folders"]:
+    held.setdefault("dropped", [])
+    for path in held["paths"] + held["folders"] + held["dropped"]:
         if not isinstance(path, str) or relative_path(path) != path:
             raise ValueError(f"{path!r:.50} is no path of a file")
         if held["inside"] and not siblings.is_beside(path):
             raise ValueError(f"{path!r:.50} is a file of somebody else")
     kept = held["kept"]
-    if len(kept) != len(held["paths"]) or not all(isinstance(there, bool) for there in kept):
+    count = len(held["paths"]) + len(held["dropped"])
+    if len(kept) != count or not all(isinstance(there, bool) for there in kept):
         raise ValueError("kept does not fit the paths")
     return _Journal(**{key: held[key] for key in _Journal._fields})

@@ -3,7 +3,7 @@
 ``DIR.manifest.json``, written with every save and put in its place in the same step as the files::
 
     {"format": 1, "library": "0.1.0", "time": "2024-05-01T12:00:00Z", "program": "9f86d0...",
-    "commit": [".", 5242], "beside": false,
+    "commit": [".", 5242], "beside": false, "part": "persistables",
     "files": {
     "fc_0.w_0": {"variable": "fc_0.w_0", "kind": "lod_tensor", "dtype": "FP32", "shape": [13, 1], "lod": [],
                  "size": 80, "stamp": [5243, 1714564800000000000], "sha256": "2c26b4..."}},
@@ -63,6 +63,7 @@ class Record(NamedTuple):
     checksum: str | None  # "sha256:<hex>", "crc32:<hex>", or None: not taken
     stamp: tuple[int, int]  # inode, mtime in nanoseconds
     facts: Mapping[str, Any] = {}  # variable, kind, dtype, shape, lod: whatever the saver said
+    parts: tuple[str, ...] | None = None  # see ``storage.parts``; None: those of the save that is under way
 
     def is_still(self, facts: os.stat_result) -> bool:
         """Whether a file of these facts is the one that was saved."""
@@ -138,8 +139,9 @@ def encode(
     commit: tuple[str, int] | None = None,
     beside: bool = False,
     state: Any = None,
+    part: str | None = None,
 ) -> bytes:
-    """The bytes of a manifest; ``state`` is whatever JSON can say."""
+    """The bytes of a manifest; ``state`` is whatever JSON can say, ``part`` what most files belong to."""
     front = {
         "format": FORMAT,
         "library": getattr(sys.modules.get("paddlelike"), "__version__", None),
@@ -147,6 +149,7 @@ def encode(
         "program": program,
         "commit": commit,
         "beside": beside,
+        "part": part,
         "files": {path: _plain(path, record) for path, record in sorted(files.items())},
     }
     text = json.dumps(front, ensure_ascii=False, separators=(",", ":"))
@@ -172,10 +175,12 @@ def decode(data: bytes) -> Manifest:
             hint="the files themselves may be good; save again to have a manifest",
         )
     try:
-        front = json.loads(body + b"}")
+        front = json.loads(body.decode("utf-8", "surrogatepass") + "}")
         if front["format"] != FORMAT:
             raise FormatError(f"the manifest is of format {front['format']!r}, this library reads {FORMAT}")
-        files = {path: _record(path, entry) for path, entry in front["files"].items()}
+        part = _text(front.get("part"))
+        parts = None if part is None else (part,)
+        files = {path: _record(path, entry, parts) for path, entry in front["files"].items()}
         return Manifest(
             files=files,
             program=_text(front["program"]),
@@ -348,20 +353,24 @@ def _plain(path: str, record: Record) -> dict[str, Any]:
     if record.checksum is not None:
         algorithm, _, digest = record.checksum.partition(":")
         entry[algorithm] = digest
+    if record.parts is not None:
+        entry["parts"] = record.parts
     return entry
 
 
-def _record(path: str, entry: dict[str, Any]) -> Record:
+def _record(path: str, entry: dict[str, Any], parts: tuple[str, ...] | None) -> Record:
     if relative_path(path) != path:
         raise ValueError(f"{path!r} is no path of a file")
     facts = dict(entry)
     size, stamp = int(facts.pop("size")), facts.pop("stamp")
+    if "parts" in facts:
+        parts = tuple(str(part) for part in facts.pop("parts"))
     checksum = None
     for algorithm in hashing.ALGORITHMS:
         digest = facts.pop(algorithm, None)
         if digest is not None:
             checksum = f"{algorithm}:{digest}"
-    return Record(size, checksum, (int(stamp[0]), int(stamp[1])), facts)
+    return Record(size, checksum, (int(stamp[0]), int(stamp[1])), facts, parts)
 
 
 def _tail(body: bytes) -> bytes:

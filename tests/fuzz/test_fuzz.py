@@ -17,24 +17,8 @@ from tests.fuzz.guard import Guard, watched
 from tests.fuzz.readers import Target
 from tests.fuzz.targets import TARGETS
 
-OPEN = {
-    "journal": "a journal that lacks a key is a KeyError",
-    "names": "a name of a thousand parts is a RecursionError of the save",
-    "load_inference": "an empty program file is an IndexError",
-    "tree": "a pipe in place of a file is waited for",
-}
-SHORT = [
-    pytest.param(
-        name,
-        marks=[pytest.mark.xfail(reason=OPEN[name], strict=False, run=name != "tree")]
-        if name in OPEN
-        else [],
-    )
-    for name in TARGETS
-]
 
-
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", TARGETS)
 def test_a_few_hundred_inputs(name: str, tmp_path: Path) -> None:
     target = TARGETS[name]
     outcome = run_here(target, tmp_path / "root", 0, range(50 * target.weight))
@@ -44,7 +28,7 @@ def test_a_few_hundred_inputs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("name", TARGETS)
 def test_thousands_of_inputs_in_processes_with_limits(name: str) -> None:
     target = TARGETS[name]
     outcome = run_target(target, seed=1, count=1000 * target.weight, jobs=2, until=None, progress=str)
