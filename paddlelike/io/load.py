@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import time
@@ -12,24 +11,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
-import numpy as np
-
-from paddlelike.core import memory
-from paddlelike.core.dtypes import dtype_row
 from paddlelike.core.scope import global_scope
-from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
-from paddlelike.io.contents import Combined, Contents, Directory, Reading, Value, Want
+from paddlelike.io import hand_over
+from paddlelike.io.contents import Combined, Contents, Directory, Reading, Value
 from paddlelike.io.in_place import InPlace
-from paddlelike.io.incremental import ledger
-from paddlelike.io.lazy import MappedTensor
-from paddlelike.io.plan import Fill, LoadPlan, Row, Step, make_plan, name_combined
-from paddlelike.io.recipe import made
-from paddlelike.io.report import LoadReport, Moved
+from paddlelike.io.plan import LoadPlan, make_plan, name_combined
+from paddlelike.io.report import LoadReport
 from paddlelike.io.rules import Rule, Rules
 from paddlelike.io.save import _check_executor, _outside
 from paddlelike.io.select import (
@@ -39,24 +31,22 @@ from paddlelike.io.select import (
     program_of,
     select,
 )
+from paddlelike.io.values import values_of
 from paddlelike.io.verify import record_of, records_of, refusal
 from paddlelike.storage.places import place
 
 __all__ = [
     "Asked",
     "Choices",
-    "constant",
     "load_params",
     "load_persistables",
     "load_vars",
     "names_of",
     "opened",
-    "values_of",
 ]
 
 _TRIES: Final = 3  # when somebody saves into the directory at the same time
 
-Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 
 
@@ -177,9 +167,10 @@ def load_vars(
     asked = Asked(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names))
     with _without_collections():
         stamp, plan, reading, values = _read(dirname, filename, asked, lazy, verify, in_place)
-        moved = _put(plan, values)
-        _note(dirname, filename, stamp, plan)
-        report = _report(plan, reading, moved, verify)
+        moved = hand_over.put(plan, values)
+        if dirname is not None and filename is None:
+            hand_over.note(place(dirname), stamp, plan)
+        report = hand_over.report(plan, reading, moved, verify)
     return replace(report, seconds=time.perf_counter() - begin)
 
 
@@ -295,172 +286,6 @@ def _read(
     )
     over.tell(str(dirname), busy)
     raise busy
-
-
-def values_of(
-    contents: Contents, plan: LoadPlan, lazily: bool = False, targets: Mapping[str, Array] | None = None
-) -> tuple[Reading, list[Value]]:
-    """The values of the plan's steps, each in memory of its own, or in the arrays that ``targets`` has."""
-    if not any(step.recipe for step in plan.steps):
-        into = targets or {}
-        wants = [Want(step.held[0], None, into.get(step.variable.name)) for step in plan.steps]
-        reading = contents.read(wants, lazily=lazily)
-        return reading, [_fit(step, value) for step, value in zip(plan.steps, reading.values, strict=True)]
-    wants = []
-    where: dict[tuple[str, object], int] = {}
-    for step in plan.steps:
-        rows = _rows(step)
-        for held in step.held:
-            if (held.name, rows) not in where:
-                where[held.name, rows] = len(wants)
-                wants.append(Want(held, rows))
-    reading = contents.read(wants, lazily=lazily)
-    values: list[Value] = []
-    taken: set[int] = set()
-    for step in plan.steps:
-        rows = _rows(step)
-        numbers = [where[held.name, rows] for held in step.held]
-        value = reading.values[numbers[0]]
-        if step.recipe is not None and step.recipe.changes:
-            arrays = [np.asarray(_array(reading.values[number])) for number in numbers]
-            value = LoDTensor(made(step.recipe, arrays, step.variable, _base(step)))
-        if numbers[0] in taken and value is reading.values[numbers[0]]:
-            value = _copy(value)
-        taken.update(numbers)
-        values.append(_fit(step, value))
-    return reading, values
-
-
-def _rows(step: Step) -> tuple[int, int] | None:
-    return None if step.recipe is None or step.recipe.rule is None else step.recipe.rule.rows
-
-
-def _array(value: Value) -> Any:
-    array = value.array
-    assert array is not None
-    return array
-
-
-def _copy(value: Value) -> Value:
-    if isinstance(value, SelectedRows):
-        return SelectedRows(value.row_array.copy(), value.height(), memory.place(_array(value)))
-    return LoDTensor(memory.place(_array(value)), value.lod())
-
-
-def _base(step: Step) -> Any:
-    """What stays of a variable where its file does not reach."""
-    if step.recipe is None or step.recipe.rule is None or not step.recipe.rule.overlap:
-        return None
-    if step.base == "keep":
-        holder = global_scope().find_var(step.variable.name)
-        assert holder is not None
-        return _array(holder.value)
-    return constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))
-
-
-def constant(fill: Fill) -> Any:
-    """The array of a variable that becomes a constant."""
-    array = memory.empty(fill.variable.shape, dtype_row(fill.variable.dtype).numpy)
-    array[...] = fill.value
-    return array
-
-
-def _fit(step: Step, value: Value) -> Value:
-    """The value in the shape the program declares, where the file has another form of it."""
-    shape = step.variable.shape
-    if isinstance(value, LoDTensor) and shape and len(value._array.shape) != len(shape):  # type: ignore[union-attr]
-        value.adopt(_array(value).reshape(shape), value.lod())
-    return value
-
-
-def _put(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
-    """Put the values into the scope. Nothing fails from here on; an interrupt comes through afterwards."""
-    scope = global_scope()
-    filled = [
-        (scope.find_var(fill.variable.name) or scope.var(fill.variable.name), LoDTensor(constant(fill)))
-        for fill in plan.fills
-    ]
-    holders = [scope.find_var(step.variable.name) or scope.var(step.variable.name) for step in plan.steps]
-    named = list(zip(holders, values, strict=True))
-    moved = {}
-    for holder, value in named:
-        array = value._array if isinstance(value, LoDTensor) else value.array
-        assert array is not None
-        moved[holder.name] = Moved(array.shape, _name_of(array.dtype), array.nbytes, holder.is_initialized())
-
-    def put() -> None:
-        for holder, value in (*named, *filled):
-            old = holder.value
-            if type(old) is type(value) is LoDTensor:
-                old.adopt(_array(value), value._lod)  # whoever holds the tensor sees its new value
-            elif old is not value:
-                holder.set_value(value)
-            holder.origin = plan.source
-
-    try:
-        put()
-    except BaseException:
-        put()
-        raise
-    return moved
-
-
-@functools.lru_cache(64)
-def _name_of(dtype: np.dtype[Any]) -> str:
-    return dtype.name  # which numpy makes anew every time
-
-
-def _note(dirname: Path | None, filename: str | bytes | None, stamp: object, plan: LoadPlan) -> None:
-    """Tell the ledger of saves which variables now hold just what lies in the files of their names."""
-    if dirname is None or filename is not None:
-        return
-    scope = global_scope()
-    holders = [scope.find_var(step.variable.name) for step in plan.steps if step.recipe is None]
-    same = [
-        holder
-        for holder in holders
-        if holder is not None and not isinstance(holder.value, MappedTensor)  # it has no array yet
-    ]
-    ledger.note_loaded(place(dirname), stamp, same)
-
-
-def _report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verify: bool) -> LoadReport:
-    notes = [
-        f"{held.name}: {held.header.surplus} bytes after the tensor were passed over"
-        for step in plan.steps
-        for held in step.held
-        if held.header.surplus and held.size
-    ]
-    if reading.unaligned:
-        notes.append(
-            f"{reading.unaligned} of {reading.mapped} mapped values do not begin at a multiple of their "
-            "element's size: each will be copied when it is first used"
-        )
-    by_kind: dict[str, list[Row]] = {}
-    for row in plan.others:
-        by_kind.setdefault(row.what, []).append(row)
-
-    def names(what: str) -> tuple[str, ...]:
-        return tuple(row.variable for row in by_kind.get(what, ()) if row.variable is not None)
-
-    return LoadReport(
-        source=plan.source,
-        loaded=moved,
-        missing=names("missing"),
-        unexpected=tuple(row.file for row in by_kind.get("not asked for", ()) if row.file is not None),
-        notes=tuple(notes),
-        misfits={row.variable: row.why for row in by_kind.get("does not fit", ()) if row.variable},
-        renamed={
-            step.variable.name: " + ".join(step.recipe.files)
-            for step in plan.steps
-            if step.recipe is not None and step.recipe.files != (step.variable.name,)
-        },
-        skipped=names("skip"),
-        kept=names("keep"),
-        initialized=names("init"),
-        verified=verify,
-        mapped=reading.mapped,
-    )
 
 
 @contextmanager

@@ -12,10 +12,11 @@ from paddlelike.formats import state
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io.contents import Arrays, Contents
-from paddlelike.io.load import Asked, constant, names_of, opened, values_of
+from paddlelike.io.load import Asked, names_of, opened
 from paddlelike.io.plan import LoadPlan
 from paddlelike.io.rules import Rule, Rules
 from paddlelike.io.select import is_persistable, program_of, select
+from paddlelike.io.values import constant, values_of
 from paddlelike.storage.local import File
 
 __all__ = ["fit_state", "plan_load"]
