@@ -1,0 +1,36 @@
+"""The wire: calls between trainers and servers over gRPC.
+
+It knows verbs as strings, headers as JSON objects and payloads as parts of arrays; what they mean is the
+business of the protocol. The format is described in ``frames``; who may connect, in ``security``.
+"""
+
+from __future__ import annotations
+
+from paddlelike.distributed.wire.channel import Channel
+from paddlelike.distributed.wire.frames import CHUNK, MAX_HEADER, Header
+from paddlelike.distributed.wire.parts import Into, Part, Receiver, as_bytes, parts_of
+from paddlelike.distributed.wire.ready import wait_for_servers
+from paddlelike.distributed.wire.security import Security, Tls, is_loopback, parse_endpoint
+from paddlelike.distributed.wire.server import Server, workers_for
+from paddlelike.distributed.wire.verbs import Refused, Verb
+
+__all__ = [
+    "CHUNK",
+    "MAX_HEADER",
+    "Channel",
+    "Header",
+    "Into",
+    "Part",
+    "Receiver",
+    "Refused",
+    "Security",
+    "Server",
+    "Tls",
+    "Verb",
+    "as_bytes",
+    "is_loopback",
+    "parse_endpoint",
+    "parts_of",
+    "wait_for_servers",
+    "workers_for",
+]

@@ -1,0 +1,198 @@
+"""The client's end: calls to the verbs of one server."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from paddlelike.distributed.wire import frames
+from paddlelike.distributed.wire.frames import CHUNK, Header
+from paddlelike.distributed.wire.handlers import STREAM
+from paddlelike.distributed.wire.options import SERVICE, client_options, load_grpc
+from paddlelike.distributed.wire.parts import Part, Receiver
+from paddlelike.distributed.wire.security import Security, parse_endpoint
+from paddlelike.errors import DeadlineError, FrameError, RejectedError, RemoteError, UnreachableError
+
+__all__ = ["Channel"]
+
+_HINTS: Final = {  # statuses that are final
+    "UNAUTHENTICATED": "give this process the PADDLELIKE_JOB_TOKEN of its server",
+    "UNIMPLEMENTED": "is the process at this endpoint a parameter server of the same version?",
+    "INVALID_ARGUMENT": "do both sides have the same program and the same version?",
+    "FAILED_PRECONDITION": "leave out answer_size, or give the larger one",
+    "ABORTED": "its log has the traceback",
+}
+
+Begin = Callable[[Header], Receiver | None]
+
+
+class Channel:
+    """Calls to one server. Connects at the first call, and again whenever the connection is lost.
+
+    Any number of threads may call at the same time.
+
+    Parameters
+    ----------
+    endpoint
+        ``host:port`` of the server.
+    security
+        Default: as the environment says.
+    """
+
+    def __init__(self, endpoint: str, *, security: Security | None = None) -> None:
+        parse_endpoint(endpoint)
+        self.endpoint = endpoint
+        self._security = Security.from_environment() if security is None else security
+        self._lock = threading.Lock()
+        self._channel: Any = None
+        self._forked: Any = None
+        self._process = 0  # that opened the channel; gRPC's threads do not live on in a fork
+        self._calls: dict[tuple[str, bool, bool], Any] = {}
+        self._closed = False
+
+    def call(
+        self,
+        verb: str,
+        head: Header,
+        parts: Iterable[Part] = (),
+        receiver: Receiver | Begin | None = None,
+        *,
+        timeout: float = 60.0,
+        answer_size: int | None = None,
+    ) -> Header:
+        """Send header and parts; put the parts of the answer into the receiver; the answer's header.
+
+        Parameters
+        ----------
+        parts
+            Sent as one message, or above 1 MiB as a stream. An iterator is taken as fast as the network
+            takes it.
+        receiver
+            Where the answer's records go, or a function from the answer's header to that. None: it has none.
+        timeout
+            Seconds for the whole call.
+        answer_size
+            The bytes of the answer's records at most, where known: up to 1 MiB they come as one message, the
+            faster way. None: as a stream, if there is a receiver.
+
+        Raises
+        ------
+        UnreachableError
+            Nobody answers, or the connection broke; may be tried again.
+        DeadlineError
+            No answer in ``timeout`` seconds; may be tried again. Whether the server acted is not known.
+        RejectedError
+            The server refused the call or failed in it, or its answer is malformed.
+        """
+        outgoing = _Outgoing(frames.messages(head, parts))
+        streamed = receiver is not None and (answer_size is None or answer_size > CHUNK)
+        function = self._function(verb, outgoing.streamed, streamed)
+        try:
+            answer = function(outgoing.request(), timeout=timeout, metadata=self._security.metadata())
+            return _receive_stream(answer, receiver) if streamed else _receive(iter((answer,)), receiver)
+        except load_grpc().RpcError as error:
+            if outgoing.failure is not None:
+                raise outgoing.failure from None
+            raise self._translated(verb, error, timeout) from error
+        except FrameError as error:
+            raise RejectedError(self.endpoint, verb, f"a malformed answer: {error.message}") from error
+
+    def close(self) -> None:
+        """Cancel the calls in flight and close the connection."""
+        with self._lock:
+            self._closed = True
+            channel, self._channel = self._channel, None
+            if channel is not None and self._process == os.getpid():
+                channel.close()
+
+    def __enter__(self) -> Channel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _function(self, verb: str, streams: bool, streamed: bool) -> Any:
+        with self._lock:
+            if self._closed:
+                raise RejectedError(self.endpoint, verb, "this channel was closed")
+            if self._process != os.getpid():
+                self._forked, self._channel = self._channel, None  # kept, so that nobody closes it here
+                self._calls.clear()
+            if self._channel is None:
+                self._security.check(self.endpoint)
+                self._channel = self._security.channel(self.endpoint, client_options())
+                self._process = os.getpid()
+            key = verb, streams, streamed
+            if key not in self._calls:
+                kind = f"{'stream' if streams else 'unary'}_{'stream' if streamed else 'unary'}"
+                path = f"/{SERVICE}/{verb}{STREAM if streamed else ''}"
+                self._calls[key] = getattr(self._channel, kind)(path)
+            return self._calls[key]
+
+    def _translated(self, verb: str, error: Any, timeout: float) -> RemoteError:
+        code, details = error.code().name, error.details() or ""
+        if code == "DEADLINE_EXCEEDED":
+            return DeadlineError(
+                self.endpoint,
+                verb,
+                f"no answer within {timeout:g} s",
+                hint="is the server alive and its load bearable? FLAGS_rpc_deadline (ms) gives it more time",
+            )
+        if self._closed:
+            return RejectedError(self.endpoint, verb, "this channel was closed during the call")
+        if code in _HINTS:
+            return RejectedError(self.endpoint, verb, details, hint=_HINTS[code])
+        return UnreachableError(self.endpoint, verb, f"{code}: {details}", hint=self._connection_hint())
+
+    def _connection_hint(self) -> str:
+        if self._security.tls is not None:
+            return "is the server started, with TLS, and does its certificate name the host of the endpoint?"
+        return "is the server started, at this host and port? A server with TLS refuses clear text"
+
+
+class _Outgoing:
+    """The messages of a request, and what went wrong while they were made."""
+
+    def __init__(self, messages: Iterator[bytes]) -> None:
+        self._first = next(messages)
+        second = next(messages, None)
+        self.streamed = second is not None
+        self._rest = itertools.chain(() if second is None else (second,), messages)
+        self.failure: BaseException | None = None
+
+    def request(self) -> bytes | Iterator[bytes]:
+        return self._iterate() if self.streamed else self._first
+
+    def _iterate(self) -> Iterator[bytes]:
+        yield self._first
+        try:
+            yield from self._rest
+        except Exception as error:  # in a thread of gRPC: raised where the call was made
+            self.failure = error
+
+
+def _receive_stream(answer: Any, receiver: Receiver | Begin | None) -> Header:
+    try:
+        header = _receive(answer, receiver)
+        next(answer, None)  # its status
+    finally:
+        answer.cancel()
+    return header
+
+
+def _receive(messages: Iterator[bytes], receiver: Receiver | Begin | None) -> Header:
+    head, body = frames.split(next(messages, b""))
+    begun: Receiver | None = receiver(head) if callable(receiver) else receiver
+    intake = frames.Intake(begun)
+    if body:
+        intake.take(body)
+        return head
+    for message in messages:
+        intake.take(message)
+        if intake.ended:
+            break
+    intake.finish()
+    return head

@@ -1,0 +1,227 @@
+"""Messages as bytes: a header in JSON and records of array bytes. No sockets and no threads in here.
+
+A call goes either as one message or as a stream of messages, in each direction by itself::
+
+    whole    u32 header length | header | body
+    stream   u32 header length | header,  then messages that are a body each, the last one an end
+    body     u32 n | n x (u32 array index, u64 byte offset, u32 byte length) | the bytes of the n records
+    end      u32 0 | u64 the bytes of all records of this stream
+
+All numbers are little-endian. The header is a JSON object of at most 64 KiB in UTF-8. A whole message without
+records has an end for its body.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NoReturn
+
+from paddlelike.distributed.wire.parts import Part, Receiver
+from paddlelike.errors import FrameError
+
+__all__ = ["CHUNK", "MAX_HEADER", "MAX_MESSAGE", "Header", "Intake", "messages", "split"]
+
+CHUNK: Final = 1 << 20  # bytes of arrays in one message; a call with more is streamed
+MAX_HEADER: Final = 1 << 16
+MAX_MESSAGE: Final = 8 << 20  # what a receiver accepts from the network
+_MAX_RECORDS: Final = 1 << 14  # in one message
+_MAX_DEPTH: Final = 16
+
+_LENGTH: Final = struct.Struct("<I")
+_RECORD: Final = struct.Struct("<IQI")
+_END: Final = struct.Struct("<IQ")
+
+Header = dict[str, Any]
+
+
+def messages(header: Header, parts: Iterable[Part]) -> Iterator[bytes]:
+    """Header and parts as one whole message, or as a stream where there are more than ``CHUNK`` bytes.
+
+    Large parts are split, small ones share a body. The bytes of a part are read when its message is taken.
+
+    >>> few = [Part(0, 0, memoryview(b"abc")), Part(1, 0, memoryview(b"d"))]
+    >>> [len(message) for message in messages({}, few)]
+    [46]
+    >>> [len(message) for message in messages({}, [Part(0, 0, memoryview(bytes(CHUNK + 1)))])]
+    [6, 1048596, 21, 12]
+    """
+    bodies = _bodies(parts)
+    ahead = list(itertools.islice(bodies, 2))
+    if len(ahead) < 2:
+        _, pieces = ahead[0] if ahead else (0, [_END.pack(0, 0)])
+        yield b"".join((_first(header), *pieces))
+        return
+    yield _first(header)
+    total = 0
+    for size, pieces in itertools.chain(ahead, bodies):
+        total += size
+        yield b"".join(pieces)
+    yield _END.pack(0, total)
+
+
+def _first(header: Header) -> bytes:
+    try:
+        text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FrameError(f"a header that is not plain JSON: {error}") from error
+    if len(text) > MAX_HEADER:
+        raise FrameError(f"a header of {len(text)} bytes; allowed are {MAX_HEADER}")
+    return _LENGTH.pack(len(text)) + text
+
+
+def _bodies(parts: Iterable[Part]) -> Iterator[tuple[int, list[bytes | memoryview]]]:
+    """Bodies as what is to be joined, each with the bytes of its records."""
+    records: list[bytes] = []
+    pieces: list[memoryview] = []
+    size = 0
+    for index, offset, data in parts:
+        at, length = 0, len(data)
+        while at < length:
+            taken = min(length - at, CHUNK - size)
+            records.append(_RECORD.pack(index, offset + at, taken))
+            pieces.append(data[at : at + taken])
+            at += taken
+            size += taken
+            if size == CHUNK or len(records) == _MAX_RECORDS:
+                yield size, [_LENGTH.pack(len(records)), *records, *pieces]
+                records, pieces, size = [], [], 0
+    if records:
+        yield size, [_LENGTH.pack(len(records)), *records, *pieces]
+
+
+def split(message: bytes) -> tuple[Header, memoryview]:
+    """The header of a first message, and the body behind it (empty where a stream follows)."""
+    if len(message) < _LENGTH.size:
+        raise FrameError(f"a message of {len(message)} bytes, too short for the length of its header")
+    (length,) = _LENGTH.unpack_from(message)
+    if length > MAX_HEADER:
+        raise FrameError(f"a header of {length} bytes; allowed are {MAX_HEADER}")
+    end = _LENGTH.size + length
+    if end > len(message):
+        raise FrameError(f"a header of {length} bytes in a message of {len(message)}")
+    return _header(message[_LENGTH.size : end]), memoryview(message)[end:]
+
+
+class Intake:
+    """Puts the records of one call where its receiver wants them.
+
+    Parameters
+    ----------
+    receiver
+        Asked for the place of each record; None where the call carries no records.
+    """
+
+    def __init__(self, receiver: Receiver | None) -> None:
+        self._receiver = receiver
+        self.received = 0  # bytes of records
+        self.ended = False
+
+    def take(self, body: bytes | memoryview) -> None:
+        """Copy the records of one body, or note the end.
+
+        Raises FrameError; then nothing of the bad record was copied.
+        """
+        if self.ended:
+            raise FrameError("a message after the end of its stream")
+        view = memoryview(body)
+        if len(view) < _LENGTH.size:
+            raise FrameError(f"a body of {len(view)} bytes, too short for its number of records")
+        (count,) = _LENGTH.unpack_from(view)
+        if count == 0:
+            self._end(view)
+            return
+        at = _LENGTH.size + count * _RECORD.size
+        if count > _MAX_RECORDS or at > len(view):
+            raise FrameError(f"{count} records in a body of {len(view)} bytes; allowed are {_MAX_RECORDS}")
+        records = list(_RECORD.iter_unpack(view[_LENGTH.size : at]))
+        announced = sum(record[2] for record in records)
+        if announced != len(view) - at:
+            raise FrameError(f"records of {announced} bytes in all, but {len(view) - at} bytes follow")
+        if self._receiver is None:
+            raise FrameError(f"{count} records in a call that takes none")
+        for index, offset, length in records:
+            place = self._receiver.place(index, offset, length)
+            if len(place) != length:
+                raise FrameError(f"a record of {length} bytes for a place of {len(place)}")
+            place[:] = view[at : at + length]
+            at += length
+        self.received += announced
+
+    def finish(self) -> None:
+        """Raise FrameError unless the stream came to its end."""
+        if not self.ended:
+            raise FrameError(f"the stream broke off after {self.received} bytes")
+
+    def _end(self, view: memoryview) -> None:
+        if len(view) != _END.size:
+            raise FrameError(f"an end of {len(view)} bytes instead of {_END.size}")
+        _, total = _END.unpack(view)
+        if total != self.received:
+            raise FrameError(f"{total} bytes were sent, {self.received} came")
+        self.ended = True
+
+
+def _header(text: bytes) -> Header:
+    try:
+        decoded = text.decode("utf-8")
+        header = json.loads(
+            decoded,
+            object_pairs_hook=_unique,
+            parse_int=_integer,
+            parse_float=_finite,
+            parse_constant=_constant,
+        )
+        if decoded.count("{") + decoded.count("[") > _MAX_DEPTH:
+            _check_depth(header)
+        if "\\u" in decoded:
+            json.dumps(header, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
+    except FrameError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"a header that is not JSON: {error}") from error
+    if not isinstance(header, dict):
+        raise FrameError(f"a header that is a {type(header).__name__} instead of an object")
+    return header
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Header:
+    header = dict(pairs)
+    if len(header) != len(pairs):
+        raise FrameError("a header with the same key twice")
+    return header
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 64:
+        raise FrameError(f"a header with the integer {text[:24]}..., which does not fit 64 bits")
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise FrameError(f"a header with the number {text[:24]}, which is not finite")
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise FrameError(f"a header with {text}, which JSON does not have")
+
+
+def _check_depth(header: Any) -> None:
+    level = [header]
+    for _ in range(_MAX_DEPTH):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inner.extend(value.values())
+            elif isinstance(value, list):
+                inner.extend(value)
+        if not inner:
+            return
+        level = inner
+    raise FrameError(f"a header nested deeper than {_MAX_DEPTH} levels")

@@ -1,0 +1,104 @@
+"""From gRPC's calls to verbs: reads a call, gives it to its verb, sends the answer or a status.
+
+Each verb has two methods, which differ in the answer only: ``Verb`` answers with one message,
+``Verb.stream`` with as many as needed. Both read a stream, so that our own code waits for the first
+message too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from paddlelike.distributed.wire import frames
+from paddlelike.distributed.wire.frames import Header
+from paddlelike.distributed.wire.idle import Watch
+from paddlelike.distributed.wire.options import load_grpc
+from paddlelike.distributed.wire.parts import Part
+from paddlelike.distributed.wire.security import Security
+from paddlelike.distributed.wire.verbs import Refused, Verb
+from paddlelike.errors import FrameError
+
+__all__ = ["STREAM", "Handlers"]
+
+STREAM = ".stream"  # behind the name of a verb: the answer is a stream
+_LONGEST_TEXT = 1000  # of an error; it travels in gRPC's metadata
+
+_log = logging.getLogger("paddlelike.distributed")
+
+
+class Handlers:
+    """The method handlers for gRPC, with what they share."""
+
+    def __init__(self, security: Security, watch: Watch) -> None:
+        self._grpc = load_grpc()
+        self._security = security
+        self._watch = watch
+
+    def of(self, verbs: Mapping[str, Verb]) -> dict[str, Any]:
+        """Two methods for every verb."""
+        methods = {}
+        for name, verb in verbs.items():
+            methods[name] = self._grpc.stream_unary_rpc_method_handler(self._one(name, verb))
+            methods[name + STREAM] = self._grpc.stream_stream_rpc_method_handler(self._many(name, verb))
+        return methods
+
+    def _one(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], bytes]:
+        def handle(incoming: Iterator[bytes], context: Any) -> bytes:
+            answer = self._answer(name, verb, incoming, context)
+            message = next(answer)
+            if next(answer, None) is not None:
+                text = (
+                    f"the answer of {name} needs more than {frames.CHUNK} bytes and was not asked as a stream"
+                )
+                context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, text)
+            return message
+
+        return handle
+
+    def _many(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], Iterator[bytes]]:
+        def handle(incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
+            for message in self._answer(name, verb, incoming, context):
+                with self._watch.waiting(context.cancel):  # until gRPC has sent it
+                    yield message
+
+        return handle
+
+    def _answer(self, name: str, verb: Verb, incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        if not self._security.accepts(context.invocation_metadata()):
+            context.abort(self._grpc.StatusCode.UNAUTHENTICATED, "the job token is missing or another job's")
+        try:
+            header, parts = self._perform(verb, incoming, context)
+            yield from frames.messages(header, parts)
+        except self._grpc.RpcError:
+            raise  # the caller has gone
+        except FrameError as error:
+            self._abort(context, self._grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except Exception as error:
+            _log.exception("%s failed", name)
+            self._abort(context, self._grpc.StatusCode.ABORTED, f"{type(error).__name__}: {error}")
+
+    def _perform(self, verb: Verb, incoming: Iterator[bytes], context: Any) -> tuple[Header, Iterable[Part]]:
+        head, body = frames.split(self._next(incoming, context))
+        try:
+            receiver = verb.begin(head)
+            intake = frames.Intake(receiver)
+            if body:
+                intake.take(body)
+            while not body and not intake.ended:
+                intake.take(self._next(incoming, context))
+            return verb.end(head, receiver)
+        except Refused as refused:
+            return refused.header, ()
+
+    def _next(self, incoming: Iterator[bytes], context: Any) -> bytes:
+        with self._watch.waiting(context.cancel):
+            message = next(incoming, None)
+        if message is None:
+            raise FrameError("the call broke off before its end")
+        return message
+
+    def _abort(self, context: Any, code: Any, text: str) -> NoReturn:
+        context.abort(code, text[:_LONGEST_TEXT])
+        raise AssertionError

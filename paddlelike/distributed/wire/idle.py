@@ -1,0 +1,46 @@
+"""Calls whose peer stops in the middle, without closing: cancelled, so that they hold no thread for long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Cancels what waits longer than ``limit`` seconds for a peer."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._waiting: dict[int, tuple[float, Callable[[], object]]] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="paddlelike-idle", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    @contextmanager
+    def waiting(self, cancel: Callable[[], object]) -> Iterator[None]:
+        """The block waits for a peer; ``cancel`` must end the wait from another thread."""
+        key = threading.get_ident()
+        self._waiting[key] = time.monotonic() + self._limit, cancel
+        try:
+            yield
+        finally:
+            del self._waiting[key]
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._limit / 4):
+            now = time.monotonic()
+            for key, (end, cancel) in list(self._waiting.items()):
+                if end < now and self._waiting.get(key, (0.0, None))[0] == end:
+                    cancel()

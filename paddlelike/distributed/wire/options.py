@@ -1,0 +1,65 @@
+"""How gRPC is set up here, and why; the import of it, with an error that names the extra."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from paddlelike.core import memory
+from paddlelike.distributed.wire.frames import MAX_MESSAGE
+from paddlelike.errors import ExtraMissingError
+
+__all__ = ["SERVICE", "client_options", "load_grpc", "server_options"]
+
+SERVICE: Final = "paddlelike.PS.v1"
+
+_BOTH: Final = [
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.max_send_message_length", MAX_MESSAGE),
+    ("grpc.per_message_decompression", 0),  # a small message must not grow in memory
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),  # no limit: a trainer may compute for long between two calls
+]
+
+
+def load_grpc() -> Any:
+    """The module ``grpc``. Raises ExtraMissingError where it is not installed."""
+    try:
+        import grpc
+    except ImportError as error:
+        raise ExtraMissingError(
+            "calls between trainers and servers need grpcio",
+            hint="pip install 'paddlelike[dist]'",
+        ) from error
+    memory.keep_freed_memory()  # page faults on fresh buffers are the largest cost of a message
+    return grpc
+
+
+def server_options(workers: int) -> list[tuple[str, int]]:
+    """Channel arguments of a server."""
+    return [
+        *_BOTH,
+        ("grpc.so_reuseport", 0),  # else a second server takes the same port without an error
+        (
+            "grpc.http2.min_ping_interval_without_data_ms",
+            5_000,
+        ),  # else the clients' keepalive is "too many pings"
+        ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.max_concurrent_streams", 8 * workers),
+    ]
+
+
+def client_options() -> list[tuple[str, int]]:
+    """Channel arguments of a client."""
+    return [
+        *_BOTH,
+        ("grpc.enable_http_proxy", 0),  # a proxy in the environment would take calls to 127.0.0.1
+        (
+            "grpc.enable_retries",
+            0,
+        ),  # its retries end where a stream begins; who calls knows what may be repeated
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 5_000),  # the time for one attempt, in spite of its name
+        ("grpc.max_reconnect_backoff_ms", 1_000),
+    ]

@@ -1,0 +1,101 @@
+"""What a call carries besides its header: pieces of arrays, and the places where they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from paddlelike.errors import FrameError
+
+__all__ = ["Into", "Part", "Receiver", "as_bytes", "parts_of"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Part(NamedTuple):
+    """Bytes that belong at ``offset`` of the array that both sides know under ``index``.
+
+    ``data`` is a contiguous buffer; its memory is read while the call runs, so it must not change until then.
+    """
+
+    index: int  # type: ignore[assignment]  # tuples have a method of this name
+    offset: int
+    data: memoryview
+
+
+class Receiver(Protocol):
+    """Who says where the bytes of a call go."""
+
+    def place(self, index: int, offset: int, length: int) -> memoryview:
+        """The writable memory, ``length`` bytes long, for a record that is about to be copied.
+
+        Called in the order of the records, before any byte of the record is copied. Raises FrameError for
+        what does not belong here.
+        """
+
+
+def as_bytes(array: Array) -> memoryview:
+    """The bytes of a C-order array, without a copy, whatever its dtype and shape.
+
+    >>> len(as_bytes(np.zeros((2, 3), np.float32)))
+    24
+    """
+    if not array.flags.c_contiguous:
+        raise ValueError(f"an array with strides {array.strides} is not contiguous; pass a C-order copy")
+    return array.reshape(-1).view(np.uint8).data
+
+
+def parts_of(arrays: Mapping[int, Array]) -> list[Part]:
+    """Whole arrays as parts, each under its index."""
+    return [Part(index, 0, as_bytes(array)) for index, array in arrays.items()]
+
+
+class Into:
+    """A receiver that fills arrays, each whole and in order, so that no byte is missing or written twice.
+
+    Parameters
+    ----------
+    arrays
+        Writable C-order arrays by index. They hold parts of the message as soon as it comes in.
+
+    Examples
+    --------
+    >>> weight = np.zeros(2, np.float32)
+    >>> receiver = Into({7: weight})
+    >>> receiver.place(7, 0, 8)[:] = np.float32([1, 2]).tobytes()
+    >>> receiver.check()
+    >>> weight
+    array([1., 2.], dtype=float32)
+    """
+
+    def __init__(self, arrays: Mapping[int, Array]) -> None:
+        self._memory = {index: as_bytes(array) for index, array in arrays.items()}
+        self._filled = dict.fromkeys(self._memory, 0)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all arrays."""
+        return sum(map(len, self._memory.values()))
+
+    def place(self, index: int, offset: int, length: int) -> memoryview:
+        """The next ``length`` bytes of array ``index``."""
+        memory = self._memory.get(index)
+        if memory is None:
+            raise FrameError(f"a record for array {index}, which is not part of this call")
+        filled = self._filled[index]
+        if offset != filled or length > len(memory) - offset:
+            raise FrameError(
+                f"a record of {length} bytes at {offset} of array {index}, which holds {len(memory)} bytes, "
+                f"{filled} of them received"
+            )
+        self._filled[index] = offset + length
+        return memory[offset : offset + length]
+
+    def check(self, only: Iterable[int] | None = None) -> None:
+        """Raise FrameError unless every array (or every one of ``only``) was filled to its last byte."""
+        for index in self._memory if only is None else only:
+            filled, size = self._filled[index], len(self._memory[index])
+            if filled != size:
+                raise FrameError(f"array {index} came with {filled} of its {size} bytes")

@@ -1,0 +1,61 @@
+"""Waiting until servers listen."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable
+
+from paddlelike.distributed.wire.security import parse_endpoint
+from paddlelike.errors import DeadlineError
+
+__all__ = ["wait_for_servers"]
+
+_SHORTEST, _LONGEST = 0.05, 1.0  # seconds between two attempts
+
+
+def wait_for_servers(
+    endpoints: Iterable[str], timeout: float, *, report: Callable[[list[str]], object] | None = None
+) -> None:
+    """Return once somebody listens at every endpoint (a plain TCP connection, as Fluid's wait_server_ready).
+
+    Parameters
+    ----------
+    endpoints
+        ``host:port`` each.
+    timeout
+        Seconds for all of them.
+    report
+        Called with the endpoints that are still missing, before each pause.
+
+    Raises
+    ------
+    DeadlineError
+        Names those at which nobody listens.
+    """
+    missing = list(endpoints)
+    end = time.monotonic() + timeout
+    pause = _SHORTEST
+    while True:
+        missing = [endpoint for endpoint in missing if not _listens(endpoint, end - time.monotonic())]
+        if not missing:
+            return
+        if time.monotonic() + pause > end:
+            raise DeadlineError(
+                ", ".join(missing),
+                "connecting",
+                f"nobody listens after {timeout:g} s",
+                hint="start the servers first, and give all processes the same list of endpoints",
+            )
+        if report is not None:
+            report(missing)
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST)
+
+
+def _listens(endpoint: str, timeout: float) -> bool:
+    try:
+        with socket.create_connection(parse_endpoint(endpoint), timeout=min(max(timeout, 0.1), 3.0)):
+            return True
+    except OSError:
+        return False

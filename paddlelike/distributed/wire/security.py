@@ -1,0 +1,160 @@
+"""Who may connect: clear text stays on this machine, everything else is TLS with certificates on both sides.
+
+A job token, where one is set, is asked of every call and compared in constant time. It is only sent over
+TLS or on this machine.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from paddlelike.distributed.wire.options import load_grpc
+from paddlelike.errors import EndpointError
+
+__all__ = ["TOKEN_KEY", "Security", "Tls", "is_loopback", "parse_endpoint"]
+
+TOKEN_KEY: Final = "paddlelike-token-bin"  # noqa: S105  (a key; metadata with this ending holds bytes)
+_FILES: Final = ("PADDLELIKE_TLS_CA", "PADDLELIKE_TLS_CERT", "PADDLELIKE_TLS_KEY")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """PEM texts: the job's certificate authority, this process's certificate and its private key."""
+
+    authority: bytes
+    certificate: bytes
+    key: bytes = field(repr=False)
+
+    @staticmethod
+    def from_files(authority: str, certificate: str, key: str) -> Tls:
+        """Read the three PEM files. Raises EndpointError for one that cannot be read."""
+        texts = []
+        for path in (authority, certificate, key):
+            try:
+                texts.append(Path(path).read_bytes())
+            except OSError as error:
+                raise EndpointError(
+                    f"the TLS file {path} cannot be read: {error.strerror}", hint=f"see {', '.join(_FILES)}"
+                ) from error
+        return Tls(*texts)
+
+
+@dataclass(frozen=True)
+class Security:
+    """What a process asks of its connections.
+
+    Parameters
+    ----------
+    tls
+        Certificates; None for clear text.
+    token
+        The job's token; None asks for none.
+    insecure
+        Allow clear text to and from other machines.
+    """
+
+    tls: Tls | None = None
+    token: str | None = field(default=None, repr=False)
+    insecure: bool = False
+
+    @staticmethod
+    def from_environment(environment: Mapping[str, str] = os.environ) -> Security:
+        """From PADDLELIKE_TLS_CA, _CERT and _KEY, PADDLELIKE_JOB_TOKEN and PADDLELIKE_INSECURE=1."""
+        files = [environment.get(name, "") for name in _FILES]
+        if any(files) and not all(files):
+            missing = [name for name, value in zip(_FILES, files, strict=True) if not value]
+            raise EndpointError(f"TLS needs {', '.join(_FILES)}; not set: {', '.join(missing)}")
+        return Security(
+            tls=Tls.from_files(*files) if all(files) else None,
+            token=environment.get("PADDLELIKE_JOB_TOKEN") or None,
+            insecure=environment.get("PADDLELIKE_INSECURE") == "1",
+        )
+
+    def check(self, endpoint: str) -> None:
+        """Raise EndpointError unless this endpoint may be served, or called, in this way."""
+        host, _ = parse_endpoint(endpoint)
+        if self.tls is not None or is_loopback(host):
+            return
+        if not self.insecure:
+            raise EndpointError(
+                f"{endpoint} is not on this machine, and clear text may not leave it",
+                hint=f"set {', '.join(_FILES)} for TLS; or PADDLELIKE_INSECURE=1 on a network that you trust",
+            )
+        if self.token is not None:
+            raise EndpointError(
+                f"the job's token would travel to {endpoint} in clear text",
+                hint=f"set {', '.join(_FILES)} for TLS, or unset PADDLELIKE_JOB_TOKEN",
+            )
+
+    def accepts(self, metadata: Any) -> bool:
+        """Whether the metadata of a call holds the job's token (or none is asked)."""
+        if self.token is None:
+            return True
+        given = [value for key, value in metadata or () if key == TOKEN_KEY]
+        sent = given[0] if len(given) == 1 and isinstance(given[0], bytes) else b""
+        return hmac.compare_digest(sent, self.token.encode())
+
+    def metadata(self) -> tuple[tuple[str, bytes], ...]:
+        """What a call of this process sends along."""
+        return () if self.token is None else ((TOKEN_KEY, self.token.encode()),)
+
+    def bind(self, server: Any, address: str) -> int:
+        """Make a gRPC server listen there; its port."""
+        if self.tls is None:
+            return int(server.add_insecure_port(address))
+        pair = ((self.tls.key, self.tls.certificate),)
+        credentials = load_grpc().ssl_server_credentials(pair, self.tls.authority, require_client_auth=True)
+        return int(server.add_secure_port(address, credentials))
+
+    def channel(self, address: str, options: list[tuple[str, int]]) -> Any:
+        """A gRPC channel to there."""
+        grpc = load_grpc()
+        if self.tls is None:
+            return grpc.insecure_channel(address, options)
+        credentials = grpc.ssl_channel_credentials(self.tls.authority, self.tls.key, self.tls.certificate)
+        return grpc.secure_channel(address, credentials, options)
+
+
+def parse_endpoint(endpoint: str) -> tuple[str, int]:
+    """Host and port of ``host:port`` or ``[v6 address]:port``.
+
+    >>> parse_endpoint("127.0.0.1:6174"), parse_endpoint("[::1]:6174")
+    (('127.0.0.1', 6174), ('::1', 6174))
+    """
+    host, colon, port = endpoint.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        host = ""
+    if (
+        not colon
+        or not host
+        or "/" in host
+        or not (port.isascii() and port.isdigit() and int(port) < 1 << 16)
+    ):
+        raise EndpointError(f"{endpoint!r} is not an endpoint", hint="write host:port, as in 127.0.0.1:6174")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine only, by every address it has.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+    (True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    return bool(found) and all(ipaddress.ip_address(entry[4][0]).is_loopback for entry in found)
