@@ -19,8 +19,11 @@ from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io import hand_over
 from paddlelike.io.contents import Combined, Contents, Directory, Reading, Value
+from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.in_place import InPlace
-from paddlelike.io.plan import LoadPlan, make_plan, name_combined
+from paddlelike.io.naming import name_combined
+from paddlelike.io.plan import LoadPlan
+from paddlelike.io.planner import make_plan
 from paddlelike.io.report import LoadReport
 from paddlelike.io.rules import Rule, Rules
 from paddlelike.io.save import _check_executor, _outside
@@ -38,6 +41,7 @@ from paddlelike.storage.places import place
 __all__ = [
     "Asked",
     "Choices",
+    "asked_for",
     "load_params",
     "load_persistables",
     "load_vars",
@@ -164,14 +168,15 @@ def load_vars(
             hint="pass the program that was built (main_program=), or vars=",
         )
     begin = time.perf_counter()
-    asked = Asked(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names))
+    asked = asked_for(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names), dirname)
     with _without_collections():
         stamp, plan, reading, values = _read(dirname, filename, asked, lazy, verify, in_place)
         moved = hand_over.put(plan, values)
-        if dirname is not None and filename is None:
+        if dirname is not None and filename is None and asked.view is None:
             hand_over.note(place(dirname), stamp, plan)
         report = hand_over.report(plan, reading, moved, verify)
-    return replace(report, seconds=time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return replace(report, seconds=seconds, notes=(*report.notes, *asked.notes))
 
 
 def load_params(
@@ -209,6 +214,12 @@ class Asked(NamedTuple):
     rules: Rules
     strict: bool
     names: list[str] | None  # of the values of a combined file
+    view: Callable[[Contents], Contents] | None = None  # what this process takes of a source; None: all of it
+    notes: tuple[str, ...] = ()  # for the report
+
+    def seen(self, contents: Contents) -> Contents:
+        """What the program is to see of a source."""
+        return contents if self.view is None else self.view(contents)
 
     def plan(self, contents: Contents) -> LoadPlan:
         """The plan of loading this out of ``contents``."""
@@ -218,6 +229,24 @@ class Asked(NamedTuple):
         everything = {v.name: v for v in self.program.list_vars()} if self.rules else {}
         everything |= {variable.name: variable for variable in self.variables}
         return make_plan(contents, self.variables, self.rules, strict=self.strict, find=everything.get)
+
+
+def asked_for(
+    program: Program,
+    chosen: list[Variable],
+    rules: Rules,
+    strict: bool,
+    names: list[str] | None,
+    where: object,
+) -> Asked:
+    """What is asked for, of a distributed program what this process has of it."""
+    there = elsewhere_of(program)
+    if there is None:
+        return Asked(program, chosen, rules, strict, names)
+    loading = there.loading(chosen, str(where))
+    return Asked(
+        program, loading.variables, rules + loading.rules, strict, names, loading.view, loading.notes
+    )
 
 
 def names_of(given: Iterable[Variable | str] | Program | None) -> list[str] | None:
@@ -262,7 +291,7 @@ def _read(
             where.exists()  # a save that was interrupted there is finished now
         stamp = None if where is None else where.stamp()
         try:
-            contents = opened(dirname, filename, verify=verify)
+            contents = asked.seen(opened(dirname, filename, verify=verify))
             plan = asked.plan(contents)
             refused = plan.refusal()
             if refused is not None and not verify:

@@ -20,7 +20,8 @@ from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io.compat import add_compatibility
 from paddlelike.io.load import load_vars
-from paddlelike.io.plan import check, near_names
+from paddlelike.io.match import near_names
+from paddlelike.io.plan import check
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.save import _outside
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
