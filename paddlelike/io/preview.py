@@ -12,7 +12,7 @@ from paddlelike.formats import state
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io.contents import Arrays, Contents
-from paddlelike.io.load import Asked, names_of, opened
+from paddlelike.io.load import Asked, asked_for, names_of, opened
 from paddlelike.io.plan import LoadPlan
 from paddlelike.io.rules import Rule, Rules
 from paddlelike.io.select import is_persistable, program_of, select
@@ -75,8 +75,8 @@ def plan_load(
     """
     program = program_of(program)
     chosen = select(program, vars, predicate)
-    asked = Asked(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names))
-    return asked.plan(_contents(dirname, filename))
+    asked = asked_for(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names), dirname)
+    return asked.plan(asked.seen(_contents(dirname, filename)))
 
 
 def fit_state(

@@ -1,8 +1,9 @@
 r"""Rules: which names of a checkpoint become which variables of a program, and what is done on the way.
 
 A pattern is a name in which ``*`` stands for any text and ``?`` for one character; with ``re:`` in front it
-is a regular expression. A target takes what the wildcards matched, in their order (groups as ``\1``).
-Rules are plain data: they are saved as JSON, one rule a line, and nothing in such a file is executed.
+is a regular expression, of those that always come to an end (see :mod:`paddlelike.io.patterns`). A target
+takes what the wildcards matched, in their order (groups as ``\1``). Rules are plain data: they are saved as
+JSON, one rule a line, and nothing in such a file is executed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from paddlelike.errors import FormatError
+from paddlelike.io.patterns import Found, Pattern, check_template
 from paddlelike.storage.local import File
 from paddlelike.storage.transaction import write_all
 
@@ -25,7 +27,7 @@ _FORMAT: Final = "paddlelike rules"
 _VERSION: Final = 1
 
 Names = tuple[str, ...]
-Match = Callable[[str], "re.Match[str] | None"]
+Match = Callable[[str], Found | None]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,11 @@ class Rename:
     cast: bool = False
 
     def __post_init__(self) -> None:
-        _check_pattern(self.sources[0])
+        first = self.sources[0]
+        _check_pattern(first)
+        if first.startswith("re:"):
+            for template in (*self.sources[1:], *self.targets):
+                check_template(template, _pattern(first))
         if len(self.sources) > 1 and self.concat is None:
             raise ValueError(f"{list(self.sources)} become one variable: say along which axis, concat=0")
         if self.concat is not None and self.rows is not None:
@@ -225,7 +231,7 @@ class Rules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def __add__(self, other: Rules) -> Rules:
+    def __add__(self, other: Iterable[Rule]) -> Rules:
         return Rules((*self._rules, *other))
 
     def __eq__(self, other: object) -> bool:
@@ -260,17 +266,20 @@ def all_sources(rule: Rename, name: str) -> list[str]:
     return [name, *(_filled(rule.sources[0], found, source) for source in rule.sources[1:])]
 
 
-@functools.lru_cache(maxsize=1024)
 def matcher(pattern: str) -> Match:
     """Tells whether a whole name matches a pattern, and what its wildcards stand for."""
+    return _pattern(pattern).match
+
+
+@functools.lru_cache(maxsize=1024)
+def _pattern(pattern: str) -> Pattern:
     if pattern.startswith("re:"):
-        return re.compile(pattern[3:]).fullmatch
-    parts = re.split(r"([*?])", pattern)
+        return Pattern(pattern[3:])
     wild = {"*": "(.*)", "?": "(.)"}
-    return re.compile("".join(wild.get(part) or re.escape(part) for part in parts), re.DOTALL).fullmatch
+    return Pattern("".join(wild.get(part) or re.escape(part) for part in re.split(r"([*?])", pattern)))
 
 
-def _filled(pattern: str, found: re.Match[str], target: str) -> str:
+def _filled(pattern: str, found: Found, target: str) -> str:
     if pattern.startswith("re:"):
         return found.expand(target)
     texts = iter(found.groups())
@@ -286,9 +295,9 @@ def _check_pattern(pattern: object) -> None:
     if not isinstance(pattern, str):
         raise TypeError(f"a pattern is a str, not {pattern!r}")
     try:
-        matcher(pattern)
-    except re.error as error:
-        raise ValueError(f"pattern {pattern!r} is no regular expression: {error}") from error
+        _pattern(pattern)
+    except ValueError as error:
+        raise ValueError(f"pattern {pattern!r:.200} is no regular expression that ends: {error}") from error
 
 
 def _plural(names: str | Sequence[str]) -> str | Names:
