@@ -21,7 +21,9 @@ from paddlelike.io import hand_over
 from paddlelike.io.contents import Combined, Contents, Directory, Reading, Value
 from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.in_place import InPlace
-from paddlelike.io.plan import LoadPlan, make_plan, name_combined
+from paddlelike.io.naming import name_combined
+from paddlelike.io.plan import LoadPlan
+from paddlelike.io.planner import make_plan
 from paddlelike.io.report import LoadReport
 from paddlelike.io.rules import Rule, Rules
 from paddlelike.io.save import _check_executor, _outside
