@@ -6,13 +6,13 @@ import contextlib
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
 
 from paddlelike import unique_name
-from paddlelike.core.scope import global_scope
+from paddlelike.core.scope import Scope, global_scope
 from paddlelike.executor.run import Executor
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
@@ -24,6 +24,7 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.select import is_parameter, is_persistable, program_of, select
 from paddlelike.storage.hashing import Algorithm
 from paddlelike.storage.manifest import Record
+from paddlelike.storage.parts import Part
 from paddlelike.storage.places import Place, Writing, is_remote, place
 from paddlelike.storage.transaction import Durability
 
@@ -103,17 +104,6 @@ def save_vars(
     NotInitializedError
         A variable holds no value.
     """
-    _check_executor(executor, "save_vars")
-    if dirname is None and filename is not None:
-        raise TypeError("filename needs a dirname; pass neither to get the bytes")
-    program = program_of(main_program)
-    chosen = select(program, vars, predicate)
-    if not chosen:
-        warnings.warn("there is no variable to save", UserWarning, stacklevel=_outside())
-        return None
-    asynchronous.settle()
-    if dirname is None:
-        return _to_memory(chosen)
     options = SaveOptions(
         base=base,
         blocking=blocking,
@@ -122,7 +112,31 @@ def save_vars(
         wait=wait,
         keep_generation=keep_generation,
     )
-    return save_chosen(program, chosen, dirname, filename, **options)
+    return _save(executor, dirname, main_program, vars, predicate, filename, None, options)
+
+
+def _save(
+    executor: Executor,
+    dirname: Path | None,
+    main_program: Any,
+    variables: Iterable[Variable | str] | None,
+    predicate: Callable[[Variable], bool] | None,
+    filename: str | None,
+    part: str | None,
+    options: SaveOptions,
+) -> SaveReport | asynchronous.PendingSave | bytes | None:
+    _check_executor(executor, "save_vars")
+    if dirname is None and filename is not None:
+        raise TypeError("filename needs a dirname; pass neither to get the bytes")
+    program = program_of(main_program)
+    chosen = select(program, variables, predicate)
+    if not chosen:
+        warnings.warn("there is no variable to save", UserWarning, stacklevel=_outside())
+        return None
+    asynchronous.settle()
+    if dirname is None:
+        return _to_memory(chosen)
+    return save_chosen(program, chosen, dirname, filename, part=part, **options)
 
 
 def save_params(
@@ -132,8 +146,11 @@ def save_params(
     filename: str | None = None,
     **options: Unpack[SaveOptions],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    """Save the parameters of a program: what prediction needs. See :func:`save_vars`."""
-    return save_vars(executor, dirname, main_program, None, is_parameter, filename, **options)
+    """Save the parameters of a program: what prediction needs. See :func:`save_vars`.
+
+    Without ``filename``, files of an earlier call that are of no variable any more go; the report tells.
+    """
+    return _save(executor, dirname, main_program, None, is_parameter, filename, "params", options)
 
 
 def save_persistables(
@@ -143,8 +160,13 @@ def save_persistables(
     filename: str | None = None,
     **options: Unpack[SaveOptions],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    """Save every persistable of a program: what going on with training needs. See :func:`save_vars`."""
-    return save_vars(executor, dirname, main_program, None, is_persistable, filename, **options)
+    """Save every persistable of a program: what going on with training needs. See :func:`save_vars`.
+
+    Without ``filename``, files that an earlier call saved into the directory go when they are of no variable
+    any more, neither of this program nor of the current scope: two programs may share a directory, and a
+    network that has changed leaves nothing of the one before. The report tells what went.
+    """
+    return _save(executor, dirname, main_program, None, is_persistable, filename, "persistables", options)
 
 
 def save_chosen(
@@ -153,6 +175,7 @@ def save_chosen(
     dirname: Path,
     filename: str | None = None,
     *,
+    part: str | None = None,
     state: Any = None,
     holding: contextlib.ExitStack | None = None,
     afterwards: Callable[[], None] | None = None,
@@ -160,8 +183,8 @@ def save_chosen(
 ) -> SaveReport | asynchronous.PendingSave:
     """Save variables.
 
-    ``state`` goes into the manifest; ``holding`` is closed when the save has ended, well or not, and
-    ``afterwards`` is called when it has ended well.
+    ``part`` is what they are, see ``storage.parts``; ``state`` goes into the manifest; ``holding`` is closed
+    when the save has ended, well or not, and ``afterwards`` is called when it has ended well.
     """
     begin = time.perf_counter()
     where = place(dirname)
@@ -177,6 +200,7 @@ def save_chosen(
             state=state,
             wait=options.get("wait", 0.0),
             keep_generation=options.get("keep_generation", False),
+            part=None if part is None or filename is not None else Part(part, _in_use(global_scope())),
         )
         save = _Save(where, writing, filename, checksum, base)
         changed = save.sort_out([item_of(variable, global_scope()) for variable in chosen])
@@ -254,6 +278,7 @@ class _Save:
             written=done.written,
             written_bytes=done.nbytes,
             kept=done.kept,
+            removed=done.removed,
         )
 
     def _is_kept(self, item: Item) -> bool:
@@ -294,6 +319,16 @@ def add_to(
     if variables:
         save = _Save(place(directory), writing, filename)
         save.add([item_of(v, global_scope()) for v in sorted(variables, key=lambda v: v.name)])
+
+
+def _in_use(scope: Scope) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a file is of a variable that has a value in ``scope``."""
+
+    def in_use(facts: Mapping[str, Any]) -> bool:
+        holder = scope.find_var(str(facts.get("variable")))
+        return holder is not None and holder.is_initialized()
+
+    return in_use
 
 
 def _to_memory(variables: list[Variable]) -> bytes:

@@ -2,21 +2,24 @@
 
 After the exchange ``DIR.saving/new`` is the generation before. ``DIR.saving/staged``, a link that names the
 inode of the new one, tells the two apart when the saver was killed. Files that others put into the directory
-while it was exchanged are moved over before the old generation is removed.
+while it was exchanged are moved over before the old generation is removed; ``DIR.saving/dropped`` lists those
+that are not to come back.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from paddlelike.errors import SaveError
 from paddlelike.storage import journal, manifest
 from paddlelike.storage.problems import explained
+from paddlelike.storage.retired import forget, remove_folders, rescue, walk
 from paddlelike.storage.siblings import Siblings
 from paddlelike.storage.system import exchange, sync_directory
 
@@ -34,14 +37,25 @@ class Generation:
         The directory that is; it may be missing.
     changed
         The paths of the files that will be in ``new`` and not as they are.
+    dropped
+        The paths of files in the directory that will not be there any more.
     whole
         Whether the directory is the set; else the set is a few of its files, and it stays where it is.
     """
 
-    def __init__(self, siblings: Siblings, directory: str, changed: Sequence[str], *, whole: bool) -> None:
+    def __init__(
+        self,
+        siblings: Siblings,
+        directory: str,
+        changed: Sequence[str],
+        dropped: Sequence[str] = (),
+        *,
+        whole: bool,
+    ) -> None:
         self._siblings = siblings
         self._directory = directory
         self._changed = dict.fromkeys(changed)
+        self._dropped = {path: os.lstat(os.path.join(directory, path)).st_ino for path in dropped}
         self.new = os.path.join(siblings.staging, "new")
         self._modes: dict[str, int] = {}  # of the folders that are twins of others
         self._files: dict[str, int] = {}  # path -> inode, of what is there now
@@ -52,11 +66,11 @@ class Generation:
 
     def _choose(self, *, whole: bool) -> str:
         """How the commit will be done: "rename", "single", "exchange", "journal", or "nothing"."""
-        if not self._changed:
+        if not self._changed and not self._dropped:
             return "nothing"
         if not os.path.isdir(self._directory):
             return "rename"
-        if len(self._changed) == 1:
+        if len(self._changed) == 1 and not self._dropped:
             return "single"
         return "exchange" if whole and not _works_inside(self._directory) else "journal"
 
@@ -66,7 +80,7 @@ class Generation:
             os.makedirs(self._siblings.staging, _OURS, exist_ok=True)
             if self.step == "exchange" and os.path.isdir(spare):
                 os.rename(spare, self.new)
-                self._spares = {path: inode for path, inode, folder in _walk(self.new) if not folder}
+                self._spares = {path: inode for path, inode, folder in walk(self.new) if not folder}
             else:
                 os.mkdir(self.new)
         except OSError as error:
@@ -92,7 +106,7 @@ class Generation:
             self._twin("")
             if self.step != "exchange":
                 return made
-            for path, inode, folder in _walk(self._directory):
+            for path, inode, folder in walk(self._directory):
                 if folder:
                     self._check_folder(path)
                     self._twin(path)
@@ -134,15 +148,17 @@ class Generation:
         for path, inode in list(self._spares.items()):
             where = os.path.join(self.new, path)
             facts = os.lstat(where)
-            if path in changed:
+            if path in self._dropped:
+                good = False
+            elif path in changed:
                 good = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
             else:
                 good = self._files.get(path) == inode
             if not good:
                 os.unlink(where)
                 del self._spares[path]
-        folders = {os.path.dirname(path) for path in (*self._files, *changed)}
-        for path, _, folder in reversed(list(_walk(self.new) if self._spares else [])):
+        folders = {os.path.dirname(path) for path in (*(self._files.keys() - self._dropped.keys()), *changed)}
+        for path, _, folder in reversed(list(walk(self.new) if self._spares else [])):
             if folder and path not in self._modes and path not in folders:
                 with contextlib.suppress(OSError):
                     os.rmdir(os.path.join(self.new, path))
@@ -165,17 +181,11 @@ class Generation:
         """Whether there is a file at ``path`` to be written over."""
         return path in self._spares
 
-    def has_others(self) -> bool:
-        """Whether there may be files in the directory beside the changed ones."""
-        return self.step != "rename" and (
-            self.step != "exchange" or not self._files.keys() <= self._changed.keys()
-        )
-
     def link_others(self) -> None:
         """Bring in all files that stay as they are."""
         if self.step != "exchange":
             return
-        changed = self._changed
+        changed = self._changed.keys() | self._dropped.keys()
         old, new = os.open(self._directory, os.O_RDONLY), os.open(self.new, os.O_RDONLY)
         try:
             for path in self._files:
@@ -183,6 +193,8 @@ class Generation:
                     continue
                 with contextlib.suppress(FileNotFoundError):  # its owner removed it
                     os.link(path, path, src_dir_fd=old, dst_dir_fd=new, follow_symlinks=False)
+            for path in remove_folders(self.new, self._dropped):
+                self._modes.pop(path, None)
             for path in sorted(self._modes, reverse=True):
                 if self._modes[path] & _OURS != _OURS:
                     os.chmod(os.path.join(self.new, path), self._modes[path])
@@ -220,7 +232,12 @@ class Generation:
             return
         self.step = "journal"
         journal.commit(
-            self._siblings, self._directory, list(self._changed), manifest=with_manifest, sync=sync
+            self._siblings,
+            self._directory,
+            list(self._changed),
+            list(self._dropped),
+            manifest=with_manifest,
+            sync=sync,
         )
 
     def _one_step(self) -> bool:
@@ -232,6 +249,9 @@ class Generation:
                 path = self._top(self._changed_one())
                 os.rename(os.path.join(self.new, path), os.path.join(self._directory, path))
             else:
+                if self._dropped:
+                    with open(_dropped(self._siblings), "x", encoding="utf-8") as file:
+                        json.dump(self._dropped, file)
                 os.symlink(str(os.stat(self.new).st_ino), os.path.join(self._siblings.staging, "staged"))
                 exchange(self.new, self._directory)
         except OSError:
@@ -246,7 +266,8 @@ class Generation:
             os.close(self._present)
             self._present = None
         if self.step == "exchange" and os.path.isdir(self.new):
-            _rescue(self.new, self._directory, self._files, remove=not spare)
+            forget(self.new, self._dropped)
+            rescue(self.new, self._directory, self._files, remove=not spare)
 
     def _changed_one(self) -> str:
         (path,) = self._changed
@@ -274,7 +295,9 @@ def clear(siblings: Siblings, directory: str, *, spare: bool) -> None:
         raise SaveError(f"{siblings.staging} is in the way", hint="remove or rename it")
     new, old = os.path.join(siblings.staging, "new"), os.path.join(siblings.staging, "spare")
     if _is_exchanged(siblings.staging, directory) and os.path.isdir(new):
-        _rescue(new, directory, None, remove=False)
+        with contextlib.suppress(FileNotFoundError), open(_dropped(siblings), encoding="utf-8") as file:
+            forget(new, json.load(file))
+        rescue(new, directory, None, remove=False)
         if spare:
             shutil.rmtree(old, ignore_errors=True)
             with contextlib.suppress(OSError):
@@ -292,54 +315,15 @@ def clear(siblings: Siblings, directory: str, *, spare: bool) -> None:
         os.rmdir(siblings.staging)  # nothing is in it
 
 
+def _dropped(siblings: Siblings) -> str:
+    return os.path.join(siblings.staging, "dropped")
+
+
 def _is_exchanged(staging: str, directory: str) -> bool:
     try:
         return os.readlink(os.path.join(staging, "staged")) == str(os.stat(directory).st_ino)
     except OSError:
         return False
-
-
-def _rescue(old: str, directory: str, known: dict[str, int] | None, *, remove: bool) -> None:
-    """Move over what others put into the old generation after it was listed as ``known``; remove the rest."""
-    here = os.open(old, os.O_RDONLY)
-    try:
-        folders = []
-        for path, inode, folder in list(_walk(old)):
-            if folder:
-                folders.append(path)
-            if known is not None and known.get(path) == inode:
-                if remove:
-                    os.unlink(path, dir_fd=here)
-            elif not folder or not os.path.lexists(os.path.join(directory, path)):
-                _move_late(old, directory, path, over=known is not None)
-        for path in reversed(folders) if remove else ():
-            with contextlib.suppress(OSError):
-                os.rmdir(path, dir_fd=here)
-    except OSError:
-        pass  # the next save clears it away
-    finally:
-        os.close(here)
-
-
-def _move_late(old: str, directory: str, path: str, *, over: bool) -> None:
-    target = os.path.join(directory, path)
-    if over or not os.path.lexists(target):
-        with contextlib.suppress(OSError):  # the folder it was in has been moved
-            os.rename(os.path.join(old, path), target)
-
-
-def _walk(root: str, inside: str = "") -> Iterator[tuple[str, int, bool]]:
-    """Everything below ``root``: path, inode, whether it is a folder; folders before what is in them."""
-    with os.scandir(os.path.join(root, inside)) as entries:
-        folders = []
-        for entry in entries:
-            path = f"{inside}/{entry.name}" if inside else entry.name
-            folder = entry.is_dir(follow_symlinks=False)
-            yield path, entry.inode(), folder
-            if folder:
-                folders.append(path)
-    for path in folders:
-        yield from _walk(root, path)
 
 
 def _copy_attributes(source: str, target: str) -> None:

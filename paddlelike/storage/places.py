@@ -13,6 +13,7 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import hashing, local, manifest
 from paddlelike.storage.local import Path
 from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.parts import Part
 from paddlelike.storage.transaction import Committed, Durability, Transaction
 from paddlelike.storage.writing import Buffer
 
@@ -103,6 +104,7 @@ class Place(Protocol):
         state: Any = None,
         wait: float | None = 0.0,
         keep_generation: bool = False,
+        part: Part | None = None,
     ) -> Writing:
         """A transaction. Its options are those of :class:`~paddlelike.storage.transaction.Transaction`."""
 
@@ -152,6 +154,7 @@ class LocalPlace:
         state: Any = None,
         wait: float | None = 0.0,
         keep_generation: bool = False,
+        part: Part | None = None,
     ) -> Transaction:
         return Transaction(
             self.path,
@@ -161,6 +164,7 @@ class LocalPlace:
             state=state,
             wait=wait,
             keep_generation=keep_generation,
+            part=part,
         )
 
 

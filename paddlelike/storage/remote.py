@@ -15,6 +15,7 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import hashing, manifest
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.parts import Part
 from paddlelike.storage.remote_transaction import RemoteTransaction, without_places
 from paddlelike.storage.stores import PIECE, Info, Store, open_url, told
 from paddlelike.storage.transaction import Durability
@@ -105,6 +106,7 @@ class RemotePlace:
         state: Any = None,
         wait: float | None = 0.0,
         keep_generation: bool = False,
+        part: Part | None = None,
     ) -> RemoteTransaction:
         """A transaction; what is said of disks and of waiting means nothing here."""
         if durability not in ("process", "power"):

@@ -31,7 +31,9 @@ from paddlelike.storage.local import Path
 from paddlelike.storage.lock import Lock
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.parts import Part, joined, outdated, remaining
 from paddlelike.storage.problems import explained
+from paddlelike.storage.retired import has_others
 from paddlelike.storage.siblings import Siblings
 from paddlelike.storage.system import reflink, sync_file_system
 from paddlelike.storage.writing import Buffer, Piece, write_files
@@ -50,6 +52,7 @@ class Committed:
     written: int = 0  # files
     nbytes: int = 0  # bytes in them
     kept: int = 0  # files that were not written again
+    removed: tuple[str, ...] = ()  # files of an earlier save of the same part
 
 
 def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
@@ -85,6 +88,9 @@ class Transaction:
         More for the manifest, whatever JSON can say.
     wait
         Seconds to wait for another saver of this directory; None: as long as it takes.
+    part
+        What the files are, see ``storage.parts``: files of an earlier save of the same part that are not
+        among them are removed in the same step.
     keep_generation
         Leave the replaced files in ``DIR.saving``, to be written over by the next save: twice the disk, and
         saving over a save costs half.
@@ -109,6 +115,7 @@ class Transaction:
         state: Any = None,
         wait: float | None = 0.0,
         keep_generation: bool = False,
+        part: Part | None = None,
     ) -> None:
         if durability not in ("process", "power"):
             raise ValueError(f'durability is "process" or "power", not {durability!r}')
@@ -126,6 +133,7 @@ class Transaction:
         self._state = state
         self._wait = wait
         self._spare = keep_generation
+        self._part = part
         self._names: dict[str, str] = {}  # path -> name
         self._pieces: dict[str, Piece] = {}
         self._kept: dict[str, Record] = {}
@@ -188,7 +196,7 @@ class Transaction:
         with Lock(siblings.lock, siblings.base, wait=self._wait):
             generation.clear(siblings, self.directory, spare=self._spare)
             try:
-                records = self._commit()
+                records, dropped = self._commit()
             except OSError as error:
                 if isinstance(error, StorageError):
                     raise
@@ -199,7 +207,7 @@ class Transaction:
         written = [records[path].size for path in self._pieces]
         named = {self._names[path]: records[path] for path in self._names}
         kept = len(self._kept) + len(self._shared)
-        return Committed(self.directory, named, len(written), sum(written), kept)
+        return Committed(self.directory, named, len(written), sum(written), kept, tuple(dropped))
 
     def __enter__(self) -> Transaction:
         return self
@@ -280,12 +288,18 @@ class Transaction:
 
     # --- the save, with the lock held -----------------------------------------------------------------
 
-    def _commit(self) -> dict[str, Record]:
+    def _commit(self) -> tuple[dict[str, Record], list[str]]:
         for path, record in self._kept.items():
             if not _is_still(os.path.join(self.directory, path), record):
                 raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")
         changed = sorted([*self._pieces, *self._shared])
-        plan = generation.Generation(self._siblings, self.directory, changed, whole=self._whole)
+        before = self._before()
+        dropped = [
+            path
+            for path in outdated(before, self._names, self._part)
+            if _is_still(os.path.join(self.directory, path), before[path])
+        ]
+        plan = generation.Generation(self._siblings, self.directory, changed, dropped, whole=self._whole)
         pieces = self._pieces
         if plan.step != "rename":
             pieces = {
@@ -297,7 +311,7 @@ class Transaction:
             records[path] = _share(source, os.path.join(plan.new, path), record)
         records |= self._kept
         plan.link_others()
-        self._write_manifest(plan, records)
+        self._write_manifest(plan, records, before, dropped)
         if self._power:
             sync_file_system(plan.new)
         plan.commit(with_manifest=self._manifest, sync=self._power)
@@ -305,30 +319,41 @@ class Transaction:
             with contextlib.suppress(OSError):  # where it is, it is as good
                 os.replace(self._siblings.next, self._siblings.manifest)
         plan.retire(spare=self._spare)
-        return records
+        return records, dropped
 
-    def _write_manifest(self, plan: generation.Generation, records: dict[str, Record]) -> None:
+    def _before(self) -> dict[str, Record]:
+        """What the manifest says of the files that are there, if there are others than those of this save."""
+        if self._manifest and has_others(self.directory, self._names):
+            with contextlib.suppress(StorageError, FormatError):  # one that cannot be read says nothing
+                found = manifest.read(self._siblings.base)
+                return {} if found is None else found.files
+        return {}
+
+    def _write_manifest(
+        self,
+        plan: generation.Generation,
+        records: dict[str, Record],
+        before: dict[str, Record],
+        dropped: list[str],
+    ) -> None:
         """Put the manifest beside the one that is; a reader takes it from the moment of the commit on."""
         if not self._manifest:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._siblings.manifest)
             return
-        others = {}
-        if plan.has_others():
-            with contextlib.suppress(StorageError, FormatError):  # one that cannot be read says nothing
-                before = manifest.read(self._siblings.base)
-                others = {} if before is None else before.files
-        here = {
+        files = {
             path: record
-            for path, record in others.items()
-            if path not in records and os.path.lexists(os.path.join(self.directory, path))
+            for path, record in remaining(before, records, self._part)
+            if path not in dropped and os.path.lexists(os.path.join(self.directory, path))
         }
+        files.update(joined(records, before, self._part))
         data = manifest.encode(
-            here | records,
+            files,
             program=self._program,
             commit=plan.marker(),
             beside=not self._whole,
             state=self._state,
+            part=None if self._part is None else self._part.name,
         )
         with open(self._siblings.next, "wb") as file:
             file.write(data)

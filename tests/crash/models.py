@@ -20,6 +20,7 @@ from paddlelike.errors import SaveError
 from paddlelike.storage import generation, journal, manifest
 from paddlelike.storage.journal import _move as move
 from paddlelike.storage.local import recover
+from paddlelike.storage.parts import Part
 from paddlelike.storage.system import exchange as exchange_dirs
 from paddlelike.storage.transaction import Transaction
 
@@ -90,9 +91,16 @@ def _plain(
     fails: bool = False,
     options: Mapping[str, Any] | None = None,
     stays: frozenset[str] = frozenset(),
+    shrinks: bool = False,
 ) -> Model:
-    """Files by a transaction; ``kept`` of them are the same in all sets and not written again."""
+    """Files by a transaction; ``kept`` of them are the same in all sets and not written again.
+
+    ``shrinks``: each set has files that the others do not have, which are to go with it.
+    """
     sets = _random_sets(seed, count)
+    if shrinks:
+        for number, files in enumerate(sets):
+            files |= {f"only_{number}": b"!", f"folder_{number}/deep/w": b"!!"}
     unchanged = list(sets[0])[1 : 1 + kept]
     for files in sets[1:]:
         files.update({path: sets[0][path] for path in unchanged})
@@ -107,7 +115,8 @@ def _plain(
 
     def write(directory: str, number: int) -> None:
         before = manifest.read(directory) if unchanged and number else None
-        transaction = Transaction(directory, **dict(options or {}))
+        part = Part("all") if shrinks else None
+        transaction = Transaction(directory, part=part, **dict(options or {}))
         for path, data in sets[number].items():
             if before is not None and path in unchanged and transaction.keep(path, before.files[path]):
                 continue
@@ -247,6 +256,9 @@ def MODELS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
         _plain("foreign", seed, foreign=_FOREIGN),
         _plain("kept", seed, foreign=_FOREIGN, kept=2),
         _plain("one", seed, count=1, foreign=_FOREIGN),
+        _plain("shrinks", seed, foreign=_FOREIGN, kept=2, shrinks=True),
+        _plain("journal-shrinks", seed, foreign=_FOREIGN, exchange=False, kept=2, shrinks=True),
+        _plain("undo-shrinks", seed, foreign=_FOREIGN, exchange=False, fails=True, shrinks=True),
         _plain("journal", seed, foreign=_FOREIGN, exchange=False),
         _plain("journal-kept", seed, foreign=_FOREIGN, exchange=False, kept=2),
         _plain("undo", seed, foreign=_FOREIGN, exchange=False, fails=True),
@@ -258,6 +270,14 @@ def MODELS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
             foreign=_FOREIGN,
             options={"keep_generation": True},
             stays=frozenset({"set.saving"}),
+        ),
+        _plain(
+            "spare-shrinks",
+            seed,
+            foreign=_FOREIGN,
+            options={"keep_generation": True},
+            stays=frozenset({"set.saving"}),
+            shrinks=True,
         ),
     ]
     return {model.name: model for model in plain} | _fluid_models(seed)
