@@ -1,0 +1,254 @@
+"""The launcher's command line, in the spellings of Fluid's launch_ps and of Paddle 2's launch."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from paddlelike.distributed.launch.local import LocalSlot
+from paddlelike.distributed.launch.plan import (
+    LOOPBACK,
+    JobPlan,
+    free_endpoints,
+    is_this_machine,
+    port_endpoints,
+)
+from paddlelike.distributed.launch.supervisor import RESTART, Supervisor
+
+__all__ = ["main"]
+
+_DEFAULT_SERVERS: Final = 2  # as Fluid's launch_ps
+_DEFAULT_WORKERS: Final = 2
+
+_COLLECTIVE: Final = "is for collective training, which is not here; this launcher starts parameter servers"
+_REFUSED: Final = {
+    **dict.fromkeys(("--nnodes", "--nproc_per_node", "--master", "--ips", "--cluster_node_ips"), _COLLECTIVE),
+    **dict.fromkeys(("--gpus", "--selected_gpus", "--devices"), "is for GPUs; trainers compute on CPUs here"),
+    **dict.fromkeys(
+        ("--with_gloo", "--gloo_port"), "is for gloo; servers are all that processes meet at here"
+    ),
+    "--rank": "is not needed: name every endpoint with --servers and --trainers, on every machine alike",
+}
+
+_DESCRIPTION: Final = """\
+Start a training job on parameter servers: every server and every worker (trainer) is one process that runs
+the same script. The script learns its part from environment variables, which are set in the spellings of
+every version of Fluid (TRAINING_ROLE, PADDLE_PSERVERS_IP_PORT_LIST, ...). The launcher waits for the workers,
+then ends the servers. Without further options all processes run on this machine, on free ports."""
+
+_EPILOG: Final = f"""\
+Restarts: a process that is killed, or that ends with exit code {RESTART}, means that the job can go on from
+its last save; the launcher then ends the other processes and starts the whole job again, up to
+--max_restarts times. A script that is to survive this begins by loading its last save. Any other exit code
+ends the job.
+
+Exit code: 0 when every worker ended with 0; else that of the process that failed (128 + N for signal N);
+2 for a command line that makes no sense.
+
+Examples:
+  python -m paddlelike.distributed.launch --server_num 2 --worker_num 2 train.py --epochs 3
+  python -m paddlelike.distributed.launch --servers 10.0.0.1:6174,10.0.0.2:6174 \\
+      --trainers 10.0.0.1:6180,10.0.0.2:6180 train.py          (the same command on both machines)
+  python -m paddlelike.distributed.launch --engine ray --address 10.0.0.1:6379 train.py"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says of options that Paddle has why they are not here."""
+
+    def error(self, message: str) -> NoReturn:
+        for option, why in _REFUSED.items():
+            if message.startswith("unrecognized arguments:") and option in message.replace("=", " ").split():
+                message = f"{option} {why}"
+        super().error(message)
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    *,
+    program: str = "paddlelike.distributed.launch",
+    log_dir: str = "log",
+) -> int:
+    """Run the launcher; the exit code."""
+    parser = _parser(program, log_dir)
+    options = parser.parse_args(arguments)
+    job = _job(parser, options)
+    if not Path(options.training_script).is_file():
+        parser.error(f"the script {options.training_script} does not exist")
+    command = [sys.executable, "-u", options.training_script, *options.training_script_args]
+    return asyncio.run(_launch(job, command, options))
+
+
+async def _launch(job: JobPlan, command: Sequence[str], options: argparse.Namespace) -> int:
+    environment = dict(os.environ)
+    if all(is_this_machine(server.rpartition(":")[0]) for server in job.servers):
+        # Other users of this machine can reach the ports, so that every job has a secret of its own.
+        environment.setdefault("PADDLELIKE_JOB_TOKEN", secrets.token_hex(16))
+    log_dir = Path(options.log_dir) if options.log_dir else None
+    slots = [
+        LocalSlot(plan, command, log_dir=log_dir, environment=environment)
+        for plan in job.processes()
+        if is_this_machine(plan.host)
+    ]
+    _tell(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers" + _logs(log_dir))
+    supervisor = Supervisor(slots, max_restarts=options.max_restarts, grace=options.grace, tell=_tell)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, supervisor.interrupt, number)
+    return await supervisor.run()
+
+
+def _logs(log_dir: Path | None) -> str:
+    return "" if log_dir is None else f"; logs: {log_dir}/serverlog.N, {log_dir}/workerlog.N"
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"launch: {line}\n")
+    sys.stderr.flush()
+
+
+def _job(parser: argparse.ArgumentParser, options: argparse.Namespace) -> JobPlan:
+    """The job that the options ask for; a contradiction is an error of the command line."""
+    servers = options.servers
+    number = options.server_num
+    if servers and number is not None and number != len(servers):
+        parser.error(f"--server_num {number}, but --servers lists {len(servers)}")
+    if servers and options.start_port is not None:
+        parser.error("--start_port chooses ports, and --servers names them: give one of the two")
+    if not servers:
+        number = _DEFAULT_SERVERS if number is None else number
+        start = options.start_port
+        servers = free_endpoints(number) if start is None else port_endpoints(start, number)
+    trainers = options.trainers
+    count = options.worker_num
+    if trainers and count is not None and count != len(trainers):
+        parser.error(f"--worker_num {count}, but --trainers lists {len(trainers)}")
+    if trainers:
+        hosts = tuple(trainer.rpartition(":")[0] for trainer in trainers)
+    else:
+        hosts = (LOOPBACK,) * (_DEFAULT_WORKERS if count is None else count)
+    return JobPlan(servers, hosts, trainers)
+
+
+def _parser(program: str, log_dir: str) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"python -m {program}",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        usage="%(prog)s [options] SCRIPT [arguments of the script]",
+    )
+    job = parser.add_argument_group("the job")
+    job.add_argument(
+        "--server_num",
+        type=_positive,
+        metavar="N",
+        help=f"how many servers to start; default: {_DEFAULT_SERVERS}, or as many as --servers lists",
+    )
+    job.add_argument(
+        "--worker_num",
+        "--trainer_num",
+        type=_positive,
+        metavar="N",
+        help=f"how many workers to start; default: {_DEFAULT_WORKERS}, or as many as --trainers lists",
+    )
+    job.add_argument(
+        "--servers",
+        "--endpoints",
+        type=_endpoints,
+        default=(),
+        metavar="HOST:PORT,...",
+        help="the endpoints of all servers; those on this machine are started here",
+    )
+    job.add_argument(
+        "--trainers",
+        "--workers",
+        type=_endpoints,
+        default=(),
+        metavar="HOST:PORT,...",
+        help="the endpoints of all workers; those on this machine are started here. Nobody connects to a "
+        "worker, so that only the hosts matter",
+    )
+    job.add_argument(
+        "--start_port",
+        type=_port,
+        metavar="PORT",
+        help="the port of the first server on 127.0.0.1, the next has the next one; default: free ports",
+    )
+    job.add_argument(
+        "--run_mode", choices=["ps"], default="ps", help="ps: parameter servers, the only mode there is"
+    )
+    watching = parser.add_argument_group("watching it")
+    watching.add_argument(
+        "--log_dir",
+        default=log_dir,
+        metavar="DIR",
+        help="where serverlog.N and workerlog.N go, begun anew with each launch; '' lets all processes "
+        "write to the terminal; default: %(default)s",
+    )
+    watching.add_argument(
+        "--max_restarts",
+        "--max_restart",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="how often the job is started again after a process was killed or asked for it; default: "
+        "%(default)s",
+    )
+    watching.add_argument(
+        "--grace",
+        type=_seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long servers may take to end by themselves after the last worker, and any process after "
+        "SIGTERM before it is killed; default: %(default)g",
+    )
+    parser.add_argument("training_script", metavar="SCRIPT", help="the script that every process runs")
+    parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _endpoints(text: str) -> tuple[str, ...]:
+    endpoints = tuple(entry.strip() for entry in text.split(","))
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise argparse.ArgumentTypeError(f"{endpoint!r} is not host:port")
+    if len(set(endpoints)) < len(endpoints):
+        raise argparse.ArgumentTypeError(f"{text} names an endpoint twice")
+    return endpoints
+
+
+def _whole(text: str, low: int, high: float, what: str) -> int:
+    if not text.isdecimal() or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    return _whole(text, 1, float("inf"), "a number of processes, 1 or more")
+
+
+def _count(text: str) -> int:
+    return _whole(text, 0, float("inf"), "a number, 0 or more")
+
+
+def _port(text: str) -> int:
+    return _whole(text, 1, 65535, "a port, 1 to 65535")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds

@@ -1,0 +1,195 @@
+"""Which processes a job has, and the environment of each, in every generation of variables at once."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["LOOPBACK", "JobPlan", "ProcessPlan", "free_endpoints", "is_this_machine", "port_endpoints"]
+
+LOOPBACK: Final = "127.0.0.1"
+
+#: What a job before may have left in the environment of the launcher, and what is not set for every process.
+_STALE: Final = (
+    "PADDLE_CURRENT_ENDPOINT",
+    "PADDLE_PORT",
+    "PADDLE_PSERVERS",
+    "PADDLE_PSERVER_ID",
+    "PADDLE_PSERVER_IPS",
+    "PADDLE_PSERVER_PORT",
+    "PADDLE_TRAINER_ENDPOINTS",
+    "PADDLE_TRAINER_ROLE",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """One process of a job.
+
+    Attributes
+    ----------
+    kind, index
+        ``"server"`` or ``"worker"``, and its number among all of the job.
+    host
+        Where it runs.
+    log
+        The name of its log, ``serverlog.N`` or ``workerlog.N``.
+    variables
+        What is added to its environment.
+    """
+
+    kind: str
+    index: int
+    host: str
+    log: str
+    variables: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.index}"
+
+    def environment(self, base: Mapping[str, str]) -> dict[str, str]:
+        """A whole environment: ``base`` without what another job left there, and this process's own."""
+        return {name: value for name, value in base.items() if name not in _STALE} | dict(self.variables)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """The servers of a job and its trainers.
+
+    Attributes
+    ----------
+    servers
+        The endpoints of all servers.
+    trainer_hosts
+        The host of each trainer.
+    trainer_endpoints
+        The trainers' endpoints if somebody named them, else empty.
+    """
+
+    servers: tuple[str, ...]
+    trainer_hosts: tuple[str, ...]
+    trainer_endpoints: tuple[str, ...] = ()
+
+    def processes(self) -> list[ProcessPlan]:
+        """Every process of the job, servers first.
+
+        >>> plan = JobPlan(("127.0.0.1:6170", "127.0.0.1:6171"), ("127.0.0.1",))
+        >>> [str(process) for process in plan.processes()]
+        ['server 0', 'server 1', 'worker 0']
+        >>> plan.processes()[1].variables["PADDLE_PORT"]
+        '6171'
+        """
+        servers = [self._server(index) for index in range(len(self.servers))]
+        return servers + [self._trainer(index) for index in range(len(self.trainer_hosts))]
+
+    def _server(self, index: int) -> ProcessPlan:
+        host, _, port = self.servers[index].rpartition(":")
+        variables = self._shared("PSERVER", host) | {
+            "PADDLE_CURRENT_ENDPOINT": self.servers[index],
+            "PADDLE_PORT": port,
+            "PADDLE_PSERVER_ID": str(index),
+            "PADDLE_TRAINER_ID": "0",  # the first scripts read it in every role
+        }
+        return ProcessPlan("server", index, host, f"serverlog.{index}", variables)
+
+    def _trainer(self, index: int) -> ProcessPlan:
+        host = self.trainer_hosts[index]
+        variables = self._shared("TRAINER", host) | {"PADDLE_TRAINER_ID": str(index)}
+        if self.trainer_endpoints:
+            variables["PADDLE_CURRENT_ENDPOINT"] = self.trainer_endpoints[index]
+        return ProcessPlan("worker", index, host, f"workerlog.{index}", variables)
+
+    def _shared(self, role: str, host: str) -> dict[str, str]:
+        hosts, ports = zip(*(server.rpartition(":")[::2] for server in self.servers), strict=True)
+        trainers = str(len(self.trainer_hosts))
+        variables = {
+            "PADDLE_CURRENT_IP": host,
+            "PADDLE_IS_LOCAL": "0",
+            "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.servers),
+            "PADDLE_PSERVERS_NUM": str(len(self.servers)),
+            "PADDLE_PSERVER_ENDPOINTS": ",".join(self.servers),
+            "PADDLE_ROLE": role,
+            "PADDLE_TRAINERS": trainers,
+            "PADDLE_TRAINERS_NUM": trainers,
+            "PADDLE_TRAINING_ROLE": role,
+            "POD_IP": host,
+            "TRAINING_ROLE": role,
+        }
+        if len(set(ports)) == 1:  # the older generations know one port for all servers
+            variables |= {
+                "PADDLE_PORT": ports[0],
+                "PADDLE_PSERVERS": ",".join(hosts),
+                "PADDLE_PSERVER_IPS": ",".join(hosts),
+                "PADDLE_PSERVER_PORT": ports[0],
+            }
+        if self.trainer_endpoints:
+            # Only if they were named: dist_train scripts take these variables for collective training.
+            variables["PADDLE_TRAINER_ENDPOINTS"] = ",".join(self.trainer_endpoints)
+        return variables
+
+
+def port_endpoints(start: int, count: int) -> tuple[str, ...]:
+    """``count`` endpoints on this machine, on the ports from ``start`` on.
+
+    >>> port_endpoints(6170, 2)
+    ('127.0.0.1:6170', '127.0.0.1:6171')
+    """
+    return tuple(f"{LOOPBACK}:{start + index}" for index in range(count))
+
+
+def free_endpoints(count: int) -> tuple[str, ...]:
+    """``count`` endpoints on this machine that nobody uses, where possible with one port for all.
+
+    One port on 127.0.0.1, 127.0.0.2, ... lets scripts of every generation run, since the older ones know
+    a single port. Where only 127.0.0.1 can be used, the ports differ.
+    """
+    if sys.platform == "linux" and count < 255:
+        for _ in range(100):
+            with suppress(OSError):
+                return _on_one_port(count)
+    with ExitStack() as held:
+        sockets = [held.enter_context(_bound(LOOPBACK, 0)) for _ in range(count)]
+        return tuple(f"{LOOPBACK}:{one.getsockname()[1]}" for one in sockets)
+
+
+def _on_one_port(count: int) -> tuple[str, ...]:
+    with ExitStack() as held:
+        port = held.enter_context(_bound(LOOPBACK, 0)).getsockname()[1]
+        hosts = [f"127.0.0.{index + 1}" for index in range(count)]
+        for host in hosts[1:]:
+            held.enter_context(_bound(host, port))
+        return tuple(f"{host}:{port}" for host in hosts)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a name or address is one of this machine's.
+
+    >>> is_this_machine("127.0.0.1")
+    True
+    """
+    try:
+        found: Sequence[
+            tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
+        ]
+        found = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    for family, kind, protocol, _, address in found:
+        with suppress(OSError), socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)  # only an own address can be bound
+            return True
+    return False

@@ -1,0 +1,196 @@
+"""Watching a job: starts its processes, waits for the workers, ends the servers, restarts what failed.
+
+A job fails when one of its processes does. It is restarted as a whole, since a server that died takes its
+parameters with it and the others have moved on: every process begins again, and the script goes on from
+its last save. Restarted are processes that were killed, or that ended with ``RESTART`` (75, the
+``EX_TEMPFAIL`` of sysexits.h): what a trainer or server ends with when others were lost. Any other exit
+code is an error of the script, which another attempt would only repeat.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from paddlelike.distributed.launch.plan import ProcessPlan
+
+__all__ = ["RESTART", "Slot", "Supervisor", "explain_code", "shell_code"]
+
+RESTART: Final = 75
+
+_SETTLE: Final = 1.0  # seconds in which the cause of a failure may still come to light
+
+
+class Slot(Protocol):
+    """The place of one process, whichever engine owns it."""
+
+    plan: ProcessPlan
+
+    async def run(self, *, attempt: int) -> int:
+        """Start the process and wait for its end: the exit code, or minus the signal that ended it."""
+
+    async def send(self, number: int) -> None:
+        """Send a signal to the process and its children, if it runs."""
+
+    async def tail(self) -> str:
+        """The last lines of its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    slot: Slot
+    code: int
+    seconds: float
+
+    @property
+    def can_be_restarted(self) -> bool:
+        return self.code < 0 or self.code == RESTART
+
+
+def explain_code(code: int) -> str:
+    """An exit code in words.
+
+    >>> explain_code(-9), explain_code(1)
+    ('was killed by SIGKILL', 'ended with exit code 1')
+    """
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}" + (": restart from the last save" if code == RESTART else "")
+
+
+def shell_code(code: int) -> int:
+    """The exit code by which a shell reports the same end.
+
+    >>> shell_code(-9), shell_code(75)
+    (137, 75)
+    """
+    return 128 - code if code < 0 else code
+
+
+class Supervisor:
+    """Runs a job to its end.
+
+    Parameters
+    ----------
+    slots
+        The job's processes, those of this machine or all.
+    max_restarts
+        How often the job may be restarted.
+    grace
+        Seconds that servers have to end by themselves after the last worker, and that any process has
+        to end after it was asked to.
+    tell
+        Called with every line of the report.
+    """
+
+    def __init__(
+        self, slots: Sequence[Slot], *, max_restarts: int, grace: float, tell: Callable[[str], None]
+    ) -> None:
+        self.slots = slots
+        self.max_restarts = max_restarts
+        self.grace = grace
+        self.tell = tell
+        self.interrupted: int | None = None
+        self._interrupt = asyncio.Event()
+        self._running: dict[asyncio.Task[int], Slot] = {}
+
+    def interrupt(self, number: int) -> None:
+        """End the job as this signal asks; a second call ends it at once."""
+        number, self.interrupted = (number, number) if self.interrupted is None else (signal.SIGKILL, number)
+        for slot in set(self._running.values()):
+            task = asyncio.ensure_future(slot.send(number))
+            task.add_done_callback(lambda done: done.exception())
+        self._interrupt.set()
+
+    async def run(self) -> int:
+        """Run the job until it has ended: 0, or the exit code for the shell."""
+        attempt = 0
+        while True:
+            failure = await self._attempt(attempt)
+            if self.interrupted is not None:
+                return 128 + self.interrupted
+            if failure is None:
+                return 0
+            await self._report(failure)
+            if not failure.can_be_restarted:
+                return shell_code(failure.code)
+            if attempt == self.max_restarts:
+                self.tell(f"no restart is left of {self.max_restarts}")
+                return shell_code(failure.code)
+            attempt += 1
+            self.tell(f"restart {attempt} of {self.max_restarts}, of the whole job")
+            await self._pause(min(0.05 * 2**attempt, 5))
+
+    async def _attempt(self, attempt: int) -> _Failure | None:
+        """One attempt, up to the end of every process; what failed first, if something did."""
+        begin = time.monotonic()
+        self._running = {asyncio.ensure_future(slot.run(attempt=attempt)): slot for slot in self.slots}
+        try:
+            if await self._watch():
+                return await self._cause(time.monotonic() - begin)
+            if self.interrupted is None:
+                await self._wait_for(self._unfinished())  # servers that end by themselves
+            return None
+        finally:
+            await self._end_all()
+
+    async def _watch(self) -> bool:
+        """Wait until every worker has ended well (False), or something failed (True)."""
+        interrupt = asyncio.ensure_future(self._interrupt.wait())
+        try:
+            while True:
+                if any(task.done() and task.result() != 0 for task in self._running):
+                    return self.interrupted is None
+                workers = [task for task, slot in self._running.items() if slot.plan.kind == "worker"]
+                waiting = [task for task in (workers or self._running) if not task.done()]
+                if not waiting or self._interrupt.is_set():
+                    return False
+                pending = self._unfinished()
+                await asyncio.wait([*pending, interrupt], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            interrupt.cancel()
+
+    async def _cause(self, seconds: float) -> _Failure:
+        """The failure that others follow from; it may be reported a moment after theirs."""
+        failures = self._failures(seconds)
+        if not any(failure.can_be_restarted for failure in failures):
+            await asyncio.wait(self._running, timeout=min(_SETTLE, self.grace))
+            failures = self._failures(seconds)
+        return next((failure for failure in failures if failure.can_be_restarted), failures[0])
+
+    def _failures(self, seconds: float) -> list[_Failure]:
+        ended = [(slot, task.result()) for task, slot in self._running.items() if task.done()]
+        return [_Failure(slot, code, seconds) for slot, code in ended if code != 0]
+
+    async def _end_all(self) -> None:
+        """End what still runs: SIGTERM, then SIGKILL."""
+        if self.interrupted is not None:
+            await self._wait_for(self._unfinished())  # they got the signal that we got
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            unfinished = self._unfinished()
+            if not unfinished:
+                break
+            await asyncio.gather(*(self._running[task].send(number) for task in unfinished))
+            await self._wait_for(unfinished)
+
+    async def _wait_for(self, tasks: Sequence[asyncio.Task[int]]) -> None:
+        if tasks:
+            await asyncio.wait(tasks, timeout=self.grace)
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.wait([asyncio.ensure_future(self._interrupt.wait())], timeout=seconds)
+
+    def _unfinished(self) -> list[asyncio.Task[int]]:
+        return [task for task in self._running if not task.done()]
+
+    async def _report(self, failure: _Failure) -> None:
+        plan = failure.slot.plan
+        self.tell(
+            f"{plan} {explain_code(failure.code)} after {failure.seconds:.1f} s; its log ({plan.log}) ends:"
+        )
+        for line in (await failure.slot.tail()).splitlines() or ["(it is empty)"]:
+            self.tell(f"  {line}")

@@ -1,0 +1,53 @@
+"""The launcher's command line: what it refuses, and its help."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddlelike.distributed.launch.command import main
+
+WRONG = {
+    "an unknown option": (["--sever_num", "2"], "unrecognized arguments: --sever_num"),
+    "an abbreviation": (["--server", "2"], "unrecognized arguments: --server"),
+    "GPUs": (["--gpus", "0,1"], "--gpus is for GPUs"),
+    "collective training": (["--nnodes=2"], "--nnodes is for collective training"),
+    "no servers": (["--server_num", "0"], "'0' is not a number of processes, 1 or more"),
+    "a word for a number": (["--worker_num", "two"], "'two' is not a number of processes"),
+    "an endpoint without a port": (["--servers", "10.0.0.1"], "'10.0.0.1' is not host:port"),
+    "an endpoint twice": (["--servers", "a:1,a:1"], "names an endpoint twice"),
+    "two numbers of servers": (
+        ["--servers", "a:1", "--server_num", "2"],
+        "--server_num 2, but --servers lists 1",
+    ),
+    "two numbers of workers": (["--trainers", "a:1", "--worker_num", "2"], "--worker_num 2, but --trainers"),
+    "ports twice": (["--servers", "a:1", "--start_port", "6170"], "give one of the two"),
+    "no port": (["--start_port", "70000"], "'70000' is not a port"),
+    "another mode": (["--run_mode", "collective"], "invalid choice: 'collective'"),
+    "no time": (["--grace", "soon"], "'soon' is not a number of seconds"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_command_line_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options, expected = WRONG[name]
+    with pytest.raises(SystemExit) as caught:
+        main([*options, __file__])
+    assert caught.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_a_script_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["no_such_script.py"])
+    assert "the script no_such_script.py does not exist" in capsys.readouterr().err
+
+
+def test_the_help_names_every_option_and_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    for option in ("--server_num", "--worker_num", "--trainer_num", "--servers", "--endpoints", "--trainers",
+                   "--workers", "--start_port", "--log_dir", "--max_restarts", "--grace", "75"):  # fmt: skip
+        assert option in text
+    assert max(map(len, text.splitlines())) <= 110

@@ -1,0 +1,267 @@
+"""The launcher with real processes: logs, exit codes, restarts, signals, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[3]
+DEADLINE = 60.0
+
+pytestmark = pytest.mark.slow
+
+#: Each process writes down its number when it is ready.
+PREAMBLE = """
+import os, signal, sys, time
+from pathlib import Path
+server = os.environ["TRAINING_ROLE"] == "PSERVER"
+name = ("server" if server else "worker") + os.environ["PADDLE_PSERVER_ID" if server else "PADDLE_TRAINER_ID"]
+starts = Path(name + ".starts")
+start = int(starts.read_text()) if starts.exists() else 0
+starts.write_text(str(start + 1))
+def ready():
+    Path(name + ".new").write_text(str(os.getpid()))
+    os.replace(name + ".new", name + ".pid")
+def until(path, seconds=50):
+    end = time.monotonic() + seconds
+    while not Path(path).exists():
+        if time.monotonic() > end: sys.exit(f"{path} did not appear")
+        time.sleep(0.02)
+"""
+
+
+class Launched:
+    """A launcher that runs in a directory of its own."""
+
+    def __init__(self, home: Path, script: str, *options: str, module: str = "launch") -> None:
+        self.home = home
+        (home / "train.py").write_text(PREAMBLE + script)
+        command = [
+            sys.executable,
+            "-m",
+            f"paddlelike.distributed.{module}",
+            *options,
+            "train.py",
+            "--lr",
+            "0.1",
+        ]
+        environment = os.environ | {"PYTHONPATH": str(PROJECT)}
+        self.process = subprocess.Popen(
+            command, cwd=home, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self) -> Launched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self) -> tuple[int, str]:
+        _, said = self.process.communicate(timeout=DEADLINE)
+        return self.process.returncode, said
+
+    def pid(self, name: str) -> int:
+        wait_until(lambda: (self.home / f"{name}.pid").exists(), f"{name} to be ready")
+        return int((self.home / f"{name}.pid").read_text())
+
+    def starts(self, name: str) -> int:
+        return int((self.home / f"{name}.starts").read_text())
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + DEADLINE
+    while not holds():
+        assert time.monotonic() < end, f"waited for {what}"
+        time.sleep(0.02)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended; one whose parent has not noticed yet has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def test_workers_are_waited_for_then_servers_are_ended(tmp_path: Path) -> None:
+    script = """
+print(name, sys.argv[1:])
+if server:
+    signal.signal(signal.SIGTERM, lambda *_: (print("asked to end"), sys.exit(3)))
+    ready(); time.sleep(60)
+else:
+    until("server0.pid"); until("server1.pid")
+"""
+    with Launched(tmp_path, script, "--server_num", "2", "--worker_num=3", "--grace", "0.1") as launched:
+        code, said = launched.end()
+    assert code == 0, said
+    logs = sorted(path.name for path in (tmp_path / "log").iterdir())
+    assert logs == ["serverlog.0", "serverlog.1", "workerlog.0", "workerlog.1", "workerlog.2"]
+    assert (tmp_path / "log" / "workerlog.2").read_text() == "worker2 ['--lr', '0.1']\n"
+    assert (tmp_path / "log" / "serverlog.1").read_text() == "server1 ['--lr', '0.1']\nasked to end\n"
+
+
+def test_servers_that_end_by_themselves_are_left_to(tmp_path: Path) -> None:
+    script = """
+if server: until("worker0.pid"); print("served")
+else: ready()
+"""
+    with Launched(
+        tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=50", module="launch_ps"
+    ) as it:
+        code, said = it.end()
+    assert code == 0, said
+    assert (tmp_path / "logs" / "serverlog.0").read_text() == "served\n"
+
+
+def test_an_error_of_the_script_ends_the_job_and_shows_the_log(tmp_path: Path) -> None:
+    script = """
+if server: ready(); time.sleep(60)
+until("server0.pid")
+if name == "worker1": raise ValueError("no such column")
+time.sleep(60)
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=2") as launched:
+        code, said = launched.end()
+        assert is_gone(launched.pid("server0"))
+    assert code == 1
+    assert "worker 1 ended with exit code 1" in said
+    assert "ValueError: no such column" in said
+    assert "restart" not in said
+    assert launched.starts("worker1") == 1
+
+
+def test_exit_code_75_restarts_the_whole_job(tmp_path: Path) -> None:
+    script = """
+if server: time.sleep(60)
+if name == "worker1": until("worker0.done"); sys.exit()
+print("start", start)
+if start < 2: sys.exit(75)
+Path("worker0.done").touch()
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=2", "--grace=1") as launched:
+        code, said = launched.end()
+    assert code == 0, said
+    assert launched.starts("worker0") == 3
+    assert "restart 1 of 3, of the whole job" in said
+    assert "restart 2 of 3" in said
+    log = (tmp_path / "log" / "workerlog.0").read_text()
+    assert log == "start 0\n---- restart 1 ----\nstart 1\n---- restart 2 ----\nstart 2\n"
+
+
+@pytest.mark.parametrize("victim", ["server0", "worker0", "worker1"])
+def test_a_killed_process_restarts_the_whole_job(tmp_path: Path, victim: str) -> None:
+    script = """
+if not server and start: sys.exit()
+ready(); time.sleep(60)
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=2", "--grace=1") as launched:
+        before = {name: launched.pid(name) for name in ("server0", "worker0", "worker1")}
+        os.kill(before[victim], signal.SIGKILL)
+        code, said = launched.end()
+        assert code == 0, said
+        assert all(is_gone(pid) for pid in before.values())
+    assert [launched.starts(name) for name in before] == [2, 2, 2]
+    assert f"{victim[:-1]} {victim[-1]} was killed by SIGKILL" in said
+
+
+def test_restarts_are_counted_and_the_last_code_is_returned(tmp_path: Path) -> None:
+    script = """
+if server: time.sleep(60)
+sys.exit(75)
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--max_restarts=2") as launched:
+        code, said = launched.end()
+    assert code == 75
+    assert "no restart is left of 2" in said
+    assert launched.starts("worker0") == 3
+
+
+def test_a_cause_that_shows_a_moment_later_still_counts(tmp_path: Path) -> None:
+    # The worker gives up because the server is dying, and is reported first.
+    script = """
+if start: time.sleep(0 if not server else 60); sys.exit()
+if server: until("worker0.failed"); time.sleep(0.2); os.kill(os.getpid(), signal.SIGKILL)
+Path("worker0.failed").touch(); sys.exit(1)
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=1") as launched:
+        code, said = launched.end()
+    assert code == 0, said
+    assert "server 0 was killed by SIGKILL" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["interrupt", "terminate"])
+def test_signals_are_passed_on(tmp_path: Path, number: signal.Signals) -> None:
+    script = f"""
+def end(*_): Path(name + ".ended").touch(); sys.exit(0)
+signal.signal({int(number)}, end)
+ready(); time.sleep(60)
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1") as launched:
+        pids = [launched.pid("server0"), launched.pid("worker0")]
+        launched.process.send_signal(number)
+        code, _ = launched.end()
+    assert code == 128 + number
+    assert (tmp_path / "server0.ended").exists()
+    assert (tmp_path / "worker0.ended").exists()
+    assert all(is_gone(pid) for pid in pids)
+
+
+def test_processes_that_do_not_heed_a_signal_are_killed(tmp_path: Path) -> None:
+    script = """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+ready(); time.sleep(60)
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=0.2") as launched:
+        pids = [launched.pid("server0"), launched.pid("worker0")]
+        launched.process.terminate()
+        code, _ = launched.end()
+        assert code == 128 + signal.SIGTERM
+        assert all(is_gone(pid) for pid in pids)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux kills children with their parent")
+def test_processes_die_with_the_launcher(tmp_path: Path) -> None:
+    with Launched(tmp_path, "ready(); time.sleep(60)", "--server_num=1", "--worker_num=1") as launched:
+        pids = [launched.pid("server0"), launched.pid("worker0")]
+        launched.process.kill()
+        for pid in pids:
+            wait_until(lambda pid=pid: is_gone(pid), "a process to die with its launcher")  # type: ignore[misc]
+
+
+def test_children_of_a_process_end_with_it(tmp_path: Path) -> None:
+    script = """
+import subprocess
+if server: sys.exit()
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+Path("child.pid").write_text(str(child.pid))
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1") as launched:
+        code, said = launched.end()
+    assert code == 0, said
+    child = int((tmp_path / "child.pid").read_text())
+    wait_until(lambda: is_gone(child), "the child of a worker that has ended to end")
+
+
+def test_processes_share_a_secret_that_differs_from_job_to_job(tmp_path: Path) -> None:
+    script = """
+Path(name + ".token").write_text(os.environ["PADDLELIKE_JOB_TOKEN"])
+"""
+    seen = set()
+    for _ in range(2):
+        with Launched(tmp_path, script, "--server_num=1", "--worker_num=1") as launched:
+            code, said = launched.end()
+        assert code == 0, said
+        tokens = {(tmp_path / f"{name}.token").read_text() for name in ("server0", "worker0")}
+        assert len(tokens) == 1
+        seen |= tokens
+    assert len(seen) == 2
+    assert all(len(token) >= 32 for token in seen)

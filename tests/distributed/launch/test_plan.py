@@ -1,0 +1,110 @@
+"""Which processes a job has, and whether every generation of scripts finds itself in their environment."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from paddlelike.distributed.launch.plan import JobPlan, free_endpoints, is_this_machine, port_endpoints
+from paddlelike.distributed.roles import describe, read_role
+
+ONE_PORT = ("127.0.0.1:6174", "127.0.0.2:6174")
+TWO_PORTS = ("127.0.0.1:6170", "127.0.0.1:6171")
+
+
+@pytest.mark.parametrize("servers", [ONE_PORT, TWO_PORTS], ids=["one port", "two ports"])
+@pytest.mark.parametrize("named", [(), ("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")], ids=["", "named"])
+def test_every_process_understands_its_environment(servers: tuple[str, ...], named: tuple[str, ...]) -> None:
+    plan = JobPlan(servers, ("127.0.0.1",) * 3, named)
+    processes = plan.processes()
+    assert [process.log for process in processes] == [
+        "serverlog.0", "serverlog.1", "workerlog.0", "workerlog.1", "workerlog.2",
+    ]  # fmt: skip
+    for process in processes:
+        role = read_role(process.environment({}))
+        assert role.kind == {"server": "server", "worker": "trainer"}[process.kind]
+        assert (role.index, role.servers, role.trainers) == (process.index, servers, 3)
+        assert role.endpoint == (servers[process.index] if process.kind == "server" else None)
+
+
+def test_leftovers_of_another_job_do_not_reach_the_processes() -> None:
+    plan = JobPlan(TWO_PORTS, ("127.0.0.1",))
+    theirs = {
+        "PADDLE_PORT": "9", "PADDLE_PSERVERS": "10.9.9.9", "PADDLE_TRAINER_ENDPOINTS": "a:1,b:1",
+        "PADDLE_CURRENT_ENDPOINT": "10.9.9.9:9", "PADDLE_TRAINING_ROLE": "PSERVER", "HOME": "/root",
+    }  # fmt: skip
+    for process in plan.processes():
+        environment = process.environment(theirs)
+        assert describe(environment).problems == ()
+        assert environment["HOME"] == "/root"
+
+
+def cluster_quick_start(get: Callable[..., str | None]) -> tuple[str | None, str, str, int, int]:
+    """As the scripts of the first guides read their environment."""
+    port = get("PADDLE_PSERVER_PORT", "6174")
+    endpoints = ",".join(f"{ip}:{port}" for ip in str(get("PADDLE_PSERVER_IPS", "")).split(","))
+    current = f"{get('PADDLE_CURRENT_IP', '')}:{port}"
+    number, trainers = int(str(get("PADDLE_TRAINER_ID"))), int(str(get("PADDLE_TRAINERS")))
+    return get("PADDLE_TRAINING_ROLE"), endpoints, current, number, trainers
+
+
+def cluster_scripts(get: Callable[..., str | None]) -> tuple[str | None, str, str, int, int]:
+    """As scripts for clusters did, before there was a list of ports."""
+    port = get("PADDLE_PORT", "6174")
+    endpoints = ",".join(f"{ip}:{port}" for ip in str(get("PADDLE_PSERVERS", "")).split(","))
+    current = f"{get('POD_IP')}:{port}"
+    number, trainers = int(str(get("PADDLE_TRAINER_ID", "0"))), int(str(get("PADDLE_TRAINERS_NUM")))
+    return get("TRAINING_ROLE"), endpoints, current, number, trainers
+
+
+def dist_train(get: Callable[..., str | None]) -> tuple[str | None, str, str, int, int]:
+    """As image classification's env.py did; endpoints of trainers would mean collective training."""
+    assert get("PADDLE_TRAINER_ENDPOINTS") is None
+    number, trainers = int(str(get("PADDLE_TRAINER_ID", "0"))), int(str(get("PADDLE_TRAINERS_NUM")))
+    current = str(get("PADDLE_CURRENT_ENDPOINT"))
+    return get("PADDLE_TRAINING_ROLE"), str(get("PADDLE_PSERVER_ENDPOINTS")), current, number, trainers
+
+
+def fleet(get: Callable[..., str | None]) -> tuple[str | None, str, str, int, int]:
+    """As fleet of 1.6 and later does."""
+    current = f"{get('POD_IP')}:{get('PADDLE_PORT')}"
+    number, trainers = int(str(get("PADDLE_TRAINER_ID"))), int(str(get("PADDLE_TRAINERS_NUM")))
+    return get("TRAINING_ROLE"), str(get("PADDLE_PSERVERS_IP_PORT_LIST")), current, number, trainers
+
+
+@pytest.mark.parametrize("script", [cluster_quick_start, cluster_scripts, dist_train, fleet])
+def test_scripts_of_every_generation_find_themselves(script: Callable[..., object]) -> None:
+    processes = JobPlan(ONE_PORT, ("127.0.0.1", "127.0.0.1")).processes()
+    for process in processes:
+        environment: Mapping[str, str] = process.environment({})
+        role, endpoints, current, number, trainers = script(environment.get)  # type: ignore[misc]
+        assert (endpoints, trainers) == (",".join(ONE_PORT), 2)
+        if process.kind == "server":
+            assert (role, current) == ("PSERVER", ONE_PORT[process.index])
+        else:
+            assert (role, number) == ("TRAINER", process.index)
+
+
+def test_free_endpoints_are_free_and_differ() -> None:
+    endpoints = free_endpoints(4)
+    assert len(set(endpoints)) == 4
+    for endpoint in endpoints:
+        host, _, port = endpoint.rpartition(":")
+        with socket.socket() as probe:
+            probe.bind((host, int(port)))
+    if sys.platform == "linux":
+        assert len({endpoint.rpartition(":")[2] for endpoint in endpoints}) == 1
+
+
+def test_ports_count_up_from_the_first() -> None:
+    assert port_endpoints(6170, 3) == ("127.0.0.1:6170", "127.0.0.1:6171", "127.0.0.1:6172")
+
+
+def test_a_machine_knows_its_own_addresses() -> None:
+    assert is_this_machine("127.0.0.1")
+    assert is_this_machine("localhost")
+    assert not is_this_machine("192.0.2.1")  # kept for documentation by RFC 5737
+    assert not is_this_machine("no such host")
