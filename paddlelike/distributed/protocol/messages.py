@@ -97,6 +97,7 @@ Reason = Literal[
     "mode",  # one is synchronous, the other is not; or a verb the mode does not have
     "trainer",  # a trainer id outside 0 .. trainers - 1
     "checkpoint",  # a checkpoint this server cannot read
+    "completed",  # this trainer has closed
     "failed",  # the server's own work broke; `text` says how
 ]
 
@@ -233,9 +234,13 @@ class Rollback(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Save(_Addressed):
-    """Write the rows this server owns into ``directory``, as they are in ``version`` (``None``: now)."""
+    """Write the rows this server owns into ``directory``, as they are in ``version`` (``None``: now).
+
+    ``number`` tells the saves of one process apart; a repeated one is answered from memory.
+    """
 
     verb = "Save"
+    number: int = is_(number)
     directory: str = is_(text)
     version: int | None = is_(optional_number)
     options: Mapping[str, Any] = is_(mapping, default_factory=dict)
