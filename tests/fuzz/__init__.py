@@ -12,6 +12,7 @@ tree_maker     directories: links, pipes, names that lead out
 readers        the readers of bytes, and what must hold of what they accept
 loaders        the loaders of directories with one file changed
 guard          the limits: time, memory, files, code
+guided         one target under atheris, by hand
 campaign       many inputs in several processes, their faults kept in files
 =============  =============================================================================
 """

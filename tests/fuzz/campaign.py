@@ -31,7 +31,7 @@ from tests.fresh import fresh_programs
 from tests.fuzz.guard import Fault, Guard, watched
 from tests.fuzz.readers import Target
 
-__all__ = ["Found", "Outcome", "make", "run_here", "run_target"]
+__all__ = ["Found", "Outcome", "make", "ready", "run_here", "run_target"]
 
 _HANG: Final = 30.0  # seconds without a sign of life
 _ROOM: Final = 2 << 30  # address space beyond what a worker begins with: memory that Python does not trace
@@ -129,7 +129,7 @@ def replay(target: Target, data: bytes) -> Found | bool:
     try:
         with watched(), fresh_programs(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            guard = _ready(target, root)
+            guard = ready(target, root)
             try:
                 target.run(data, guard)
             except PaddlelikeError as error:
@@ -273,14 +273,14 @@ def _dies_with_its_parent() -> bool:
 def _results(target: Target, root: Path, seed: int, numbers: range, begin: Callable[[int], Any]) -> Any:
     with watched(), fresh_programs(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        guard = _ready(target, root)
+        guard = ready(target, root)
         for place, number in enumerate(numbers):
             if begin(place):
                 return
             yield run_one(target, guard, make(target, seed, number))
 
 
-def _ready(target: Target, root: Path) -> Guard:
+def ready(target: Target, root: Path) -> Guard:
     """Set up the directory, and run a few inputs for what is imported or made at the first use."""
     import difflib  # noqa: F401
     import linecache  # noqa: F401

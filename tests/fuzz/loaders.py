@@ -34,7 +34,7 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import Target, attempt
 from tests.golden_data import GOLDEN
 
-__all__ = ["LOADERS"]
+__all__ = ["LOADERS", "names_a_file"]
 
 _SMALL: Final = ("fit_a_line", "sentiment_lstm")
 _PARTS: Final = ("persistables", "combined", "fluid_save", "inference", "inference_combined")
@@ -90,6 +90,12 @@ def _changed(rng: Random, place: str) -> bytes:
 @cache
 def _others() -> tuple[bytes, ...]:
     return tuple((GOLDEN / place).read_bytes() for place in _places(*_PARTS))
+
+
+def names_a_file(data: bytes) -> bool:
+    """Whether an input of these targets begins with the path of a file there is."""
+    place, end, _ = data.partition(_NAME)
+    return bool(end) and place in {known.encode() for known in _places(*_PARTS)}
 
 
 def _put(data: bytes, root: Path) -> None:
