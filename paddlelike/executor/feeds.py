@@ -33,20 +33,31 @@ def one_feed(feed: Any) -> Mapping[str, Any]:
 def put_feeds(frame: Frame, feeds: Mapping[str, Any]) -> None:
     """Put fed values into a frame; a fed persistable is written into the scope. Raises FeedError."""
     plan = frame.plan
-    block = plan.program.global_block()
     for name, value in feeds.items():
-        variable = block.vars.get(name)
-        if variable is None:
+        fed = plan.fed.get(name)
+        if fed is None:
             continue  # as Fluid: a feed may hold more than the program takes
-        array, lod = _fed_value(variable, value)
-        number = plan.number(block, name)
-        if number >= len(frame.values):
-            continue
+        variable, number, dtype = fed
+        lod = None
+        if type(value) is np.ndarray and value.dtype == dtype and _is_plain(value, variable.shape):
+            array: Any = value
+        else:
+            array, lod = _fed_value(variable, value)
         if lod:
             frame.lods[number] = lod
         if name in plan.aliases.overwrites_feed:
             array = array.copy() if isinstance(array, np.ndarray) else array
         frame.values[number] = keep(frame, number, array) if number in frame.holders else array
+
+
+def _is_plain(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
+    """Whether an array just fits: the usual case, told quickly."""
+    if array.ndim != len(shape) or not array.flags.c_contiguous:
+        return False
+    for dim, wanted in zip(array.shape, shape, strict=True):  # noqa: SIM110  (a generator takes as long again)
+        if dim != wanted and wanted != -1:
+            return False
+    return True
 
 
 def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:

@@ -13,11 +13,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import EnforceNotMet, UnsupportedError
+from paddlelike.executor.binding import Run, Share, Store, bound, storer, taker
 from paddlelike.executor.context import StepContext
-from paddlelike.executor.frame import Frame, keep
+from paddlelike.executor.frame import Frame
 from paddlelike.executor.lifetimes import Aliases, initialized, last_uses
 from paddlelike.framework import registry
 from paddlelike.framework.block import Block
@@ -27,7 +29,7 @@ from paddlelike.framework.program import Program
 from paddlelike.framework.registry import EMPTY, OpDef
 from paddlelike.framework.variable import HOLDERS, Variable
 
-__all__ = ["Plan", "Step"]
+__all__ = ["Fed", "Plan", "Step"]
 
 Array = np.ndarray[Any, Any]
 NOTHING: Final = 0  # number of the value that is always None: an absent input
@@ -36,8 +38,16 @@ NOTHING: Final = 0  # number of the value that is always None: an absent input
 class Step(NamedTuple):
     """One operator, bound."""
 
-    run: Callable[[Frame], None]
+    run: Run
     op: Operator
+
+
+class Fed(NamedTuple):
+    """A variable that is fed."""
+
+    variable: Variable
+    number: int
+    dtype: np.dtype[Any] | None  # None: it takes no arrays
 
 
 class Plan:
@@ -59,9 +69,12 @@ class Plan:
         self.fed_by_op = {op.attrs.get("col", 0): op.output("Out")[0] for op in chosen if op.type == "feed"}
         chosen = [op for op in chosen if op.type not in ("feed", "fetch")]
         self.reads: set[int] = set()
+        self.fed: dict[str, Fed] = {}
         for name in (*self.feeds, *self.fed_by_op.values()):
             if top.has_var(name):
-                self.number(top, name)
+                variable, number = top.vars[name], self.number(top, name)
+                row = TENSOR_DTYPES.get(variable.dtype)
+                self.fed[name] = Fed(variable, number, None if row is None else row.numpy)
         self.aliases = Aliases(top, chosen, set(self.feeds) | set(self.fed_by_op.values()))
         self.blocks: dict[int, list[Step]] = {}  # of sub-blocks
         self._own: dict[int, tuple[int, ...]] = {}
@@ -149,32 +162,23 @@ class Plan:
         for index in cls.more_blocks(op):
             self._bind_block(index)
         kernel = self._kernel(cls, op, block)
-        gather = self._gather(cls, op, block)
-        store = self._store(cls, op, block, place)
-        dead = [self.number(block, name) for name in dying]
-        dead = [number for number in dead if number not in self.persistables]
+        numbers = self._input_numbers(cls, op, block)
+        copied = self._inputs_to_copy(cls, op)
+        store, target = self._store(cls, op, block, place)
+        dying_numbers = (self.number(block, name) for name in dying)
+        dead = tuple(number for number in dying_numbers if number not in self.persistables)
         share = self._share_lod(cls, op, block)
-        if cls.context:
-            kernel = functools.partial(_with_context, kernel, op, block)
+        if not cls.context:
+            return Step(bound(kernel, numbers, copied, store, share, dead, target), op)
+        take = taker(numbers, copied)
 
-            def run(frame: Frame) -> None:
-                values = frame.values
-                if share and frame.lods:
-                    share(frame.lods, None)  # before the kernel, which may know better
-                store(frame, kernel(frame, *gather(values)))
-                for number in dead:
-                    values[number] = None
-
-        else:
-
-            def run(frame: Frame) -> None:
-                values = frame.values
-                result = kernel(*gather(values))
-                if share and frame.lods:
-                    share(frame.lods, result)
-                store(frame, result)
-                for number in dead:
-                    values[number] = None
+        def run(frame: Frame) -> None:
+            values = frame.values
+            if share is not None and frame.lods:
+                share(frame.lods, None)  # before the kernel, which may know better
+            store(frame, kernel(StepContext(frame, op, block), *take(values)))
+            for number in dead:
+                values[number] = None
 
         return Step(run, op)
 
@@ -185,9 +189,9 @@ class Plan:
             keywords["wanted"] = _wanted(cls, op)
         return functools.partial(cls.forward, **keywords) if keywords else cls.forward
 
-    def _gather(self, cls: type[OpDef], op: Operator, block: Block) -> Callable[[list[Any]], list[Any]]:
-        """A function that takes the inputs out of the values, one item per slot."""
-        numbers: list[Any] = []
+    def _input_numbers(self, cls: type[OpDef], op: Operator, block: Block) -> list[int | list[int]]:
+        """The numbers of the inputs, one item per slot."""
+        numbers: list[int | list[int]] = []
         for slot in cls.input_slots:
             names = op.inputs.get(slot.name, [])
             many = [NOTHING if name == EMPTY else self.number(block, name) for name in names]
@@ -197,75 +201,36 @@ class Plan:
         for slot, number in zip(cls.input_slots, numbers, strict=True):
             if not slot.name.endswith("@GRAD"):
                 self.reads.update(number if isinstance(number, list) else [number])
-        copied = self._inputs_to_copy(cls, op)
-        if any(isinstance(number, list) for number in numbers):
+        return numbers
 
-            def gather(values: list[Any]) -> list[Any]:
-                return [
-                    [values[n] for n in number] if isinstance(number, list) else values[number]
-                    for number in numbers
-                ]
-
-        else:
-
-            def gather(values: list[Any]) -> list[Any]:
-                return [values[number] for number in numbers]
-
-        if not copied:
-            return gather
-        return lambda values: [_copy(v) if i in copied else v for i, v in enumerate(gather(values))]
-
-    def _inputs_to_copy(self, cls: type[OpDef], op: Operator) -> set[int]:
+    def _inputs_to_copy(self, cls: type[OpDef], op: Operator) -> frozenset[int]:
         """Inputs that the kernel would overwrite although the operator writes somewhere else."""
         copied = set()
         slots = [slot.name for slot in cls.input_slots]
         for out, source in cls.inplace.items():
             if op.inputs.get(source) and op.outputs.get(out) != op.inputs[source]:
                 copied.add(slots.index(source))
-        return copied
+        return frozenset(copied)
 
     def _store(
         self, cls: type[OpDef], op: Operator, block: Block, place: int | None
-    ) -> Callable[[Frame, Any], None]:
-        """A function that puts the results where they belong."""
-        targets: list[Any] = []
+    ) -> tuple[Store, int | None]:
+        """A function that puts the results where they belong; the number of a result that is just a value."""
+        targets: list[int | list[int]] = []
         for slot in cls.output_slots:
             names = op.outputs.get(slot.name, [])
             numbers = [-1 if name == EMPTY else self.number(block, name) for name in names]
             targets.append(numbers if slot.several else (numbers[0] if numbers else -1))
         copies = cls.views and (place is None or self.aliases.must_copy(place))
-        single = len(targets) == 1
         flat = [n for target in targets for n in (target if isinstance(target, list) else [target])]
         kept = frozenset(n for n in flat if n in self.persistables)
-        if single and isinstance(targets[0], int) and not kept and not copies:
-            target = targets[0]
-
-            def store_one(frame: Frame, result: Any) -> None:
-                frame.values[target] = result
-
-            return store_one if target >= 0 else (lambda frame, result: None)
-
         several = [slot.several for slot in cls.output_slots]
-        fresh = cls.fresh
+        store = storer(targets, several=several, kept=kept, copies=copies, fresh=cls.fresh)
+        only = targets[0] if len(targets) == 1 else None
+        plain = isinstance(only, int) and only >= 0 and not kept and not copies
+        return store, only if plain and isinstance(only, int) else None
 
-        def store(frame: Frame, result: Any) -> None:
-            results = (result,) if single else result
-            for target, value, many in zip(targets, results, several, strict=True):
-                if value is None:
-                    continue
-                pairs = zip(target, value, strict=False) if many else ((target, value),)
-                for number, one in pairs:
-                    if number < 0 or one is None:
-                        continue
-                    if copies:
-                        one = _copy(one)
-                    frame.values[number] = keep(frame, number, one, fresh=fresh) if number in kept else one
-
-        return store
-
-    def _share_lod(
-        self, cls: type[OpDef], op: Operator, block: Block
-    ) -> Callable[[dict[int, LoD], Any], None] | None:
+    def _share_lod(self, cls: type[OpDef], op: Operator, block: Block) -> Share | None:
         """A function that hands the LoD of an input on to the outputs, or None.
 
         Given the results, it leaves out those with another number of rows (reshape, split, ...).
@@ -332,14 +297,6 @@ def _wanted(cls: type[OpDef], op: Operator) -> tuple[Any, ...]:
         each = tuple(name != EMPTY for name in op.outputs.get(slot.name, []))
         wanted.append(each if slot.several else any(each))
     return tuple(wanted)
-
-
-def _with_context(kernel: Callable[..., Any], op: Operator, block: Block, frame: Frame, *args: Any) -> Any:
-    return kernel(StepContext(frame, op, block), *args)
-
-
-def _copy(value: Any) -> Any:
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _cannot_run(op: Operator) -> Callable[[Frame], None]:
