@@ -71,6 +71,7 @@ class Into:
     """
 
     def __init__(self, arrays: Mapping[int, Array]) -> None:
+        self.arrays = arrays
         self._memory = {index: as_bytes(array) for index, array in arrays.items()}
         self._filled = dict.fromkeys(self._memory, 0)
 
