@@ -1,0 +1,170 @@
+"""What a save or a load of a distributed program is in this process, a trainer's or a server's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.persist.shards import FOLDER, Shards
+from paddlelike.distributed.persist.view import View
+from paddlelike.distributed.placement import Kind, Placement
+from paddlelike.errors import LoadError, SaveError
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Variable
+from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
+from paddlelike.io.rules import Init
+from paddlelike.storage.places import is_remote, place
+
+__all__ = ["Alone", "ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
+
+#: What only trainers' programs hold.
+_TRAINERS = frozenset(
+    {"send", "recv", "send_barrier", "fetch_barrier", "fake_init", "distributed_lookup_table", "prefetch"}
+)
+
+
+def part_of(program: Program) -> Elsewhere | None:
+    """How ``program`` is saved and loaded in this process."""
+    placement, endpoint = placement_of(program), endpoint_of(program)
+    if endpoint is not None:
+        return ServerPart(program, placement, endpoint)
+    return Alone() if placement is None else TrainerPart(program, placement)
+
+
+def placement_of(program: Program) -> Placement | None:
+    """Which rows live where, as the transpiler noted it on the program."""
+    found = program._parameters_on_pservers
+    return found if isinstance(found, Placement) else None
+
+
+def endpoint_of(program: Program) -> str | None:
+    """The server whose main or startup program this is; None: it is no server's."""
+    block = program.global_block()
+    for op in block.ops:
+        if op.type == "listen_and_serv":
+            return str(op.attrs["endpoint"])
+    if placement_of(program) is None or program._ps_endpoint is None:
+        return None
+    if any(op.type in _TRAINERS for op in block.ops) or any(v.is_data for v in block.vars.values()):
+        return None
+    return program._ps_endpoint
+
+
+class ServerPart:
+    """A server's main or startup program: it loads its own rows, and leaves saving to trainer 0."""
+
+    def __init__(self, program: Program, placement: Placement | None, endpoint: str) -> None:
+        self._placement = placement
+        self._endpoint = endpoint
+
+    def saving(self, executor: Any, chosen: list[Variable]) -> Saving:
+        raise SaveError(
+            f"the program of parameter server {self._endpoint} is not saved by itself: it holds only rows",
+            hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
+        )
+
+    def loading(self, chosen: list[Variable], where: str) -> Loading:
+        endpoint, placement = self._endpoint, self._placement
+        if placement is None:
+            raise LoadError(
+                f"nothing was loaded from {where}: the program of parameter server {endpoint} does not say "
+                "which rows of which variables it keeps",
+                hint="a program read from bytes has lost that: take the one of "
+                "DistributeTranspiler.get_pserver_program(endpoint)",
+            )
+        if endpoint not in placement.endpoints:
+            raise LoadError(
+                f"nothing was loaded from {where}: {endpoint} is none of the parameter servers "
+                f"{', '.join(placement.endpoints)}, so no rows are its own",
+                hint="the endpoint of a server is written exactly as in transpile(pservers=...)",
+            )
+        slices = placement.on(endpoint)
+        names = {one.name for one in slices}
+        variables = [variable for variable in chosen if variable.name in names]
+        if not variables:
+            self._nothing(where, slices, [variable.name for variable in chosen])
+        schedule = [one.name for one in slices if one.kind == Kind.SCHEDULE]
+        others = placement.origins()
+        return Loading(
+            variables,
+            lambda contents: View(contents, slices, others),
+            tuple(Init(name, "keep") for name in schedule),  # Fluid itself saves none of these
+        )
+
+    def _nothing(self, where: str, slices: Sequence[Any], chosen: list[str]) -> None:
+        if slices:
+            raise LoadError(
+                f"nothing was loaded from {where}: parameter server {self._endpoint} keeps "
+                f"{_some(one.name for one in slices)}, and the load asks for {_some(chosen)}",
+                hint="load_persistables(exe, dirname, program) with the program of this server",
+            )
+        assert self._placement is not None
+        raise LoadError(
+            f"nothing was loaded from {where}: parameter server {self._endpoint} keeps no variable at all; "
+            f"there are {len(self._placement.endpoints)} servers for "
+            f"{len(self._placement.origins())} variables",
+            hint="use fewer servers, or a smaller min_block_size",
+        )
+
+
+class TrainerPart:
+    """A trainer's program: trainer 0 saves everything, the others nothing."""
+
+    def __init__(self, program: Program, placement: Placement) -> None:
+        self._program = program
+        self._placement = placement
+
+    def saving(self, executor: Any, chosen: list[Variable]) -> Saving:
+        raise NotImplementedError
+
+    def loading(self, chosen: list[Variable], where: str) -> Loading:
+        """Its own variables: harmless, and needed for what no server keeps, such as moving means."""
+        remote = set(self._placement.origins(Kind.REMOTE, Kind.TABLE))
+        variables = [variable for variable in chosen if variable.name not in remote]
+        note = "a trainer takes its parameters from the servers; they load this directory by themselves"
+        if not variables:
+            raise LoadError(f"nothing was loaded from {where}: every variable asked for lives on the servers")
+        return Loading(variables, notes=(note,))
+
+
+class Alone:
+    """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
+
+    def saving(self, executor: Any, chosen: list[Variable]) -> Saving:
+        return Saving(chosen)
+
+    def loading(self, chosen: list[Variable], where: str) -> Loading:
+        if is_remote(where) or not Path(where, FOLDER).is_dir():
+            return Loading(chosen)
+        shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}
+        return Loading(chosen, lambda contents: _Joined(contents, shapes))
+
+
+class _Joined:
+    """A directory whose sharded tables look like whole ones."""
+
+    def __init__(self, contents: Contents, shapes: dict[str, tuple[int, ...]]) -> None:
+        self.where = contents.where
+        self._contents = contents
+        self._shapes = shapes
+        self._shards = Shards(place(self.where), contents)
+
+    def names(self) -> list[str]:
+        return [name for name in self._contents.names() if not name.startswith(FOLDER + "/")]
+
+    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
+        found = self._contents.look(name, kind)
+        if found is not None or name not in self._shapes:
+            return found
+        return self._shards.look_whole(name, self._shapes[name])
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        return self._shards.read(wants, lazily=lazily)
+
+
+def _some(names: Any, most: int = 6) -> str:
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
