@@ -303,7 +303,7 @@ def _check_pattern(pattern: object) -> None:
 def _plural(names: str | Sequence[str]) -> str | Names:
     if isinstance(names, str):
         return names
-    if not names or not all(isinstance(name, str) for name in names):
+    if not names or not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"a name, or several, is expected, not {names!r}")
     return names[0] if len(names) == 1 else tuple(names)
 

@@ -124,6 +124,7 @@ def test_rules_print_one_a_line() -> None:
                 '{"from": "a"}',
                 '{"from": "a", "to": 1}',
                 '{"from": "a", "to": []}',
+                '{"from": "a", "to": {"b": 1}}',
                 '{"from": [], "to": "a"}',
                 '{"from": "re:(", "to": "a"}',
                 '{"from": "a", "to": "b", "execute": "rm"}',
