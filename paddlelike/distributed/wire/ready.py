@@ -33,11 +33,15 @@ def wait_for_servers(
     DeadlineError
         Names those at which nobody listens.
     """
-    missing = list(endpoints)
+    missing = {endpoint: parse_endpoint(endpoint) for endpoint in endpoints}
     end = time.monotonic() + timeout
     pause = _SHORTEST
     while True:
-        missing = [endpoint for endpoint in missing if not _listens(endpoint, end - time.monotonic())]
+        missing = {
+            endpoint: address
+            for endpoint, address in missing.items()
+            if not _listens(address, end - time.monotonic())
+        }
         if not missing:
             return
         if time.monotonic() + pause > end:
@@ -48,14 +52,14 @@ def wait_for_servers(
                 hint="start the servers first, and give all processes the same list of endpoints",
             )
         if report is not None:
-            report(missing)
+            report(list(missing))
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST)
 
 
-def _listens(endpoint: str, timeout: float) -> bool:
+def _listens(address: tuple[str, int], timeout: float) -> bool:
     try:
-        with socket.create_connection(parse_endpoint(endpoint), timeout=min(max(timeout, 0.1), 3.0)):
+        with socket.create_connection(address, timeout=min(max(timeout, 0.1), 3.0)):
             return True
     except OSError:
         return False

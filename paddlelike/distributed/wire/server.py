@@ -91,7 +91,8 @@ class Server:
             pool.shutdown()
             raise EndpointError(
                 f"{self.endpoint} cannot be bound",
-                hint="another process listens on the port, or the host is not an address of this machine",
+                hint="another process listens on the port, or the host is not an address of this machine"
+                + (", or the TLS certificate and key are none" if self._security.tls else ""),
             ) from error
         self._pool, self._server = pool, server
         self._watch.start()
