@@ -185,10 +185,11 @@ def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]
             raise
 
 
-def list_names(directory: Path) -> list[str]:
+def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
     """The names of all files in ``directory`` and below, sorted; "/" between parts.
 
-    Links to files are among them; folders that are links are not looked into.
+    Links to files are among them. Folders that are links are not looked into, as in Paddle; with
+    ``linked_folders`` they are named like files.
     """
     root = os.fspath(directory) or "."
     recover(root)
@@ -203,7 +204,7 @@ def list_names(directory: Path) -> list[str]:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{folder}{entry.name}/")
-                    elif not (entry.is_symlink() and entry.is_dir()):
+                    elif linked_folders or not (entry.is_symlink() and os.path.isdir(entry.path)):
                         found.append(folder + entry.name)
         except OSError as error:
             raise unreadable(root, error) from error

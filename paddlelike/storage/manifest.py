@@ -270,6 +270,8 @@ def is_committed(siblings: Siblings, manifest: Manifest) -> bool:
 def verify(directory: Path) -> Verification:
     """Compare every file of ``directory`` with the manifest: sizes first, then checksums, several at once.
 
+    A link in place of a file is not what was saved, wherever it leads; other links are extra.
+
     Raises
     ------
     StorageError
@@ -284,7 +286,7 @@ def verify(directory: Path) -> Verification:
     if manifest is not None and manifest.beside:
         root, present = siblings.parent, []
     else:
-        present = list_names(root)
+        present = list_names(root, linked_folders=True)
     if manifest is None:
         return Verification(
             siblings.base, extra=tuple(present), problem=f"it has no manifest ({siblings.manifest})"
@@ -329,8 +331,14 @@ def stamp_of(facts: os.stat_result) -> tuple[int, int]:
 
 def _judge(root: str, name: str, record: Record) -> tuple[str, str]:
     path = os.path.join(root, name)
-    if not _is_file(root, name):
-        return "missing", "a link or no file" if os.path.lexists(path) else ""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return "missing", ""
+    if stat.S_ISLNK(mode):
+        return "missing", f"there is a link to {os.readlink(path)!r}"
+    if not stat.S_ISREG(mode):
+        return "missing", "what is there is no file"
     with File(path) as file:
         if file.size != record.size:
             return "cut", f"{file.size} bytes, saved were {record.size}"
@@ -339,13 +347,6 @@ def _judge(root: str, name: str, record: Record) -> tuple[str, str]:
         if hashing.of_file(file, record.checksum.partition(":")[0]) != record.checksum:
             return "changed", ""
     return "good", ""
-
-
-def _is_file(root: str, name: str) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(os.path.join(root, name)).st_mode)
-    except OSError:
-        return False
 
 
 def _plain(path: str, record: Record) -> dict[str, Any]:

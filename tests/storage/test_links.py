@@ -1,0 +1,208 @@
+"""Links, pipes, devices and sockets where files are expected, and journals that reach for other files.
+
+Links are followed when files are read; nothing is ever written through one, and ``verify`` names them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import LoadError, PaddlelikeError, SaveError, StorageError
+from paddlelike.formats import lod_tensor
+from paddlelike.storage import manifest
+from paddlelike.storage.local import File, list_names, read_front, recover
+from paddlelike.storage.transaction import Transaction, write_all
+from tests.io.loading import executor, program_of, value
+
+ONES = np.ones((200, 100), "float32")  # large enough to be mapped
+W = b"".join(lod_tensor.encode(ONES))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "w").write_bytes(W)
+    with Transaction(tmp_path / "m") as transaction:
+        transaction.add("w", [W])
+        transaction.add("sub/v", [W])
+    return tmp_path / "m"
+
+
+def load(directory: Path, **options: Any) -> Any:
+    program = program_of(w=([200, 100], "float32"))
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_vars(executor(), directory, program, vars=list(program.list_vars()), **options)
+        return value("w")
+
+
+# Links
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_link_is_followed_when_it_is_read(model: Path, lazy: bool) -> None:
+    (model / "w").unlink()
+    (model / "w").symlink_to("../outside/w")
+    (model.parent / "latest").symlink_to("m")
+    for directory in (model, model.parent / "latest"):
+        np.testing.assert_array_equal(load(directory, lazy=lazy), ONES)
+    np.testing.assert_array_equal(load(model, verify=True), ONES)
+
+
+@pytest.mark.parametrize("to", ["nowhere", "w", "../outside", "/dev/zero", "/proc/self/mem", "/etc/hostname"])
+def test_a_link_to_what_is_no_tensor(model: Path, to: str) -> None:
+    (model / "w").unlink()
+    (model / "w").symlink_to(to)
+    for lazy in (False, True):
+        with pytest.raises(LoadError):
+            load(model, lazy=lazy)
+
+
+def test_verify_names_links(model: Path) -> None:
+    (model / "w").unlink()
+    (model / "w").symlink_to("../outside/w")
+    (model / "more").symlink_to("../outside")
+    (model / "loop").symlink_to("loop")
+    found = manifest.verify(model)
+    assert not found
+    assert (found.good, found.missing, found.extra) == (("sub/v",), ("w",), ("loop", "more"))
+    assert "missing: w (there is a link to '../outside/w')" in str(found)
+    assert list_names(model) == ["loop", "sub/v", "w"]
+
+
+def test_a_save_replaces_a_link_and_leaves_what_it_leads_to(model: Path) -> None:
+    (model / "w").unlink()
+    (model / "w").symlink_to("../outside/w")
+    write_all(model, {"w": [b"new"]})
+    assert not (model / "w").is_symlink()
+    assert (model / "w").read_bytes() == b"new"
+    assert (model.parent / "outside" / "w").read_bytes() == W
+
+
+def test_nothing_is_saved_through_a_folder_that_is_a_link(model: Path) -> None:
+    (model / "out").symlink_to("../outside")
+    with pytest.raises(SaveError, match=r"out is a link to '\.\./outside'"):
+        write_all(model, {"out/w": [b"new"], "w": [b"new"]})
+    assert (model.parent / "outside" / "w").read_bytes() == W
+    assert (model / "w").read_bytes() == W
+    assert sorted(path.name for path in model.parent.iterdir()) == ["m", "m.manifest.json", "outside"]
+
+
+# What is no file
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        here = Path.cwd()
+        os.chdir(path.parent)  # a socket's path is short
+        try:
+            server.bind(path.name)
+        finally:
+            os.chdir(here)
+
+
+KINDS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "pipe": (os.mkfifo, "is a pipe"),
+    "directory": (Path.mkdir, "is a directory"),
+    "socket": (_socket, "is a socket"),
+    "device": (lambda path: path.symlink_to("/dev/null"), "is a device"),
+    "endless": (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_file_is_not_waited_for(model: Path, kind: str) -> None:
+    make, words = KINDS[kind]
+    (model / "w").unlink()
+    make(model / "w")
+    path = str(model / "w")
+    for call in (lambda: File(path), lambda: read_front(path, 10)):
+        with pytest.raises(StorageError, match=words):
+            call()
+    for options in ({}, {"lazy": True}, {"verify": True}, {"strict": False}):
+        with pytest.raises(LoadError):
+            load(model, **options)
+    assert manifest.verify(model).missing == ("w",)
+    if kind != "directory":  # one that holds no files
+        with pytest.raises(PaddlelikeError):
+            fluid.io.load_program_state(str(model))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("helper", ["journal", "manifest.json", "manifest.json.next", "lock"])
+def test_nor_beside_a_directory(model: Path, helper: str, kind: str) -> None:
+    path = model.with_name(f"m.{helper}")
+    path.unlink(missing_ok=True)
+    KINDS[kind][0](path)
+    if helper == "lock":
+        with pytest.raises(SaveError, match="cannot be locked"):
+            write_all(model, {"w": [b"new"]})
+    elif helper == "journal":
+        with pytest.raises(StorageError):
+            load(model)
+    else:
+        np.testing.assert_array_equal(load(model), ONES)
+        with pytest.raises(PaddlelikeError):
+            load(model, verify=True)
+    assert (model / "w").read_bytes() == W
+
+
+# Journals from elsewhere
+
+
+@pytest.mark.parametrize("direction", ["forward", "back"])
+@pytest.mark.parametrize(
+    ("inside", "path"),
+    [(True, "theirs"), (True, "m/w"), (True, "mm/x"), (False, "../theirs"), (False, "out/w")],
+)
+def test_a_journal_that_reaches_for_other_files(model: Path, direction: str, inside: bool, path: str) -> None:
+    root = model.parent
+    (root / "theirs").write_bytes(b"theirs")
+    (model / "out").symlink_to("../outside")
+    for name in ("new", "old"):
+        (root / "m.saving" / name / "out").mkdir(parents=True)
+    (root / "m.saving" / "new" / "theirs").write_bytes(b"evil")
+    (root / "m.saving" / "new" / "out" / "w").write_bytes(b"evil")
+    journal = {
+        "format": 1, "direction": direction, "inside": inside, "paths": [path], "kept": [False],
+        "folders": [], "manifest": False, "sync": False,
+    }  # fmt: skip
+    (root / "m.journal").write_text(json.dumps(journal))
+    with pytest.raises(StorageError, match=r"is no journal of a save|leads elsewhere through a link"):
+        recover(model)
+    assert (root / "theirs").read_bytes() == b"theirs"
+    assert (root / "outside" / "w").read_bytes() == W
+    assert (model / "w").read_bytes() == W
+
+
+@pytest.mark.parametrize("key", ["direction", "inside", "paths", "kept", "folders", "manifest", "sync"])
+@pytest.mark.parametrize("wrong", [None, 1, "x", [1], {"a": "b"}, "gone"])
+def test_a_journal_without_what_belongs_in_it(model: Path, key: str, wrong: object) -> None:
+    journal: dict[str, Any] = {
+        "format": 1, "direction": "back", "inside": False, "paths": ["w"], "kept": [False], "folders": [],
+        "manifest": False, "sync": False,
+    }  # fmt: skip
+    journal[key] = wrong
+    if wrong == "gone":
+        del journal[key]
+    model.with_name("m.journal").write_text(json.dumps(journal))
+    with pytest.raises(StorageError, match="is no journal of a save"):
+        recover(model)
+    assert (model / "w").read_bytes() == W
+
+
+def test_a_manifest_that_names_other_peoples_files(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"s")
+    record = manifest.Record(1, "sha256:" + "0" * 64, (1, 2))
+    (tmp_path / "m.manifest.json").write_bytes(manifest.encode({"secret": record}, beside=True))
+    found = manifest.verify(tmp_path / "m")
+    assert found.problem is not None
+    assert "'secret', which is somebody else's" in found.problem
