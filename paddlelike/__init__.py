@@ -20,6 +20,7 @@ from paddlelike import (
     backward,
     clip,
     core,
+    distributed,
     executor,
     framework,
     initializer,

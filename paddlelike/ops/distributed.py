@@ -186,8 +186,9 @@ class ListenAndServ(OpDef):
         return [*lookups, *(index for index in others if index > 0)]
 
     @staticmethod
-    def forward(ctx: Context, x: list[Any]) -> None:
+    def forward(ctx: Context, x: list[Any]) -> tuple[()]:
         remote(ctx).serve(ctx)
+        return ()
 
 
 @register
@@ -216,8 +217,9 @@ class RecvSave(OpDef):
     pure = False
 
     @staticmethod
-    def forward(ctx: Context) -> None:
+    def forward(ctx: Context) -> tuple[()]:
         remote(ctx).recv_save(ctx)
+        return ()
 
 
 @register
@@ -237,5 +239,6 @@ class CheckpointNotify(OpDef):
     pure = False
 
     @staticmethod
-    def forward(ctx: Context) -> None:
+    def forward(ctx: Context) -> tuple[()]:
         remote(ctx).checkpoint_notify(ctx)
+        return ()

@@ -1,0 +1,8 @@
+"""Distributed programs at work: operators, the protocol and the wire joined."""
+
+from __future__ import annotations
+
+from paddlelike.distributed.runtime.connection import Connection, trainer_of
+from paddlelike.distributed.runtime.trainer import Trainer
+
+__all__ = ["Connection", "Trainer", "trainer_of"]

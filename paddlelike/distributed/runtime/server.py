@@ -1,0 +1,280 @@
+"""A server at work: ``exe.run(pserver_program)`` is this, in the caller's thread.
+
+Threads of the wire take gradients into staging and wait; the thread that called owns the variables: it runs
+the program's blocks on what was staged and publishes the new version, when
+:mod:`paddlelike.distributed.protocol` says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Waiting
+from paddlelike.distributed.protocol.server import Apply, ServerState, Work
+from paddlelike.distributed.runtime.settings import Settings
+from paddlelike.distributed.runtime.staging import Contribution, Staging
+from paddlelike.distributed.runtime.table import Entry, Lookup, Role, Served
+from paddlelike.distributed.runtime.verbs import verbs_of
+from paddlelike.distributed.wire import Server, workers_for
+from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError, UnsupportedError
+from paddlelike.framework.graph import writes
+from paddlelike.framework.registry import Context
+
+__all__ = ["Service", "serve"]
+
+Array = np.ndarray[Any, Any]
+
+_TURN = 0.25  # seconds between two looks at whether a signal came
+_LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
+
+
+def serve(ctx: Context) -> None:
+    """Serve the ``listen_and_serv`` operator of ``ctx`` until every trainer has left or a signal ends it."""
+    Service(ctx, Settings.from_environment()).run()
+
+
+class Service:
+    """What the threads of one server share. ``changed`` guards ``state`` and says when it moved on."""
+
+    def __init__(self, ctx: Context, settings: Settings) -> None:
+        self._ctx = ctx
+        self.served = Served(ctx.op)  # type: ignore[arg-type]
+        self.mode: Mode = "sync" if self.served.is_synchronous else "async"
+        self.staging = Staging(self.served.table)
+        self.guards = {} if self.mode == "sync" else _guards(self.served)
+        self.changed = threading.Condition()
+        self.state = ServerState(
+            incarnation=f"{os.getpid()}.{time.time_ns()}",
+            trainers=self.served.trainers,
+            mode=self.mode,
+            plan=self.served.table.digest,
+            job=settings.job,
+            now=time.monotonic(),
+            lease=settings.lease,
+        )
+        self._lease = settings.lease
+        self._tasks: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._heard: dict[int, float] = {}
+        self._bytes_in = self._bytes_out = self._rounds = 0
+        self._stopping = False
+        self._check_values()
+
+    def _check_values(self) -> None:
+        missing = [e.name for e in self.served.table if e.role != Role.GRADIENT and self._held(e) is None]
+        if missing:
+            raise NotInitializedError(
+                f"the server at {self.served.endpoint} has no values of {', '.join(missing[:5])}"
+                f"{' and others' if len(missing) > 5 else ''}",
+                hint="run its startup program first: t.get_startup_program(endpoint, pserver_program)",
+            )
+
+    # The thread that owns the variables
+
+    def run(self) -> None:
+        """Serve."""
+        server = Server(self.served.endpoint, verbs_of(self), workers=workers_for(self.served.trainers))
+        with _ended_by_signals(self.stop), server:
+            while (work := self._next()) is not None:
+                self._do(work)
+            with self.changed:
+                self.changed.notify_all()
+
+    def stop(self) -> None:
+        """Let :meth:`run` return soon."""
+        self._stopping = True
+
+    def _next(self) -> Work | tuple[Callable[[], Any], Future[Any]] | None:
+        with self.changed:
+            while not self._stopping:
+                if self._tasks:
+                    return self._tasks.popleft()
+                work = self.state.ready()
+                if work is not None:
+                    return work
+                if self.state.finished:
+                    break
+                self.changed.wait(_TURN)
+        return None
+
+    def _do(self, work: Work | tuple[Callable[[], Any], Future[Any]]) -> None:
+        if isinstance(work, tuple):
+            task, future = work
+            try:
+                future.set_result(task())
+            except Exception as error:
+                future.set_exception(error)
+            return
+        try:
+            self._perform(work)
+        except Exception as error:
+            with self.changed:
+                self.state.failed(work, f"{type(error).__name__}: {error}")
+                self.changed.notify_all()
+            time.sleep(_LAST_WORDS)
+            raise
+
+    def _perform(self, work: Work) -> None:
+        if isinstance(work, Apply):
+            self._apply(work)
+            with self.changed:
+                self._rounds += 1
+                self.state.applied(work)
+                for _, contribution in work.contributions:
+                    contribution.is_applied = True
+                self.changed.notify_all()
+            for _, contribution in work.contributions:
+                self.staging.give_back(contribution)
+        else:
+            raise UnsupportedError(f"{type(work).__name__} is not done here")
+
+    def _apply(self, work: Apply) -> None:
+        if self.mode == "sync":
+            self._apply_round(dict(work.contributions))
+        else:
+            ((trainer, contribution),) = work.contributions
+            self._apply_update(trainer, contribution)
+
+    def _apply_round(self, contributions: dict[int, Contribution]) -> None:
+        """All gradients of all trainers, then the schedule, then every block of the program in order."""
+        given = {trainer: one.finish(whole=True) for trainer, one in contributions.items()}
+        for entry in self.served.table.having(Role.GRADIENT):
+            names = self.served.inputs[entry.name] or {0: entry.name}
+            for trainer, name in names.items():  # None: a trainer that has left adds nothing
+                self._ctx.write(name, given[trainer][entry.index] if trainer in given else None)
+        if self.served.schedule > 0:
+            self._ctx.run_block(self.served.schedule)
+        for index in self.served.op.attrs["optimize_blocks"]:
+            self._ctx.run_block(index)
+
+    def _apply_update(self, trainer: int, contribution: Contribution) -> None:
+        """What one trainer sent, each gradient by its own block."""
+        for index, value in contribution.finish(whole=False).items():
+            gradient = self.served.table.entries[index].name
+            with self.guards[self.served.parameters[gradient]]:
+                self._ctx.write(self.served.contribution(gradient, trainer), value)
+                self._ctx.run_block(self.served.blocks[gradient])
+
+    # The threads of the wire
+
+    def hear(self, request: Request) -> None:
+        """Note that a trainer is alive."""
+        self._heard[request.trainer] = time.monotonic()
+
+    def ask(self, request: Request) -> Reply:
+        """What the protocol answers now."""
+        with self.changed:
+            reply: Reply = getattr(self.state, request.verb.lower())(request, time.monotonic())
+            self.changed.notify_all()
+        return reply
+
+    def ask_until(self, request: Request, patience: float) -> Reply:
+        """What the protocol answers, asked again while it says Waiting, for ``patience`` seconds."""
+        end = time.monotonic() + patience
+        with self.changed:
+            while True:
+                reply = self.ask(request)
+                left = end - time.monotonic()
+                if not isinstance(reply, Waiting) or left <= 0 or self._stopping:
+                    return reply
+                self.changed.wait(left)
+
+    def wait_applied(self, contribution: Contribution, patience: float) -> None:
+        """Wait until an update is in the parameters; called with ``changed`` held."""
+        self.changed.wait_for(lambda: contribution.is_applied or self._stopping, patience)
+
+    def value(self, entry: Entry) -> Array:
+        """The array of a variable itself."""
+        value = self._held(entry)
+        if not isinstance(value, np.ndarray) or tuple(value.shape) != entry.shape:
+            raise EnforceNotMet(f"{entry.name!r} is not what this server's program says: {value!r:.80}")
+        return value
+
+    def _held(self, entry: Entry) -> Array | SelectedRows | None:
+        holder = self._ctx.scope.find_var(entry.name)
+        value = None if holder is None else holder.value
+        return value.array if isinstance(value, LoDTensor) else value
+
+    def lookup(self, table: str, ids: Array) -> Array:
+        """The rows (n, width) of ids (n,) in a table. Raises FrameError for ids outside of it."""
+        entry = self.served.table[table]
+        found = self.served.lookups.get(table)
+        if found is not None:
+            return self._in_own_thread(lambda: self._run_lookup(found, ids))
+        if ids.size and not (ids.min() >= 0 and ids.max() < entry.shape[0]):
+            raise FrameError(f"ids from {ids.min()} to {ids.max()} in {table!r} of {entry.shape[0]} rows")
+        with self.guards.get(table, contextlib.nullcontext()):
+            return self.value(entry)[ids]
+
+    def _run_lookup(self, lookup: Lookup, ids: Array) -> Array:
+        self._ctx.write(lookup.ids, ids.reshape(-1, 1))
+        self._ctx.run_block(lookup.block)
+        rows: Array = np.ascontiguousarray(self._ctx.read(lookup.rows))
+        return rows
+
+    def _in_own_thread(self, task: Callable[[], Array]) -> Array:
+        future: Future[Array] = Future()
+        with self.changed:
+            self._tasks.append((task, future))
+            self.changed.notify_all()
+        return future.result(timeout=60)
+
+    # For who watches
+
+    def received(self, size: int) -> None:
+        """Count bytes of gradients."""
+        self._bytes_in += size
+
+    def sent(self, size: int) -> None:
+        """Count bytes of parameters."""
+        self._bytes_out += size
+
+    def status(self) -> dict[str, Any]:
+        """Rounds, bytes and who is alive, as plain values."""
+        now = time.monotonic()
+        trainers = range(self.served.trainers)
+        return {
+            "endpoint": self.served.endpoint,
+            "mode": self.mode,
+            "rounds": self._rounds,
+            "bytes_in": self._bytes_in,
+            "bytes_out": self._bytes_out,
+            "trainers": self.served.trainers,
+            "silent": [t for t in trainers if now - self._heard.get(t, -1e9) > self._lease],
+        }
+
+
+def _guards(served: Served) -> dict[str, threading.RLock]:
+    """By variable the lock that its block holds while it writes."""
+    guards = {}
+    for gradient, index in served.blocks.items():
+        lock = threading.RLock()
+        guards[served.parameters[gradient]] = lock
+        for op in served.op.block.program.blocks[index].ops:
+            guards |= dict.fromkeys(writes(op), lock)
+    return guards
+
+
+@contextlib.contextmanager
+def _ended_by_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on SIGTERM and Ctrl-C; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, lambda *_: stop()) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
