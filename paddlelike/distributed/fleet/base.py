@@ -1,0 +1,166 @@
+"""What every kind of fleet has: questions about the role, a share of the files, an optimizer to wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Any
+
+from paddlelike.core.places import CPUPlace
+from paddlelike.distributed.fleet.role_maker import RoleMakerBase
+from paddlelike.errors import RoleError
+from paddlelike.executor import Executor
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.optimizer import Optimizer
+
+__all__ = ["DistributedOptimizer", "Fleet", "Mode"]
+
+ParamGrads = list[tuple[Parameter, Variable]]
+
+
+class Mode(IntEnum):
+    """Kinds of fleet; only the first is here."""
+
+    TRANSPILER = 1
+    PSLIB = 2
+    COLLECTIVE = 3
+
+
+class Fleet:
+    """The part of this process in a job; ask after ``init``.
+
+    Raises
+    ------
+    RoleError
+        By every question before ``init``.
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+        self._is_initialized = False
+        self._role_maker: RoleMakerBase | None = None
+        self._executor = Executor(CPUPlace())
+
+    def init(self, role_maker: RoleMakerBase | None = None) -> None:
+        """Find out the role of this process.
+
+        Parameters
+        ----------
+        role_maker
+            A role maker of ``incubate.fleet.base.role_maker``, or a subclass of its RoleMakerBase.
+
+        Raises
+        ------
+        TypeError
+            For anything else.
+        RoleError
+            If the environment does not say the role.
+        """
+        if not isinstance(role_maker, RoleMakerBase):
+            raise TypeError(
+                f"fleet.init takes a role maker such as role_maker.PaddleCloudRoleMaker(), not {role_maker!r}"
+            )
+        role_maker._known()
+        self._executor = Executor(CPUPlace())
+        self._role_maker = role_maker
+        self._is_initialized = True
+
+    @property
+    def _role(self) -> RoleMakerBase:
+        if self._role_maker is None:
+            raise RoleError("fleet does not know its role yet", hint="call fleet.init(role_maker) first")
+        return self._role_maker
+
+    def is_worker(self) -> bool:
+        """Whether this process is a trainer."""
+        return self._role.is_worker()
+
+    def is_server(self) -> bool:
+        """Whether this process is a server."""
+        return self._role.is_server()
+
+    def is_first_worker(self) -> bool:
+        """Whether this process is trainer 0, the one that saves."""
+        return self._role.is_first_worker()
+
+    def worker_index(self) -> int:
+        """The number of this trainer."""
+        return self._role.worker_index()
+
+    def worker_num(self) -> int:
+        """How many trainers there are."""
+        return self._role.worker_num()
+
+    def server_index(self) -> int:
+        """The number of this server."""
+        return self._role.server_index()
+
+    def server_num(self) -> int:
+        """How many servers there are."""
+        return len(self._role.get_pserver_endpoints())
+
+    def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
+        """The trainers' endpoints if the job names them, as a list or joined by commas."""
+        endpoints = self._role.get_trainer_endpoints()
+        return ",".join(endpoints) if to_string else endpoints
+
+    def server_endpoints(self, to_string: bool = False) -> list[str] | str:
+        """The servers' endpoints, as a list or joined by commas."""
+        endpoints = self._role.get_pserver_endpoints()
+        return ",".join(endpoints) if to_string else endpoints
+
+    def split_files(self, files: list[str]) -> list[str]:
+        """This trainer's share of a list: neighbours; the first trainers get one more if it is uneven.
+
+        Of five files the first of two trainers gets three. (In Python 3 Fluid 1.8.5 cannot split at all: it
+        divides with ``/``.)
+
+        Raises
+        ------
+        TypeError
+            For anything but a list.
+        """
+        if not isinstance(files, list):
+            raise TypeError(f"files is a list of names, not {type(files).__name__}")
+        trainer, trainers = self.worker_index(), self.worker_num()
+        share, more = divmod(len(files), trainers)
+        begin = trainer * share + min(trainer, more)
+        return files[begin : begin + share + (trainer < more)]
+
+    def barrier_worker(self) -> None:
+        """Ask the role maker to wait for all trainers; see there."""
+        self._role.barrier_worker()
+
+    def all_reduce_worker(self, input: Any, output: Any) -> None:  # noqa: A002  (Fluid's name)
+        """Ask the role maker to add up over all trainers; see there."""
+        self._role.all_reduce_worker(input, output)
+
+
+class DistributedOptimizer:
+    """An optimizer of which a job's servers do their part.
+
+    Raises TypeError for anything but an optimizer.
+    """
+
+    def __init__(self, optimizer: Any, strategy: Any = None) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"expected an optimizer such as fluid.optimizer.SGD(0.1), not {optimizer!r}")
+        self._optimizer = optimizer
+        self._strategy = strategy
+
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        no_grad_set: Iterable[Variable | str] | None = None,
+        callbacks: Sequence[Callable[..., None]] | None = None,
+    ) -> ParamGrads:
+        """The first half of minimize, by the optimizer itself."""
+        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+
+    def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
+        """The second half of minimize, by the optimizer itself."""
+        return self._optimizer.apply_gradients(params_grads)
