@@ -57,7 +57,7 @@ def _endpoints(block: Block) -> list[str]:
 
 
 def _trainer_id(block: Block) -> int:
-    """The id of the trainer whose program this is. Real Fluid writes 0 into every ``send``, so that comes last."""
+    """The id of the trainer whose program this is; real Fluid writes 0 into every ``send``."""
     says = {op.type: op.attrs["trainer_id"] for op in block.ops if op.type in _SPEAKS}
     return next((says[name] for name in _SPEAKS if name in says), 0)
 

@@ -6,9 +6,10 @@ import time
 from dataclasses import dataclass
 
 from paddlelike.distributed.protocol.messages import Mode
+from paddlelike.distributed.runtime.receivers import Pieces
 from paddlelike.distributed.runtime.table import Table
 from paddlelike.distributed.wire import Channel
-from paddlelike.errors import DeadlineError, FaultError, FrameError, RejectedError, UnreachableError
+from paddlelike.errors import DeadlineError, FaultError, RejectedError, UnreachableError
 
 __all__ = ["Description", "describe"]
 
@@ -25,21 +26,6 @@ class Description:
     trainers: int
 
 
-class _Text:
-    """A receiver of one text of unknown length."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytearray] = []
-        self._size = 0
-
-    def place(self, index: int, offset: int, length: int) -> memoryview:
-        if index != 0 or offset != self._size or offset + length > _LARGEST:
-            raise FrameError(f"a record of {length} bytes at {offset} of what a server says of itself")
-        self._size += length
-        self.pieces.append(bytearray(length))
-        return memoryview(self.pieces[-1])
-
-
 def describe(channel: Channel, window: float) -> Description:
     """Ask a server what it keeps, for ``window`` seconds; it may start later than its trainers.
 
@@ -52,7 +38,7 @@ def describe(channel: Channel, window: float) -> Description:
     """
     end = time.monotonic() + window
     while True:
-        text = _Text()
+        text = Pieces(_LARGEST)
         try:
             head = channel.call("Describe", {}, (), text, timeout=max(min(window, 10.0), 0.1))
         except (UnreachableError, DeadlineError) as error:
@@ -68,4 +54,4 @@ def describe(channel: Channel, window: float) -> Description:
             raise RejectedError(
                 channel.endpoint, "Describe", f"it calls itself {mode!r} for {trainers!r} trainers"
             )
-        return Description(Table.from_bytes(b"".join(text.pieces)), mode, trainers)
+        return Description(Table.from_bytes(text.joined()), mode, trainers)

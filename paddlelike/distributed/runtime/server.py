@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Waiting
-from paddlelike.distributed.protocol.server import Apply, ServerState, Work
+from paddlelike.distributed.placement import Placement
+from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Save, Waiting
+from paddlelike.distributed.protocol.server import Apply, ServerState, Work, Write
 from paddlelike.distributed.runtime.settings import Settings
 from paddlelike.distributed.runtime.staging import Contribution, Staging
 from paddlelike.distributed.runtime.table import Entry, Lookup, Role, Served
 from paddlelike.distributed.runtime.verbs import verbs_of
 from paddlelike.distributed.wire import Server, workers_for
-from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError, UnsupportedError
+from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError, SaveError, UnsupportedError
 from paddlelike.framework.graph import writes
 from paddlelike.framework.registry import Context
 
@@ -121,8 +122,9 @@ class Service:
             with self.changed:
                 self.state.failed(work, f"{type(error).__name__}: {error}")
                 self.changed.notify_all()
-            time.sleep(_LAST_WORDS)
-            raise
+            if not isinstance(work, Write):
+                time.sleep(_LAST_WORDS)
+                raise
 
     def _perform(self, work: Work) -> None:
         if isinstance(work, Apply):
@@ -130,13 +132,30 @@ class Service:
             with self.changed:
                 self._rounds += 1
                 self.state.applied(work)
-                for _, contribution in work.contributions:
-                    contribution.is_applied = True
                 self.changed.notify_all()
             for _, contribution in work.contributions:
                 self.staging.give_back(contribution)
+        elif isinstance(work, Write):
+            said = self._write(work.request)
+            with self.changed:
+                self.state.written(work, said)
+                self.changed.notify_all()
         else:
-            raise UnsupportedError(f"{type(work).__name__} is not done here")
+            raise UnsupportedError("this server has no way back to a checkpoint")
+
+    def _write(self, request: Save) -> dict[str, Any]:
+        """Write this server's rows of the files named; without names only tell where it stands."""
+        from paddlelike.distributed.persist import serve as files
+
+        said: dict[str, Any] = {"standing": self.state.saved_with()}
+        names = request.options.get("names", [])
+        if names:
+            placement = self.served.op.block.program._parameters_on_pservers
+            if not isinstance(placement, Placement):
+                raise SaveError(f"{self.served.endpoint}: its program does not say whose rows it keeps")
+            slices = placement.on(self.served.endpoint)
+            said |= files.write(self._ctx.scope, slices, request.directory, names)
+        return said
 
     def _apply(self, work: Apply) -> None:
         if self.mode == "sync":
@@ -189,16 +208,20 @@ class Service:
                     return reply
                 self.changed.wait(left)
 
-    def wait_applied(self, contribution: Contribution, patience: float) -> None:
-        """Wait until an update is in the parameters; called with ``changed`` held."""
-        self.changed.wait_for(lambda: contribution.is_applied or self._stopping, patience)
-
     def value(self, entry: Entry) -> Array:
         """The array of a variable itself."""
         value = self._held(entry)
         if not isinstance(value, np.ndarray) or tuple(value.shape) != entry.shape:
             raise EnforceNotMet(f"{entry.name!r} is not what this server's program says: {value!r:.80}")
         return value
+
+    def table(self, entry: Entry) -> tuple[Array, Array]:
+        """The ids of a table that is sharded by id, and their rows."""
+        value = self._held(entry)
+        assert isinstance(value, SelectedRows)
+        assert value.array is not None
+        rows = value.row_array
+        return rows, value.array[: len(rows)]
 
     def _held(self, entry: Entry) -> Array | SelectedRows | None:
         holder = self._ctx.scope.find_var(entry.name)

@@ -25,7 +25,6 @@ class Contribution(Into):
     def __init__(self, dense: dict[int, Array], sparse: dict[int, SelectedRows]) -> None:
         self.dense = dense
         self.sparse = sparse
-        self.is_applied = False
         arrays = {values_at(index): array for index, array in dense.items()}
         for index, rows in sparse.items():
             assert rows.array is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,9 +18,10 @@ from paddlelike.distributed.protocol.messages import Commit, Prefetch, Pull, Pus
 from paddlelike.distributed.protocol.steps import Call, Closed, Done, Resumed
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.runtime.describe import Description, describe
+from paddlelike.distributed.runtime.receivers import Pieces
 from paddlelike.distributed.runtime.settings import Settings
 from paddlelike.distributed.runtime.table import Entry, Role, Table, base_name, rows_at, values_at
-from paddlelike.distributed.wire import Channel, Into, Part, as_bytes
+from paddlelike.distributed.wire import Channel, Into, Part, Receiver, as_bytes
 from paddlelike.errors import (
     DeadlineError,
     EnforceNotMet,
@@ -38,6 +40,7 @@ Value = Array | SelectedRows
 
 _SAME = "trainers and servers must be transpiled from the same network in the same way"
 _TURN = 1.0  # seconds between two looks at what to do
+_MOST_IDS = 1 << 34  # bytes of the row numbers of a table
 _BEAT_CALL = 5.0  # seconds for a sign of life
 
 
@@ -71,7 +74,7 @@ class Trainer:
         self._changed = threading.Condition()
         self._outbox: list[dict[int, Value]] = [{} for _ in endpoints]
         self._taken: set[tuple[int, int]] = set()
-        self._pulled: list[dict[int, Array]] = []  # what a pull under way fills, by server
+        self._receivers: list[Callable[[], Receiver]] = []  # of a pull under way, by server
         self._ids: dict[int, Array] = {}  # what a prefetch under way asks for and fills, by server
         self._rows: dict[int, Array] = {}
         self._ended = threading.Event()
@@ -172,10 +175,43 @@ class Trainer:
         slices: list[dict[int, Array]] = [{} for _ in self.endpoints]
         for server, entry in entries:
             slices[server].setdefault(entry.index, memory.empty(entry.shape, entry.numpy_dtype))
-        self._pulled = slices
-        self._reach(lambda now: self._state.pull(now, [tuple(s) for s in slices]))
-        self._pulled = []
+        self._pull([(tuple(arrays), functools.partial(_into, arrays)) for arrays in slices])
         return [slices[server][entry.index] for server, entry in entries]
+
+    def stream(self, wanted: tuple[str, str], sink: Callable[[], Receiver]) -> None:
+        """The bytes of one variable into a receiver; into another one when the call has to be repeated."""
+        endpoint, name = wanted
+        server = self._server(endpoint)
+        self._pull_one(server, self._entry(server, name).index, sink)
+
+    def rows(self, wanted: tuple[str, str]) -> Array:
+        """The ids that a server's shard of a table holds, (n,) int64, in the order of its rows."""
+        endpoint, name = wanted
+        server = self._server(endpoint)
+        pieces: list[Pieces] = []
+
+        def receiver() -> Receiver:
+            pieces.append(Pieces(_MOST_IDS))
+            return pieces[-1]
+
+        self._pull_one(server, len(self.tables[server]) + self._entry(server, name).index, receiver)
+        return np.frombuffer(pieces[-1].joined(), np.int64)
+
+    def write(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Have every server write its rows of these files of a directory; what each says, by endpoint."""
+        self._reach(lambda now: self._state.save(now, directory, {"names": list(names)}))
+        return dict(zip(self.endpoints, self._state.manifests, strict=True))
+
+    def _pull_one(self, server: int, number: int, receiver: Callable[[], Receiver]) -> None:
+        nothing: tuple[tuple[int, ...], Callable[[], Receiver]] = (), Pieces
+        self._pull(
+            [((number,), receiver) if one == server else nothing for one in range(len(self.endpoints))]
+        )
+
+    def _pull(self, wanted: list[tuple[tuple[int, ...], Callable[[], Receiver]]]) -> None:
+        """By server: numbers of what is pulled, and what makes a receiver for it."""
+        self._receivers = [receiver for _, receiver in wanted]
+        self._reach(lambda now: self._state.pull(now, [numbers for numbers, _ in wanted]))
 
     def lookup(self, wanted: Sequence[tuple[str, str, Array]]) -> list[Array]:
         """Rows of tables: (endpoint, table, ids (n,)), one for each server at most -> (n, width) each."""
@@ -258,32 +294,29 @@ class Trainer:
     def _call(self, call: Call) -> Reply:
         server, request = call.server, call.request
         parts: Iterable[Part] = ()
-        arrays: Mapping[int, Array] = {}
+        into: Any = None
         if isinstance(request, Push):
             outbox = self._outbox[server]
-            sparse = {i: v for i, v in outbox.items() if isinstance(v, SelectedRows)}
-            request = dataclasses.replace(
-                request, rows=tuple((i, len(v.row_array)) for i, v in sparse.items())
-            )
+            rows = [(i, len(v.row_array)) for i, v in outbox.items() if isinstance(v, SelectedRows)]
+            request = dataclasses.replace(request, rows=tuple(rows))
             parts = _parts(outbox)
         elif isinstance(request, Commit) or (isinstance(request, Pull) and request.slices is None):
-            arrays = self._values[server]
+            into = _into(self._values[server])
         elif isinstance(request, Pull):
-            arrays = self._pulled[server]
+            into = self._receivers[server]()
         elif isinstance(request, Prefetch):
             parts = [Part(0, 0, as_bytes(self._ids[server]))]
-            arrays = {0: self._rows[server]}
-        into = Into({values_at(index): array for index, array in arrays.items()})
+            into = Into({0: self._rows[server]})
         header = self._channels[server].call(
             request.verb,
             request.to_header(),
             parts,
-            (lambda head: into if head.get("kind") == "ok" else None) if arrays else None,
+            None if into is None else (lambda head: into if head.get("kind") == "ok" else None),
             timeout=call.timeout,
-            answer_size=into.size,
+            answer_size=getattr(into, "size", None),
         )
         reply = reply_from_header(request.verb, header)
-        if arrays and reply.kind == "ok":
+        if into is not None and reply.kind == "ok":
             into.check()
         return reply
 
@@ -354,6 +387,10 @@ def _agreed(endpoints: Sequence[str], found: Sequence[Description]) -> Any:
         )
         raise FaultError(f"the servers do not run the same job: {each}")
     return found[0].mode
+
+
+def _into(arrays: Mapping[int, Array]) -> Into:
+    return Into({values_at(index): array for index, array in arrays.items()})
 
 
 def _no_rows(entry: Entry) -> SelectedRows:

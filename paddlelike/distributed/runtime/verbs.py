@@ -19,7 +19,6 @@ from paddlelike.distributed.protocol.messages import (
     Pull,
     PullReply,
     Push,
-    PushReply,
     Request,
     Rollback,
     Save,
@@ -129,8 +128,6 @@ class _PushVerb(_Verb):
         with service.changed:
             reply = service.state.push_end(request, receiver, time.monotonic())
             service.changed.notify_all()
-            if isinstance(reply, PushReply) and not reply.duplicate and service.mode != "sync":
-                service.wait_applied(receiver, _LONGEST_TURN)
         return reply.to_header(), ()
 
 
@@ -152,13 +149,9 @@ class _PullVerb(_Verb):
         if not isinstance(reply, PullReply):
             return reply.to_header(), ()
         table = service.served.table
-        indexes = request.slices
-        if indexes is None:
-            indexes = tuple(entry.index for entry in table.having(Role.PARAMETER))
-        bad = [i for i in indexes if i >= len(table) or table.entries[i].role in (Role.GRADIENT, Role.TABLE)]
-        if bad:
-            raise FrameError(f"a pull of entry {bad[0]}, which is not among what this server gives")
-        return reply.to_header(), _values(service, indexes)
+        if request.slices is None:
+            return reply.to_header(), _values(service, [e.index for e in table.having(Role.PARAMETER)])
+        return reply.to_header(), _asked(service, request.slices)
 
 
 class _PrefetchVerb(_Verb):
@@ -189,6 +182,21 @@ class _Ids(Into):
     def __init__(self, ids: np.ndarray[Any, Any]) -> None:
         super().__init__({0: ids})
         self.ids = ids
+
+
+def _asked(service: Service, numbers: Iterable[int]) -> Iterator[Part]:
+    """The values of entries; from the number of entries on, the row numbers of tables."""
+    table = service.served.table
+    for number in numbers:
+        index = number % len(table)
+        entry = table.entries[index]
+        if entry.role == Role.TABLE and number < 2 * len(table):
+            rows, values = service.table(entry)
+            yield Part(0, 0, as_bytes(rows if number >= len(table) else values))
+        elif entry.role == Role.GRADIENT or number >= len(table):
+            raise FrameError(f"a pull of number {number}, which is not among what this server gives")
+        else:
+            yield from _values(service, [index])
 
 
 def _values(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
