@@ -90,7 +90,7 @@ def _checked(rows: tuple[int, int]) -> tuple[int, int]:
 
 
 def _own_file(where: Place, name: str) -> tuple[str, lod_tensor.Header, int]:
-    where.exists()  # a save that was interrupted there is finished now
+    where.recover()  # a save that was interrupted there is finished now
     try:
         with where.open_file(name) as file:
             return name, lod_tensor.read_header(file), file.size
@@ -102,7 +102,7 @@ def _own_file(where: Place, name: str) -> tuple[str, lod_tensor.Header, int]:
 def _in_combined(
     where: Place, name: str, filename: str, names: Iterable[Variable | str] | Program | None
 ) -> tuple[str, lod_tensor.Header, int]:
-    where.exists()
+    where.recover()
     contents = Combined(filename, where, record=record_of(where, filename, needed=False), only_headers=True)
     given = names_of(names)
     known = contents.saved_names if given is None else sorted(given)

@@ -7,13 +7,15 @@ or ``$HADOOP_HOME/bin/hadoop fs``; PADDLELIKE_HADOOP in the environment is anoth
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import shlex
 import shutil
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as LocalPath
 from typing import Final
 
@@ -47,19 +49,21 @@ class HadoopStore:
         return isinstance(other, HadoopStore) and other._command == self._command
 
     def find(self, folder: str) -> dict[str, Info]:
-        done = self._run(["-ls", "-R", folder], missing_is_fine=True)
-        front = _path(folder) + "/"
-        found = {}
-        for line in done.decode("utf-8", "surrogateescape").splitlines():
-            # permissions, replication, owner, group, size, date, time, path
-            words = line.split(None, 7)
-            if len(words) == 8 and words[0].startswith("-") and _path(words[7]).startswith(front):
-                found[_path(words[7])[len(front) :]] = Info(int(words[4]), f"{words[5]} {words[6]}")
-        found = {name: info for name, info in found.items() if not name.endswith("._COPYING_")}
+        found = self._found(folder)
         times = self._times([f"{folder}/{name}" for name in found])
         if len(times) != len(found):
             return found
         return {name: Info(info.size, time) for (name, info), time in zip(found.items(), times, strict=True)}
+
+    def _found(self, folder: str) -> dict[str, Info]:
+        """All files below a folder; their times say the minute."""
+        done = self._run(["-ls", "-R", folder], missing_is_fine=True)
+        front = _path(folder) + "/"
+        found = {}
+        for kind, path, info in _lines(done):
+            if kind == "-" and path.startswith(front):
+                found[path[len(front) :]] = info
+        return {name: info for name, info in found.items() if not name.endswith("._COPYING_")}
 
     def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
         if start == 0 and stop is None and path not in self._local:
@@ -107,12 +111,44 @@ class HadoopStore:
             self._run(["-mkdir", "-p", path.rpartition("/")[0]])
             self._run(["-put", "-f", "-", path], data)
 
+    def create(self, path: str, data: bytes) -> bool:
+        aside = f"{path}.{secrets.token_hex(4)}"
+        self.put(aside, data)
+        try:
+            self._run(["-mv", aside, path])  # the name node refuses where there is a file
+        except StorageError as error:
+            self._run_many(["-rm", "-f", "-skipTrash"], [aside])
+            if "exists" in error.message:
+                return False
+            raise
+        return True
+
+    def beside(self, front: str) -> dict[str, Info | None]:
+        above, _, begin = front.rpartition("/")
+        said = self._run(["-ls", above], missing_is_fine=True)
+        found = {}
+        for kind, path, info in _lines(said):
+            name = path.rpartition("/")[2]
+            if name.startswith(begin):
+                found[name] = info if kind == "-" else None
+        return found
+
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
-        for inside, some in _by_folder(names).items():
-            self._run(["-mkdir", "-p", _join(target, inside)])
-            self._run_many(["-rm", "-f", "-skipTrash"], [f"{target}/{name}" for name in some])
-            self._run_many(["-mv"], [f"{source}/{name}" for name in some], [_join(target, inside)])
-        self._run(["-rm", "-r", "-f", "-skipTrash", source])
+        """Bring files from a folder to another.
+
+        A move does not go over a file, so that file would have to be removed, perhaps just after another
+        process moved the new one there: what has a file before it is copied instead.
+        """
+        names = list(names)
+        there = self._found(target)
+        new = _by_folder(name for name in names if name not in there)
+        if new:
+            self._run(["-mkdir", "-p", *[_join(target, inside) for inside in new]])
+        for inside, some in new.items():
+            with contextlib.suppress(StorageError, FileNotFoundError):  # others did it: the caller looks
+                self._run_many(["-mv"], [f"{source}/{name}" for name in some], [_join(target, inside)])
+        with contextlib.suppress(StorageError, FileNotFoundError):
+            self.copy(source, target, [name for name in names if name in there])
 
     def copy(self, source: str, target: str, names: Iterable[str]) -> None:
         for inside, some in _by_folder(names).items():
@@ -164,6 +200,15 @@ class HadoopStore:
             raise FileNotFoundError(said)
         what = " ".join([*self._command, *words[:4]])
         raise StorageError(f"{what} failed ({done.returncode}): {said[-500:]}")
+
+
+def _lines(said: bytes) -> Iterator[tuple[str, str, Info]]:
+    """The lines of a listing: kind (``-`` or ``d``), path, size and time."""
+    for line in said.decode("utf-8", "surrogateescape").splitlines():
+        # permissions, replication, owner, group, size, date, time, path
+        words = line.split(None, 7)
+        if len(words) == 8 and words[0][0] in "-d":
+            yield words[0][0], _path(words[7]), Info(int(words[4]), f"{words[5]} {words[6]}")
 
 
 def _by_folder(names: Iterable[str]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import hashing, local, manifest
 from paddlelike.storage.local import Path
 from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.names import relative_path
 from paddlelike.storage.parts import Part
 from paddlelike.storage.transaction import Committed, Durability, Transaction
 from paddlelike.storage.writing import Buffer
@@ -77,8 +78,14 @@ class Place(Protocol):
     def key(self) -> str:
         """The same text for the same directory, however it is spelt."""
 
+    def recover(self) -> None:
+        """Finish a save whose saver was killed in the middle of a commit."""
+
     def exists(self) -> bool:
         """Whether there is such a directory."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name."""
 
     def list_names(self) -> list[str]:
         """The names of all files, sorted; "/" between parts."""
@@ -119,9 +126,15 @@ class LocalPlace:
     def key(self) -> str:
         return os.path.realpath(self.path)
 
-    def exists(self) -> bool:
+    def recover(self) -> None:
         local.recover(self.path)
+
+    def exists(self) -> bool:
+        self.recover()
         return os.path.isdir(self.path)
+
+    def has(self, name: str) -> bool:
+        return os.path.isfile(os.path.join(self.path, relative_path(name)))
 
     def list_names(self) -> list[str]:
         return local.list_names(self.path)

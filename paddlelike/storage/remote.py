@@ -1,6 +1,6 @@
 """Directories behind URLs, as readers see them: what their marker lists, or all there is.
 
-See ``storage.remote_transaction`` for the marker.
+See ``storage.marker``, and ``storage.remote_transaction`` for saves.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
-from paddlelike.storage import hashing, manifest
+from paddlelike.storage import hashing, marker
 from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.marker import Marker
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.parts import Part
-from paddlelike.storage.remote_transaction import RemoteTransaction, without_places
+from paddlelike.storage.remote_transaction import RemoteTransaction
 from paddlelike.storage.stores import PIECE, Info, Store, open_url, told
 from paddlelike.storage.transaction import Durability
 
-__all__ = ["RemoteFile", "RemotePlace", "place"]
+__all__ = ["RemoteFile", "RemotePlace", "beside", "place"]
 
 T = TypeVar("T")
 
@@ -44,25 +45,48 @@ def place(url: str) -> RemotePlace:
     return RemotePlace(store, url, root)
 
 
-class RemotePlace:
-    """A directory of a store."""
+def beside(url: str) -> RemotePlace:
+    """The files whose URLs begin with ``url``."""
+    whole = place(url)
+    return RemotePlace(whole.store, url.rpartition("/")[0], whole.root.rpartition("/")[0], whole.root)
 
-    def __init__(self, store: Store, url: str, root: str) -> None:
+
+class RemotePlace:
+    """A directory of a store.
+
+    Parameters
+    ----------
+    base
+        The path that the names of the files begin with, where these are only some of the directory's.
+    """
+
+    def __init__(self, store: Store, url: str, root: str, base: str | None = None) -> None:
         self.path = url.rstrip("/")
         self.store = store
         self.root = root
-        self.marker = root + ".manifest.json"
+        self.base = root if base is None else base  # what the names of markers begin with
         self._listing: _Listing | None = None
+
+    @property
+    def marker(self) -> str:
+        """Where the copy of the manifest lies."""
+        return marker.path_of(self.base)
 
     @property
     def key(self) -> str:
         return self.path
 
+    def recover(self) -> None:
+        """Nothing: whoever reads a marker knows what was saved."""
+
     def exists(self) -> bool:
+        self._listing = None
         return bool(self._listed().names)
 
+    def has(self, name: str) -> bool:
+        return relative_path(name) in self._listed().names
+
     def list_names(self) -> list[str]:
-        self._listing = None
         return sorted(self._listed().names)
 
     def open_file(self, name: str) -> RemoteFile:
@@ -85,17 +109,20 @@ class RemotePlace:
 
     def manifest(self) -> Manifest | None:
         try:
-            found = self.read_marker()[1]
-            return None if found is None else without_places(found)
+            return self.read_marker().manifest
         except (FormatError, StorageError):
             return None
 
     def stamp(self) -> object:
-        data, found = self.read_marker()
-        if found is not None:
-            return hashlib.sha256(data).hexdigest()
         with told(self.path):
-            return tuple(sorted(self.store.find(self.root).items()))
+            number = marker.newest(self.store, self.base)
+        if number:
+            return number
+        found = self.read_marker()
+        if found.manifest is not None:
+            return found.number, hashlib.sha256(found.data).hexdigest()
+        with told(self.path):
+            return tuple(sorted(self.present().items()))
 
     def begin(
         self,
@@ -113,50 +140,39 @@ class RemotePlace:
             raise ValueError(f'durability is "process" or "power", not {durability!r}')
         if checksum is not None and checksum not in hashing.ALGORITHMS:
             raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
-        return RemoteTransaction(self, checksum, program, state)
+        return RemoteTransaction(self, checksum, program, state, part)
 
-    def read_marker(self) -> tuple[bytes, Manifest | None]:
-        """The marker, as bytes and parsed; nothing where there is none.
+    def read_marker(self) -> Marker:
+        """The marker.
 
         Raises
         ------
         FormatError
             It is damaged.
         """
-        try:
-            with told(self.marker):
-                data = self.store.read(self.marker)
-        except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return b"", None
-            raise
-        try:
-            return data, manifest.decode(data)
-        except FormatError as error:
-            raise FormatError(f"{self.marker}: {error.message}", hint=error.hint) from error
+        return marker.read(self.store, self.base)
+
+    def present(self) -> dict[str, Info]:
+        """The files at their plain names."""
+        if self.base == self.root:
+            return self.store.find(self.root)
+        named = self.store.beside(self.base).items()
+        helper = self.marker.rpartition("/")[2]
+        return {name: info for name, info in named if info is not None and not name.startswith(helper)}
 
     def _listed(self) -> _Listing:
         if self._listing is None:
-            found = self.read_marker()[1]
+            found = self.read_marker()
             with told(self.path):
-                present = self.store.find(self.root)
-                names = {name: (f"{self.root}/{name}", info) for name, info in present.items()}
-                if found is not None:
-                    names = {name: where for name, where in names.items() if name in found.files}
-                    for folder in self.staged(found):
+                names = {name: (f"{self.root}/{name}", info) for name, info in self.present().items()}
+                if found.manifest is not None:
+                    names = {name: where for name, where in names.items() if name in found.manifest.files}
+                    for folder in set(found.at.values()):
                         for name, info in self.store.find(folder).items():
-                            if name in found.files and found.files[name].facts.get("at") == folder:
+                            if found.at.get(name) == folder:
                                 names[name] = f"{folder}/{name}", info
             self._listing = _Listing(names)
         return self._listing
-
-    def staged(self, found: Manifest) -> set[str]:
-        """The folders from which files of the marker have not been moved yet."""
-        folders = {str(record.facts["at"]) for record in found.files.values() if "at" in record.facts}
-        for folder in folders:
-            if not folder.startswith(f"{self.root}.saving-") or ".." in folder:
-                raise FormatError(f"{self.marker} points to {folder}, which is not beside it")
-        return folders
 
     def _head(self, listing: _Listing, path: str) -> bytes:
         """The first bytes of a file; from the third file on, those of all files are fetched together."""

@@ -1,14 +1,16 @@
-"""All-or-nothing saves into directories behind URLs, by a marker.
+"""All-or-nothing saves into directories behind URLs, by markers (see ``storage.marker``).
 
-The marker is the manifest, ``DIR.manifest.json``: it lists the files that count. A save puts what changed
-into ``DIR.saving-<id>/`` and then replaces the marker by one that says so (``"at"``): that is the commit.
-Afterwards the files move to their plain names in ``DIR/``, and the marker is written once more. Whoever
-reads meanwhile, or after a saver was killed on its way, finds a file in the one place or in the other. Where
-nothing was before, the files go to their plain names at once, under a marker that lists nothing yet.
+A save puts what changed into ``DIR.saving-<n>-<id>/`` and then makes the marker of number n, which says so:
+that is the commit. Afterwards the files move to their plain names in ``DIR/``. Whoever reads meanwhile, or
+after a saver was killed on its way, finds a file in the one place or in the other.
 
-A directory without a marker, such as one that Fluid saved and somebody uploaded, counts as it is. A saver
-that is killed before its commit leaves a ``DIR.saving-<id>/`` that nobody reads and anybody may remove. Two
-savers at the same time: the second notices it at its commit, but for the instant between look and write.
+A directory without a marker, such as one that Fluid saved and somebody uploaded, counts as it is. Of two
+savers at the same time one makes the marker, and the other is told; nothing of it is seen by anybody. What a
+killed saver leaves is removed by the next save that comes to its commit: a folder of that number or a lower
+one belongs to nobody who could still commit.
+
+It costs a copy inside the store, where this has no cheap renames (S3: on the servers, many files at once);
+files cannot be written to their plain names at once, since two savers would mix there.
 """
 
 from __future__ import annotations
@@ -16,14 +18,17 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage import hashing, manifest
+from paddlelike.storage import hashing, marker
 from paddlelike.storage.local import Path
-from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.marker import Marker
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.parts import Part, joined, outdated, remaining
 from paddlelike.storage.stores import Info, told
 from paddlelike.storage.transaction import Committed
 from paddlelike.storage.writing import Buffer
@@ -31,31 +36,28 @@ from paddlelike.storage.writing import Buffer
 if TYPE_CHECKING:
     from paddlelike.storage.remote import RemotePlace
 
-__all__ = ["RemoteTransaction", "without_places"]
+__all__ = ["RemoteTransaction"]
 
 _HASHED: Final = 1 << 20  # bytes that are hashed, then sent
-
-
-def without_places(found: Manifest) -> Manifest:
-    """A marker without what is said of places."""
-    files = {
-        path: record._replace(facts={key: value for key, value in record.facts.items() if key != "at"})
-        for path, record in found.files.items()
-    }
-    return Manifest(files, found.program, found.library, found.time, None, False, found.state)
 
 
 class RemoteTransaction:
     """Collects files for a directory of a store; :meth:`commit` writes them, see the top of this file."""
 
     def __init__(
-        self, where: RemotePlace, checksum: hashing.Algorithm | None, program: str | None, state: Any
+        self,
+        where: RemotePlace,
+        checksum: hashing.Algorithm | None,
+        program: str | None,
+        state: Any,
+        part: Part | None = None,
     ) -> None:
         self._place = where
         self._store = where.store
         self._checksum = checksum
         self._program = program
         self._state = state
+        self._part = part
         self._pieces: dict[str, tuple[Iterable[Buffer], Mapping[str, Any]]] = {}
         self._kept: dict[str, Record] = {}
         self._shared: dict[str, tuple[str, Record]] = {}  # path -> the folder it is in
@@ -76,7 +78,7 @@ class RemoteTransaction:
                 self._listings[other.root] = other.store.find(other.root)
         path = relative_path(name)
         info = self._listings[other.root].get(path)
-        if info is None or info.size != record.size or info.stamp != record.stamp:
+        if not _is_still(record, info):
             return False
         path = self._new_path(name)
         if other.root == self._place.root:
@@ -93,47 +95,69 @@ class RemoteTransaction:
         SaveError
             With the reason; the directory is as it was.
         """
-        where, store = self._place, self._store
+        where = self._place
         if not (self._pieces or self._kept or self._shared):
             return Committed(where.path, {})
-        folder = f"{where.root}.saving-{secrets.token_hex(4)}"
-        changed = [*self._pieces, *self._shared]
         try:
             with told(where.path):
-                data, before = where.read_marker()
-                if before is not None and where.staged(before):
-                    _settle(where, before)
-                    data, before = where.read_marker()
-                present = store.find(where.root)
-                others = _others(before, present)
-                if not present and not others:
-                    folder = where.root
-                    data = self._encoded({})
-                    store.put(where.marker, data)
-                try:
-                    records = self._write(folder)
-                    if where.read_marker()[0] != data:
-                        raise SaveError(
-                            f"{where.path} was saved by somebody else at the same time; nothing was changed",
-                            hint="save again, or into another directory",
-                        )
-                    at = {} if folder == where.root else {"at": folder}
-                    listed = {path: _with(record, at) for path, record in records.items()}
-                    store.put(where.marker, self._encoded(others | self._kept | listed))
-                except BaseException:
-                    with contextlib.suppress(Exception):
-                        store.remove(folder, changed)
-                        if folder == where.root and before is None:
-                            above, _, name = where.marker.rpartition("/")
-                            store.remove(above, [name])
-                    raise
-                records = self._finish(folder, changed, records, others)
+                records, removed = self._commit()
         except StorageError as error:
             reason = error.message if error.__cause__ is None else error.__cause__
             raise SaveError(f"{where.path} cannot be written: {reason}", hint=error.hint) from error
         written = [records[path].size for path in self._pieces]
-        mine = {path: records[path] for path in changed} | self._kept
-        return Committed(where.path, mine, len(written), sum(written), len(mine) - len(written))
+        mine = {path: records[path] for path in (*self._pieces, *self._shared, *self._kept)}
+        return Committed(where.path, mine, len(written), sum(written), len(mine) - len(written), removed)
+
+    def _commit(self) -> tuple[dict[str, Record], tuple[str, ...]]:
+        """Returns the records of all files, and the files of an earlier save that go."""
+        where, store = self._place, self._store
+        before = _settled(where, where.read_marker())
+        present = where.present()
+        others = _others(before, present)
+        self._check_kept(present)
+        mine = {*self._pieces, *self._kept, *self._shared}
+        outdated_ones = outdated(others, mine, self._part)
+        removed = tuple(path for path in outdated_ones if _is_still(others[path], present.get(path)))
+        number = before.number + 1
+        folder = marker.staging(where.base, number, secrets.token_hex(4))
+        changed = [*self._pieces, *self._shared]
+        safe = True  # to remove what was written
+        try:
+            records = self._write(folder) | self._kept
+            files = {p: r for p, r in remaining(others, mine, self._part) if p not in removed}
+            files |= dict(joined(records, others, self._part))
+            at = dict.fromkeys(changed, folder)
+            data = self._encoded(files, at, removed)
+            safe = False
+            mark = marker.path_of(where.base, number)
+            if not store.create(mark, data):
+                safe = True
+                raise self._too_late()
+            if marker.newest(store, where.base) > number:  # it was removed again before it was made here
+                store.remove(*_split(mark))
+                safe = True
+                raise self._too_late()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                if safe or not store.beside(mark):  # else it may have come through
+                    store.remove(folder, changed)
+            raise
+        files = self._finish(Marker(number), files, at, removed)
+        return {path: files[path] for path in mine}, removed
+
+    def _check_kept(self, present: Mapping[str, Info]) -> None:
+        for path, record in self._kept.items():
+            if not _is_still(record, present.get(path)):
+                raise SaveError(
+                    f"{self._place.path}/{path} was changed by somebody else during the save",
+                    hint="save again",
+                )
+
+    def _too_late(self) -> SaveError:
+        return SaveError(
+            f"{self._place.path} was saved by somebody else at the same time; it holds what they saved",
+            hint="save again, or into another directory",
+        )
 
     def _write(self, folder: str) -> dict[str, Record]:
         """Put what changed into a folder; the stamps of the records are not known yet."""
@@ -150,23 +174,18 @@ class RemoteTransaction:
         return records | shared
 
     def _finish(
-        self, folder: str, changed: list[str], records: dict[str, Record], others: dict[str, Record]
+        self, of: Marker, files: dict[str, Record], at: Mapping[str, str], gone: Iterable[str]
     ) -> dict[str, Record]:
         """After the commit: plain names and stamps. What cannot be done now is done by the next save."""
-        where = self._place
         with contextlib.suppress(Exception):
-            if folder != where.root:
-                self._store.move(folder, where.root, changed)
-            present = self._store.find(where.root)
-            records = {
-                path: record._replace(stamp=present[path].stamp) if path in present else record
-                for path, record in records.items()
-            }
-            self._store.put(where.marker, self._encoded(others | self._kept | records))
-        return records
+            return _in_place(self._place, of, files, at, gone, self._encoded)
+        return files
 
-    def _encoded(self, files: Mapping[str, Record]) -> bytes:
-        return manifest.encode(files, program=self._program, state=self._state)
+    def _encoded(
+        self, files: Mapping[str, Record], at: Mapping[str, str] | None = None, gone: Iterable[str] = ()
+    ) -> bytes:
+        part = None if self._part is None else self._part.name
+        return marker.encode(files, at=at, gone=gone, program=self._program, state=self._state, part=part)
 
     def _base(self, path: str) -> RemotePlace | None:
         """The directory to share with; None where it is in another store."""
@@ -209,21 +228,64 @@ class _Hashed:
             self.checksum = f"{self._algorithm}:{hasher.hexdigest()}"
 
 
-def _settle(where: RemotePlace, found: Manifest) -> None:
-    """Move the files of a save that was killed after its commit."""
-    for folder in where.staged(found):
-        mine = {name for name, record in found.files.items() if record.facts.get("at") == folder}
-        where.store.move(folder, where.root, sorted(mine & where.store.find(folder).keys()))
-    data = manifest.encode(without_places(found).files, program=found.program, state=found.state)
-    where.store.put(where.marker, data)
+def _settled(where: RemotePlace, found: Marker) -> Marker:
+    """The marker, after what a save that was killed after its commit left to do."""
+    if found.manifest is None or not (found.at or found.gone):
+        return found
+
+    def encoded(files: Mapping[str, Record]) -> bytes:
+        assert found.manifest is not None
+        return marker.encode(files, program=found.manifest.program, state=found.manifest.state)
+
+    files = _in_place(where, found, found.manifest.files, found.at, found.gone, encoded)
+    return found._replace(manifest=replace(found.manifest, files=files), at={}, gone=())
 
 
-def _others(before: Manifest | None, present: Mapping[str, Info]) -> dict[str, Record]:
+def _in_place(
+    where: RemotePlace,
+    of: Marker,
+    files: dict[str, Record],
+    at: Mapping[str, str],
+    gone: Iterable[str],
+    encoded: Callable[[Mapping[str, Record]], bytes],
+) -> dict[str, Record]:
+    """Move files to their plain names, remove those that go, write the marker anew, tidy up."""
+    store = where.store
+    for folder in set(at.values()):
+        store.move(folder, where.root, sorted(name for name in at if at[name] == folder))
+    store.remove(where.root, list(gone))
+    present = where.present()
+    missing = sorted(at.keys() - present.keys())
+    if missing:
+        raise StorageError(f"{where.path}/{missing[0]} is not there, though it was saved")
+    files = {
+        path: record._replace(stamp=present[path].stamp) if path in at else record
+        for path, record in files.items()
+    }
+    data = encoded(files)
+    store.put(marker.path_of(where.base, of.number or None), data)
+    store.put(where.marker, data)
+    above = where.base.rpartition("/")[0]
+    names = store.beside(where.base + ".")
+    known = marker.numbers(names, where.base)
+    old = [number for number in known if 0 <= number < known[-1]]  # also this one, when others came after it
+    store.remove(above, [_split(marker.path_of(where.base, number))[1][0] for number in old])
+    for folder in marker.stagings(names, where.base, of.number):
+        store.remove(folder, [])
+    return files
+
+
+def _others(before: Marker, present: Mapping[str, Info]) -> dict[str, Record]:
     """The files that were there before and count."""
-    if before is None:
+    if before.manifest is None:
         return {path: Record(info.size, None, info.stamp) for path, info in present.items()}
-    return {path: record for path, record in before.files.items() if path in present}
+    return {path: record for path, record in before.manifest.files.items() if path in present}
 
 
-def _with(record: Record, more: Mapping[str, Any]) -> Record:
-    return record._replace(facts={**record.facts, **more}) if more else record
+def _is_still(record: Record, info: Info | None) -> bool:
+    return info is not None and (info.size, info.stamp) == (record.size, record.stamp)
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    above, _, name = path.rpartition("/")
+    return above, [name]

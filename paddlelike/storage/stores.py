@@ -54,8 +54,17 @@ class Store(Protocol):
     def put(self, path: str, data: bytes) -> None:
         """Write one file, over what is there."""
 
+    def create(self, path: str, data: bytes) -> bool:
+        """Write one file where there is none; False: there is one."""
+
+    def beside(self, front: str) -> dict[str, Info | None]:
+        """What lies in the same folder and has a path that begins with ``front``, by name; None: a folder."""
+
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
-        """Move files from one folder to another, over what is there."""
+        """Bring files from a folder that is removed afterwards to another one, over what is there.
+
+        Others may move the same files at the same time; what they have moved already is passed over.
+        """
 
     def copy(self, source: str, target: str, names: Iterable[str]) -> None:
         """Copy files from one folder to another, over what is there."""
@@ -160,10 +169,40 @@ class FsspecStore:
     def put(self, path: str, data: bytes) -> None:
         self._fs.pipe_file(path, data)
 
+    def create(self, path: str, data: bytes) -> bool:
+        try:
+            self._fs.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            return False
+        except Exception:  # what stores say of a file that is there differs; so does what came through
+            with contextlib.suppress(Exception):
+                return self.read(path) == data
+            raise
+        try:
+            return self.read(path) == data  # some stores look, and then write over what has come meanwhile
+        except FileNotFoundError:  # another one has come after it
+            return True
+
+    def beside(self, front: str) -> dict[str, Info | None]:
+        above, _, begin = front.rpartition("/")
+        self._fs.invalidate_cache()
+        try:
+            entries = self._fs.ls(above, detail=True)
+        except FileNotFoundError:
+            return {}
+        named = [(str(entry["name"]).rstrip("/").rpartition("/")[2], entry) for entry in entries]
+        return {
+            name: None if entry.get("type") == "directory" else Info(int(entry["size"] or 0), _tag(entry))
+            for name, entry in named
+            if name.startswith(begin)
+        }
+
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
-        names = list(names)
-        self.copy(source, target, names)
-        self.remove(source, names)
+        def copy(name: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self.copy(source, target, [name])
+
+        _at_once(copy, names)
 
     def copy(self, source: str, target: str, names: Iterable[str]) -> None:
         def copy(name: str) -> None:

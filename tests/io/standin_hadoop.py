@@ -62,7 +62,7 @@ def main() -> None:
     paths = [word for word in words if word not in options]
     if verb == "-ls":
         base = must("ls", paths[0])
-        for path in sorted(base.rglob("*")):
+        for path in sorted(base.rglob("*") if "-R" in options else base.iterdir()):
             facts = path.stat()
             when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(facts.st_mtime))
             kind = "drwxr-xr-x   -" if path.is_dir() else "-rw-r--r--   3"
@@ -74,7 +74,8 @@ def main() -> None:
         for url in paths[1:]:
             print(int(must("stat", url).stat().st_mtime * 1000))
     elif verb == "-mkdir":
-        local(paths[0]).mkdir(parents=True, exist_ok=True)
+        for url in paths:
+            local(url).mkdir(parents=True, exist_ok=True)
     elif verb == "-put" and paths[0] == "-":
         if not local(paths[1]).parent.is_dir():
             fail("put", paths[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -165,6 +166,16 @@ def files(url: str) -> dict[str, bytes]:
     return {name: where.store.read(f"{where.root}/{name}") for name in where.store.find(where.root)}
 
 
+def beside(url: str) -> list[str]:
+    """What lies beside a directory: the copy of the manifest, markers and folders of savers."""
+    where = remote(url)
+    name = where.root.rpartition("/")[2]
+    found = {each for each in where.store.beside(where.root) if each.startswith(name + ".")}
+    numbers = [each for each in found if each.rpartition(".")[2].isdigit()]
+    assert len(numbers) == 1
+    return sorted(found - set(numbers))
+
+
 # What every place does
 
 
@@ -282,6 +293,10 @@ class Dying(stores.FsspecStore):
         self._call()
         super().put(path, data)
 
+    def create(self, path: str, data: bytes) -> bool:
+        self._call()
+        return super().create(path, data)
+
     def copy(self, source: str, target: str, names: Iterable[str]) -> None:
         for name in names:
             self._call()
@@ -291,6 +306,9 @@ class Dying(stores.FsspecStore):
         for name in names:
             self._call()
             super().remove(folder, [name])
+        if not names:
+            self._call()
+            super().remove(folder, [])
 
 
 @pytest.fixture
@@ -318,7 +336,9 @@ def test_a_saver_that_is_killed_at_any_call_leaves_old_or_new(
         elif before == "an upload":
             fluid.io.save_persistables(exe, url, program)
             where = remote(url)
-            where.store.remove(where.root.rpartition("/")[0], ["model.manifest.json"])
+            where.store.remove(
+                where.root.rpartition("/")[0], ["model.manifest.json", "model.manifest.json.1"]
+            )
         fill(2)
         dying(calls)
         try:
@@ -339,6 +359,7 @@ def test_a_saver_that_is_killed_at_any_call_leaves_old_or_new(
         fluid.io.save_persistables(exe, url, program)
         assert loaded(exe, url, program, verify=True) == [3] * 5
         assert sorted(files(url)) == NAMES
+        assert beside(url)[1:] == []  # of the dead saver
         if done:
             break
     assert calls > 6
@@ -352,12 +373,12 @@ def test_a_save_that_fails_leaves_the_old_set(
     fluid.io.save_persistables(exe, url, program)
     was = files(url)
 
-    def refuse(self: object, path: str, data: bytes) -> None:
+    def refuse(self: object, path: str, data: bytes) -> bool:
         raise PermissionError("Forbidden")
 
     fill(5)
     with monkeypatch.context() as patch:
-        patch.setattr(stores.FsspecStore, "put", refuse)
+        patch.setattr(stores.FsspecStore, "create", refuse)
         with pytest.raises(SaveError, match=r"(?s)cannot be written.*Forbidden"):
             fluid.io.save_persistables(exe, url, program)
     assert files(url) == was
@@ -388,6 +409,173 @@ def test_a_second_saver_notices_the_first(
     assert loaded(exe, url, program, verify=True) == [8] * 5
 
 
+@pytest.mark.parametrize("before", ["nothing", "a save"])
+def test_of_two_savers_one_wins_whole_and_the_other_says_so(
+    exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """The second saver runs from beginning to end before any one call of the first."""
+    monkeypatch.setattr(stores, "FsspecStore", Interrupted)
+    outcomes = []
+    for calls in range(100):
+        url = f"memory://{uuid.uuid4().hex}/model"
+        ledger.forget()
+        fill(1)
+        Interrupted.after(-1, None)
+        if before == "a save":
+            fluid.io.save_persistables(exe, url, program)
+
+        def other(url: str = url) -> None:
+            with fluid.scope_guard(fluid.Scope()):
+                fill(8)
+                fluid.io.save_persistables(exe, url, program)
+
+        fill(7)
+        Interrupted.after(calls, other)
+        said = ""
+        try:
+            fluid.io.save_persistables(exe, url, program)
+        except SaveError as error:
+            said = str(error)
+        assert not said or "somebody else at the same time" in said
+        mine = not said
+        left = Interrupted.left
+        Interrupted.after(-1, None)
+        found = set(loaded(exe, url, program, verify=True))
+        assert len(found) == 1, f"a mix: the second came after {calls} calls"
+        if left >= 0:  # nobody came between
+            assert (mine, found) == (True, {7.0})
+            break
+        outcomes.append((mine, found.pop()))
+        assert mine or outcomes[-1] == (False, 8.0)
+        assert sorted(files(url)) == NAMES
+        assert beside(url) == ["model.manifest.json"]
+    # before the first call the second is the older one, up to the commit it wins, then it is the newer one
+    order = [key for key, _ in itertools.groupby(outcomes)]
+    assert order == [(True, 7.0), (False, 8.0), (True, 8.0)]
+    assert outcomes.count((True, 7.0)) <= 2  # until the first one has read the marker
+    assert calls > 10
+
+
+class Interrupted(stores.FsspecStore):
+    """A store that lets somebody else run before one of its calls."""
+
+    left = -1
+    somebody: Callable[[], None] | None = None
+
+    @classmethod
+    def after(cls, calls: int, somebody: Callable[[], None] | None) -> None:
+        cls.left, cls.somebody = calls, somebody
+
+    def _call(self) -> None:
+        somebody = Interrupted.somebody
+        if somebody is None:
+            return
+        Interrupted.left -= 1
+        if Interrupted.left < 0:
+            Interrupted.somebody = None
+            somebody()
+
+    def find(self, folder: str) -> dict[str, stores.Info]:
+        self._call()
+        return super().find(folder)
+
+    def beside(self, front: str) -> dict[str, stores.Info | None]:
+        self._call()
+        return super().beside(front)
+
+    def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
+        self._call()
+        return super().read(path, start, stop)
+
+    def write(self, folder: str, files: Mapping[str, Iterable[Any]]) -> None:
+        for name, buffers in files.items():
+            self._call()
+            super().write(folder, {name: buffers})
+
+    def put(self, path: str, data: bytes) -> None:
+        self._call()
+        super().put(path, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        self._call()
+        return super().create(path, data)
+
+    def move(self, source: str, target: str, names: Iterable[str]) -> None:
+        for name in names:
+            self._call()
+            super().copy(source, target, [name])
+
+    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
+        self._call()
+        super().copy(source, target, names)
+
+
+def test_a_marker_is_made_once(url: str) -> None:
+    where = remote(url)
+    where.store.write(where.root, {"x": [b"1"]})
+    assert where.store.create(where.marker + ".1", b"first")
+    assert not where.store.create(where.marker + ".1", b"second")
+    assert where.store.read(where.marker + ".1") == b"first"
+    assert where.store.beside(where.marker).keys() == {where.marker.rpartition("/")[2] + ".1"}
+
+
+def test_what_killed_savers_left_is_removed_by_the_next_one(
+    exe: fluid.Executor, program: fluid.Program, url: str
+) -> None:
+    fluid.io.save_persistables(exe, url, program)
+    where = remote(url)
+    for number in (1, 2, 9):
+        where.store.write(f"{where.root}.saving-{number}-abcd", {"v2": [b"of somebody who was killed"]})
+    fill(5)
+    fluid.io.save_persistables(exe, url, program)
+    left = [name for name in where.store.beside(where.root) if ".saving-" in name]
+    assert left == [where.root.rpartition("/")[2] + ".saving-9-abcd"]  # of a save that may still come
+    assert loaded(exe, url, program, verify=True) == [5] * 5
+
+
+def test_a_network_that_has_changed_leaves_nothing_behind(
+    exe: fluid.Executor, program: fluid.Program, url: str
+) -> None:
+    fluid.io.save_persistables(exe, url, program)
+    where = remote(url)
+    where.store.put(f"{where.root}/theirs", b"a file of others")
+    smaller = fluid.Program()
+    with fluid.scope_guard(fluid.Scope()):
+        smaller.global_block().create_var(name="v2", shape=[3], dtype="float32", persistable=True)
+        put("v2", 9)
+        report = fluid.io.save_persistables(exe, url, smaller)
+    assert set(report.removed) == {"big", "deep/er", "v3", "v4"}
+    assert sorted(files(url)) == ["theirs", "v2"]
+
+
+def test_a_saver_that_is_killed_while_it_removes(
+    exe: fluid.Executor, program: fluid.Program, dying: Callable[[int], None]
+) -> None:
+    smaller = fluid.Program()
+    smaller.global_block().create_var(name="v2", shape=[3], dtype="float32", persistable=True)
+    for calls in range(100):
+        url = f"memory://{uuid.uuid4().hex}/model"
+        dying(-1)
+        fluid.io.save_persistables(exe, url, program)
+        with fluid.scope_guard(fluid.Scope()):
+            put("v2", 9)
+            dying(calls)
+            try:
+                fluid.io.save_persistables(exe, url, smaller)
+                done = True
+            except Killed:
+                done = False
+            dying(-1)
+            seen = place(url).list_names()
+            assert seen in (NAMES, ["v2"])
+            put("v2", 10)
+            fluid.io.save_persistables(exe, url, smaller)
+        assert place(url).list_names() == sorted(files(url)) == ["v2"]
+        if done:
+            break
+    assert calls > 6
+
+
 # Markers
 
 
@@ -395,6 +583,7 @@ def test_the_marker_is_a_manifest(exe: fluid.Executor, program: fluid.Program) -
     url = f"memory://{uuid.uuid4().hex}/model"
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
+    assert where.store.read(where.marker) == where.read_marker().data
     found = decode(where.store.read(where.marker))
     assert sorted(found.files) == NAMES
     assert found.files["big"].facts["shape"] == [3000]
@@ -407,7 +596,7 @@ def test_a_damaged_marker_is_not_trusted(exe: fluid.Executor, program: fluid.Pro
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
     data = where.store.read(where.marker)
-    where.store.put(where.marker, data.replace(b'"big"', b'"bag"', 1))
+    where.store.put(where.marker + ".2", data.replace(b'"big"', b'"bag"', 1))
     with pytest.raises(FormatError, match="damaged"):
         fluid.io.load_persistables(exe, url, program)
 
@@ -419,7 +608,7 @@ def test_a_marker_cannot_point_elsewhere(exe: fluid.Executor, program: fluid.Pro
     found = decode(where.store.read(where.marker))
     for folder in ("/etc", where.root + ".saving-1/../..", where.root):
         twisted = {n: r._replace(facts={**r.facts, "at": folder}) for n, r in found.files.items()}
-        where.store.put(where.marker, manifest.encode(twisted))
+        where.store.put(where.marker + ".2", manifest.encode(twisted))
         with pytest.raises(PaddlelikeError, match="not beside it"):
             fluid.io.load_persistables(exe, url, program)
 
@@ -463,9 +652,13 @@ def test_hadoop_is_called_for_many_files_at_once(
     log = hadoop.with_suffix(".log")
     saved = len(log.read_text().splitlines())
     assert loaded(exe, "hdfs:/user/me/model", program) == [0, 1, 2, 3, 4]
-    assert saved < 16
+    assert saved < 18
     assert len(log.read_text().splitlines()) - saved < 16
-    assert sorted(p.name for p in (hadoop / "user" / "me").iterdir()) == ["model", "model.manifest.json"]
+    assert sorted(p.name for p in (hadoop / "user" / "me").iterdir()) == [
+        "model",
+        "model.manifest.json",
+        "model.manifest.json.1",
+    ]
     assert json.loads((hadoop / "user" / "me" / "model.manifest.json").read_text())["format"] == 1
 
 
