@@ -288,7 +288,7 @@ def _read(
     over = InPlace(global_scope())
     for _ in range(_TRIES):
         if where is not None:
-            where.exists()  # a save that was interrupted there is finished now
+            where.recover()  # a save that was interrupted there is finished now
         stamp = None if where is None else where.stamp()
         try:
             contents = asked.seen(opened(dirname, filename, verify=verify))
