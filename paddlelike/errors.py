@@ -6,6 +6,7 @@ PaddlelikeError
 │   ├── OperatorError        an operator failed in a run: names it, its variables and the user's line
 │   ├── NotInitializedError  a variable that holds no value yet
 │   ├── UnsupportedError     an operator that a program may hold, but that this package cannot run
+│   ├── OutOfMemoryError     a value or a file that is larger than the memory there is
 │   ├── FormatError          bytes that are not what a format says they are
 │   │   └── FrameError       a message between processes that is cut, too large or malformed
 │   ├── LoadError            a load that was refused; nothing was changed
@@ -46,10 +47,11 @@ __all__ = [
     "MissingFileError",
     "NotInitializedError",
     "OperatorError",
+    "OutOfMemoryError",
     "PaddlelikeError",
-    "RoleError",
     "RejectedError",
     "RemoteError",
+    "RoleError",
     "RoundRolledBack",
     "SaveError",
     "ShapeError",
@@ -87,6 +89,10 @@ class OperatorError(EnforceNotMet):
 
 class NotInitializedError(EnforceNotMet):
     """A variable is read before anything was written to it."""
+
+
+class OutOfMemoryError(EnforceNotMet, MemoryError):
+    """A value or a file that is larger than the memory there is."""
 
 
 class UnsupportedError(EnforceNotMet, NotImplementedError):

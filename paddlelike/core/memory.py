@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.errors import OutOfMemoryError
+
 __all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_memory", "place"]
 
 HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
@@ -28,14 +30,24 @@ Array = np.ndarray[Any, Any]
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An uninitialised C-order array, placed when it is large."""
+    """An uninitialised C-order array, placed when it is large. Raises OutOfMemoryError."""
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype)
-    buffer = np.empty(size + _PAGE + HEADROOM, np.uint8)
+    buffer = _bytes(size + _PAGE + HEADROOM)
     start = -buffer.ctypes.data % _PAGE + HEADROOM
     array: Array = buffer[start : start + size].view(dtype).reshape(shape)
     return array
+
+
+def _bytes(size: int) -> Array:
+    try:
+        return np.empty(size, np.uint8)
+    except (MemoryError, ValueError, OverflowError) as error:  # the last two: beyond what an address can be
+        raise OutOfMemoryError(
+            f"{size} bytes of memory are wanted, more than there are",
+            hint="a part of a table may do: load_slice reads some rows, lazy=True what is used",
+        ) from error
 
 
 def place(array: Array) -> Array:
@@ -76,7 +88,7 @@ class Arena:
         start = self._next(size)
         if start + size > len(self._block):
             room = min(self._left + self._left // 8, _BLOCK)  # an eighth for the gaps
-            self._block = np.empty(max(room, size) + 2 * _PAGE, np.uint8)
+            self._block = _bytes(max(room, size) + 2 * _PAGE)
             self._base, self._at = self._block.ctypes.data, 0
             start = self._next(size)
         self._at = start + size

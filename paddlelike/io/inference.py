@@ -23,6 +23,8 @@ from paddlelike.storage.transaction import Transaction
 
 __all__ = ["load_inference_model", "save_inference_model"]
 
+_MOST = 1 << 31  # bytes of a program: what protobuf reads
+
 
 def save_inference_model(
     dirname: str | os.PathLike[str],
@@ -271,7 +273,7 @@ def _read_model(directory: str, path: str) -> bytes:
             else "the directory holds no program",
         )
     with File(path) as file:
-        return file.read()
+        return file.read(_MOST)
 
 
 def _is_program(directory: str, name: str) -> bool:

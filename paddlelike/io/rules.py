@@ -25,6 +25,7 @@ __all__ = ["Init", "Rename", "Rule", "Rules", "Skip", "all_sources", "match_all"
 
 _FORMAT: Final = "paddlelike rules"
 _VERSION: Final = 1
+_MOST: Final = 1 << 26  # bytes of a file
 
 Names = tuple[str, ...]
 Match = Callable[[str], Found | None]
@@ -208,7 +209,7 @@ class Rules:
         """
         with File(path) as file:
             try:
-                return cls.decode(file.read().decode())
+                return cls.decode(file.read(_MOST).decode())
             except UnicodeDecodeError as error:
                 raise FormatError(f"no rules: {error}") from error
 

@@ -27,6 +27,7 @@ from paddlelike.storage.system import sync_directory, sync_file_system
 __all__ = ["commit", "finish", "recover"]
 
 _FORMAT: Final = 1
+_MOST: Final = 1 << 28  # bytes: a million paths
 _WAIT: Final = 60.0  # seconds for a living saver to come to its end
 
 
@@ -224,6 +225,8 @@ def _read(siblings: Siblings) -> _Journal | None:
         raise
     try:
         with open(fd, "rb") as file:
+            if facts.st_size > _MOST:
+                raise ValueError(f"{facts.st_size} bytes")
             return _parsed(json.loads(file.read(facts.st_size).decode()), siblings)
     except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
         raise StorageError(

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, TypeVar
 
-from paddlelike.errors import FormatError, StorageError
+from paddlelike.errors import FormatError, OutOfMemoryError, StorageError
 from paddlelike.storage.journal import recover
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.opening import open_regular, unreadable
@@ -57,8 +57,10 @@ class File:
             done += count
         return done
 
-    def read(self) -> bytes:
-        """The whole file."""
+    def read(self, most: int | None = None) -> bytes:
+        """The whole file. FormatError: it is larger than ``most``."""
+        if most is not None and self.size > most:
+            raise FormatError(f"{self.size} bytes; such a file has {most} at most")
         return self.read_at(0, self.size)
 
     def close(self) -> None:
@@ -91,6 +93,10 @@ class File:
             return os.read(self._fd, size)
         except OSError as error:
             raise unreadable(self.path, error) from error
+        except MemoryError as error:
+            raise OutOfMemoryError(
+                f"{self.path}: {size} bytes are to be read at once, more than the memory there is"
+            ) from error
 
     def _preadv(self, target: memoryview, offset: int) -> int:
         if not hasattr(os, "preadv"):

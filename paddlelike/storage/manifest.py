@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 FORMAT: Final = 1
+_MOST: Final = 1 << 30  # bytes: three million files
 _DAMAGE: Final = (
     LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, StorageError,
 )  # fmt: skip
@@ -383,7 +384,7 @@ def _read(path: str) -> bytes | None:
         if not os.path.lexists(path):
             return None
         with File(path) as file:
-            return file.read()
+            return file.read(_MOST)
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError):  # settled at this moment
             return None

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from paddlelike.errors import FormatError, StorageError
+from paddlelike.errors import FormatError, OutOfMemoryError, StorageError
 from paddlelike.formats import lod_tensor
 from paddlelike.storage.local import LARGE, File, list_names, open_file, read_all
 from paddlelike.storage.transaction import write_all
@@ -130,3 +130,13 @@ def test_names_in_a_directory(tmp_path):
     assert list_names(tmp_path / "m") == ["@C@", "a.y", "a/x", "b"]
     with pytest.raises(StorageError, match=r"there is no directory .*none"):
         list_names(tmp_path / "none")
+
+
+def test_files_beyond_the_memory_there_is(tmp_path, monkeypatch):
+    (tmp_path / "w").write_bytes(b"123")
+    with File(tmp_path / "w") as file:
+        with pytest.raises(FormatError, match="3 bytes; such a file has 2 at most"):
+            file.read(2)
+        monkeypatch.setattr(os, "pread", lambda *_: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(OutOfMemoryError, match="w: 3 bytes are to be read at once"):
+            file.read(3)
