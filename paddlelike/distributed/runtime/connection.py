@@ -70,12 +70,15 @@ class Connection:
         self._numbers: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
 
     def _trainer(self, ctx: Context) -> Trainer:
-        block: Block = ctx.op.block  # type: ignore[attr-defined]
+        return self.trainer(ctx.scope, ctx.op.block)  # type: ignore[attr-defined]
+
+    def trainer(self, scope: Scope, block: Block) -> Trainer:
+        """The trainer whose program has ``block`` and whose parameters are in ``scope``."""
         number = self._numbers.get(block.program)
         if number is None:
             number = self._numbers[block.program] = _trainer_id(block)
-        trainer = trainer_of(ctx.scope, number, block)
-        key = _root(ctx.scope), number
+        trainer = trainer_of(scope, number, block)
+        key = _root(scope), number
         if key not in self._used:
             self._used.append(key)
         return trainer

@@ -216,12 +216,12 @@ class Service:
         return value
 
     def table(self, entry: Entry) -> tuple[Array, Array]:
-        """The ids of a table that is sharded by id, and their rows."""
+        """The ids that a table which is sharded by id has met, and all its rows, also those still free."""
         value = self._held(entry)
         assert isinstance(value, SelectedRows)
         assert value.array is not None
         rows = value.row_array
-        return rows, value.array[: len(rows)]
+        return rows, value.array
 
     def _held(self, entry: Entry) -> Array | SelectedRows | None:
         holder = self._ctx.scope.find_var(entry.name)
