@@ -38,9 +38,13 @@ class Watch:
         finally:
             del self._waiting[key]
 
+    def check(self, now: float) -> None:
+        """Cancel what has waited too long at the time ``now`` of the monotonic clock."""
+        for key, entry in list(self._waiting.items()):
+            end, cancel = entry
+            if end < now and self._waiting.get(key) is entry:
+                cancel()
+
     def _run(self) -> None:
         while not self._stop.wait(self._limit / 4):
-            now = time.monotonic()
-            for key, (end, cancel) in list(self._waiting.items()):
-                if end < now and self._waiting.get(key, (0.0, None))[0] == end:
-                    cancel()
+            self.check(time.monotonic())
