@@ -10,7 +10,9 @@ import numpy as np
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.runtime.server import serve
+from paddlelike.distributed.runtime.exits import exit_by_code
+from paddlelike.distributed.runtime.server import Service
+from paddlelike.distributed.runtime.settings import Settings
 from paddlelike.distributed.runtime.table import Role
 from paddlelike.distributed.runtime.trainer import Trainer
 from paddlelike.errors import EnforceNotMet, UnsupportedError
@@ -66,7 +68,9 @@ class Connection:
     """Carries out the operators of one executor; see :class:`paddlelike.framework.remote.Remote`."""
 
     def __init__(self) -> None:
+        exit_by_code()
         self._used: list[tuple[Scope, int]] = []
+        self._service: Service | None = None
         self._numbers: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
 
     def _trainer(self, ctx: Context) -> Trainer:
@@ -146,8 +150,12 @@ class Connection:
         return _shaped(ctx, ids, rows)
 
     def serve(self, ctx: Context) -> None:
-        """Be a server until every trainer has left."""
-        serve(ctx)
+        """Be a server until every trainer has left, a signal comes, or :meth:`close` is called."""
+        self._service = Service(ctx, Settings.from_environment())
+        try:
+            self._service.run()
+        finally:
+            self._service = None
 
     def recv_save(self, ctx: Context) -> None:
         """Gather the slices of a variable into a file."""
@@ -158,7 +166,9 @@ class Connection:
         raise UnsupportedError("checkpoint_notify is not here yet")
 
     def close(self) -> None:
-        """Close the trainers that this executor ran."""
+        """Close the trainers that this executor ran; end its server."""
+        if self._service is not None:
+            self._service.stop()
         for scope, number in self._used:
             trainer = _trainers.get(scope, {}).pop(number, None)
             if trainer is not None:

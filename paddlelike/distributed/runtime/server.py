@@ -32,17 +32,12 @@ from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError, Sa
 from paddlelike.framework.graph import writes
 from paddlelike.framework.registry import Context
 
-__all__ = ["Service", "serve"]
+__all__ = ["Service"]
 
 Array = np.ndarray[Any, Any]
 
 _TURN = 0.25  # seconds between two looks at whether a signal came
 _LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
-
-
-def serve(ctx: Context) -> None:
-    """Serve the ``listen_and_serv`` operator of ``ctx`` until every trainer has left or a signal ends it."""
-    Service(ctx, Settings.from_environment()).run()
 
 
 class Service:

@@ -28,6 +28,7 @@ from paddlelike.errors import (
     FaultError,
     FormatError,
     GraphError,
+    PaddlelikeError,
     RemoteError,
     RoundRolledBack,
     UnreachableError,
@@ -78,6 +79,7 @@ class Trainer:
         self._ids: dict[int, Array] = {}  # what a prefetch under way asks for and fills, by server
         self._rows: dict[int, Array] = {}
         self._ended = threading.Event()
+        self._lost: FaultError | None = None
         self._beats: threading.Thread | None = None
         try:
             found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self._channels))
@@ -232,11 +234,12 @@ class Trainer:
         return found
 
     def close(self) -> None:
-        """Send what waits and tell every server that this trainer has finished."""
+        """Send what waits and tell every server that this trainer has finished; a lost job is only left."""
         try:
-            if self.mode != "sync":
-                self.flush()
-            self._reach(self._state.complete)
+            if self._lost is None:
+                if self.mode != "sync":
+                    self.flush()
+                self._reach(self._state.complete)
         finally:
             self._disconnect()
 
@@ -248,18 +251,20 @@ class Trainer:
 
     def _reach(self, goal: Callable[[float], None]) -> None:
         """Set a goal and make calls to every server, side by side, until it is reached or lost."""
+        if self._lost is not None:
+            raise self._lost
         with self._changed:
             goal(time.monotonic())
-        servers = range(len(self.endpoints))
-        others = [self._pool.submit(self._drive, server) for server in servers[1:]]
+        others = [self._pool.submit(self._drive, server) for server in range(1, len(self.endpoints))]
         self._drive(0)
         for other in others:
             other.result()
-        outcome = self._state.outcome
-        if isinstance(outcome, FaultError):
-            raise outcome
+        outcome = self._lost or self._state.outcome
         if isinstance(outcome, Closed):
-            raise FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
+            outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
+        if isinstance(outcome, FaultError):
+            self._lost = outcome
+            raise outcome
         if isinstance(outcome, Resumed):
             self._forget_outbox()
             self._taken.clear()
@@ -274,7 +279,7 @@ class Trainer:
         while True:
             with self._changed:
                 step = self._state.next(server, time.monotonic())
-                if isinstance(step, Done):
+                if isinstance(step, Done) or self._lost is not None:
                     self._changed.notify_all()
                     return
                 if not isinstance(step, Call):
@@ -286,10 +291,25 @@ class Trainer:
                 with self._changed:
                     self._state.failed(step, str(error.message), time.monotonic())
                     self._changed.notify_all()
+            except Exception as error:
+                self._lose(server, step, error)
+                return
             else:
                 with self._changed:
                     self._state.answered(step, reply, time.monotonic())
                     self._changed.notify_all()
+
+    def _lose(self, server: int, call: Call, error: Exception) -> None:
+        """Something no repetition cures."""
+        text = error.message if isinstance(error, PaddlelikeError) else f"{type(error).__name__}: {error}"
+        lost = FaultError(
+            f"{call.request.verb} to the server at {self.endpoints[server]}: {text}",
+            hint=getattr(error, "hint", None),
+        )
+        lost.__cause__ = error
+        with self._changed:
+            self._lost = lost
+            self._changed.notify_all()
 
     def _call(self, call: Call) -> Reply:
         server, request = call.server, call.request
