@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from paddlelike.executor.remote import provide_remote
+from paddlelike.framework.program import Program
 from paddlelike.framework.remote import Remote
+from paddlelike.io.elsewhere import Elsewhere, provide_elsewhere
 
 __all__: list[str] = []
 
@@ -14,4 +16,11 @@ def _connect() -> Remote:
     return Connection()
 
 
+def _part_of(program: Program) -> Elsewhere | None:
+    from paddlelike.distributed.persist import part_of
+
+    return part_of(program)
+
+
 provide_remote(_connect)
+provide_elsewhere(_part_of)

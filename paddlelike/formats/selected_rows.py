@@ -26,7 +26,7 @@ from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.sources import Buffer, Cursor, Readable, as_source
 from paddlelike.formats.tensor_desc import Array, TensorPart
 
-__all__ = ["Header", "encode", "read", "read_header"]
+__all__ = ["Header", "encode", "encode_header", "read", "read_header"]
 
 _ROWS_AT = 12
 
@@ -75,11 +75,18 @@ def encode(value: SelectedRows, *, dtype: VarType | None = None) -> list[Buffer]
     array = value.array
     if array is None:
         raise FormatError("SelectedRows that hold no values have no bytes")
-    rows = np.asarray(value.row_array, "<i8").tobytes()
-    front = bytes(4) + (len(rows) // 8).to_bytes(8, "little") + rows
-    front += value.height().to_bytes(8, "little", signed=True)
     kind = convert_dtype(array.dtype) if dtype is None else dtype
-    return [front + tensor_desc.encode_part(kind, array.shape), tensor_desc.elements(array)]
+    return [
+        encode_header(value.row_array, value.height(), kind, array.shape),
+        tensor_desc.elements(array),
+    ]
+
+
+def encode_header(rows: Array, height: int, dtype: VarType, shape: tuple[int, ...]) -> bytes:
+    """The bytes in front of values of that shape."""
+    numbers = np.asarray(rows, "<i8").tobytes()
+    front = bytes(4) + (len(numbers) // 8).to_bytes(8, "little") + numbers
+    return front + height.to_bytes(8, "little", signed=True) + tensor_desc.encode_part(dtype, shape)
 
 
 def read(source: Readable, *, into: Array | None = None) -> SelectedRows:

@@ -174,6 +174,7 @@ class Checkpoints:
             program,
             get_program_persistable_vars(program),
             path,
+            executor=executor,
             state={"checkpoint": entry},
             holding=holding,
             afterwards=afterwards,

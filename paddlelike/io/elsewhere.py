@@ -47,9 +47,9 @@ class Saving:
         Why this process saves nothing; None: it does.
     """
 
-    local: list[Variable] = field(default_factory=list)
+    local: list[Variable]
     extras: list[Extra] = field(default_factory=list)
-    state: Callable[[], Mapping[str, Any]] = dict
+    state: Mapping[str, Any] = field(default_factory=dict)
     idle: str | None = None
 
 
@@ -78,8 +78,8 @@ class Loading:
 class Elsewhere(Protocol):
     """What a distributed program's saves and loads are."""
 
-    def saving(self, executor: Any, chosen: list[Variable]) -> Saving:
-        """Of a save of these variables of the program."""
+    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
+        """Of a save of these variables of the program into ``where``, with the options of a save."""
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         """Of a load of these variables of the program from ``where``. Raises LoadError if there is none."""

@@ -106,6 +106,8 @@ class SaveReport:
         The files that were not written again, because their variables had not changed since.
     removed
         The files of an earlier save that are no part of this one, and went.
+    notes
+        Things worth knowing, such as why a process saves nothing.
     """
 
     target: str
@@ -115,6 +117,7 @@ class SaveReport:
     written_bytes: int = 0
     kept: int = 0
     removed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -135,7 +138,7 @@ class SaveReport:
             )
         if self.removed:
             line += f"\n  removed, no longer part of it: {_listed(self.removed)}"
-        return line
+        return line + "".join(f"\n  note: {note}" for note in self.notes)
 
 
 def _count(number: int, what: str) -> str:

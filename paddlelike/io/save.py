@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
@@ -17,6 +17,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io import asynchronous
+from paddlelike.io.elsewhere import Extra, Saving, elsewhere_of
 from paddlelike.io.encoded import Item, combined_facts, combined_file, facts_of, file_of, item_of
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.incremental import Known, ledger
@@ -45,6 +46,7 @@ class SaveOptions(TypedDict, total=False):
     checksum: Algorithm | None
     wait: float | None
     keep_generation: bool
+    by_servers: bool
 
 
 def save_vars(
@@ -61,6 +63,7 @@ def save_vars(
     checksum: Algorithm | None = "sha256",
     wait: float | None = 0.0,
     keep_generation: bool = False,
+    by_servers: bool = False,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the current values of variables, all of them or none.
 
@@ -91,6 +94,9 @@ def save_vars(
     keep_generation
         Keep the files that are replaced, beside the directory, and write over them at the next save: twice
         the disk for about half the time.
+    by_servers
+        With parameter servers: let them write their rows of large files themselves, all at once, instead of
+        bringing everything through trainer 0. All processes must see the directory under this path.
 
     Returns
     -------
@@ -111,6 +117,7 @@ def save_vars(
         checksum=checksum,
         wait=wait,
         keep_generation=keep_generation,
+        by_servers=by_servers,
     )
     return _save(executor, dirname, main_program, vars, predicate, filename, None, options)
 
@@ -126,6 +133,9 @@ def _save(
     options: SaveOptions,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     _check_executor(executor, "save_vars")
+    unknown = options.keys() - SaveOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"a save takes no {', '.join(sorted(unknown))}")
     if dirname is None and filename is not None:
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
     program = program_of(main_program)
@@ -136,7 +146,7 @@ def _save(
     asynchronous.settle()
     if dirname is None:
         return _to_memory(chosen)
-    return save_chosen(program, chosen, dirname, filename, part=part, **options)
+    return save_chosen(program, chosen, dirname, filename, part=part, executor=executor, **options)
 
 
 def save_params(
@@ -176,7 +186,8 @@ def save_chosen(
     filename: str | None = None,
     *,
     part: str | None = None,
-    state: Any = None,
+    executor: Executor | None = None,
+    state: Mapping[str, Any] | None = None,
     holding: contextlib.ExitStack | None = None,
     afterwards: Callable[[], None] | None = None,
     **options: Unpack[SaveOptions],
@@ -193,23 +204,36 @@ def save_chosen(
     with contextlib.ExitStack() as ending:
         if holding is not None:
             ending.push(holding)
+        there = elsewhere_of(program)
+        saving = Saving(chosen) if there is None else there.saving(executor, chosen, where.path, options)
+        if saving.idle is not None:
+            warnings.warn(saving.idle, UserWarning, stacklevel=_outside())
+            return SaveReport(where.path, notes=(saving.idle,))
+        if saving.extras and filename is not None:
+            filename = None
+            warnings.warn(
+                "filename= is ignored: parameter servers read a file for each variable",
+                UserWarning,
+                stacklevel=_outside(),
+            )
         writing = where.begin(
             durability=options.get("durability", "process"),
             checksum=checksum,
             program=fingerprint(program),
-            state=state,
+            state={**(state or {}), **saving.state} or None,
             wait=options.get("wait", 0.0),
             keep_generation=options.get("keep_generation", False),
             part=None if part is None or filename is not None else Part(part, _in_use(global_scope())),
         )
         save = _Save(where, writing, filename, checksum, base)
-        changed = save.sort_out([item_of(variable, global_scope()) for variable in chosen])
+        changed = save.sort_out([item_of(variable, global_scope()) for variable in saving.local])
         if not blocking:
             ending.callback(_copies.release)
             copies = _copies.copy([item.array for item in changed])
             changed = [item.copied(copy) for item, copy in zip(changed, copies, strict=True)]
             del copies
         save.add(changed)
+        save.add_extras(saving.extras)
         del changed
         later = ending.pop_all()
 
@@ -244,6 +268,7 @@ class _Save:
             other = place(base)
             self._sources.append((ledger.known(other, filename), other.path))
         self._items: list[Item] = []
+        self._extras: Sequence[Extra] = ()
 
     def sort_out(self, items: list[Item]) -> list[Item]:
         """Keep the files of what has not changed; returns what has."""
@@ -263,6 +288,12 @@ class _Save:
         if changed:
             self._writing.add(self._filename, combined_file(changed), combined_facts(changed))
 
+    def add_extras(self, extras: Sequence[Extra]) -> None:
+        """Write files whose bytes come from other processes."""
+        self._extras = extras
+        for extra in extras:
+            self._writing.add(extra.name, extra.buffers, extra.facts)
+
     def commit(self, begin: float) -> SaveReport:
         """Write everything, and remember it."""
         done = self._writing.commit()
@@ -273,7 +304,8 @@ class _Save:
         ledger.note_saved(self._where, self._filename, saved)
         return SaveReport(
             target=self.target,
-            saved={item.name: item.moved for item in self._items},
+            saved={item.name: item.moved for item in self._items}
+            | {extra.name: extra.moved for extra in self._extras},
             seconds=time.perf_counter() - begin,
             written=done.written,
             written_bytes=done.nbytes,

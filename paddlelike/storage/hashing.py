@@ -29,6 +29,9 @@ class Hasher(Protocol):
     def hexdigest(self) -> str:
         """The checksum of all bytes so far, in hexadecimal."""
 
+    def copy(self) -> Hasher:
+        """Another one that has taken the same bytes."""
+
 
 class _Crc32:
     def __init__(self, data: Buffer = b"") -> None:
@@ -39,6 +42,11 @@ class _Crc32:
 
     def hexdigest(self) -> str:
         return f"{self._value:08x}"
+
+    def copy(self) -> _Crc32:
+        other = _Crc32()
+        other._value = self._value
+        return other
 
 
 ALGORITHMS: Final[dict[str, Callable[..., Hasher]]] = {"sha256": hashlib.sha256, "crc32": _Crc32}

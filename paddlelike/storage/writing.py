@@ -38,13 +38,13 @@ class Shared:
     Attributes
     ----------
     size
-        Bytes of the whole file.
+        Bytes of the whole file; None: whoever fills it knows.
     fill
         Has the rest of the file at a path written, and gives the checksum of all of it, or None.
     """
 
     front: bytes
-    size: int
+    size: int | None
     fill: Callable[[str], str | None]
 
     def __iter__(self) -> Iterator[Buffer]:
@@ -167,16 +167,17 @@ def _write_shared(root: str, path: str, piece: Piece, shared: Shared) -> Record:
     _write_file(root, None, path, piece, None)
     where = os.path.join(root, path)
     try:
-        os.truncate(where, shared.size)
+        if shared.size is not None:
+            os.truncate(where, shared.size)
         checksum = shared.fill(where)
         facts = os.stat(where)
     except PaddlelikeError:
         raise
     except OSError as error:
         raise explained(SaveError, f"{path} cannot be written", error) from error
-    if facts.st_size != shared.size:
+    if shared.size not in (None, facts.st_size):
         raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
-    return Record(shared.size, checksum, stamp_of(facts), piece.facts)
+    return Record(facts.st_size, checksum, stamp_of(facts), piece.facts)
 
 
 def _take_after(fd: int, facts: os.stat_result, like: os.stat_result) -> None:

@@ -10,8 +10,6 @@ does for a save, :mod:`.standing` the place in training that a manifest keeps.
 """
 
 from paddlelike.distributed.persist.programs import part_of
-from paddlelike.io.elsewhere import provide_elsewhere
+from paddlelike.distributed.persist.standing import standing_of
 
-__all__: list[str] = []
-
-provide_elsewhere(part_of)
+__all__ = ["part_of", "standing_of"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.persist.gather import How, extras_of
+from paddlelike.distributed.persist.servers import servers_of
 from paddlelike.distributed.persist.shards import FOLDER, Shards
+from paddlelike.distributed.persist.standing import standing
 from paddlelike.distributed.persist.view import View
 from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.errors import LoadError, SaveError
@@ -16,6 +19,7 @@ from paddlelike.framework.variable import Variable
 from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
 from paddlelike.io.rules import Init
+from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.places import is_remote, place
 
 __all__ = ["Alone", "ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
@@ -60,7 +64,7 @@ class ServerPart:
         self._placement = placement
         self._endpoint = endpoint
 
-    def saving(self, executor: Any, chosen: list[Variable]) -> Saving:
+    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
         raise SaveError(
             f"the program of parameter server {self._endpoint} is not saved by itself: it holds only rows",
             hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
@@ -117,8 +121,39 @@ class TrainerPart:
         self._program = program
         self._placement = placement
 
-    def saving(self, executor: Any, chosen: list[Variable]) -> Saving:
-        raise NotImplementedError
+    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
+        """Parameters are here; what servers keep is gathered, and all of it in asynchronous training."""
+        if not self._program._is_chief:
+            return Saving([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
+        names = {variable.name for variable in chosen}
+        kinds = list(Kind)
+        if self._is_synchronous():  # what came with the last round is what the servers hold
+            kinds.remove(Kind.PARAMETER)
+        if names < {v.name for v in get_program_persistable_vars(self._program)}:  # a part, by their names
+            gathered = sorted(names.intersection(self._placement.origins(*kinds)))
+        else:
+            gathered = self._placement.origins(*kinds)
+        local = [variable for variable in chosen if variable.name not in set(gathered)]
+        if not gathered:
+            return Saving(local)
+        if not options.get("blocking", True):
+            raise SaveError(
+                f"{where}: what the servers keep cannot be saved while training goes on; it would be of "
+                "several rounds",
+                hint="save with blocking=True",
+            )
+        servers = servers_of(executor, self._program)
+        how = How(options.get("checksum", "sha256"), options.get("by_servers", False), not is_remote(where))
+        if how.by_servers and not how.local:
+            raise SaveError(
+                f"{where}: servers write by themselves only into a directory that all of them see"
+            )
+        extras = extras_of(servers, self._placement, gathered, how)
+        return Saving(local, extras, {"servers": standing(servers, self._is_synchronous())})
+
+    def _is_synchronous(self) -> bool:
+        ops = self._program.global_block().ops
+        return any(op.type == "send_barrier" and not op.attrs.get("half_async") for op in ops)
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         """Its own variables: harmless, and needed for what no server keeps, such as moving means."""
@@ -133,7 +168,7 @@ class TrainerPart:
 class Alone:
     """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
 
-    def saving(self, executor: Any, chosen: list[Variable]) -> Saving:
+    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
         return Saving(chosen)
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:

@@ -1,0 +1,337 @@
+"""Variables that lie on servers in slices, brought together into one file each while it is written.
+
+Either everything comes to trainer 0, which holds no more of it than one piece at a time; or, where all
+processes see the same directory, trainer 0 writes the beginning of each large file and every server writes
+its own rows at their place in it. The files are the same.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.distributed.persist.servers import Servers, Sink
+from paddlelike.distributed.persist.shards import shard_name
+from paddlelike.distributed.placement import Placement, Slice
+from paddlelike.errors import SaveError
+from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
+from paddlelike.io.elsewhere import Extra
+from paddlelike.io.report import Moved
+from paddlelike.storage import hashing
+from paddlelike.storage.writing import Buffer, Shared
+
+__all__ = ["How", "extras_of"]
+
+Array = np.ndarray[Any, Any]
+
+_SMALL: Final = 64 << 10  # bytes; below it, variables are brought together in one call
+_BATCH: Final = 4 << 20  # bytes of one such call
+
+
+@dataclass(frozen=True)
+class How:
+    """How files are brought together.
+
+    Attributes
+    ----------
+    checksum
+        For the manifest; of files that servers write it is always the crc32, which can be put together.
+    by_servers
+        Servers write their rows of large files themselves.
+    local
+        The files lie on this machine's file systems; else no position of them can be written.
+    """
+
+    checksum: hashing.Algorithm | None = "sha256"
+    by_servers: bool = False
+    local: bool = True
+
+
+def extras_of(servers: Servers, placement: Placement, origins: Iterable[str], how: How) -> list[Extra]:
+    """The files of variables that lie on servers, to be filled while they are written."""
+    extras: list[Extra] = []
+    small: list[Slice] = []
+    for origin in origins:
+        slices = _covering(placement, origin)
+        if slices[0].is_selected_rows:
+            extras += [_shard(servers, one, how) for one in slices]
+        elif sum(one.nbytes for one in slices) < _SMALL:
+            small += slices
+        else:
+            extras.append(_large(servers, slices, how))
+    for batch in _batches(small):
+        fetched = _Fetched(servers, batch)
+        for origin in dict.fromkeys(one.origin for one in batch):
+            own = [one for one in batch if one.origin == origin]
+            extras.append(_extra(own[0], _Small(fetched, own)))
+    return extras
+
+
+def _covering(placement: Placement, origin: str) -> list[Slice]:
+    """The slices that make up a variable, by rows; of what is whole on several servers the first one."""
+    slices = placement.of(origin)
+    if not slices[0].is_slice:
+        return slices[:1]
+    if slices[0].stride > 1:
+        return slices
+    rows = 0
+    for one in slices:
+        if one.first_row != rows:
+            raise SaveError(f"rows {rows} to {one.first_row} of {origin!r} lie on no server")
+        rows += one.rows
+    if rows != one.whole[0]:
+        raise SaveError(f"rows {rows} to {one.whole[0]} of {origin!r} lie on no server")
+    return slices
+
+
+def _extra(one: Slice, buffers: Iterable[Buffer]) -> Extra:
+    facts = {
+        "variable": one.origin,
+        "kind": "lod_tensor",
+        "dtype": VarType(one.dtype).name,
+        "shape": list(one.whole),
+        "lod": [],
+    }
+    dtype = numpy_dtype(one.dtype)
+    moved = Moved(one.whole, dtype.name, math.prod(one.whole) * dtype.itemsize)
+    return Extra(one.origin, buffers, facts, moved)
+
+
+def _front(one: Slice) -> bytes:
+    return lod_tensor.encode_header(one.dtype, one.whole)
+
+
+# Small ones: in memory, many in one call
+
+
+def _batches(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
+    """Slices of whole variables, about ``_BATCH`` bytes at a time."""
+    batch: list[Slice] = []
+    size = 0
+    for one in slices:
+        if size >= _BATCH and one.origin != batch[-1].origin:
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += one.nbytes
+    if batch:
+        yield batch
+
+
+class _Fetched:
+    """Slices that are fetched when the first of them is needed, and forgotten after the last."""
+
+    def __init__(self, servers: Servers, slices: Sequence[Slice]) -> None:
+        self._servers = servers
+        self._slices = slices
+        self._arrays: dict[tuple[str, str], Array] = {}
+        self._lock = threading.Lock()
+        self._is_fetched = False
+
+    def take(self, one: Slice) -> Array:
+        """The values of a slice, once."""
+        with self._lock:
+            if not self._is_fetched:
+                wanted = [(slice_.endpoint, slice_.name) for slice_ in self._slices]
+                self._arrays = dict(zip(wanted, self._servers.pull(wanted), strict=True))
+                self._is_fetched = True
+            return self._arrays.pop((one.endpoint, one.name))
+
+
+class _Small:
+    """The file of a small variable."""
+
+    def __init__(self, fetched: _Fetched, slices: Sequence[Slice]) -> None:
+        self._fetched = fetched
+        self._slices = slices
+
+    def __iter__(self) -> Iterator[Buffer]:
+        yield _front(self._slices[0])
+        for one in self._slices:
+            yield tensor_desc.elements(self._fetched.take(one))
+
+
+# Large ones: piece by piece
+
+
+def _large(servers: Servers, slices: Sequence[Slice], how: How) -> Extra:
+    one = slices[0]
+    if not how.local:
+        return _extra(one, _Whole(servers, slices))
+    front = _front(one)
+    size = len(front) + math.prod(one.whole) * numpy_dtype(one.dtype).itemsize
+    fill = _written(servers, slices, front, how) if how.by_servers else _streamed(servers, slices, front, how)
+    return _extra(one, Shared(front, size, fill))
+
+
+class _Whole:
+    """The file of a large variable where its positions cannot be written: one slice after the other."""
+
+    def __init__(self, servers: Servers, slices: Sequence[Slice]) -> None:
+        self._servers = servers
+        self._slices = slices
+
+    def __iter__(self) -> Iterator[Buffer]:
+        yield _front(self._slices[0])
+        for one in self._slices:
+            yield tensor_desc.elements(self._servers.pull([(one.endpoint, one.name)])[0])
+
+
+def _streamed(
+    servers: Servers, slices: Sequence[Slice], front: bytes, how: How
+) -> Callable[[str], str | None]:
+    def fill(path: str) -> str | None:
+        sums = _Sums(how.checksum, front)
+        with _Positions(path) as file:
+            at = len(front)
+            for one in slices:
+                servers.stream((one.endpoint, one.name), _sink(file, sums, at, one.nbytes))
+                sums.settle()
+                at += one.nbytes
+        return sums.text()
+
+    return fill
+
+
+def _sink(file: _Positions, sums: _Sums, start: int, size: int) -> Callable[[], Sink]:
+    """Sinks for ``size`` bytes that go into a file from ``start`` on."""
+
+    def take(offset: int, data: memoryview) -> None:
+        sums.take(offset, data)
+        file.write(start + offset, data)
+
+    return lambda: Sink(size, take)
+
+
+class _Positions:
+    """A file that is written at positions."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+
+    def __enter__(self) -> _Positions:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._fd)
+
+    def write(self, offset: int, data: memoryview) -> None:
+        """All of ``data`` from ``offset`` on."""
+        while data:
+            count = os.pwrite(self._fd, data, offset)
+            data, offset = data[count:], offset + count
+
+
+class _Sums:
+    """A checksum of bytes of which some may come again from the start of a slice."""
+
+    def __init__(self, algorithm: str | None, front: bytes) -> None:
+        self._algorithm = algorithm or "crc32"
+        self._is_wanted = algorithm is not None
+        self._settled = hashing.hasher(self._algorithm)
+        self._settled.update(front)
+        self._made = self._settled
+
+    def take(self, offset: int, data: memoryview) -> None:
+        if offset == 0:
+            self._made = self._settled.copy()
+        if self._is_wanted:
+            self._made.update(data)
+
+    def settle(self) -> None:
+        """What was taken since the last call stays."""
+        self._settled = self._made
+
+    def text(self) -> str | None:
+        return f"{self._algorithm}:{self._settled.hexdigest()}" if self._is_wanted else None
+
+
+def _written(
+    servers: Servers, slices: Sequence[Slice], front: bytes, how: How
+) -> Callable[[str], str | None]:
+    def fill(path: str) -> str | None:
+        name = slices[0].origin
+        said = servers.write(path.removesuffix(name), [name])
+        sums = [(zlib.crc32(front), len(front))]
+        sums += [(_crc(said, one), one.nbytes) for one in slices]
+        return None if how.checksum is None else f"crc32:{hashing.joined_crc32(sums):08x}"
+
+    return fill
+
+
+def _crc(said: Mapping[str, Mapping[str, Any]], one: Slice) -> int:
+    """What the server of a slice told of the bytes that it wrote."""
+    found = said[one.endpoint].get("crc32", {}).get(one.name)
+    if not isinstance(found, int):
+        raise SaveError(f"{one.endpoint} did not write its rows of {one.origin!r}")
+    return found
+
+
+# Shards of tables
+
+
+def _shard(servers: Servers, one: Slice, how: How) -> Extra:
+    """The file of one server's shard: the ids it has met, then all places for rows."""
+    name = shard_name(one.origin, one.first_row)
+    dtype = numpy_dtype(one.dtype)
+    facts = {
+        "variable": name,
+        "kind": "selected_rows",
+        "dtype": VarType(one.dtype).name,
+        "shape": list(one.shape),
+        "lod": [],
+        "height": one.shape[0],
+    }
+    buffers: Iterable[Buffer] = _WholeShard(servers, one)
+    if how.local:
+        buffers = Shared(b"", None, _shard_fill(servers, one, how))
+    return Extra(name, buffers, facts, Moved(one.shape, dtype.name, one.nbytes))
+
+
+def _shard_fill(servers: Servers, one: Slice, how: How) -> Callable[[str], str | None]:
+    def fill(path: str) -> str | None:
+        if how.by_servers:
+            name = shard_name(one.origin, one.first_row)
+            found = (
+                servers.write(path.removesuffix(name), [name])[one.endpoint].get("crc32", {}).get(one.name)
+            )
+            if not isinstance(found, int):
+                raise SaveError(f"{one.endpoint} did not write its rows of {one.origin!r}")
+            return None if how.checksum is None else f"crc32:{found:08x}"
+        front = _shard_front(servers, one)
+        sums = _Sums(how.checksum, front)
+        with _Positions(path) as file:
+            file.write(0, memoryview(front))
+            servers.stream((one.endpoint, one.name), _sink(file, sums, len(front), one.nbytes))
+        sums.settle()
+        return sums.text()
+
+    return fill
+
+
+def _shard_front(servers: Servers, one: Slice) -> bytes:
+    """The ids, asked for before the rows: training only adds rows, so those of the ids are there then."""
+    ids = servers.rows((one.endpoint, one.name))
+    if len(ids) > one.rows or np.any(ids % one.stride != one.first_row):
+        raise SaveError(f"{one.endpoint} holds {len(ids)} rows of {one.origin!r} that are not its own")
+    return selected_rows.encode_header(ids, one.shape[0], one.dtype, one.shape)
+
+
+class _WholeShard:
+    """A shard where the positions of its file cannot be written."""
+
+    def __init__(self, servers: Servers, one: Slice) -> None:
+        self._servers = servers
+        self._one = one
+
+    def __iter__(self) -> Iterator[Buffer]:
+        yield _shard_front(self._servers, self._one)
+        yield tensor_desc.elements(self._servers.pull([(self._one.endpoint, self._one.name)])[0])

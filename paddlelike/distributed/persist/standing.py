@@ -1,0 +1,52 @@
+"""Where the servers stand in training, as the manifest of a save keeps it.
+
+``"servers"`` in the manifest's state: by endpoint what each server told, as its state machine will want it
+back: ``{"round": 120, "completed": [...], "updates": [...]}``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from paddlelike.distributed.persist.servers import Servers
+from paddlelike.errors import SaveError
+from paddlelike.storage.places import place
+
+__all__ = ["standing", "standing_of"]
+
+
+def standing(servers: Servers, is_synchronous: bool) -> dict[str, Any]:
+    """Ask every server.
+
+    Raises
+    ------
+    SaveError
+        In synchronous training they are not at the same round: there is no one state to save.
+    """
+    said = {endpoint: dict(one.get("standing", {})) for endpoint, one in servers.write("", []).items()}
+    rounds = {endpoint: one.get("round") for endpoint, one in said.items()}
+    if is_synchronous and len(set(rounds.values())) > 1:
+        each = ", ".join(f"{endpoint}: {number}" for endpoint, number in rounds.items())
+        raise SaveError(f"the servers are at different rounds ({each})", hint="save between two steps")
+    return said
+
+
+def standing_of(dirname: str | os.PathLike[str], endpoint: str | None = None) -> Mapping[str, Any] | None:
+    """Where the servers stood when a directory was saved; None: it does not tell.
+
+    A server that is not among those that saved (their number has changed) begins with what all have in
+    common: the round.
+    """
+    manifest = place(dirname).manifest()
+    state = None if manifest is None else manifest.state
+    said = state.get("servers") if isinstance(state, Mapping) else None
+    if not isinstance(said, Mapping) or not said:
+        return None
+    if endpoint in said:
+        found = said[endpoint]
+        return found if isinstance(found, Mapping) else None
+    rounds = [one.get("round") for one in said.values() if isinstance(one, Mapping)]
+    known = [number for number in rounds if isinstance(number, int)]
+    return {"round": min(known)} if known else None
