@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -18,7 +17,7 @@ def _status(key: str) -> int:
 
 
 class Meter:
-    """Processor seconds and growth of the peak resident memory of this process, since the last reset."""
+    """Processor seconds, the peak of the resident memory and its growth, since the last reset."""
 
     def __init__(self) -> None:
         self.reset()
@@ -29,7 +28,8 @@ class Meter:
         self._memory, self._cpu = _status("VmRSS"), self._seconds()
 
     def read(self) -> dict[str, float]:
-        return {"cpu": self._seconds() - self._cpu, "peak": _status("VmHWM") - self._memory}
+        high = _status("VmHWM")
+        return {"cpu": self._seconds() - self._cpu, "high": high, "peak": high - self._memory}
 
     @staticmethod
     def _seconds() -> float:
@@ -40,15 +40,14 @@ class Meter:
 class Child:
     """Another process of the same module, asked by lines of JSON on its standard input and output."""
 
-    def __init__(self, module: str, *arguments: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, module: str, *arguments: str, hello: bool = True) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **(env or {})},
         )
-        self.hello = self.receive()
+        self.hello = self.receive() if hello else None
 
     def ask(self, question: str) -> Any:
         self.tell(question)
@@ -66,9 +65,13 @@ class Child:
             raise RuntimeError(f"{self._process.args} ended with {self._process.wait()}")
         return json.loads(line)
 
-    def end(self) -> None:
+    def close(self) -> None:
+        """Nothing more will be asked."""
         assert self._process.stdin is not None
         self._process.stdin.close()
+
+    def end(self) -> None:
+        self.close()
         self._process.wait(30)
 
 
