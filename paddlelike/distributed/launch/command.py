@@ -8,19 +8,22 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from paddlelike.distributed.launch.cluster import ray_job
 from paddlelike.distributed.launch.local import LocalSlot
 from paddlelike.distributed.launch.plan import (
     LOOPBACK,
     JobPlan,
     free_endpoints,
+    is_loopback_job,
     is_this_machine,
     port_endpoints,
 )
-from paddlelike.distributed.launch.supervisor import RESTART, Supervisor
+from paddlelike.distributed.launch.supervisor import RESTART, Slot, Supervisor
+from paddlelike.errors import PaddlelikeError
 
 __all__ = ["main"]
 
@@ -78,16 +81,35 @@ def main(
     """Run the launcher; the exit code."""
     parser = _parser(program, log_dir)
     options = parser.parse_args(arguments)
-    job = _job(parser, options)
+    job = None if options.engine == "ray" else _job(parser, options)
+    if options.engine == "ray" and (options.servers or options.trainers or options.start_port):
+        parser.error("--engine ray places the processes itself: give --server_num and --worker_num")
+    if options.engine == "local" and options.address is not None:
+        parser.error("--address names a Ray cluster: it goes with --engine ray")
     if not Path(options.training_script).is_file():
         parser.error(f"the script {options.training_script} does not exist")
     command = [sys.executable, "-u", options.training_script, *options.training_script_args]
-    return asyncio.run(_launch(job, command, options))
+    try:
+        return asyncio.run(_on_ray(command, options) if job is None else _launch(job, command, options))
+    except PaddlelikeError as error:
+        _tell(str(error))
+        return 1
+
+
+async def _on_ray(command: Sequence[str], options: argparse.Namespace) -> int:
+    servers = _DEFAULT_SERVERS if options.server_num is None else options.server_num
+    workers = _DEFAULT_WORKERS if options.worker_num is None else options.worker_num
+    log_dir = Path(options.log_dir) if options.log_dir else None
+    address = options.address
+    async with ray_job(
+        servers=servers, workers=workers, command=command, log_dir=log_dir, address=address, tell=_tell
+    ) as job:
+        return await _supervise(job.slots, options, job.prepare)
 
 
 async def _launch(job: JobPlan, command: Sequence[str], options: argparse.Namespace) -> int:
     environment = dict(os.environ)
-    if all(is_this_machine(server.rpartition(":")[0]) for server in job.servers):
+    if is_loopback_job(job):
         # Other users of this machine can reach the ports, so that every job has a secret of its own.
         environment.setdefault("PADDLELIKE_JOB_TOKEN", secrets.token_hex(16))
     log_dir = Path(options.log_dir) if options.log_dir else None
@@ -97,7 +119,17 @@ async def _launch(job: JobPlan, command: Sequence[str], options: argparse.Namesp
         if is_this_machine(plan.host)
     ]
     _tell(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers" + _logs(log_dir))
-    supervisor = Supervisor(slots, max_restarts=options.max_restarts, grace=options.grace, tell=_tell)
+    return await _supervise(slots, options)
+
+
+async def _supervise(
+    slots: Sequence[Slot],
+    options: argparse.Namespace,
+    prepare: Callable[[], Awaitable[None]] | None = None,
+) -> int:
+    supervisor = Supervisor(
+        slots, max_restarts=options.max_restarts, grace=options.grace, tell=_tell, prepare=prepare
+    )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, supervisor.interrupt, number)
@@ -209,6 +241,20 @@ def _parser(program: str, log_dir: str) -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="how long servers may take to end by themselves after the last worker, and any process after "
         "SIGTERM before it is killed; default: %(default)g",
+    )
+    where = parser.add_argument_group("where it runs")
+    where.add_argument(
+        "--engine",
+        choices=["local", "ray"],
+        default="local",
+        help="local: processes of this machine; ray: an actor per process on a Ray cluster, whose nodes have "
+        "the script under the same path (pip install 'paddlelike[ray]'); default: %(default)s",
+    )
+    where.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="the Ray cluster, or auto for the one of this machine; default: a new one on this machine, for "
+        "this job alone",
     )
     parser.add_argument("training_script", metavar="SCRIPT", help="the script that every process runs")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)

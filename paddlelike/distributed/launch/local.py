@@ -50,6 +50,8 @@ class LocalSlot:
         Where its log goes, or None to let it write where the launcher writes.
     environment
         What its environment is based on.
+    directory
+        Where it runs; None: where the launcher does.
     """
 
     def __init__(
@@ -59,11 +61,13 @@ class LocalSlot:
         *,
         log_dir: Path | None,
         environment: Mapping[str, str],
+        directory: Path | None = None,
     ) -> None:
         self.plan = plan
         self.command = command
-        self.log = None if log_dir is None else log_dir / plan.log
+        self.log = None if log_dir is None else (directory or Path()) / log_dir / plan.log
         self.environment = environment
+        self.directory = directory
         self.pid: int | None = None
 
     async def run(self, *, attempt: int) -> int:
@@ -72,6 +76,7 @@ class LocalSlot:
             process = await asyncio.create_subprocess_exec(
                 *self.command,
                 env=self.plan.environment(self.environment),
+                cwd=self.directory,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -9,7 +9,17 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LOOPBACK", "JobPlan", "ProcessPlan", "free_endpoints", "is_this_machine", "port_endpoints"]
+from paddlelike.distributed.wire.security import is_loopback
+
+__all__ = [
+    "LOOPBACK",
+    "JobPlan",
+    "ProcessPlan",
+    "free_endpoints",
+    "is_loopback_job",
+    "is_this_machine",
+    "port_endpoints",
+]
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -130,6 +140,11 @@ class JobPlan:
             # Only if they were named: dist_train scripts take these variables for collective training.
             variables["PADDLE_TRAINER_ENDPOINTS"] = ",".join(self.trainer_endpoints)
         return variables
+
+
+def is_loopback_job(job: JobPlan) -> bool:
+    """Whether all servers listen on this machine's loopback only."""
+    return all(is_loopback(server.rpartition(":")[0]) for server in job.servers)
 
 
 def port_endpoints(start: int, count: int) -> tuple[str, ...]:

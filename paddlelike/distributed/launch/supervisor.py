@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -85,15 +85,24 @@ class Supervisor:
         to end after it was asked to.
     tell
         Called with every line of the report.
+    prepare
+        Called before each attempt.
     """
 
     def __init__(
-        self, slots: Sequence[Slot], *, max_restarts: int, grace: float, tell: Callable[[str], None]
+        self,
+        slots: Sequence[Slot],
+        *,
+        max_restarts: int,
+        grace: float,
+        tell: Callable[[str], None],
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.slots = slots
         self.max_restarts = max_restarts
         self.grace = grace
         self.tell = tell
+        self._prepare = prepare
         self.interrupted: int | None = None
         self._interrupt = asyncio.Event()
         self._running: dict[asyncio.Task[int], Slot] = {}
@@ -110,6 +119,8 @@ class Supervisor:
         """Run the job until it has ended: 0, or the exit code for the shell."""
         attempt = 0
         while True:
+            if self._prepare is not None:
+                await self._prepare()
             failure = await self._attempt(attempt)
             if self.interrupted is not None:
                 return 128 + self.interrupted

@@ -1,0 +1,82 @@
+"""Jobs on a real Ray cluster of this machine: processes and their actors are killed, and the job goes on."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.launch.launched import Launched, is_gone, wait_until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install ray"),
+]
+
+READY = """
+Path(name + ".parent").write_text(str(os.getppid()))
+ready()
+"""
+
+
+def test_a_job_runs_and_survives_the_loss_of_a_process_and_of_an_actor(tmp_path: Path) -> None:
+    script = (
+        READY
+        + """
+print(os.environ["TRAINING_ROLE"], sys.argv[1:], flush=True)
+Path(name + ".token").write_text(os.environ["PADDLELIKE_JOB_TOKEN"])
+if server: time.sleep(200)
+until("let_workers_end", 200)
+"""
+    )
+    options = ["--engine=ray", "--server_num=1", "--worker_num=2", "--grace=2"]
+    with Launched(tmp_path, script, *options) as launched:
+        names = ["server0", "worker0", "worker1"]
+        first = {name: launched.pid(name) for name in names}
+        assert len({(tmp_path / f"{name}.token").read_text() for name in names}) == 1
+
+        os.kill(first["worker1"], signal.SIGKILL)
+        wait_until(lambda: all(launched.pid(name) != first[name] for name in names), "a first restart")
+        second = {name: launched.pid(name) for name in names}
+        assert all(is_gone(pid) for pid in first.values())
+
+        os.kill(int((tmp_path / "server0.parent").read_text()), signal.SIGKILL)  # the actor
+        wait_until(lambda: is_gone(second["server0"]), "the process of an actor to die with it")
+        wait_until(lambda: all(launched.pid(name) != second[name] for name in names), "a second restart")
+        third = {name: launched.pid(name) for name in names}
+
+        (tmp_path / "let_workers_end").touch()
+        code, said = launched.end()
+        assert code == 0, said
+        for pid in [*second.values(), *third.values()]:
+            wait_until(lambda pid=pid: is_gone(pid), "every process to be gone")  # type: ignore[misc]
+    assert "worker 1 was killed by SIGKILL" in said
+    assert "server 0 was killed by SIGKILL" in said
+    assert "restart 2 of 3" in said
+    assert (tmp_path / "log" / "workerlog.0").read_text().count("TRAINER ['--lr', '0.1']") == 3
+
+
+def test_an_error_of_the_script_ends_the_job_and_shows_the_log(tmp_path: Path) -> None:
+    script = """
+if server: time.sleep(200)
+raise ValueError("no such column")
+"""
+    options = ["--engine=ray", "--server_num=1", "--worker_num=1", "--grace=2"]
+    with Launched(tmp_path, script, *options) as launched:
+        code, said = launched.end()
+    assert code == 1
+    assert "ValueError: no such column" in said
+    assert launched.starts("worker0") == 1
+
+
+def test_the_driver_can_be_interrupted(tmp_path: Path) -> None:
+    options = ["--engine=ray", "--server_num=1", "--worker_num=1", "--grace=5"]
+    with Launched(tmp_path, READY + "time.sleep(200)", *options) as launched:
+        pids = [launched.pid("server0"), launched.pid("worker0")]
+        launched.process.terminate()
+        code, said = launched.end()
+        assert code == 128 + signal.SIGTERM, said
+        assert all(is_gone(pid) for pid in pids)
