@@ -50,6 +50,8 @@ from paddlelike.core import (
 from paddlelike.core import LoDTensor as Tensor
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
 from paddlelike.core.scope import global_scope, scope_guard
+from paddlelike.distributed import transpiler
+from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.executor import (
     BuildStrategy,
     CompiledProgram,
@@ -96,6 +98,8 @@ __all__ = [
     "DataFeeder",
     "DataLoader",
     "DatasetFactory",
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
     "ExecutionStrategy",
     "Executor",
     "InMemoryDataset",
@@ -126,6 +130,7 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "device_guard",
+    "distributed",
     "embedding",
     "executor",
     "framework",
@@ -162,6 +167,7 @@ __all__ = [
     "scope_guard",
     "set_flags",
     "set_program_state",
+    "transpiler",
     "unique_name",
 ]
 
@@ -173,6 +179,7 @@ def _also_known_as(name: str, module: ModuleType) -> ModuleType:
 
 compiler = _also_known_as("compiler", executor)
 parallel_executor = _also_known_as("parallel_executor", executor)
+transpiler = _also_known_as("transpiler", transpiler)
 data_feeder = _also_known_as("data_feeder", reader)
 data_generator = _also_known_as("data_generator", reader.data_generator)
 dataset = _also_known_as("dataset", reader.dataset)

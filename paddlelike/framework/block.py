@@ -128,13 +128,14 @@ class Block:
     def _clone_variable(self, variable: Variable, force_persistable: bool = True) -> Variable:
         """A plain variable here with the shape and type of one of another program."""
         tensor = variable.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
+        forced = force_persistable and variable.type not in (VarType.STEP_SCOPES, VarType.RAW)
         return self.create_var(
             name=variable.name,
             type=variable.type,
             shape=variable.shape if tensor else None,
             dtype=variable.dtype if tensor else None,
             lod_level=variable.lod_level if variable.type == VarType.LOD_TENSOR else None,
-            persistable=True if force_persistable else variable.persistable,
+            persistable=True if forced else variable.persistable,
             is_data=variable.is_data,
             need_check_feed=variable.need_check_feed,
         )

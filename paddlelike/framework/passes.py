@@ -12,6 +12,16 @@ from paddlelike.framework.schema import messages
 
 __all__ = ["copy", "inference_copy", "prune", "test_clone", "without_unused_variables"]
 
+#: What the transpiler of distributed programs notes on a program.
+_OF_A_JOB = (
+    "_is_distributed",
+    "_is_chief",
+    "_endpoints",
+    "_ps_endpoint",
+    "_parameters_on_pservers",
+    "_distributed_lookup_table",
+)
+
 
 def copy(program: Program) -> Program:
     """A full copy: parameters stay parameters, the seed is kept."""
@@ -28,7 +38,7 @@ def copy(program: Program) -> Program:
     clone.current_block_idx = program.current_block_idx
     clone.encoded = program.encoded
     clone._op_role, clone._op_role_var = program._op_role, list(program._op_role_var)
-    for name in ("_is_distributed", "_is_chief", "_endpoints", "_ps_endpoint", "_parameters_on_pservers"):
+    for name in _OF_A_JOB:
         setattr(clone, name, getattr(program, name))
     return clone
 

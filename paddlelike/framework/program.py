@@ -54,6 +54,7 @@ class Program:
         self._endpoints: list[str] = []
         self._ps_endpoint: str | None = None
         self._parameters_on_pservers: Any = None
+        self._distributed_lookup_table: str | None = None
 
     # What is in it
 

@@ -51,7 +51,9 @@ class DistributedLookupTable(OpDef):
     @staticmethod
     def infer(ids: list[Spec], w: Spec, *, lookup_table_version: str) -> list[Spec]:
         first_form = lookup_table_version == "lookup_table"
-        return [Spec((*(one.shape[:-1] if first_form else one.shape), w.shape[1]), w.dtype) for one in ids]
+        shapes = [one.shape[:-1] if first_form else one.shape for one in ids]
+        levels = [one.lod_level for one in ids]
+        return [Spec((*s, w.shape[1]), w.dtype, level) for s, level in zip(shapes, levels, strict=True)]
 
     @staticmethod
     def forward(ctx: Context, ids: list[Array], w: Array | None) -> list[Array]:
@@ -92,7 +94,7 @@ class LookupSparseTable(OpDef):
 
     @staticmethod
     def infer(w: Spec, ids: Spec) -> Spec:
-        return Spec((-1, w.shape[1]), w.dtype)
+        return Spec((len(ids.shape), *w.shape[1:]), w.dtype)  # sic: Paddle declares the rank of Ids
 
     @staticmethod
     def forward(

@@ -1,0 +1,106 @@
+"""The placement under the names that Fluid 1.8 gives its own table (``program._parameters_on_pservers``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.placement import Placement, Slice
+
+__all__ = ["DistributedVar", "Overview"]
+
+
+class VarStruct(NamedTuple):
+    """What Fluid's table says of a variable."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: VarType
+    type: VarType
+    lod_level: int
+    persistable: bool
+
+
+class DistributedVar(NamedTuple):
+    """A slice as Fluid's table has it; ``offset`` counts elements."""
+
+    origin: VarStruct
+    slice: VarStruct
+    is_slice: bool
+    block_id: int
+    offset: int
+    vtype: str
+    endpoint: str
+
+    def __str__(self) -> str:
+        def shown(var: VarStruct) -> str:
+            return f"{var.name} : fluid.{var.type}.shape{var.shape}.astype({var.dtype})"
+
+        where = f".slice({self.is_slice}).block({self.block_id}).offset({self.offset})"
+        return (
+            f"var owned: {self.vtype}, origin var: ( {shown(self.origin)} ), "
+            f"slice var: ( {shown(self.slice)}{where} ), endpoint: {self.endpoint} "
+        )
+
+
+class Overview(Placement):
+    """A :class:`Placement` that also answers as Fluid's ``VarsDistributed`` does.
+
+    Tables sharded by id and learning rates are not in Fluid's table, and so not in its answers.
+    """
+
+    @property
+    def distributed_vars(self) -> list[DistributedVar]:
+        """All of Fluid's table."""
+        return [_view(s, s.vtype) for s in self if s.vtype is not None]
+
+    def get_distributed_var_by_slice(self, var_name: str) -> DistributedVar | None:
+        """The first slice that servers call ``var_name``."""
+        return next((v for v in self.distributed_vars if v.slice.name == var_name), None)
+
+    def get_distributed_var_by_origin_and_ep(
+        self, origin_var_name: str, endpoint: str
+    ) -> DistributedVar | None:
+        """The slice of a variable on one server."""
+        found = (
+            v for v in self.distributed_vars if (v.origin.name, v.endpoint) == (origin_var_name, endpoint)
+        )
+        return next(found, None)
+
+    def get_distributed_vars_by_vtypes(
+        self, vtypes: Iterable[str], groupby: bool = False
+    ) -> list[DistributedVar] | dict[str, list[DistributedVar]]:
+        """The slices of kinds ``Param``, ``RemotePrefetch``, ``Optimizer``; grouped by origin if asked."""
+        wanted = set(vtypes)
+        found = [v for v in self.distributed_vars if v.vtype in wanted]
+        if not groupby:
+            return found
+        groups: dict[str, list[DistributedVar]] = {}
+        for var in found:
+            groups.setdefault(var.origin.name, []).append(var)
+        return groups
+
+    def get_distributed_vars_by_ep(self, endpoint: str, vtype: str | None = None) -> list[DistributedVar]:
+        """The slices on one server."""
+        return [v for v in self.distributed_vars if v.endpoint == endpoint and vtype in (None, v.vtype)]
+
+    def overview(self) -> str:
+        """The table as text, a line for each slice."""
+        return "\n".join(str(var) for var in self.distributed_vars)
+
+
+def _view(one: Slice, vtype: str) -> DistributedVar:
+    def struct(name: str, shape: tuple[int, ...], *, persistable: bool) -> VarStruct:
+        return VarStruct(name, shape, one.dtype, VarType.LOD_TENSOR, 0, persistable)
+
+    is_whole_name = one.name == one.origin
+    return DistributedVar(
+        struct(one.origin, one.whole, persistable=True),
+        struct(one.name, one.shape, persistable=is_whole_name),
+        one.is_slice,
+        one.block,
+        one.offset,
+        vtype,
+        one.endpoint,
+    )

@@ -1,0 +1,164 @@
+"""What a transpiler is told besides the job itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import IntEnum
+
+from paddlelike.distributed.transpiler.dispatch import PSDispatcher, RoundRobin
+from paddlelike.errors import UnsupportedError
+
+__all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config"]
+
+MIN_BLOCK_SIZE = 8192  # elements; Fluid's own lower bound
+
+
+class DistributedMode(IntEnum):
+    """When a server applies gradients (attribute ``distributed_mode`` of listen_and_serv)."""
+
+    SYNC = 0  # when those of all trainers are there
+    ASYNC = 1  # as each comes, merged by the trainer before
+    HALF_ASYNC = 2  # as each comes
+
+
+class DistributeTranspilerConfig:
+    """How variables are cut and dealt out, and how trainers keep step.
+
+    Attributes
+    ----------
+    slice_var_up : bool
+        Cut variables into blocks of rows, one for each server at most.
+    min_block_size : int
+        The least number of elements of a block; 8192 or more.
+    split_method : type
+        RoundRobin (also when None), HashName, or a subclass of PSDispatcher.
+    sync_mode, runtime_split_send_recv : bool
+        Both rounds of all trainers; a trainer that is not in sync mode may cut gradients while it sends.
+    half_async, completely_not_async : bool
+        Half-asynchronous trainers; asynchronous programs in which servers still wait for all.
+    enable_dc_asgd, mode, geo_sgd_mode, nccl_comm_num, collective_mode, ...
+        For ways of training that are not here; see Raises.
+
+    Raises
+    ------
+    ValueError
+        ``runtime_split_send_recv`` and ``sync_mode`` are set together.
+    UnsupportedError
+        By ``DistributeTranspiler``, for DC-ASGD, geo-SGD and the modes nccl2 and collective.
+
+    >>> config = DistributeTranspilerConfig()
+    >>> config.sync_mode = False
+    >>> config.runtime_split_send_recv = True
+    >>> config.min_block_size
+    8192
+    """
+
+    slice_var_up = True
+    split_method: type[PSDispatcher] | None = None
+    min_block_size = MIN_BLOCK_SIZE
+    enable_dc_asgd = False
+    mode = "pserver"
+    print_log = False
+    wait_port = True
+    half_async = False
+    completely_not_async = False
+    geo_sgd_mode = False
+    geo_sgd_need_push_nums = 100
+    nccl_comm_num = 1
+    use_hierarchical_allreduce = False
+    hierarchical_allreduce_inter_nranks = 0
+    collective_mode: str | None = None
+    _runtime_split_send_recv = False
+    _sync_mode = True
+
+    @property
+    def runtime_split_send_recv(self) -> bool:
+        """Whether trainers cut gradients while they send them; only without sync_mode."""
+        return self._runtime_split_send_recv
+
+    @runtime_split_send_recv.setter
+    def runtime_split_send_recv(self, value: bool) -> None:
+        if value is None:
+            raise ValueError("runtime_split_send_recv is True or False, not None")
+        if value and self._sync_mode:
+            raise ValueError("runtime_split_send_recv needs config.sync_mode = False, set before it")
+        self._runtime_split_send_recv = value
+
+    @property
+    def sync_mode(self) -> bool:
+        """Whether servers wait for the gradients of all trainers."""
+        return self._sync_mode
+
+    @sync_mode.setter
+    def sync_mode(self, value: bool) -> None:
+        if value is None:
+            raise ValueError("sync_mode is True or False, not None")
+        if value and self._runtime_split_send_recv:
+            raise ValueError("sync_mode needs config.runtime_split_send_recv = False, set before it")
+        self._sync_mode = value
+
+    @property
+    def _distributed_mode(self) -> DistributedMode:
+        if self.sync_mode or self.completely_not_async:
+            return DistributedMode.SYNC
+        return DistributedMode.ASYNC if self.runtime_split_send_recv else DistributedMode.HALF_ASYNC
+
+
+def check_config(config: DistributeTranspilerConfig) -> None:
+    """Raise for what cannot be transpiled."""
+    if config.mode != "pserver":
+        raise UnsupportedError(
+            f"config.mode is {config.mode!r}: training by collectives (nccl2, collective) is not here",
+            hint='config.mode = "pserver"; CompiledProgram.with_data_parallel uses several threads instead',
+        )
+    if config.enable_dc_asgd:
+        raise UnsupportedError(
+            "config.enable_dc_asgd: DC-ASGD, which corrects late gradients, is not here",
+            hint="leave it False; asynchronous training without it is config.sync_mode = False",
+        )
+    if config.geo_sgd_mode:
+        raise UnsupportedError(
+            "config.geo_sgd_mode: geo-SGD, in which trainers update parameters themselves, is not here",
+            hint="leave it False; half-asynchronous training is config.half_async = True",
+        )
+    if config.min_block_size < MIN_BLOCK_SIZE:
+        raise ValueError(
+            f"config.min_block_size is {config.min_block_size}, expected {MIN_BLOCK_SIZE} at least"
+        )
+    method = config.split_method
+    if method is not None and not (isinstance(method, type) and issubclass(method, PSDispatcher)):
+        raise TypeError(f"config.split_method is RoundRobin, HashName or a PSDispatcher, not {method!r}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What ``transpile`` was asked for, checked."""
+
+    config: DistributeTranspilerConfig
+    trainer_id: int
+    trainers: int
+    endpoints: tuple[str, ...]
+    current_endpoint: str
+    sync: bool
+
+    @property
+    def dispatcher(self) -> type[PSDispatcher]:
+        """How blocks are dealt out."""
+        return self.config.split_method or RoundRobin
+
+    @property
+    def merges(self) -> bool:
+        """Whether servers add up the gradients of all trainers, kept apart under ``.trainer_<i>``."""
+        return self.sync or (self.config.completely_not_async and self.trainers > 1)
+
+    @property
+    def suffix(self) -> str:
+        """What this trainer adds to the names of its gradients."""
+        return f".trainer_{self.trainer_id}" if self.sync and self.trainers > 1 else ""
+
+
+def thread_numbers() -> dict[str, int]:
+    """The attributes of listen_and_serv that say how many threads serve, from the environment."""
+    names = ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num")
+    return {name: int(os.getenv(f"FLAGS_{name}", "12")) for name in names}

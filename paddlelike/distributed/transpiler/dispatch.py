@@ -1,0 +1,77 @@
+"""Which server gets which block: one after the other, or by the name."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["HashName", "PSDispatcher", "RoundRobin"]
+
+
+class PSDispatcher:
+    """Deals variables out to servers. Subclass it and write ``dispatch`` for a way of your own.
+
+    The blocks of one variable must go to different servers.
+    """
+
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
+        self._eps = list(pserver_endpoints)
+        self._step = 0
+
+    @property
+    def eps(self) -> list[str]:
+        """The endpoints of the servers."""
+        return self._eps
+
+    def reset(self) -> None:
+        """Begin with the first server again."""
+        self._step = 0
+
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
+        """The endpoint of each variable."""
+        raise NotImplementedError(f"{type(self).__name__} has no dispatch()")
+
+
+class HashName(PSDispatcher):
+    """By the name: the same variable goes to the same server whatever else there is.
+
+    The blocks of one variable follow each other, so that no server gets two of them. Fluid 1.8.5 cannot
+    transpile with it (it calls ``var.name()``), and its hash would change from process to process.
+
+    >>> from types import SimpleNamespace
+    >>> variables = [SimpleNamespace(name=f"fc_0.w_0.block{i}") for i in range(3)]
+    >>> HashName(["a:1", "b:1", "c:1"]).dispatch(variables)
+    ['c:1', 'a:1', 'b:1']
+    """
+
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
+        super().__init__(pserver_endpoints)
+
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
+        """The endpoint of each variable."""
+        return [self._eps[self._hash_block(var.name, len(self._eps))] for var in varlist]
+
+    @staticmethod
+    def _hash_block(block_str: str, total: int) -> int:
+        match = re.fullmatch(r"(.*)\.block(\d+)", block_str)
+        origin, block = (match.group(1), int(match.group(2))) if match else (block_str, 0)
+        return (zlib.crc32(origin.encode()) + block) % total
+
+
+class RoundRobin(PSDispatcher):
+    """One after the other.
+
+    >>> RoundRobin(["a:1", "b:1"]).dispatch(["u", "v", "w"])
+    ['a:1', 'b:1', 'a:1']
+    """
+
+    def __init__(self, pserver_endpoints: Sequence[str]) -> None:
+        super().__init__(pserver_endpoints)
+
+    def dispatch(self, varlist: Sequence[Any]) -> list[str]:
+        """The endpoint of each variable."""
+        first = self._step
+        self._step = (first + len(varlist)) % len(self._eps)
+        return [self._eps[(first + i) % len(self._eps)] for i in range(len(varlist))]

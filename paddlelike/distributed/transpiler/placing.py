@@ -1,0 +1,125 @@
+"""The placement of a transpiled job: what its plan says, with the optimizer state and the schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.overview import Overview
+from paddlelike.distributed.placement import Kind, Slice
+from paddlelike.distributed.transpiler.plan import Piece, Plan, Trained
+from paddlelike.distributed.transpiler.state import shape_on_server, state_of
+from paddlelike.distributed.transpiler.table_server import rows_of_shard
+from paddlelike.distributed.transpiler.training import Training, is_update, schedule_ops
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Variable
+
+__all__ = ["place_all"]
+
+
+def place_all(source: Program, startup: Program, training: Training, plan: Plan) -> Overview:
+    """The table of all slices. ``source`` is the network with its updates, ``startup`` its initializers."""
+    slices = list(_trained(plan))
+    slices += _optimizer_state(source, training, plan)
+    slices += _table(source, plan)
+    slices += _schedules(source, startup, training, plan)
+    return Overview(slices, endpoints=plan.job.endpoints, trainers=plan.job.trainers)
+
+
+def _trained(plan: Plan) -> Iterator[Slice]:
+    for one in plan.trained:
+        for piece in one.pieces:
+            yield _slice(
+                one.param,
+                piece,
+                name=piece.param.name,
+                shape=piece.param.shape,
+                kind=Kind.REMOTE if one.remote else Kind.PARAMETER,
+                gradient=piece.merged,
+            )
+
+
+def _slice(
+    origin: Variable,
+    piece: Piece,
+    *,
+    name: str,
+    shape: tuple[int, ...],
+    kind: Kind,
+    gradient: str = "",
+    owner: str = "",
+) -> Slice:
+    """A slice that lies where ``piece`` does, if it is cut at all."""
+    is_whole = shape == tuple(origin.shape) and kind == Kind.OPTIMIZER
+    return Slice(
+        origin.name,
+        name,
+        piece.endpoint,
+        0 if is_whole else piece.block,
+        0 if is_whole else piece.first_row,
+        tuple(shape),
+        tuple(origin.shape),
+        origin.dtype,
+        kind,
+        gradient=gradient,
+        owner=owner,
+    )
+
+
+def _optimizer_state(source: Program, training: Training, plan: Plan) -> Iterator[Slice]:
+    updates = {op.input("Param")[0]: op for op in training.ops if is_update(op)}
+    for one in plan.trained:
+        if one.param.name in updates:
+            yield from _state_of_one(source, updates[one.param.name], one)
+
+
+def _state_of_one(source: Program, op: Operator, one: Trained) -> Iterator[Slice]:
+    for slot, whole in state_of(op, source.global_block()):
+        for piece in one.pieces:
+            shape = shape_on_server(op, slot, whole, piece.param.shape)
+            yield _slice(
+                whole, piece, name=whole.name, shape=shape, kind=Kind.OPTIMIZER, owner=one.param.name
+            )
+
+
+def _table(source: Program, plan: Plan) -> Iterator[Slice]:
+    if plan.table is None:
+        return
+    table, servers = source.global_block().var(plan.table), len(plan.job.endpoints)
+    shape = (rows_of_shard(table.shape[0], servers), *table.shape[1:])
+    suffix = "" if plan.job.sync else ".pserver_{}"
+    for number, endpoint in enumerate(plan.job.endpoints):
+        yield Slice(
+            table.name,
+            table.name,
+            endpoint,
+            number,
+            number,
+            shape,
+            tuple(table.shape),
+            table.dtype,
+            Kind.TABLE,
+            gradient=f"{table.name}@GRAD" + suffix.format(number),
+            stride=servers,
+        )
+
+
+def _schedules(source: Program, startup: Program, training: Training, plan: Plan) -> Iterator[Slice]:
+    """Learning rates and counters, on every server that has them."""
+    begun = {name for op in startup.global_block().ops for name in op.output_arg_names}
+    block = source.global_block()
+    ops = schedule_ops(block)
+    everywhere = {n for op in ops for n in (*op.input_arg_names, *op.output_arg_names) if n in begun}
+    for endpoint in plan.job.endpoints:
+        names = set(everywhere)
+        here = {one.param.name for one in plan.trained for p in one.pieces if p.endpoint == endpoint}
+        here |= {plan.table} if plan.table is not None else set()
+        for op in training.ops:
+            if is_update(op) and op.input("Param")[0] in here:
+                names |= {op.input("LearningRate")[0]} & begun
+        for name in sorted(names):
+            var = block._find_var_recursive(name)
+            if var is not None and var.persistable and var.type == VarType.LOD_TENSOR:
+                shape = tuple(var.shape)
+                yield Slice(name, name, endpoint, 0, 0, shape, shape, var.dtype, Kind.SCHEDULE)

@@ -1,0 +1,189 @@
+"""What goes where: every trained variable, its blocks, their servers, under the names both sides use."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.transpiler.config import Job
+from paddlelike.distributed.transpiler.slicing import block_name, rows_of_blocks
+from paddlelike.distributed.transpiler.training import Training, trainable_pairs
+from paddlelike.errors import GraphError
+from paddlelike.framework.program import Program
+from paddlelike.framework.schema import messages
+from paddlelike.framework.variable import Variable
+
+__all__ = ["Piece", "Plan", "Trained", "control_variable", "make_plan"]
+
+#: Optimizers that look at all rows of a parameter at once, so that it must stay in one piece.
+_NEEDS_WHOLE = ("lamb",)
+
+
+@dataclass
+class Piece:
+    """One block of rows of a parameter, and of its gradient as this trainer calls it."""
+
+    param: Variable
+    grad: Variable
+    block: int
+    first_row: int
+    merged: str  #: the gradient on the server, all trainers' together
+    endpoint: str = ""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.param.shape[0]
+
+
+@dataclass
+class Trained:
+    """A parameter, its gradient and their pieces."""
+
+    param: Variable
+    grad: Variable
+    grad_name: str  #: as it was before this trainer's suffix
+    pieces: list[Piece]
+    sent: Variable | None = None  #: says that the gradient has been sent
+    remote: bool = False  #: trainers fetch rows of it instead of receiving it
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it has several pieces."""
+        return len(self.pieces) > 1
+
+    @property
+    def param_pieces(self) -> list[Variable]:
+        """The pieces of the parameter."""
+        return [piece.param for piece in self.pieces]
+
+    @property
+    def grad_pieces(self) -> list[Variable]:
+        """The pieces of the gradient."""
+        return [piece.grad for piece in self.pieces]
+
+    @property
+    def endpoints(self) -> list[str]:
+        """Where the pieces live."""
+        return [piece.endpoint for piece in self.pieces]
+
+    @property
+    def heights(self) -> list[int]:
+        """The rows of each piece."""
+        return [piece.rows for piece in self.pieces]
+
+    @property
+    def role_var(self) -> list[str]:
+        """The parameter and its gradient, for ``op_role_var``."""
+        return [self.param.name, self.grad_name if self.is_cut else self.pieces[0].grad.name]
+
+
+@dataclass
+class Plan:
+    """The whole: trained variables in program order, and the order in which they are sent."""
+
+    job: Job
+    trained: list[Trained]
+    sending: list[Trained] = field(default_factory=list)
+    table: str | None = None  #: the table that is sharded by id
+    table_sent: Variable | None = None  #: says that the table's gradient has been sent
+
+    def pieces_on(self, endpoint: str) -> list[Piece]:
+        """What a server keeps, in the order of sending."""
+        return [p for one in self.sending for p in one.pieces if p.endpoint == endpoint]
+
+
+def make_plan(program: Program, training: Training, job: Job, table: str | None) -> Plan:
+    """Cut the variables of a program, declare the pieces in it and deal them out.
+
+    A gradient in one piece is given this trainer's suffix, wherever it is named.
+    """
+    whole = {op.input("Param")[0] for op in training.ops if op.type in _NEEDS_WHOLE}
+    trained = []
+    for param, grad in trainable_pairs(training, without=table):
+        cut = job.config.slice_var_up and param.name not in whole
+        heights = rows_of_blocks(
+            param.shape,
+            servers=len(job.endpoints) if cut else 1,
+            min_block_size=job.config.min_block_size,
+        )
+        trained.append(_cut(program, param, grad, heights, job.suffix))
+    plan = Plan(job, trained, _sending_order(trained, job, program.random_seed), table)
+    _deal_out(plan)
+    return plan
+
+
+def _cut(program: Program, param: Variable, grad: Variable, heights: list[int], suffix: str) -> Trained:
+    count, name = len(heights), grad.name
+    firsts = [0, *itertools.accumulate(heights)][:-1]
+    if count == 1:
+        if suffix:
+            _rename(program, name, name + suffix)
+        return Trained(param, grad, name, [Piece(param, grad, 0, 0, name)])
+    pieces = []
+    for block, (first, rows) in enumerate(zip(firsts, heights, strict=True)):
+        merged = block_name(name, block, count)
+        mine = _declare(program, block_name(param.name, block, count), param, rows)
+        pieces.append(
+            Piece(mine, _declare(program, merged + suffix, grad, rows), block, first, merged),
+        )
+    return Trained(param, grad, name, pieces)
+
+
+def _declare(program: Program, name: str, like: Variable, rows: int) -> Variable:
+    shape = [rows, *like.shape[1:]]
+    return program.global_block().create_var(
+        name=name, persistable=False, dtype=like.dtype, type=like.type, shape=shape
+    )
+
+
+def _rename(program: Program, old: str, new: str) -> None:
+    """Rename a variable in its block and in its operators, ``op_role_var`` included, as Paddle does."""
+    block = program.global_block()
+    block._rename_var(old, new)
+    for op in block.ops:
+        target = op.attrs.get("op_role_var")
+        if target and old in target:
+            op.attrs["op_role_var"] = [new if name == old else name for name in target]
+
+
+def _sending_order(trained: list[Trained], job: Job, seed: int) -> list[Trained]:
+    """Uncut variables are shuffled, so that not one server gets all weights and another all biases.
+
+    The shuffle is numpy's of the program's seed, as Fluid's; numpy's own generator is left alone.
+    """
+    order = list(range(len(trained)))
+    if not job.config.slice_var_up:
+        np.random.RandomState(seed).shuffle(order)
+    return [trained[i] for i in order]
+
+
+def _deal_out(plan: Plan) -> None:
+    dispatcher = plan.job.dispatcher(list(plan.job.endpoints))
+    for one in plan.sending:
+        endpoints = dispatcher.dispatch(one.param_pieces)
+        unknown = sorted(set(endpoints) - set(plan.job.endpoints))
+        if len(endpoints) != len(one.pieces) or unknown or len(set(endpoints)) < len(endpoints):
+            raise GraphError(
+                f"{plan.job.dispatcher.__name__} dealt the {len(one.pieces)} blocks of {one.param.name!r} "
+                f"out to {endpoints}; every block needs a server of its own out of {list(plan.job.endpoints)}"
+            )
+        for piece, endpoint in zip(one.pieces, endpoints, strict=True):
+            piece.endpoint = endpoint
+
+
+def control_variable(program: Program) -> Variable:
+    """A new variable without a value, which says what comes before what.
+
+    As in Paddle its description has no tensor, and so no element type and no shape.
+    """
+    block = program.global_block()
+    number = sum(name.startswith("__control_var@") for name in block.vars)
+    variable = block.create_var(name=f"__control_var@{number}")
+    encoded = messages().VarDesc(name=variable.name, persistable=False)
+    encoded.type.type = VarType.LOD_TENSOR
+    variable.encoded = encoded
+    return variable

@@ -1,0 +1,44 @@
+"""How a variable is cut into blocks of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+__all__ = ["block_name", "origin_name", "rows_of_blocks"]
+
+
+def rows_of_blocks(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
+    """How many rows each block of a variable has: as many blocks as servers, unless they would be too small.
+
+    >>> rows_of_blocks([201, 130], servers=3, min_block_size=8192)
+    [67, 67, 67]
+    >>> rows_of_blocks([3001, 8], servers=2, min_block_size=8192)
+    [1501, 1500]
+    >>> rows_of_blocks([128], servers=2, min_block_size=8192)
+    [128]
+    """
+    elements = math.prod(shape)
+    width = math.prod(shape[1:])
+    wanted = min(servers, max(1, elements // min_block_size))
+    rows = math.ceil(math.ceil(elements / wanted) / width)
+    whole = shape[0]
+    return [min(rows, whole - first) for first in range(0, whole, rows)]
+
+
+def block_name(origin: str, block: int, blocks: int) -> str:
+    """The name of a block; a variable in one piece keeps its own.
+
+    >>> block_name("fc_0.w_0", 1, 2), block_name("fc_0.w_0", 0, 1)
+    ('fc_0.w_0.block1', 'fc_0.w_0')
+    """
+    return origin if blocks == 1 else f"{origin}.block{block}"
+
+
+def origin_name(name: str) -> str:
+    """A name without the number of its block and of its trainer.
+
+    >>> origin_name("fc_0.w_0@GRAD.block1.trainer_0")
+    'fc_0.w_0@GRAD'
+    """
+    return name.split(".trainer_")[0].split(".block")[0]

@@ -1,0 +1,176 @@
+"""Tables of which trainers fetch only the rows they look up.
+
+In blocks of rows (``is_sparse``): lookups become ``distributed_lookup_table``. Sharded by id
+(``is_distributed``): lookups become split_ids, prefetch, merge_ids, and gradients are split by id as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from paddlelike.distributed.transpiler.plan import Plan, Trained
+from paddlelike.distributed.transpiler.training import remote_lookups
+from paddlelike.errors import GraphError
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator, OpRole
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Variable
+
+__all__ = ["declare_table_gradients", "fetch_rows_remotely", "insert_after", "shard_table"]
+
+
+def insert_after(block: Block, place: Operator, append: Callable[[], None]) -> None:
+    """Let ``append`` put operators at the end of a block, and move them behind ``place``."""
+    at = next(i for i, op in enumerate(block.ops) if op is place) + 1
+    _insert(block, at, append)
+
+
+def _insert(block: Block, at: int, append: Callable[[], None]) -> None:
+    count = len(block.ops)
+    append()
+    ops, added = block.ops[:count], block.ops[count:]
+    block.ops = [*ops[:at], *added, *ops[at:]]
+    block.program._changed()
+
+
+# Blocks of rows
+
+
+def fetch_rows_remotely(program: Program, plan: Plan) -> None:
+    """Replace the lookups into tables that servers keep in blocks of rows."""
+    lookups = remote_lookups(program.global_block())
+    for one in plan.trained:
+        if one.remote:
+            for alike in _alike(lookups[one.param.name]):
+                _fetch_rows(program.global_block(), plan, one, alike)
+
+
+def _alike(lookups: Iterable[Operator]) -> list[list[Operator]]:
+    """Lookups that one operator can answer, together."""
+    groups: dict[tuple[str, int], list[Operator]] = {}
+    for op in lookups:
+        groups.setdefault((op.type, op.attrs["padding_idx"]), []).append(op)
+    return list(groups.values())
+
+
+def _fetch_rows(block: Block, plan: Plan, one: Trained, lookups: list[Operator]) -> None:
+    at = _place_for(block, lookups)
+    if at is None and len(lookups) > 1:  # some look up what depends on others
+        for op in lookups:
+            _fetch_rows(block, plan, one, [op])
+        return
+    at = _without(block, lookups, at if at is not None else lookups[0].idx)
+
+    def append() -> None:
+        block.append_op(
+            "distributed_lookup_table",
+            {"Ids": [op.input("Ids")[0] for op in lookups], "W": one.param},
+            {"Outputs": [op.output("Out")[0] for op in lookups]},
+            {
+                "table_names": [piece.name for piece in one.param_pieces],
+                "height_sections": one.heights,
+                "endpoints": one.endpoints,
+                "padding_idx": lookups[0].attrs["padding_idx"],
+                "trainer_id": plan.job.trainer_id,
+                "lookup_table_version": lookups[0].type,
+            },
+        )
+
+    _insert(block, at, append)
+
+
+def _place_for(block: Block, lookups: Sequence[Operator]) -> int | None:
+    """Where all lookups can be answered at once: behind the last of their ids, before the first use."""
+    ids = {name for op in lookups for name in op.input("Ids")}
+    outs = {name for op in lookups for name in op.output("Out")}
+    mine = {id(op) for op in lookups}
+    others = [(i, op) for i, op in enumerate(block.ops) if id(op) not in mine]
+    at = max((i for i, op in others if ids.intersection(op.output_arg_names)), default=-1) + 1
+    first_use = min((i for i, op in others if outs.intersection(op.input_arg_names)), default=len(block.ops))
+    return at if at <= first_use else None
+
+
+def _without(block: Block, ops: Sequence[Operator], at: int) -> int:
+    """Take operators out; returns where the place ``at`` is now."""
+    gone = {id(op) for op in ops}
+    at -= sum(id(op) in gone for op in block.ops[:at])
+    block.ops = [op for op in block.ops if id(op) not in gone]
+    return at
+
+
+# Sharded by id
+
+
+def declare_table_gradients(program: Program, plan: Plan) -> list[Variable]:
+    """This trainer's variables for the part of the table's gradient that each server gets."""
+    assert plan.table is not None
+    block, job = program.global_block(), plan.job
+    grad = block.var(f"{plan.table}@GRAD")
+    mine = f".trainer_{job.trainer_id}" if job.sync else ""
+    return [
+        block.create_var(
+            name=f"{grad.name}{mine}.pserver_{index}", type=grad.type, shape=grad.shape, dtype=grad.dtype
+        )
+        for index in range(len(job.endpoints))
+    ]
+
+
+def shard_table(program: Program, plan: Plan, grads: Sequence[Variable]) -> None:
+    """Replace the lookups into the table that is sharded by id, and send its gradient."""
+    block = program.global_block()
+    _prefetch(block, plan)
+    name = f"{plan.table}@GRAD"
+    writer = next(op for op in block.ops if name in op.output_arg_names)
+    insert_after(block, writer, lambda: _send_table(block, plan, name, grads))
+
+
+def _prefetch(block: Block, plan: Plan) -> None:
+    table = plan.table
+    lookups = [op for op in block.ops if op.type == "lookup_table" and op.input("W")[0] == table]
+    at = _place_for(block, lookups)
+    if at is None:
+        raise GraphError(
+            f"the lookups into the distributed table {table!r} depend on each other",
+            hint="is_sparse=True without is_distributed=True has no such limit",
+        )
+    at = _without(block, lookups, max(at, lookups[0].idx))
+    ids = [block._var_recursive(op.input("Ids")[0]) for op in lookups]
+    outs = [block._var_recursive(op.output("Out")[0]) for op in lookups]
+    asked, found = prefetch_variables(block, ids[0], outs[0], range(len(plan.job.endpoints)))
+
+    def append() -> None:
+        block.append_op("split_ids", {"Ids": ids}, {"Out": asked})
+        block.append_op("prefetch", {"X": asked}, {"Out": found}, {"epmap": list(plan.job.endpoints)})
+        block.append_op("merge_ids", {"Ids": ids, "Rows": asked, "X": found}, {"Out": outs})
+
+    _insert(block, at, append)
+
+
+def prefetch_variables(
+    block: Block, ids: Variable, out: Variable, servers: Iterable[int]
+) -> tuple[list[Variable], list[Variable]]:
+    """For each server what it is asked for and what it finds, declared like ``ids`` and ``out``."""
+
+    def declare(name: str, like: Variable) -> list[Variable]:
+        return [
+            block.create_var(name=f"{name}_{i}", type=like.type, shape=like.shape, dtype=like.dtype)
+            for i in servers
+        ]
+
+    servers = list(servers)
+    return declare("prefetch_compress_in_tmp", ids), declare("prefetch_compress_out_tmp", out)
+
+
+def _send_table(block: Block, plan: Plan, grad: str, grads: Sequence[Variable]) -> None:
+    block.append_op("split_ids", {"Ids": grad}, {"Out": list(grads)}, {"op_role": OpRole.Dist})
+    block.append_op(
+        "send",
+        {"X": list(grads)},
+        {"Out": [plan.table_sent] if plan.job.sync else []},
+        {
+            "epmap": list(plan.job.endpoints),
+            "trainer_id": plan.job.trainer_id,
+            "op_role": OpRole.RPC,
+            "op_role_var": [plan.table, grad],
+        },
+    )

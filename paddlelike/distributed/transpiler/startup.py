@@ -1,0 +1,124 @@
+"""The startup programs: trainers begin with the servers' values, each server with its own rows."""
+
+from __future__ import annotations
+
+from paddlelike.distributed.transpiler.plan import Plan, control_variable
+from paddlelike.distributed.transpiler.training import own_attrs
+from paddlelike.errors import GraphError
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator, OpRole
+from paddlelike.framework.program import Program
+
+__all__ = ["fake_tables", "make_server_startup", "receive_first_values"]
+
+#: Initializers that are asked for the shape of a slice. What they draw depends on the whole shape only
+#: through their bounds, which stay.
+_SHAPED = ("fill_constant", "gaussian_random", "truncated_gaussian_random", "uniform_random")
+_TRAFFIC = ("recv", "fetch_barrier", "concat", "fake_init")
+
+
+def receive_first_values(startup: Program, main: Program, plan: Plan) -> None:
+    """Let a trainer's startup program take the first values of all parameters from the servers."""
+    block, job = startup.global_block(), plan.job
+    dense = [one for one in plan.trained if not one.remote]
+    for one in dense:
+        for piece in one.param_pieces:
+            if not block.has_var(piece.name):
+                block._clone_variable(piece, force_persistable=False)
+        attrs = {"epmap": one.endpoints, "trainer_id": job.trainer_id, "op_role": OpRole.RPC}
+        block.append_op("recv", {"X": []}, {"Out": [piece.name for piece in one.param_pieces]}, attrs)
+    block.append_op(
+        "fetch_barrier",
+        {},
+        {"Out": control_variable(startup)},
+        {"endpoints": list(job.endpoints), "trainer_id": job.trainer_id, "op_role": OpRole.RPC},
+    )
+    for one in dense:
+        if one.is_cut:
+            if not block.has_var(one.param.name):
+                block._clone_variable(main.global_block().var(one.param.name), force_persistable=True)
+            pieces = [piece.name for piece in one.param_pieces]
+            block.append_op("concat", {"X": pieces}, {"Out": [one.param.name]}, {"axis": 0})
+
+
+def fake_tables(startup: Program, plan: Plan) -> None:
+    """Tables that trainers look up remotely get no values there. Nothing more happens the second time."""
+    block = startup.global_block()
+    tables = [one.param.name for one in plan.trained if one.remote]
+    if plan.table is not None:
+        tables.append(plan.table)
+    for table in sorted(tables):
+        writers = [op for op in block.ops if table in op.output_arg_names]
+        if [op.type for op in writers] == ["fake_init"]:
+            continue
+        if len(writers) != 1 or not writers[0].attrs.get("shape"):
+            raise GraphError(
+                f"table {table!r} is initialized by {[op.type for op in writers]}, expected one operator "
+                "that has a shape",
+                hint="transpile() takes the startup program of the network as startup_program=",
+            )
+        attrs = {"shape": writers[0].attrs["shape"]}
+        block.append_op("fake_init", {}, {"Out": table}, attrs)
+        block.ops = [op for op in block.ops if op is not writers[0]]
+        startup._changed()
+
+
+def make_server_startup(startup: Program, server: Program, plan: Plan, endpoint: str) -> Program:
+    """The startup program of one server: the initializers of what it keeps, in the shape it keeps.
+
+    ``startup`` is the startup program of the network, ``server`` the program of that server.
+    """
+    made = Program()
+    made.random_seed = startup.random_seed
+    block, kept = made.global_block(), server.global_block().vars
+    for var in kept.values():
+        block._clone_variable(var)
+    pieces = {
+        one.param.name: piece
+        for one in plan.trained
+        for piece in one.pieces
+        if piece.endpoint == endpoint and one.is_cut
+    }
+    whole = _Whole(startup.global_block(), block)
+    for op in startup.global_block().ops:
+        if op.type in _TRAFFIC:
+            continue
+        outputs = {slot: names[0] for slot, names in op.outputs.items() if names}
+        mine = {slot: pieces[n].param.name if n in pieces else n for slot, n in outputs.items()}
+        if not any(name in kept for name in mine.values()):
+            continue
+        if op.type in _SHAPED and not op.input_arg_names:
+            attrs = {**own_attrs(op), "shape": list(block.var(mine["Out"]).shape)}
+            block.append_op(op.type, op.inputs, mine, attrs)
+        elif not any(name in pieces for name in outputs.values()):
+            whole.compute(op)
+        else:
+            whole.compute(op)
+            piece = pieces[outputs["Out"]]
+            rows = {"axes": [0], "starts": [piece.first_row], "ends": [piece.first_row + piece.rows]}
+            block.append_op("slice", {"Input": outputs["Out"]}, {"Out": mine["Out"]}, rows)
+    return made
+
+
+class _Whole:
+    """Values computed whole on a server, as the network's startup program does, with all that they need."""
+
+    def __init__(self, source: Block, target: Block) -> None:
+        self._source, self._target = source, target
+        self._done: set[int] = set()
+
+    def compute(self, op: Operator) -> None:
+        """Append an operator behind those that it needs."""
+        if id(op) in self._done:
+            return
+        self._done.add(id(op))
+        have = {name for other in self._target.ops for name in other.output_arg_names}
+        for name in op.input_arg_names:
+            if name not in have:
+                for writer in self._source.ops:
+                    if writer is not op and name in writer.output_arg_names:
+                        self.compute(writer)
+        for name in (*op.input_arg_names, *op.output_arg_names):
+            if not self._target.has_var(name):
+                self._target._clone_variable(self._source.var(name), force_persistable=False)
+        self._target.append_op(op.type, op.inputs, op.outputs, own_attrs(op))

@@ -1,0 +1,44 @@
+"""Optimizer state on servers: which of it is cut like the parameter it belongs to.
+
+Source: what Fluid 1.8.5 knows of each optimizer; the optimizers that it refuses (adadelta, lamb, ...) go by
+the shape of their state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.variable import Variable
+
+__all__ = ["shape_on_server", "state_of"]
+
+#: Slots that Fluid cuts; what else such an optimizer has is whole on every server.
+_CUT = {
+    "adagrad": ("Moment",),
+    "adam": ("Moment1", "Moment2"),
+    "adamax": ("Moment", "InfNorm"),
+    "decayed_adagrad": ("Moment",),
+    "ftrl": ("SquaredAccumulator", "LinearAccumulator"),
+    "lars_momentum": ("Velocity",),
+    "momentum": ("Velocity",),
+    "rmsprop": ("Moment", "MeanSquare"),
+}
+_NO_STATE = ("Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor")
+
+
+def state_of(op: Operator, block: Block) -> Iterator[tuple[str, Variable]]:
+    """The slots of an update operator that hold state, and the whole variables in them."""
+    for slot, names in op.inputs.items():
+        if slot not in _NO_STATE and names:
+            yield slot, block.var(names[0])
+
+
+def shape_on_server(op: Operator, slot: str, whole: Variable, cut: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a state variable whose parameter has shape ``cut`` on a server."""
+    if op.type in _CUT:
+        used = slot in _CUT[op.type] or (slot == "MeanGrad" and op.attrs.get("centered"))
+        return cut if used else tuple(whole.shape)
+    is_like_parameter = len(whole.shape) == len(cut) and whole.shape[1:] == cut[1:] and whole.shape != (1,)
+    return cut if is_like_parameter else tuple(whole.shape)

@@ -1,0 +1,102 @@
+"""One server's shard of a table that is sharded by id: its update, its lookups, its saving.
+
+The table is SelectedRows there: rows come into being when they are first looked up.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import NamedTuple
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.transpiler.plan import Plan
+from paddlelike.distributed.transpiler.training import Training
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Variable
+
+__all__ = ["TableBlocks", "add_table", "rows_of_shard"]
+
+
+class TableBlocks(NamedTuple):
+    """What listen_and_serv has to know of a sharded table."""
+
+    gradient: str
+    asked: str  #: the ids that are looked up
+    update: Block
+    lookup: Block
+    save: Block
+
+
+def rows_of_shard(rows: int, servers: int) -> int:
+    """How many rows a server declares."""
+    return math.ceil(rows / servers)
+
+
+def add_table(
+    program: Program, source: Program, training: Training, plan: Plan, endpoint: str, parent: int
+) -> TableBlocks:
+    """Put the blocks for the shard of ``endpoint`` into its program."""
+    server = plan.job.endpoints.index(endpoint)
+    block, whole = program.global_block(), source.global_block().var(str(plan.table))
+    table = block.create_var(
+        name=whole.name,
+        shape=[rows_of_shard(whole.shape[0], len(plan.job.endpoints)), *whole.shape[1:]],
+        dtype=whole.dtype,
+        type=VarType.SELECTED_ROWS,
+        persistable=True,
+    )
+    update = program._create_block(parent)
+    gradient = _add_update(update, table, source, training, plan, server)
+    lookup = program._create_block(update.idx)
+    asked = _add_lookup(lookup, table, source, server)
+    block.create_var(name="kLookupTablePath", persistable=True, type=VarType.RAW)
+    save = program._create_block(update.idx)
+    save.append_op("save", {"X": [table]}, {}, {"file_path": "none"})  # the request says where
+    return TableBlocks(gradient, asked, update, lookup, save)
+
+
+def _add_update(
+    update: Block, table: Variable, source: Program, training: Training, plan: Plan, server: int
+) -> str:
+    """Update the table by sgd; returns the name of the gradient that arrives or is summed up."""
+    block, network = update.program.global_block(), source.global_block()
+    op = _update_of(training, table.name)
+    whole = network.var(f"{table.name}@GRAD")
+    rate = op.input("LearningRate")[0]
+    if not block.has_var(rate):
+        block._clone_variable(network.var(rate))
+    if plan.job.sync:
+        grad = block._clone_variable(whole).name
+        names = [f"{whole.name}.trainer_{i}.pserver_{server}" for i in range(plan.job.trainers)]
+        for name in names:
+            block.create_var(name=name, type=whole.type, shape=whole.shape, dtype=whole.dtype)
+        update.append_op("sum", {"X": names}, {"Out": grad})
+    else:
+        grad = f"{whole.name}.pserver_{server}"
+        block.create_var(name=grad, type=whole.type, shape=whole.shape, dtype=whole.dtype, persistable=True)
+    if op.type != "sgd":
+        warnings.warn(
+            f"the distributed table {table.name!r} is trained by sgd, not by {op.type}: its rows are made "
+            "when they are looked up, and have no other state",
+            stacklevel=5,
+        )
+    inputs = {"Param": table, "Grad": grad, "LearningRate": rate}
+    update.append_op("sgd", inputs, {"ParamOut": table})
+    return grad
+
+
+def _update_of(training: Training, table: str) -> Operator:
+    return next(op for op in training.ops if op.input("Param") == [table])
+
+
+def _add_lookup(lookup: Block, table: Variable, source: Program, server: int) -> str:
+    block, network = lookup.program.global_block(), source.global_block()
+    names = [f"prefetch_compress_in_tmp_{server}", f"prefetch_compress_out_tmp_{server}"]
+    for name in names:
+        like = network.var(name)
+        block.create_var(name=name, type=like.type, shape=like.shape, dtype=like.dtype)
+    lookup.append_op("lookup_sparse_table", {"Ids": names[0], "W": table}, {"Out": names[1]})
+    return names[0]

@@ -1,0 +1,145 @@
+"""What a training program holds: its updates, its learning rates, its lookups of rows.
+
+Sources: the operators' attribute ``op_role`` says it (Optimize: updates and what prepares gradients for
+them; LRSched: learning rates), ``op_role_var`` names the parameter and its gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.block import Block
+from paddlelike.framework.operator import Operator, OpRole
+from paddlelike.framework.program import Program
+from paddlelike.framework.variable import Parameter, Variable
+
+__all__ = [
+    "LOOKUPS",
+    "Training",
+    "find_table",
+    "find_training",
+    "is_update",
+    "own_attrs",
+    "remote_lookups",
+    "schedule_ops",
+    "target_of",
+    "trainable_pairs",
+    "training_of",
+]
+
+#: Lookups of rows that a server may answer.
+LOOKUPS = ("lookup_table", "lookup_table_v2")
+_OF_THE_PLACE = ("op_namescope", "op_callstack")
+
+
+@dataclass
+class Training:
+    """The operators that update parameters, and what they update by which gradient, in program order."""
+
+    ops: list[Operator] = field(default_factory=list)
+    pairs: list[tuple[Variable, Variable]] = field(default_factory=list)
+
+
+def find_training(program: Program) -> Training:
+    """The updates of a program.
+
+    Clipping belongs to trainers, which have whole gradients: its operators count as backward ones from now
+    on.
+    """
+    block = program.global_block()
+    found = Training()
+    seen = set()
+    for op in block.ops:
+        if op.attrs.get("op_role") != OpRole.Optimize:
+            continue
+        if "@CLIP" in op.attrs.get("op_namescope", ""):
+            op._set_attr("op_role", OpRole.Backward)
+            continue
+        found.ops.append(op)
+        target = op.attrs.get("op_role_var") or []
+        if len(target) < 2:
+            raise GraphError(
+                f"operator {op.type!r} -> {op.output_arg_names} belongs to the optimizer (op_role Optimize), "
+                "but its op_role_var names no parameter and gradient: no server knows whether to run it",
+                hint="append it under program._optimized_guard([parameter, gradient])",
+            )
+        param, grad = target[:2]
+        if param not in seen:
+            seen.add(param)
+            found.pairs.append((block.var(param), block.var(grad)))
+    return found
+
+
+def training_of(source: Program) -> Training:
+    """The updates in a copy of a program that :func:`find_training` has seen."""
+    found = Training()
+    found.ops = [op for op in source.global_block().ops if op.attrs.get("op_role") == OpRole.Optimize]
+    return found
+
+
+def own_attrs(op: Operator) -> dict[str, Any]:
+    """The attributes of an operator that a copy of it in another program takes along."""
+    return {name: value for name, value in op.attrs.items() if name not in _OF_THE_PLACE}
+
+
+def target_of(op: Operator) -> str:
+    """The parameter that an operator of the optimizer works for."""
+    return str(op.attrs["op_role_var"][0])
+
+
+def trainable_pairs(training: Training, *, without: str | None) -> list[tuple[Variable, Variable]]:
+    """Parameters to be updated with their gradients; ``without`` the table that is sharded by id."""
+    return [
+        (param, grad)
+        for param, grad in training.pairs
+        if param.name != without and not (isinstance(param, Parameter) and not param.trainable)
+    ]
+
+
+def is_update(op: Operator) -> bool:
+    """Whether an operator writes a parameter (sgd, adam, ...)."""
+    return "Param" in op.inputs and "LearningRate" in op.inputs
+
+
+def schedule_ops(block: Block) -> list[Operator]:
+    """The operators that compute learning rates."""
+    roles = (OpRole.LRSched, OpRole.LRSched | OpRole.Optimize)
+    return [op for op in block.ops if op.attrs.get("op_role") in roles]
+
+
+def remote_lookups(block: Block) -> dict[str, list[Operator]]:
+    """Lookups whose rows may come from servers, by table."""
+    found: dict[str, list[Operator]] = {}
+    for op in block.ops:
+        if op.type in LOOKUPS and op.attrs.get("remote_prefetch"):
+            found.setdefault(op.input("W")[0], []).append(op)
+    return found
+
+
+def find_table(program: Program) -> str | None:
+    """The table that is sharded by id: ``embedding(is_distributed=True)``; None when there is none.
+
+    Raises GraphError when there are two, or when some lookups in it are not distributed.
+    """
+    lookups = [op for op in program.global_block().ops if op.type == "lookup_table"]
+    tables = _unique(op.input("W")[0] for op in lookups if op.attrs.get("is_distributed"))
+    if len(tables) > 1:
+        raise GraphError(
+            f"the tables {tables} are all distributed (is_distributed=True); a program may have one such",
+            hint="is_sparse=True alone also keeps a table on the servers, cut into blocks of rows",
+        )
+    for op in lookups:
+        if tables and op.input("W")[0] == tables[0] and not op.attrs.get("is_distributed"):
+            raise GraphError(
+                f"table {tables[0]!r} is distributed, but the lookup into {op.output('Out')} has "
+                "is_distributed=False",
+                hint="pass is_distributed=True to every embedding that uses it",
+            )
+    return tables[0] if tables else None
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,233 @@
+"""DistributeTranspiler: one training program becomes a trainer's program and one for each server.
+
+Everything is decided in :meth:`DistributeTranspiler.transpile`; the other methods only hand out what follows
+from it, in any order and as often as wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paddlelike.distributed.overview import Overview
+from paddlelike.distributed.transpiler.config import DistributeTranspilerConfig, Job, check_config
+from paddlelike.distributed.transpiler.placing import place_all
+from paddlelike.distributed.transpiler.plan import Plan, make_plan
+from paddlelike.distributed.transpiler.schedule import count_asynchronously
+from paddlelike.distributed.transpiler.server import make_server_program
+from paddlelike.distributed.transpiler.sparse import declare_table_gradients, shard_table
+from paddlelike.distributed.transpiler.startup import (
+    fake_tables,
+    make_server_startup,
+    receive_first_values,
+)
+from paddlelike.distributed.transpiler.trainer import add_traffic, remove_updates
+from paddlelike.distributed.transpiler.training import Training, find_table, find_training, training_of
+from paddlelike.errors import GraphError
+from paddlelike.framework.program import Program, default_main_program, default_startup_program
+
+__all__ = ["DistributeTranspiler"]
+
+
+@dataclass
+class _Transpiled:
+    """What is known once a program has been transpiled."""
+
+    job: Job
+    plan: Plan
+    main: Program  # the trainer's; still with its updates until it is asked for
+    startup: Program
+    training: Training  # of main
+    source: Program  # as main was then: servers' programs are made of it
+    source_startup: Program
+    placement: Overview
+
+
+class DistributeTranspiler:
+    """Turns a training program into programs for trainers and parameter servers.
+
+    Trainers compute gradients, send them to the servers and receive parameters; servers update the rows
+    that they keep. Learning-rate schedules and regularization move to the servers, clipping stays with the
+    trainers. Tables of ``embedding(is_sparse=True)`` stay on the servers, and trainers fetch the rows they
+    look up; ``is_distributed=True`` shards a table by id.
+
+    Parameters
+    ----------
+    config
+        How variables are cut and dealt out; by default in blocks, one after the other.
+
+    Notes
+    -----
+    Programs equal those of Fluid 1.8.5 (``DistributeTranspiler``) where its own can run. What fails there and
+    works here: ``split_method=HashName``; ``is_distributed=True``; one trainer alone;
+    ``transpile(sync_mode=False)`` with a default config; the methods in any order; sparse ``nce``; adadelta,
+    lamb and other optimizers; initializers other than constants and random numbers.
+
+    Raises
+    ------
+    UnsupportedError
+        For DC-ASGD, geo-SGD and the modes nccl2 and collective.
+
+    >>> import paddlelike as fluid
+    >>> x, y = fluid.data("x", [None, 13]), fluid.data("y", [None, 1])
+    >>> loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+    >>> _ = fluid.optimizer.SGD(0.01).minimize(loss)
+    >>> transpiler = fluid.DistributeTranspiler()
+    >>> transpiler.transpile(trainer_id=0, pservers="127.0.0.1:6174,127.0.0.1:6175", trainers=2)
+    >>> server = transpiler.get_pserver_program("127.0.0.1:6174")
+    >>> [op.type for block in server.blocks for op in block.ops]
+    ['listen_and_serv', 'sum', 'scale', 'sgd']
+    >>> trainer = transpiler.get_trainer_program(wait_port=False)
+    >>> [op.type for op in trainer.global_block().ops][-5:]
+    ['send', 'send_barrier', 'recv', 'recv', 'fetch_barrier']
+    """
+
+    def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
+        self.config = DistributeTranspilerConfig() if config is None else config
+        check_config(self.config)
+        self._done: _Transpiled | None = None
+
+    def transpile(
+        self,
+        trainer_id: int,
+        program: Program | None = None,
+        pservers: str = "127.0.0.1:6174",
+        trainers: int = 1,
+        sync_mode: bool = True,
+        startup_program: Program | None = None,
+        current_endpoint: str = "127.0.0.1:6174",
+    ) -> None:
+        """Decide who keeps what, and turn ``program`` and ``startup_program`` into a trainer's.
+
+        Parameters
+        ----------
+        trainer_id
+            0 to ``trainers - 1``; servers may pass any.
+        program, startup_program
+            The network with its updates, and its initializers; the default programs when None. Both are
+            changed.
+        pservers
+            The endpoints of all servers, with commas between them, the same for all processes.
+        trainers
+            How many trainers there are.
+        sync_mode
+            Whether servers wait for the gradients of all trainers.
+        current_endpoint
+            The server that this process is, if it is one.
+
+        Raises
+        ------
+        GraphError
+            The program was transpiled before, or holds no updates, or updates that cannot be moved.
+        """
+        main = default_main_program() if program is None else program
+        startup = default_startup_program() if startup_program is None else startup_program
+        job = self._job(trainer_id, pservers, trainers, sync_mode, current_endpoint)
+        if main._is_distributed:
+            raise GraphError(
+                "this program has been transpiled before",
+                hint="build the network again, in a program of its own, to transpile it differently",
+            )
+        training = find_training(main)
+        table = find_table(main)
+        plan = make_plan(main, training, job, table)
+        grads = [] if table is None else declare_table_gradients(main, plan)
+        counter = None if job.sync else count_asynchronously(main, startup, job)
+        add_traffic(main, plan, counter)
+        receive_first_values(startup, main, plan)
+        if table is not None:
+            shard_table(main, plan, grads)
+        source, source_startup = main.clone(), startup.clone()
+        placement = place_all(source, source_startup, training_of(source), plan)
+        self._done = _Transpiled(job, plan, main, startup, training, source, source_startup, placement)
+        for one in (main, startup):
+            self._mark(one, job.current_endpoint, _known(self._done))
+
+    def get_trainer_program(self, wait_port: bool = True) -> Program:
+        """The trainer's program: the one that was transpiled, without its updates.
+
+        ``wait_port``: wait until all servers listen, at most as long as FLAGS_rpc_deadline says.
+        """
+        done = _known(self._done)
+        if done.job.trainer_id >= done.job.trainers:
+            raise GraphError(
+                f"there is no trainer {done.job.trainer_id}: transpile() was told of {done.job.trainers}"
+            )
+        remove_updates(done.main, done.startup, done.training)
+        fake_tables(done.startup, done.plan)
+        if wait_port:
+            _wait_for(done.job.endpoints)
+        return done.main
+
+    def get_pserver_program(self, endpoint: str) -> Program:
+        """The program of the server at ``endpoint``; whoever runs it serves until all trainers have left.
+
+        Raises
+        ------
+        GraphError
+            ``endpoint`` is none of the servers.
+        """
+        done = _known(self._done)
+        done.placement.on(endpoint)
+        program = make_server_program(done.source, training_of(done.source), done.plan, endpoint)
+        self._mark(program, endpoint, done)
+        return program
+
+    def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
+        """The program of a server and its startup program."""
+        program = self.get_pserver_program(endpoint)
+        return program, self.get_startup_program(endpoint, program)
+
+    def get_startup_program(
+        self,
+        endpoint: str,
+        pserver_program: Program | None = None,
+        startup_program: Program | None = None,
+    ) -> Program:
+        """The startup program of the server at ``endpoint``: initializers of the rows that it keeps.
+
+        ``pserver_program`` is made anew when it is not given; ``startup_program`` is the one that was
+        transpiled.
+        """
+        done = _known(self._done)
+        if pserver_program is None:
+            pserver_program = self.get_pserver_program(endpoint)
+        done.placement.on(endpoint)
+        made = make_server_startup(done.source_startup, pserver_program, done.plan, endpoint)
+        self._mark(made, endpoint, done)
+        return made
+
+    def _job(
+        self, trainer_id: int, pservers: str, trainers: int, sync_mode: bool, current_endpoint: str
+    ) -> Job:
+        if not isinstance(trainers, int) or isinstance(trainers, bool) or trainers < 1:
+            raise TypeError(f"trainers is how many there are, 1 or more, not {trainers!r}")
+        if not isinstance(trainer_id, int) or trainer_id < 0:
+            raise ValueError(f"trainer_id is {trainer_id!r}, expected 0 to {trainers - 1}")
+        endpoints = tuple(part.strip() for part in pservers.split(","))
+        if "" in endpoints or len(set(endpoints)) < len(endpoints):
+            raise ValueError(
+                f"pservers is {pservers!r}, expected different endpoints host:port with commas between them"
+            )
+        return Job(self.config, trainer_id, trainers, endpoints, current_endpoint, bool(sync_mode))
+
+    def _mark(self, program: Program, endpoint: str, done: _Transpiled) -> None:
+        """Note on a program what saving and loading have to know."""
+        program._is_distributed = True
+        program._is_chief = done.job.trainer_id == 0
+        program._endpoints = list(done.job.endpoints)
+        program._ps_endpoint = endpoint
+        program._distributed_lookup_table = done.plan.table
+        program._parameters_on_pservers = done.placement
+
+
+def _known(done: _Transpiled | None) -> _Transpiled:
+    if done is None:
+        raise GraphError("nothing has been transpiled yet", hint="call transpile() first")
+    return done
+
+
+def _wait_for(endpoints: tuple[str, ...]) -> None:
+    from paddlelike.distributed.runtime.settings import Settings
+    from paddlelike.distributed.wire import wait_for_servers
+
+    wait_for_servers(endpoints, Settings.from_environment().limits.window)

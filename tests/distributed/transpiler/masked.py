@@ -1,0 +1,50 @@
+"""Programs in the form in which transpiled ones are compared.
+
+Real Fluid names its control variables by random numbers, and keeps some lists in the order of hashes: the
+former are numbered as operators name them, the latter sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.canonical import Canonical, canonical
+
+_PREFIX = "__control_var@"
+
+
+def masked(program: Any) -> Canonical:
+    """The canonical form of a program (or of its bytes) without what is random."""
+    form = canonical(program)
+    for block in form["blocks"]:
+        names = _Names()
+        for op in block["ops"]:
+            for slots in (op["inputs"], op["outputs"]):
+                for slot, args in slots.items():
+                    slots[slot] = [names.of(arg) for arg in args]
+            for name in ("grad_to_block_id", "sparse_grad_to_param"):
+                if name in op["attrs"]:
+                    op["attrs"][name][1].sort()
+        unused = [name for name in block["vars"] if name.startswith(_PREFIX) and name not in names.known]
+        for name in unused:
+            names.of(name)
+        block["vars"] = {names.of(name): var for name, var in block["vars"].items()}
+        _sort_fake_tables(block["ops"])
+    return form
+
+
+class _Names:
+    def __init__(self) -> None:
+        self.known: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        if not name.startswith(_PREFIX):
+            return name
+        return self.known.setdefault(name, f"{_PREFIX}{len(self.known)}")
+
+
+def _sort_fake_tables(ops: list[Any]) -> None:
+    at = [i for i, op in enumerate(ops) if op["type"] == "fake_init"]
+    fakes = sorted((ops[i] for i in at), key=lambda op: op["outputs"]["Out"])
+    for i, op in zip(at, fakes, strict=True):
+        ops[i] = op
