@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, Unpack
 
+from paddlelike.core.random import Generator
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
@@ -272,11 +273,8 @@ class Checkpoints:
             found = manifest.read(path)
             if found is None or not os.path.isdir(path):
                 return None
-            entry = found.state["checkpoint"]
-            return Checkpoint(
-                int(entry["step"]), path, entry["metric"], entry["user"], entry["random"], found.time
-            )
-        except (FormatError, StorageError, SaveError, LookupError, TypeError, ValueError):
+            return _parsed(found, path)
+        except (FormatError, StorageError, SaveError, LookupError, TypeError, ValueError, OverflowError):
             return None
 
     def _ranked(self, checkpoints: Listing) -> Listing:
@@ -298,6 +296,16 @@ class Checkpoints:
         left |= {name.partition(".")[0] for name in names if _MANIFEST.fullmatch(name)} - names
         for name in left:
             _sweep(os.path.join(self.root, name))
+
+
+def _parsed(found: manifest.Manifest, path: str) -> Checkpoint:
+    entry = found.state["checkpoint"]
+    step, metric, user, random = (entry[key] for key in ("step", "metric", "user", "random"))
+    if type(step) is not int or not isinstance(user, dict):
+        raise TypeError("a step is a number, a state a dict")
+    if random is not None:
+        Generator(1).state = random  # raises ValueError
+    return Checkpoint(step, path, None if metric is None else float(metric), user, random, found.time)
 
 
 def _json(state: Mapping[str, Any]) -> str:

@@ -308,6 +308,38 @@ def _manifests(data: bytes, root: Path) -> None:
     manifest.decode(data)
 
 
+_STATE: Final = {"checkpoint": {"step": 7, "metric": 0.5, "random": 12345, "user": {"epoch": 1}}}
+
+
+def _make_checkpoint(rng: Random) -> bytes:
+    made = _manifest()[: -manifest._TAIL] + b',"state":' + _json_changed(rng, json.dumps(_STATE).encode())
+    return made + manifest._tail(made)
+
+
+def _set_up_checkpoints(root: Path) -> None:
+    for step in (7, 8):
+        shutil.copytree(GOLDEN / "fit_a_line" / "persistables", root / f"step-{step:08d}")
+    state = {"checkpoint": _STATE["checkpoint"] | {"step": 8}}
+    good = manifest.encode(manifest.decode(_manifest()).files, state=state)
+    (root / "step-00000008.manifest.json").write_bytes(good)
+
+
+def _put_checkpoint(data: bytes, root: Path) -> None:
+    (root / "step-00000007.manifest.json").write_bytes(data)
+
+
+def _checkpoints(data: bytes, root: Path) -> None:
+    found = fluid.io.Checkpoints(root)
+    if str(root / "step-00000008") not in [checkpoint.path for checkpoint in found.list()]:
+        raise Fault("a bad checkpoint hides a good one")
+    found.latest()
+    found.best()
+    program = _program("fit_a_line")
+    for step in (None, 7):
+        with _watched_scope(program):
+            found.restore(_executor(), program, step)
+
+
 _JOURNAL: Final = json.dumps(
     {"direction": "forward", "format": 1, "inside": False, "paths": ["fc_0.w_0", "sub/new"], "kept": [True, False],
      "folders": ["sub"], "manifest": True, "sync": False}
@@ -462,6 +494,7 @@ LOADERS: Final = (
     Target("load_inference", _maker("inference", "inference_combined"), _inference, **_PUT, weight=1,
            memory=400, base=2 << 20),
     Target("manifest", _make_manifest, _manifests, set_up=_copies, prepare=_put_manifest, **_ROOM),
+    Target("checkpoints", _make_checkpoint, _checkpoints, set_up=_set_up_checkpoints, prepare=_put_checkpoint, **_ROOM),
     Target("journal", _make_journal, _journals, prepare=_put_journal, writes=True, **_ROOM),
     Target("rules", _make_rules, _read_rules, set_up=_copies, prepare=_put_rules, **_ROOM),
     Target("names", tree_maker.made_name, _names, set_up=_set_up_outside, prepare=_fresh_model, writes=True, **_ROOM),
