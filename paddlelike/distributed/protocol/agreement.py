@@ -117,10 +117,7 @@ def _back(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) 
         to, generation = base, newest  # another trainer has begun: bring the others there
     else:
         to, generation = max(common), newest + 1
+    # Trainers that closed later than `to` are needed again. One that is closing just now finds out and comes
+    # back; of one that has ended the barrier will say that there is no sign of life.
     completed = {who: first for one in hellos for who, first in one.completed if who != trainer}
-    late = sorted(who for who, first in completed.items() if first > to)
-    if late:
-        return Stuck(
-            f"the servers differ ({stands}); going back to round {to} needs trainers {late}, which closed"
-        )
     return Back(to, generation, tuple(sorted(completed.items())), f"the servers differ: {stands}")

@@ -26,7 +26,7 @@ server says of a restart or a rollback (stale) leads to an agreement: Hello to a
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -62,7 +62,18 @@ from paddlelike.distributed.protocol.steps import (
 )
 from paddlelike.errors import FaultError
 
-__all__ = ["TrainerState"]
+__all__ = [
+    "Call",
+    "Closed",
+    "Done",
+    "Limits",
+    "Outcome",
+    "Pause",
+    "Resumed",
+    "Step",
+    "Success",
+    "TrainerState",
+]
 
 _Stage = Literal[
     "push", "commit", "pull", "prefetch", "save", "complete",  # goals
@@ -165,10 +176,10 @@ class TrainerState:
         """Fetch rows, one entry per server: (table, number of ids), or None: nothing from it."""
         self._open("prefetch", list(rows), [server for server, one in enumerate(rows) if one is not None])
 
-    def save(self, now: float, directory: str) -> None:
+    def save(self, now: float, directory: str, options: Mapping[str, Any] | None = None) -> None:
         """Let every server write its rows; their parts of the manifest are in ``manifests`` then."""
         self._saves += 1
-        self._open("save", directory)
+        self._open("save", (directory, dict(options or {})))
 
     def complete(self, now: float) -> None:
         """Leave the job: the others go on without this trainer."""
@@ -264,7 +275,8 @@ class TrainerState:
             table, count = self._details[server]
             return Prefetch(**me, table=table, count=count)
         if stage == "save":
-            return Save(**me, number=self._saves, directory=self._details, version=version)
+            directory, options = self._details
+            return Save(**me, number=self._saves, directory=directory, version=version, options=options)
         return Complete(**me, round=self.round if self.mode == "sync" else self.update)
 
     # What replies mean

@@ -1,0 +1,141 @@
+"""State machines with one check turned off: the schedules must show what each check is for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from paddlelike.distributed.protocol import agreement, trainer
+from paddlelike.distributed.protocol.messages import Hello, Reply, Rollback
+from paddlelike.distributed.protocol.server import Apply, ServerState, Work
+from paddlelike.distributed.protocol.trainer import TrainerState
+
+
+class NoFence(ServerState):
+    """An older process of a trainer may go on."""
+
+    def _refuse_stranger(self, request: Any) -> Any:
+        return None
+
+    def _refuse_session(self, request: Any, now: float) -> Any:
+        return None
+
+    def hello(self, request: Hello, now: float) -> Reply:
+        self._fences.pop(request.trainer, None)
+        return super().hello(request, now)
+
+
+class NoSession(ServerState):
+    """What a process sent before an agreement still counts after it."""
+
+    def _refuse_session(self, request: Any, now: float) -> Any:
+        return self._refuse_stranger(request)
+
+
+class NoStale(NoSession):
+    """Requests meant for another incarnation, generation or session are taken."""
+
+    def _refuse(self, request: Any, now: float) -> Any:
+        return self._refuse_stranger(request)
+
+
+class KeepsStaging(ServerState):
+    """A rollback leaves what was staged and marked."""
+
+    def rollback(self, request: Rollback, now: float) -> Reply:
+        staged, marks = self._staged, self._marks
+        reply = super().rollback(request, now)
+        self._staged, self._marks = staged, marks
+        return reply
+
+
+class NoWaiting(ServerState):
+    """A round is applied when half of the trainers have committed."""
+
+    def missing(self) -> tuple[int, ...]:
+        missing = super().missing()
+        return missing if len(missing) > self.trainers // 2 else ()
+
+
+class AnyOrder(ServerState):
+    """Contributions come in the order of their arrival."""
+
+    def ready(self) -> Work | None:
+        work = super().ready()
+        if isinstance(work, Apply) and self.mode == "sync":
+            given = dict(work.contributions)
+            self._work = Apply(work.number, tuple((t, given[t]) for t in self._staged if t in given))
+        return self._work
+
+
+class NoUpdateNumber(ServerState):
+    """Repeated asynchronous updates are applied again."""
+
+    def _begin_update(self, request: Any) -> Any:
+        return None
+
+
+class NumbersByTrainer(ServerState):
+    """Update numbers are kept by trainer alone, not by process."""
+
+    def _last_update(self, trainer: int, process: int) -> int:
+        return max([n for (t, _), n in self._updates.items() if t == trainer], default=0)
+
+
+class ForgetsNumbers(ServerState):
+    """A restarted server does not know which updates its saved parameters hold."""
+
+    def saved_with(self) -> dict[str, Any]:
+        return super().saved_with() | {"updates": []}
+
+
+class OnePhase(TrainerState):
+    """Commits to each server as soon as that server has acknowledged the push."""
+
+    def _server_done(self, link: Any, now: float) -> None:
+        if self._stage == "push" and self.outcome is None:
+            self._stage_done(now)
+        else:
+            super()._server_done(link, now)
+
+
+class IgnoresMarks(TrainerState):
+    """Pushes a round anew although it had committed it."""
+
+    def _take_hellos(self, now: float) -> None:
+        for server, hello in self._hellos.items():
+            self._hellos[server] = dataclasses.replace(hello, marked=False)
+        super()._take_hellos(now)
+
+
+class FinishesAnything(TrainerState):
+    """Commits a predecessor's round although not every server holds its push."""
+
+    def _take_hellos(self, now: float) -> None:
+        hellos = [self._hellos[server] for server in range(len(self.endpoints))]
+        low = min(one.round for one in hellos)
+        if len({one.generation for one in hellos}) == 1 and any(
+            one.staged is not None and one.round == low for one in hellos
+        ):
+            kept, trainer.decide = trainer.decide, lambda *_: agreement.Finish(low)
+            try:
+                super()._take_hellos(now)
+            finally:
+                trainer.decide = kept
+        else:
+            super()._take_hellos(now)
+
+
+class NeverRollsBack(TrainerState):
+    """Goes on at the lowest round although servers stand at different ones."""
+
+    def _go_back(self, back: Any) -> None:
+        hellos = self._hellos.values()
+        self.generation = max(one.generation for one in hellos)
+        self.round = min(one.round for one in hellos)
+        self._begin("fetch")
+
+
+SYNC_SERVERS = (NoFence, NoSession, NoStale, KeepsStaging, NoWaiting, AnyOrder)
+SYNC_TRAINERS = (OnePhase, IgnoresMarks, FinishesAnything, NeverRollsBack)
+ASYNC_SERVERS = (NoUpdateNumber, NumbersByTrainer, ForgetsNumbers)

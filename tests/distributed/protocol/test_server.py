@@ -1,0 +1,361 @@
+"""One server, one step at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paddlelike.distributed.protocol.messages import (
+    REQUESTS,
+    BeatReply,
+    CommitReply,
+    CompleteReply,
+    HelloReply,
+    PrefetchReply,
+    PullReply,
+    PushReply,
+    Refused,
+    RollbackReply,
+    SaveReply,
+    Staged,
+    Waiting,
+)
+from paddlelike.distributed.protocol.server import Apply, Restore, ServerState, Write
+
+
+class Talk:
+    """A server and short words to say to it."""
+
+    def __init__(self, **options: Any) -> None:
+        fields = {"incarnation": "a", "trainers": 2, "mode": "sync", "plan": "p", "job": "j", "now": 0.0}
+        self.state = ServerState(**fields | {"checkpoints": lambda: (0, 4)} | options)
+
+    def say(self, verb: str, trainer: int, *, now: float = 1.0, **fields: Any) -> Any:
+        me = {"job": "j", "trainer": trainer, "process": 10 + trainer, "session": 1}
+        here = {"incarnation": self.state.incarnation, "generation": self.state.generation}
+        defaults: dict[str, dict[str, Any]] = {
+            "Hello": {"plan": "p", "mode": self.state.mode, "trainers": 2},
+            "Push": here | {"plan": "p", "number": self.state.round},
+            "Commit": here | {"round": self.state.round, "poll": 1.0},
+            "Pull": here | {"version": None, "slices": None},
+            "Prefetch": here | {"table": "t", "count": 3},
+            "Beat": {},
+            "Rollback": {"to": 4, "generation": 1},
+            "Save": here | {"number": 1, "directory": "d", "version": None},
+            "Complete": here | {"round": self.state.round},
+        }
+        request = REQUESTS[verb](**me | defaults[verb] | fields)
+        return getattr(self.state, "push_begin" if verb == "Push" else verb.lower())(request, now)
+
+    def push(self, trainer: int, what: Any = "g", **fields: Any) -> Any:
+        reply = self.say("Push", trainer, **fields)
+        if reply is not None:
+            return reply
+        me = {"job": "j", "trainer": trainer, "process": 10 + trainer, "session": 1, "plan": "p"}
+        here = {"incarnation": self.state.incarnation, "generation": self.state.generation}
+        request = REQUESTS["Push"](**me | here | {"number": self.state.round} | fields)
+        return self.state.push_end(request, what, 1.0)
+
+    def work(self) -> Any:
+        work = self.state.ready()
+        assert work is not None
+        return work
+
+
+@pytest.fixture
+def talk():
+    talk = Talk()
+    talk.say("Hello", 0)
+    talk.say("Hello", 1)
+    return talk
+
+
+def refused(reply: Any) -> str:
+    assert isinstance(reply, Refused)
+    assert reply.text
+    return reply.reason
+
+
+def test_a_round_needs_both_pushes_and_both_commits(talk):
+    assert talk.push(1, "g1") == PushReply(incarnation="a", generation=0, round=0)
+    assert talk.push(0, "g0").duplicate is False
+    assert talk.state.ready() is None
+    assert talk.say("Commit", 1).missing == (0,)
+    assert talk.state.ready() is None
+    assert talk.say("Commit", 0).missing == ()
+    work = talk.work()
+    assert work == Apply(0, ((0, "g0"), (1, "g1")))
+    talk.state.applied(work)
+    assert talk.say("Commit", 0, round=0) == CommitReply(incarnation="a", generation=0, round=1)
+    assert talk.push(0, number=0).duplicate is True
+
+
+def test_a_push_may_be_repeated_and_then_takes_no_bytes(talk):
+    talk.push(0, "g0")
+    assert talk.push(0, "again").duplicate is True
+    talk.push(1)
+    talk.say("Commit", 0)
+    talk.say("Commit", 1)
+    assert dict(talk.work().contributions)[0] == "g0"
+
+
+def test_a_push_whose_bytes_come_after_a_rollback_is_not_staged(talk):
+    assert talk.say("Push", 0) is None
+    talk.say("Rollback", 1, to=0, generation=1)
+    talk.state.applied(talk.work())
+    late = {"incarnation": "a", "generation": 0, "number": 0}
+    assert refused(talk.push(0, **late)) == "stale"
+    assert talk.say("Hello", 0).staged is None
+
+
+def test_a_later_session_overwrites_an_uncommitted_push(talk):
+    talk.push(0, "old")
+    talk.say("Hello", 0, session=2)
+    assert refused(talk.push(0, "older")) == "stale"
+    assert talk.push(0, "new", session=2).duplicate is False
+    assert talk.say("Hello", 0, session=3).staged == Staged(0, 10, 2)
+
+
+def test_a_committed_push_is_not_overwritten(talk):
+    talk.push(0, "old")
+    talk.say("Commit", 0)
+    talk.say("Hello", 0, session=2)
+    assert refused(talk.push(0, "new", session=2)) == "stale"
+
+
+def test_hello_tells_a_successor_what_is_staged_and_marked(talk):
+    talk.push(0)
+    hello = talk.say("Hello", 0, process=99)
+    assert isinstance(hello, HelloReply)
+    assert (hello.staged, hello.marked) == (Staged(0, 10, 1), False)
+    assert talk.say("Commit", 0, process=99).missing == (1,)
+    assert talk.say("Hello", 0, process=99).marked
+
+
+@pytest.mark.parametrize("verb", sorted(set(REQUESTS) - {"Complete"}))
+def test_an_older_process_is_fenced(talk, verb):
+    talk.say("Hello", 0, process=99)
+    assert refused(talk.say(verb, 0)) == "fenced"
+
+
+@pytest.mark.parametrize("verb", sorted(set(REQUESTS) - {"Hello", "Beat", "Rollback"}))
+@pytest.mark.parametrize("field", [{"incarnation": "b"}, {"generation": 3}, {"session": 0}, {"process": 11}])
+def test_another_incarnation_generation_or_session_is_stale(talk, verb, field):
+    assert refused(talk.say(verb, 0, **field)) == "stale"
+
+
+@pytest.mark.parametrize("verb", sorted(REQUESTS))
+def test_strangers_are_refused(talk, verb):
+    assert refused(talk.say(verb, 0, job="other")) == "job"
+    assert refused(talk.say(verb, 2)) == "trainer"
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"), [({"plan": "q"}, "plan"), ({"mode": "async"}, "mode"), ({"trainers": 3}, "trainer")]
+)
+def test_another_program_is_refused_and_fences_nobody(talk, field, reason):
+    assert refused(talk.say("Hello", 0, process=99, **field)) == reason
+    assert isinstance(talk.say("Beat", 0), BeatReply)
+
+
+def test_rounds_out_of_order_are_refused(talk):
+    assert refused(talk.push(0, number=1)) == "ahead"
+    assert refused(talk.say("Commit", 0, round=1)) == "ahead"
+    assert refused(talk.say("Commit", 0)) == "nopush"
+    assert refused(talk.say("Pull", 0, version=1)) == "version"
+    assert refused(talk.say("Save", 0, version=1)) == "version"
+    assert refused(talk.say("Complete", 0, round=1)) == "ahead"
+
+
+def test_parameters_are_not_read_while_a_round_is_applied(talk):
+    for trainer in (0, 1):
+        talk.push(trainer)
+    for trainer in (0, 1):
+        talk.say("Commit", trainer)
+    work = talk.work()
+    for verb in ("Pull", "Prefetch", "Save"):
+        assert isinstance(talk.say(verb, 0), Waiting)
+    assert isinstance(talk.say("Commit", 0), Waiting)
+    talk.state.applied(work)
+    assert isinstance(talk.say("Pull", 0, version=1), PullReply)
+    assert isinstance(talk.say("Prefetch", 0), PrefetchReply)
+
+
+def test_a_barrier_tells_the_silent_from_the_slow(talk):
+    talk.push(0)
+    assert talk.say("Commit", 0, now=20.0).silent == ()
+    assert talk.say("Commit", 0, now=50.0).silent == (1,)
+    talk.say("Beat", 1, now=45.0)
+    assert talk.say("Commit", 0, now=50.0).silent == ()
+
+
+def test_a_trainer_that_never_came_is_silent_after_the_lease():
+    talk = Talk()
+    talk.say("Hello", 0)
+    talk.push(0)
+    assert talk.say("Commit", 0, now=29.0).silent == ()
+    assert talk.say("Commit", 0, now=31.0).silent == (1,)
+
+
+def test_rounds_go_on_without_those_who_closed(talk):
+    assert isinstance(talk.say("Complete", 1), CompleteReply)
+    assert isinstance(talk.say("Complete", 1), CompleteReply)
+    talk.push(0, "g0")
+    talk.say("Commit", 0)
+    work = talk.work()
+    assert work == Apply(0, ((0, "g0"),))
+    talk.state.applied(work)
+    assert not talk.state.finished
+    talk.say("Complete", 0)
+    assert talk.state.finished
+
+
+def test_a_close_completes_the_round_the_others_wait_in(talk):
+    talk.push(0, "g0")
+    talk.say("Commit", 0)
+    assert talk.state.ready() is None
+    talk.say("Complete", 1)
+    assert talk.work() == Apply(0, ((0, "g0"),))
+
+
+def test_a_rollback_restores_clears_and_is_done_once(talk):
+    talk.push(0)
+    assert isinstance(talk.say("Rollback", 0), Waiting)
+    assert talk.say("Hello", 0, session=1).busy
+    work = talk.work()
+    assert work == Restore(4)
+    talk.state.applied(work)
+    assert isinstance(talk.say("Rollback", 0), RollbackReply)
+    assert isinstance(talk.say("Rollback", 1, to=0), RollbackReply)
+    hello = talk.say("Hello", 0)
+    assert (hello.round, hello.base, hello.generation, hello.staged) == (4, 4, 1, None)
+    assert talk.state.ready() is None
+
+
+def test_a_rollback_to_what_is_not_there_changes_nothing(talk):
+    assert refused(talk.say("Rollback", 0, to=3)) == "checkpoint"
+    assert talk.state.generation == 0
+
+
+def test_a_rollback_during_a_round_drops_that_round(talk):
+    for trainer in (0, 1):
+        talk.push(trainer)
+    for trainer in (0, 1):
+        talk.say("Commit", trainer)
+    work = talk.work()
+    talk.say("Rollback", 0)
+    talk.state.applied(work)
+    assert talk.state.round == 4
+    assert talk.work() == Restore(4)
+
+
+def test_a_rollback_takes_back_later_closes_and_learns_of_earlier_ones():
+    talk = Talk(trainers=3, saved={"round": 6})
+    for trainer in (0, 1):
+        talk.say("Hello", trainer, trainers=3)
+    talk.say("Complete", 1)
+    talk.say("Rollback", 0, completed=((2, 3), (1, 6)))
+    assert talk.state.completed == {2: 3}
+
+
+def test_a_save_is_work_and_its_answer_is_kept(talk):
+    assert isinstance(talk.say("Save", 0), Waiting)
+    work = talk.work()
+    assert isinstance(work, Write)
+    assert work.request.directory == "d"
+    talk.state.written(work, {"files": 2})
+    assert talk.say("Save", 0).manifest == {"files": 2}
+    assert talk.state.ready() is None
+    assert isinstance(talk.say("Save", 0, number=2), Waiting)
+    assert isinstance(talk.work(), Write)
+
+
+def test_a_save_that_broke_is_refused_and_the_server_goes_on(talk):
+    talk.say("Save", 0)
+    talk.state.failed(talk.work(), "disk full")
+    reply = talk.say("Save", 0)
+    assert (refused(reply), reply.text) == ("failed", "disk full")
+    assert isinstance(talk.say("Pull", 0), PullReply)
+    talk.say("Save", 0, number=2)
+    talk.state.written(talk.work(), {})
+    assert isinstance(talk.say("Save", 0, number=2), SaveReply)
+
+
+@pytest.mark.parametrize("verb", sorted(REQUESTS))
+def test_a_round_that_broke_is_told_to_everyone(talk, verb):
+    for trainer in (0, 1):
+        talk.push(trainer)
+    for trainer in (0, 1):
+        talk.say("Commit", trainer)
+    talk.state.failed(talk.work(), "adam: shapes differ")
+    reply = talk.say(verb, 0)
+    assert (refused(reply), reply.text) == ("failed", "adam: shapes differ")
+    assert talk.state.ready() is None
+
+
+# Asynchronous
+
+
+@pytest.fixture
+def free():
+    talk = Talk(mode="async")
+    talk.say("Hello", 0)
+    talk.say("Hello", 1)
+    return talk
+
+
+def test_updates_are_applied_one_by_one_in_order_of_arrival(free):
+    free.push(1, "b", number=1)
+    free.push(0, "a", number=1)
+    first = free.work()
+    assert first == Apply(0, ((1, "b"),))
+    free.state.applied(first)
+    second = free.work()
+    assert second == Apply(1, ((0, "a"),))
+    free.state.applied(second)
+    assert free.state.round == 2
+
+
+def test_an_update_is_applied_once(free):
+    free.push(0, number=1)
+    assert free.push(0, number=1).duplicate
+    free.state.applied(free.work())
+    assert free.push(0, number=1).duplicate
+    assert free.state.ready() is None
+
+
+def test_a_trainer_waits_for_its_own_update(free):
+    free.push(0, number=1)
+    assert isinstance(free.push(0, number=2), Waiting)
+    assert isinstance(free.say("Pull", 0), Waiting)
+    assert isinstance(free.say("Pull", 1), PullReply)
+    free.state.applied(free.work())
+    assert isinstance(free.say("Pull", 0), PullReply)
+    assert free.push(0, number=2).duplicate is False
+
+
+def test_a_new_process_counts_anew_and_a_restarted_server_remembers(free):
+    free.push(0, number=1)
+    free.state.applied(free.work())
+    saved = free.state.saved_with()
+    assert saved == {"round": 1, "completed": [], "updates": [[0, 10, 1]]}
+    later = Talk(mode="async", incarnation="b", saved=saved)
+    later.say("Hello", 0)
+    assert later.push(0, number=1).duplicate
+    later.say("Hello", 0, process=99)
+    assert later.push(0, number=1, process=99).duplicate is False
+
+
+def test_an_asynchronous_server_ends_after_its_last_update(free):
+    free.push(0, number=1)
+    free.say("Complete", 0)
+    free.say("Complete", 1)
+    assert not free.state.finished
+    free.state.applied(free.work())
+    assert free.state.finished
+
+
+@pytest.mark.parametrize("verb", ["Commit", "Rollback"])
+def test_rounds_have_no_meaning_without_synchronisation(free, verb):
+    assert refused(free.say(verb, 0)) == "mode"
