@@ -20,7 +20,7 @@ from paddlelike.framework.block import Block
 from paddlelike.framework.program import Program
 from paddlelike.framework.registry import Context
 
-__all__ = ["Connection", "trainer_of"]
+__all__ = ["Connection", "leave_jobs", "trainer_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,6 +40,13 @@ def trainer_of(scope: Scope, number: int, block: Block) -> Trainer:
     if number not in mine:
         mine[number] = Trainer(number, _endpoints(block))
     return mine[number]
+
+
+def leave_jobs() -> None:
+    """Close every trainer of this process, whichever executor ran it."""
+    for trainers in list(_trainers.values()):
+        while trainers:
+            trainers.popitem()[1].close()
 
 
 def _endpoints(block: Block) -> list[str]:
