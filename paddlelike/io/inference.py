@@ -23,6 +23,7 @@ from paddlelike.storage.transaction import Transaction
 
 __all__ = ["load_inference_model", "save_inference_model"]
 
+_WRITERS = ("save", "save_combine", "recv_save")
 _MOST = 1 << 31  # bytes of a program: what protobuf reads
 
 
@@ -120,6 +121,7 @@ def load_inference_model(
         raise LoadError(f"{where} is no model: {error}", hint=getattr(error, "hint", None)) from error
     if not program.blocks:
         raise LoadError(f"{where} is no model: it is empty", hint="it was cut, or never written to its end")
+    _check_writes_nothing(program, where)
     ports = _ports(program, where)
     if get_program_persistable_vars(program):
         params: Any = params_filename
@@ -128,6 +130,18 @@ def load_inference_model(
         load_persistables(executor, directory, program, params)
     feeds, fetches = ports
     return [program, feeds, [program.global_block().var(name) for name in fetches]]
+
+
+def _check_writes_nothing(program: Program, where: str) -> None:
+    """A model computes; one that writes files is not what it says, and whoever runs it would not notice."""
+    for block in program.blocks:
+        for op in block.ops:
+            if op.type in _WRITERS:
+                raise LoadError(
+                    f"{where} is no model for prediction: its operator {op.type!r} would write "
+                    f"{op.attrs.get('file_path')!r} in every run",
+                    hint="if that is meant: Program.parse_from_string(bytes), then load_persistables",
+                )
 
 
 def _ports(program: Program, where: str) -> tuple[list[str], list[str]]:

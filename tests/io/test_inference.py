@@ -11,6 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError, LoadError, MissingFileError, NotInitializedError
+from paddlelike.framework.schema import messages
 
 NORM = [f"batch_norm_0.{name}" for name in ("w_0", "b_0", "w_1", "w_2")]
 X = np.arange(8, dtype="float32").reshape(2, 4) / 8
@@ -209,6 +210,52 @@ def test_nothing_is_loaded_from_a_damaged_model(net: Net, exe: fluid.Executor, t
     (tmp_path / "m" / "__model__").write_bytes(b"\x00garbage")
     with pytest.raises(LoadError, match="is no model"):
         load(str(tmp_path / "m"), exe)
+
+
+def _with_op(data: bytes, **op: Any) -> bytes:
+    """A program with one more operator."""
+    message = messages().ProgramDesc.FromString(data)
+    made = message.blocks[0].ops.add(type=op["type"])
+    for slot, name in op.get("inputs", {}).items():
+        made.inputs.add(parameter=slot).arguments.append(name)
+    for name, (kind, value) in op.get("attrs", {}).items():
+        setattr(made.attrs.add(name=name, type=kind), "s" if kind == 2 else "i", value)
+    return bytes(message.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("op", "words"),
+    [
+        (
+            {"type": "save", "inputs": {"X": "fc_0.b_0"}, "attrs": {"file_path": (2, "/tmp/x")}},
+            "would write '/tmp/x'",
+        ),
+        (
+            {"type": "fetch", "inputs": {"X": "nowhere"}, "attrs": {"col": (0, 1)}},
+            "a fetch operator has column 1",
+        ),
+        ({"type": "fetch", "inputs": {"X": "x"}}, "a fetch operator has column None"),
+        ({"type": "fetch", "attrs": {"col": (0, 1)}}, r"column 1 and variables \[\]"),
+        ({"type": "feed", "attrs": {"col": (2, "x")}}, "a feed operator has column 'x'"),
+    ],
+    ids=lambda op: op["type"] if isinstance(op, dict) else "",
+)
+def test_programs_that_are_no_models(
+    net: Net, exe: fluid.Executor, tmp_path: Path, op: dict[str, Any], words: str
+) -> None:
+    save(str(tmp_path / "m"), ["x"], [net.prediction], exe)
+    model = tmp_path / "m" / "__model__"
+    model.write_bytes(_with_op(model.read_bytes(), **op))
+    mine = fluid.Scope()
+    with fluid.scope_guard(mine), pytest.raises(LoadError, match=words):
+        load(str(tmp_path / "m"), exe)
+    assert mine.local_var_names() == []
+
+
+def test_an_empty_model(exe: fluid.Executor, tmp_path: Path) -> None:
+    (tmp_path / "__model__").write_bytes(b"")
+    with pytest.raises(LoadError, match="is no model: it is empty"):
+        load(str(tmp_path), exe)
 
 
 def test_a_missing_model_names_what_is_there(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
