@@ -246,8 +246,9 @@ def _split(name: str, value: Any, copies: int) -> list[Any]:
 
 
 def _updates(op: Any) -> bool:
-    """Whether an operator comes after the gradients: it updates or computes a learning rate."""
-    return bool(op.attrs.get("op_role", 0) & (OpRole.Optimize | OpRole.LRSched))
+    """Whether an operator comes after the gradients: it updates, computes a learning rate, or sends."""
+    after = OpRole.Optimize | OpRole.LRSched | OpRole.RPC | OpRole.Dist
+    return bool(op.attrs.get("op_role", 0) & after)
 
 
 def _gradients(program: Program) -> list[str]:

@@ -67,7 +67,9 @@ class Service:
         self._check_values()
 
     def _check_values(self) -> None:
-        missing = [e.name for e in self.served.table if e.role != Role.GRADIENT and self._held(e) is None]
+        made = self.served.made_by_schedule
+        wanted = [e for e in self.served.table if e.role != Role.GRADIENT and e.name not in made]
+        missing = [e.name for e in wanted if self._held(e) is None]
         if missing:
             raise NotInitializedError(
                 f"the server at {self.served.endpoint} has no values of {', '.join(missing[:5])}"
@@ -169,7 +171,8 @@ class Service:
         if self.served.schedule > 0:
             self._ctx.run_block(self.served.schedule)
         for index in self.served.op.attrs["optimize_blocks"]:
-            self._ctx.run_block(index)
+            if index != self.served.schedule:  # which Fluid lists among them
+                self._ctx.run_block(index)
 
     def _apply_update(self, trainer: int, contribution: Contribution) -> None:
         """What one trainer sent, each gradient by its own block."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import FormatError, GraphError
+from paddlelike.framework.graph import reads, writes
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import HOLDERS
@@ -158,6 +159,18 @@ class Served:
         """
         rounds = not self.op.attrs.get("distributed_mode", 0)
         return rounds and (self.trainers == 1 or any(len(names) > 1 for names in self.inputs.values()))
+
+    @property
+    def made_by_schedule(self) -> set[str]:
+        """What only the schedule's block gives a value."""
+        if self.schedule <= 0:
+            return set()
+        read: set[str] = set()
+        made: set[str] = set()
+        for op in self.op.block.program.blocks[self.schedule].ops:
+            read |= reads(op) - made
+            made |= writes(op)
+        return made - read
 
     def contribution(self, gradient: str, trainer: int) -> str:
         """What the program calls the gradient that comes from a trainer."""
