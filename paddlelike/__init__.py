@@ -51,6 +51,7 @@ from paddlelike.core import LoDTensor as Tensor
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
 from paddlelike.core.scope import global_scope, scope_guard
 from paddlelike.distributed import transpiler
+from paddlelike.distributed.fleet.names import FLEET_MODULES as _FLEET_MODULES
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.executor import (
     BuildStrategy,
@@ -138,6 +139,7 @@ __all__ = [
     "global_scope",
     "gradients",
     "in_dygraph_mode",
+    "incubate",
     "initializer",
     "input",
     "io",
@@ -174,9 +176,17 @@ __all__ = [
 
 def _also_known_as(name: str, module: ModuleType) -> ModuleType:
     """Fluid's name for a module of ours, for ``fluid.name`` and ``from paddlelike.name import ...``."""
-    return sys.modules.setdefault(f"{__name__}.{name}", module)
+    found = sys.modules.setdefault(f"{__name__}.{name}", module)
+    parent, _, last = name.rpartition(".")
+    if parent:
+        above = ModuleType(f"{__name__}.{parent}", "Names of Fluid's, one level deeper.")
+        setattr(_also_known_as(parent, above), last, found)
+    return found
 
 
+for _name, _module in _FLEET_MODULES.items():
+    _also_known_as(_name, _module)
+incubate = sys.modules[f"{__name__}.incubate"]
 compiler = _also_known_as("compiler", executor)
 parallel_executor = _also_known_as("parallel_executor", executor)
 transpiler = _also_known_as("transpiler", transpiler)

@@ -1,0 +1,308 @@
+"""fleet for parameter servers: the transpiler, servers and saves behind one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from paddlelike.distributed.fleet.base import DistributedOptimizer, Fleet, Mode, ParamGrads
+from paddlelike.distributed.fleet.strategy import (
+    AsyncStrategy,
+    DistributedStrategy,
+    GeoStrategy,
+    HalfAsyncStrategy,
+    StrategyFactory,
+    SyncStrategy,
+    TrainerRuntimeConfig,
+    strategy_for,
+)
+from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddlelike.errors import GraphError
+from paddlelike.executor import CompiledProgram, Executor
+from paddlelike.framework.operator import Operator
+from paddlelike.framework.program import Program, default_startup_program
+from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.io import load_persistables, save_inference_model, save_persistables
+
+__all__ = [
+    "AsyncStrategy",
+    "DistributeTranspilerConfig",
+    "DistributedStrategy",
+    "DistributedTranspiler",
+    "GeoStrategy",
+    "HalfAsyncStrategy",
+    "StrategyFactory",
+    "SyncStrategy",
+    "TrainerRuntimeConfig",
+    "TranspilerOptimizer",
+    "fleet",
+]
+
+
+class DistributedTranspiler(Fleet):
+    """Roles, programs, serving and saving of a job on parameter servers.
+
+    Attributes
+    ----------
+    main_program, startup_program
+        The programs of this process's role, once ``minimize`` of the distributed optimizer was called.
+
+    Examples
+    --------
+    >>> from paddlelike import layers, optimizer
+    >>> from paddlelike.distributed.fleet.role_maker import Role, UserDefinedRoleMaker
+    >>> from paddlelike.input import data
+    >>> fleet = DistributedTranspiler()
+    >>> fleet.init(UserDefinedRoleMaker(0, Role.SERVER, worker_num=2, server_endpoints=["127.0.0.1:6174"]))
+    >>> loss = layers.mean(layers.fc(data("x", [None, 4]), 1))
+    >>> _ = fleet.distributed_optimizer(optimizer.SGD(0.1)).minimize(loss)
+    >>> [op.type for op in fleet.main_program.global_block().ops]
+    ['listen_and_serv']
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Mode.TRANSPILER)
+        self.main_program: Program | None = None
+        self.startup_program: Program | None = None
+        self._origin_program: Program | None = None
+        self._strategy: DistributedStrategy | None = None
+        self._transpiler: DistributeTranspiler | None = None
+
+    def distributed_optimizer(
+        self, optimizer: Any, strategy: DistributedStrategy | DistributeTranspilerConfig | None = None
+    ) -> TranspilerOptimizer:
+        """The optimizer whose ``minimize`` also makes the programs of this process's role.
+
+        Parameters
+        ----------
+        optimizer
+            Any optimizer.
+        strategy
+            A strategy of StrategyFactory, or a DistributeTranspilerConfig; None: round by round.
+
+        Raises
+        ------
+        RoleError
+            Before ``init``.
+        TypeError
+            If one of the two is something else.
+        """
+        _ = self._role
+        return TranspilerOptimizer(self, optimizer, strategy_for(strategy))
+
+    def init_worker(self) -> None:
+        """Return when every server listens.
+
+        Raises
+        ------
+        DeadlineError
+            Names the servers that do not.
+        """
+        self._programs()
+        from paddlelike.distributed.runtime.settings import Settings
+        from paddlelike.distributed.wire import wait_for_servers  # only for who needs it
+
+        window = Settings.from_environment().limits.window
+        wait_for_servers(self._role.get_pserver_endpoints(), window)
+
+    def init_server(self, model_dir: str | None = None) -> None:
+        """Give the parameters their first values, or those that trainer 0 saved.
+
+        Parameters
+        ----------
+        model_dir
+            A directory of ``save_persistables``, whole; this server reads its rows of it.
+
+        Raises
+        ------
+        LoadError
+            If it does not fit; names this server's endpoint.
+        """
+        main, startup = self._programs()
+        self._executor.run(startup)
+        if model_dir:
+            load_persistables(self._executor, model_dir, main)
+
+    def run_server(self) -> None:
+        """Serve until every trainer has stopped."""
+        self._executor.run(self._programs()[0])
+
+    def stop_worker(self) -> None:
+        """Leave the job; servers end when all trainers have."""
+        from paddlelike.distributed.runtime.connection import leave_jobs
+
+        leave_jobs()
+        self._executor.close()
+
+    def save_persistables(self, executor: Executor, dirname: str, main_program: Program | None = None) -> Any:
+        """Save what going on needs, whole, with what only the servers have: on trainer 0.
+
+        Parameters
+        ----------
+        executor
+            Any executor of this process.
+        dirname
+            Where to.
+        main_program
+            The trainer's program; None: fleet's.
+
+        Raises
+        ------
+        TypeError
+            For a compiled program or something that is no executor.
+        ValueError
+            For a program that was not transpiled.
+        """
+        _check_executor(executor, "save_persistables")
+        program = self._programs()[0] if main_program is None else main_program
+        _check_program(program, "save_persistables")
+        if not program._is_distributed:
+            raise GraphError(
+                "fleet.save_persistables: the program is not a transpiled one",
+                hint="pass fleet.main_program, or use fluid.io.save_persistables",
+            )
+        return save_persistables(executor, dirname, program, None)
+
+    def save_inference_model(
+        self,
+        executor: Executor,
+        dirname: str,
+        feeded_var_names: Sequence[str],
+        target_vars: Sequence[Variable],
+        main_program: Program | None = None,
+        export_for_deployment: bool = True,
+    ) -> list[str]:
+        """Save what predicting needs, with the tables that only the servers have: on trainer 0.
+
+        Parameters
+        ----------
+        executor
+            Any executor of this process.
+        dirname
+            Where to.
+        feeded_var_names, target_vars
+            What is fed and what is computed.
+        main_program
+            A program to prune; None: the network as it was before it was transpiled.
+        export_for_deployment
+            As ``fluid.io.save_inference_model``.
+
+        Returns
+        -------
+        list of str
+            The names of the target variables.
+        """
+        _check_executor(executor, "save_inference_model")
+        if main_program is not None:
+            _check_program(main_program, "save_inference_model")
+            return save_inference_model(
+                dirname,
+                feeded_var_names,
+                target_vars,
+                executor,
+                main_program,
+                None,
+                None,
+                export_for_deployment,
+            )
+        self._programs()
+        assert self._origin_program is not None
+        targets = [self._origin_program.global_block().var(variable.name) for variable in target_vars]
+        return save_inference_model(
+            dirname,
+            feeded_var_names,
+            targets,
+            executor,
+            self._origin_program,
+            None,
+            None,
+            export_for_deployment,
+        )
+
+    def _programs(self) -> tuple[Program, Program]:
+        if self.main_program is None or self.startup_program is None:
+            raise GraphError(
+                "fleet has no programs yet", hint="fleet.distributed_optimizer(...).minimize(loss) makes them"
+            )
+        return self.main_program, self.startup_program
+
+    def _transpile(self, program: Program, startup: Program, strategy: DistributedStrategy) -> None:
+        """Make the programs of this role from the network with its optimizer."""
+        config = strategy.get_program_config()
+        self._origin_program = program.clone()
+        self._strategy = strategy
+        self._transpiler = DistributeTranspiler(config)
+        servers = self._role.get_pserver_endpoints()
+        own = {"current_endpoint": servers[self.server_index()]} if self.is_server() else {}
+        self._transpiler.transpile(
+            trainer_id=self.worker_index(),
+            program=program,
+            pservers=",".join(servers),
+            trainers=self.worker_num(),
+            sync_mode=config.sync_mode,
+            startup_program=startup,
+            **own,
+        )
+        if self.is_server():
+            endpoint = servers[self.server_index()]
+            self.main_program, self.startup_program = self._transpiler.get_pserver_programs(endpoint)
+        else:
+            self.main_program = self._transpiler.get_trainer_program(wait_port=config.wait_port)
+            self.startup_program = startup
+
+
+class TranspilerOptimizer(DistributedOptimizer):
+    """An optimizer that ends by making the programs of this process's role."""
+
+    _strategy: DistributedStrategy
+
+    def __init__(self, owner: DistributedTranspiler, optimizer: Any, strategy: DistributedStrategy) -> None:
+        super().__init__(optimizer, strategy)
+        self._owner = owner
+
+    def minimize(
+        self,
+        loss: Variable,
+        scopes: Any = None,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        no_grad_set: Iterable[Variable | str] | None = None,
+    ) -> tuple[list[Operator], ParamGrads]:
+        """Append the training step, then make ``fleet.main_program`` and ``fleet.startup_program`` of it.
+
+        A trainer waits here until the servers listen, unless its DistributeTranspilerConfig says
+        ``wait_port = False``.
+
+        Parameters
+        ----------
+        loss
+            One loss.
+        scopes
+            Not used, as in Fluid.
+        startup_program, parameter_list, no_grad_set
+            As of the optimizer.
+
+        Returns
+        -------
+        tuple
+            The update operators, and pairs of parameters and gradients.
+        """
+        if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
+            raise TypeError("minimize takes one loss and one startup program, not lists of them")
+        result = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        startup = default_startup_program() if startup_program is None else startup_program
+        self._owner._transpile(loss.block.program, startup, self._strategy)
+        return result
+
+
+def _check_executor(executor: Any, name: str) -> None:
+    if not isinstance(executor, Executor):
+        raise TypeError(f"fleet.{name} takes a fluid.Executor, not {type(executor).__name__}")
+
+
+def _check_program(program: Any, name: str) -> None:
+    if isinstance(program, CompiledProgram) or not isinstance(program, Program):
+        raise TypeError(f"fleet.{name} takes a fluid.Program, not {type(program).__name__}")
+
+
+fleet = DistributedTranspiler()

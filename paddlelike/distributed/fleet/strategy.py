@@ -1,0 +1,271 @@
+"""How trainers keep step: strategies for fleet's distributed optimizer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from paddlelike.distributed.transpiler.config import (
+    DistributedMode,
+    DistributeTranspilerConfig,
+    thread_numbers,
+)
+from paddlelike.executor import BuildStrategy, ExecutionStrategy
+
+__all__ = [
+    "AsyncStrategy",
+    "DistributedStrategy",
+    "GeoStrategy",
+    "HalfAsyncStrategy",
+    "ServerRuntimeConfig",
+    "StrategyFactory",
+    "SyncStrategy",
+    "TrainerRuntimeConfig",
+    "strategy_for",
+]
+
+T = TypeVar("T")
+
+#: What Fluid's trainers can be told, and the default; ``None`` stands for CPU_NUM.
+_TRAINER: Mapping[str, str | None] = {
+    "communicator_max_merge_var_num": None,
+    "communicator_send_queue_size": None,
+    "communicator_independent_recv_thread": "1",
+    "communicator_min_send_grad_num_before_recv": None,
+    "communicator_thread_pool_size": "5",
+    "communicator_send_wait_times": "5",
+    "communicator_is_sgd_optimizer": "1",
+    "rpc_deadline": "180000",
+    "rpc_retry_times": "3",
+}
+
+
+class TrainerRuntimeConfig:
+    """What Fluid's communicator can be told. Names are checked; how trainers send is decided elsewhere here.
+
+    ``runtime_configs`` begins with the FLAGS_ of the environment.
+    """
+
+    def __init__(self) -> None:
+        self.mode: DistributedMode | None = None
+        threads = os.getenv("CPU_NUM", "1")
+        self.runtime_configs = {
+            name: os.getenv(f"FLAGS_{name}", threads if default is None else default)
+            for name, default in _TRAINER.items()
+        }
+
+    def get_communicator_flags(self) -> dict[str, str]:
+        """The settings as text."""
+        return {name: str(value) for name, value in self.runtime_configs.items()}
+
+    def __repr__(self) -> str:
+        return f"TrainerRuntimeConfig({self.get_communicator_flags()})"
+
+
+class ServerRuntimeConfig:
+    """How many threads Fluid's servers have; the servers here size themselves by the number of trainers."""
+
+    def __init__(self) -> None:
+        for name, threads in thread_numbers().items():
+            setattr(self, f"_{name}", threads)
+
+
+class DistributedStrategy:
+    """What all strategies hold; made by ``StrategyFactory``.
+
+    The setters take an object of the right class or a dict of what to change; a name that the object does
+    not have is a ValueError.
+    """
+
+    def __init__(self) -> None:
+        self._program_config = DistributeTranspilerConfig()
+        self._trainer_runtime_config = TrainerRuntimeConfig()
+        self._server_runtime_config = ServerRuntimeConfig()
+        self._execute_strategy = ExecutionStrategy()
+        self._build_strategy = BuildStrategy()
+        self._debug_opt: dict[str, Any] = {}
+        self.check_program_config()
+
+    def check_program_config(self) -> None:
+        """Make the transpiler's configuration say what this strategy is."""
+        raise NotImplementedError("make a strategy by StrategyFactory.create_sync_strategy() and the like")
+
+    def get_program_config(self) -> DistributeTranspilerConfig:
+        """The transpiler's configuration."""
+        return self._program_config
+
+    def set_program_config(self, config: DistributeTranspilerConfig | dict[str, Any]) -> None:
+        """Set the transpiler's configuration; what decides the strategy stays as it is."""
+        self._program_config = _changed(self._program_config, config)
+        self.check_program_config()
+
+    def get_trainer_runtime_config(self) -> TrainerRuntimeConfig:
+        """What trainers are told."""
+        return self._trainer_runtime_config
+
+    def set_trainer_runtime_config(self, config: TrainerRuntimeConfig | dict[str, Any]) -> None:
+        """Set what trainers are told."""
+        if isinstance(config, TrainerRuntimeConfig):
+            self._trainer_runtime_config = config
+            return
+        if not isinstance(config, dict):
+            raise TypeError(f"expected a TrainerRuntimeConfig or a dict, not {config!r}")
+        settings = self._trainer_runtime_config.runtime_configs
+        if unknown := sorted(set(config) - set(settings)):
+            raise ValueError(f"TrainerRuntimeConfig has no {unknown}; it has {sorted(settings)}")
+        settings.update(config)
+
+    def get_server_runtime_config(self) -> ServerRuntimeConfig:
+        """What servers are told."""
+        return self._server_runtime_config
+
+    def set_server_runtime_config(self, config: ServerRuntimeConfig | dict[str, Any]) -> None:
+        """Set what servers are told."""
+        self._server_runtime_config = _changed(self._server_runtime_config, config)
+
+    def get_execute_strategy(self) -> ExecutionStrategy:
+        """How a compiled program runs."""
+        return self._execute_strategy
+
+    def set_execute_strategy(self, config: ExecutionStrategy | dict[str, Any]) -> None:
+        """Set how a compiled program runs."""
+        self._execute_strategy = _changed(self._execute_strategy, config)
+
+    def get_build_strategy(self) -> BuildStrategy:
+        """How a program is compiled."""
+        return self._build_strategy
+
+    def set_build_strategy(self, config: BuildStrategy | dict[str, Any]) -> None:
+        """Set how a program is compiled."""
+        self._build_strategy = _changed(self._build_strategy, config)
+
+    def set_debug_opt(self, opt_info: dict[str, Any]) -> None:
+        """Keep what a dataset's trainer would dump."""
+        self._debug_opt = dict(opt_info)
+
+    def get_debug_opt(self) -> dict[str, Any]:
+        """What ``set_debug_opt`` kept."""
+        return dict(self._debug_opt)
+
+
+class SyncStrategy(DistributedStrategy):
+    """Servers apply the mean of all trainers' gradients, round by round."""
+
+    def check_program_config(self) -> None:
+        """As ``transpile(sync_mode=True)``."""
+        self._program_config.runtime_split_send_recv = False
+        self._program_config.sync_mode = True
+        self._trainer_runtime_config.mode = DistributedMode.SYNC
+
+
+class AsyncStrategy(DistributedStrategy):
+    """Servers apply each trainer's gradients as they come."""
+
+    def check_program_config(self) -> None:
+        """As ``transpile(sync_mode=False)``."""
+        self._program_config.sync_mode = False
+        self._program_config.runtime_split_send_recv = True
+        self._program_config.half_async = False
+        self._trainer_runtime_config.mode = DistributedMode.ASYNC
+
+
+class HalfAsyncStrategy(DistributedStrategy):
+    """Trainers add up several batches' gradients before they send them, and do not wait for each other."""
+
+    def check_program_config(self) -> None:
+        """As the transpiler's ``half_async``."""
+        self._program_config.sync_mode = False
+        self._program_config.runtime_split_send_recv = True
+        self._program_config.half_async = True
+        self._trainer_runtime_config.mode = DistributedMode.HALF_ASYNC
+
+
+class GeoStrategy(DistributedStrategy):
+    """Geo-SGD: can be configured, and is refused by ``minimize``; see the transpiler.
+
+    Parameters
+    ----------
+    update_frequency
+        After how many batches a trainer sends its parameters.
+    """
+
+    def __init__(self, update_frequency: int = 100) -> None:
+        self._update_frequency = update_frequency
+        super().__init__()
+
+    def check_program_config(self) -> None:
+        """As the transpiler's ``geo_sgd_mode``."""
+        self._program_config.sync_mode = False
+        self._program_config.runtime_split_send_recv = True
+        self._program_config.geo_sgd_mode = True
+        self._program_config.geo_sgd_need_push_nums = self._update_frequency
+
+
+class StrategyFactory:
+    """Makes strategies.
+
+    >>> StrategyFactory.create_sync_strategy().get_program_config().sync_mode
+    True
+    """
+
+    @staticmethod
+    def create_sync_strategy() -> SyncStrategy:
+        """Round by round."""
+        return SyncStrategy()
+
+    @staticmethod
+    def create_async_strategy() -> AsyncStrategy:
+        """As gradients come."""
+        return AsyncStrategy()
+
+    @staticmethod
+    def create_half_async_strategy() -> HalfAsyncStrategy:
+        """As gradients of several batches come."""
+        return HalfAsyncStrategy()
+
+    @staticmethod
+    def create_geo_strategy(update_frequency: int = 100) -> GeoStrategy:
+        """Geo-SGD; refused by ``minimize``."""
+        return GeoStrategy(update_frequency)
+
+
+def strategy_for(strategy: DistributedStrategy | DistributeTranspilerConfig | None) -> DistributedStrategy:
+    """A strategy as scripts give it: itself, a transpiler's configuration, or None for round by round.
+
+    Raises TypeError for anything else.
+    """
+    if strategy is None:
+        return SyncStrategy()
+    if isinstance(strategy, DistributedStrategy):
+        return strategy
+    if not isinstance(strategy, DistributeTranspilerConfig):
+        raise TypeError(
+            "a strategy is a DistributeTranspilerConfig, or a SyncStrategy, AsyncStrategy, HalfAsyncStrategy "
+            f"or GeoStrategy of StrategyFactory, not {strategy!r}"
+        )
+    made: DistributedStrategy
+    if strategy.sync_mode:
+        made = SyncStrategy()
+    elif strategy.geo_sgd_mode:
+        made = GeoStrategy(strategy.geo_sgd_need_push_nums)
+    elif strategy.half_async or not strategy.runtime_split_send_recv:
+        made = HalfAsyncStrategy()
+    else:
+        made = AsyncStrategy()
+    made.set_program_config(strategy)
+    return made
+
+
+def _changed(current: T, config: T | dict[str, Any]) -> T:
+    """The object given, or the current one with what a dict says."""
+    if isinstance(config, type(current)):
+        return config
+    if not isinstance(config, dict):
+        raise TypeError(f"expected a {type(current).__name__} or a dict, not {config!r}")
+    for name in config:
+        if not hasattr(current, name):
+            raise ValueError(f"{type(current).__name__} has no {name}")
+    for name, value in config.items():
+        setattr(current, name, value)
+    return current

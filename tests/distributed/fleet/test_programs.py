@@ -1,0 +1,219 @@
+"""What fleet makes of a network: the same programs as the transpiler, for each role and strategy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.distributed.fleet import parameter_server
+from paddlelike.distributed.fleet.base import DistributedOptimizer
+from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
+from paddlelike.distributed.fleet.role_maker import Role, UserDefinedRoleMaker
+from paddlelike.distributed.fleet.strategy import StrategyFactory, strategy_for
+from paddlelike.errors import GraphError, RoleError, UnsupportedError
+from tests.fresh import fresh_programs
+
+SERVERS = ["127.0.0.1:6174", "127.0.0.1:6175"]
+
+
+def network() -> fluid.Variable:
+    x, y = fluid.data("x", [None, 200]), fluid.data("y", [None, 1])
+    hidden = fluid.layers.fc(x, 100, act="relu")
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+
+
+def a_fleet(role: Role = Role.WORKER, index: int = 0, trainers: int = 2) -> DistributedTranspiler:
+    fleet = DistributedTranspiler()
+    fleet.init(UserDefinedRoleMaker(index, role, trainers, SERVERS))
+    return fleet
+
+
+def config(**settings: Any) -> fluid.DistributeTranspilerConfig:
+    made = fluid.DistributeTranspilerConfig()
+    made.wait_port = False
+    for name, value in settings.items():
+        setattr(made, name, value)
+    return made
+
+
+STRATEGIES = {
+    "sync": (StrategyFactory.create_sync_strategy, {}, 0),
+    "async": (
+        StrategyFactory.create_async_strategy, {"sync_mode": False, "runtime_split_send_recv": True}, 1,
+    ),
+    "half async": (
+        StrategyFactory.create_half_async_strategy,
+        {"sync_mode": False, "runtime_split_send_recv": True, "half_async": True},
+        None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_trainers_program_is_the_transpilers(name: str) -> None:
+    factory, settings, _ = STRATEGIES[name]
+    strategy = factory()
+    strategy.set_program_config({"wait_port": False})
+    fleet = a_fleet(index=1)
+    fleet.distributed_optimizer(fluid.optimizer.Momentum(0.1, 0.9), strategy).minimize(network())
+    assert fleet.main_program is fluid.default_main_program()
+    assert fleet.startup_program is fluid.default_startup_program()
+    ours = kinds(fleet.main_program), kinds(fleet.startup_program)
+    with fresh_programs():
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(network())
+        transpiler = fluid.DistributeTranspiler(config(**settings))
+        transpiler.transpile(1, pservers=",".join(SERVERS), trainers=2, sync_mode=settings == {})
+        theirs = (
+            kinds(transpiler.get_trainer_program(wait_port=False)),
+            kinds(fluid.default_startup_program()),
+        )
+    assert ours == theirs
+    assert any(kind == "send" for kind, _ in ours[0])
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_servers_programs_are_the_transpilers(name: str) -> None:
+    factory, settings, mode = STRATEGIES[name]
+    fleet = a_fleet(Role.SERVER, 1)
+    fleet.distributed_optimizer(fluid.optimizer.Momentum(0.1, 0.9), factory()).minimize(network())
+    assert fleet.main_program is not None
+    (serve,) = fleet.main_program.global_block().ops
+    assert (serve.type, serve.attrs["endpoint"], serve.attrs["Fanin"]) == ("listen_and_serv", SERVERS[1], 2)
+    if mode is not None:
+        assert serve.attrs["distributed_mode"] == mode
+    ours = kinds(fleet.startup_program)
+    with fresh_programs():
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(network())
+        transpiler = fluid.DistributeTranspiler(config(**settings))
+        transpiler.transpile(1, pservers=",".join(SERVERS), trainers=2, sync_mode=settings == {})
+        theirs = kinds(transpiler.get_pserver_programs(SERVERS[1])[1])
+    assert ours == theirs
+
+
+def kinds(program: fluid.Program | None) -> list[tuple[str, list[str]]]:
+    assert program is not None
+    return [
+        (op.type, [name for name in op.output_arg_names if "__control_var" not in name])
+        for op in program.global_block().ops
+    ]
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_config_of_the_transpiler_stands_for_a_strategy(name: str) -> None:
+    factory, settings, _ = STRATEGIES[name]
+    made = config(min_block_size=9000, **settings)
+    found = strategy_for(made)
+    assert type(found) is type(factory())
+    assert found.get_program_config() is made
+    assert made.min_block_size == 9000
+
+
+def test_a_config_without_sync_mode_is_half_asynchronous() -> None:
+    made = config(sync_mode=False)
+    assert type(strategy_for(made)) is type(StrategyFactory.create_half_async_strategy())
+    assert (made.half_async, made.runtime_split_send_recv) == (True, True)
+
+
+def test_geo_is_refused_when_programs_are_made() -> None:
+    strategy = StrategyFactory.create_geo_strategy(5)
+    assert strategy.get_program_config().geo_sgd_need_push_nums == 5
+    with pytest.raises(UnsupportedError, match="geo-SGD"):
+        a_fleet().distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(network())
+
+
+def test_settings_of_a_strategy_are_changed_by_name_and_checked() -> None:
+    strategy = StrategyFactory.create_half_async_strategy()
+    strategy.set_program_config({"slice_var_up": False, "half_async": False})
+    assert strategy.get_program_config().slice_var_up is False
+    assert strategy.get_program_config().half_async is True  # what makes it this strategy
+    strategy.set_trainer_runtime_config({"communicator_send_wait_times": "7"})
+    flags = strategy.get_trainer_runtime_config().get_communicator_flags()
+    assert flags["communicator_send_wait_times"] == "7"
+    strategy.set_execute_strategy({"num_threads": 2})
+    assert strategy.get_execute_strategy().num_threads == 2
+    for change in (strategy.set_program_config, strategy.set_server_runtime_config,
+                   strategy.set_build_strategy, strategy.set_trainer_runtime_config):  # fmt: skip
+        with pytest.raises(ValueError, match="no_such_setting"):
+            change({"no_such_setting": 1})
+        with pytest.raises(TypeError, match="or a dict"):
+            change("sync")  # type: ignore[arg-type]
+
+
+def test_what_is_no_strategy_or_optimizer_or_role_is_refused() -> None:
+    fleet = a_fleet()
+    with pytest.raises(TypeError, match="a strategy is"):
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), "sync")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected an optimizer"):
+        fleet.distributed_optimizer("sgd")
+    with pytest.raises(TypeError, match=r"fleet\.init takes a role maker"):
+        fleet.init("PSERVER")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="one loss"):
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize([network()])  # type: ignore[arg-type]
+
+
+def test_questions_come_after_init_and_programs_after_minimize() -> None:
+    fleet = DistributedTranspiler()
+    with pytest.raises(RoleError, match=r"call fleet\.init"):
+        fleet.is_worker()
+    with pytest.raises(RoleError, match=r"call fleet\.init"):
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1))
+    fleet = a_fleet(Role.SERVER)
+    for early in (fleet.init_server, fleet.run_server, fleet.init_worker):
+        with pytest.raises(GraphError, match="fleet has no programs yet"):
+            early()
+
+
+def test_saving_asks_for_an_executor_and_a_transpiled_program() -> None:
+    fleet = a_fleet()
+    network()
+    exe, program = fluid.Executor(fluid.CPUPlace()), fluid.default_main_program()
+    with pytest.raises(TypeError, match=r"takes a fluid\.Executor, not NoneType"):
+        fleet.save_persistables(None, "models", program)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"takes a fluid\.Program, not CompiledProgram"):
+        fleet.save_persistables(exe, "models", fluid.CompiledProgram(program))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not a transpiled one"):
+        fleet.save_persistables(exe, "models", program)
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 3, 5])
+def test_files_are_split_so_that_each_is_read_once(trainers: int) -> None:
+    files = [f"part-{number}" for number in range(7)]
+    shares = [a_fleet(index=index, trainers=trainers).split_files(files) for index in range(trainers)]
+    assert [name for share in shares for name in share] == files
+    sizes = [len(share) for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_only_lists_are_split() -> None:
+    with pytest.raises(TypeError, match="not tuple"):
+        a_fleet().split_files(("a", "b"))  # type: ignore[arg-type]
+
+
+def test_the_questions_of_a_script() -> None:
+    fleet = a_fleet(Role.SERVER, 1, trainers=3)
+    assert (fleet.is_server(), fleet.is_worker(), fleet.is_first_worker()) == (True, False, False)
+    assert (fleet.server_index(), fleet.server_num(), fleet.worker_num()) == (1, 2, 3)
+    assert fleet.server_endpoints() == SERVERS
+    assert fleet.server_endpoints(to_string=True) == "127.0.0.1:6174,127.0.0.1:6175"
+    assert fleet.worker_endpoints(to_string=True) == ""
+    assert a_fleet().is_first_worker()
+
+
+def test_an_optimizer_can_be_taken_apart() -> None:
+    fleet = a_fleet()
+    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.1))
+    assert isinstance(optimizer, DistributedOptimizer)
+    pairs = optimizer.backward(network())
+    assert [parameter.name for parameter, _ in pairs] == ["fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"]
+    updates = optimizer.apply_gradients(pairs)
+    assert {op.type for op in updates} == {"sgd"}
+    assert fleet.main_program is None
+
+
+def test_there_is_one_fleet() -> None:
+    from paddlelike.incubate.fleet.parameter_server import distribute_transpiler  # type: ignore[import-not-found]
+
+    assert distribute_transpiler.fleet is parameter_server.fleet
