@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NoReturn
@@ -31,6 +32,8 @@ MAX_MESSAGE: Final = 8 << 20  # what a receiver accepts from the network
 _MAX_RECORDS: Final = 1 << 14  # in one message
 _MAX_DEPTH: Final = 16
 
+#: Only numbers like this may be too large; looking at every number takes longer than all the rest.
+_LARGE_NUMBER: Final = re.compile(rb"[:,\[]\s*(-[0-9]{19}|[0-9]{20}|-?[0-9.]+[eE]\+?[0-9]{3})")
 _LENGTH: Final = struct.Struct("<I")
 _RECORD: Final = struct.Struct("<IQI")
 _END: Final = struct.Struct("<IQ")
@@ -65,7 +68,7 @@ def messages(header: Header, parts: Iterable[Part]) -> Iterator[bytes]:
 
 def _first(header: Header) -> bytes:
     try:
-        text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
+        text = _ENCODER.encode(header).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         raise FrameError(f"a header that is not plain JSON: {error}") from error
     if len(text) > MAX_HEADER:
@@ -166,18 +169,13 @@ class Intake:
 
 
 def _header(text: bytes) -> Header:
+    decoder = _CAREFUL if _LARGE_NUMBER.search(text) else _DECODER
     try:
         decoded = text.decode("utf-8")
-        header = json.loads(
-            decoded,
-            object_pairs_hook=_unique,
-            parse_int=_integer,
-            parse_float=_finite,
-            parse_constant=_constant,
-        )
-        if decoded.count("{") + decoded.count("[") > _MAX_DEPTH:
+        header = decoder.decode(decoded)
+        if text.count(b"{") + text.count(b"[") > _MAX_DEPTH:
             _check_depth(header)
-        if "\\u" in decoded:
+        if b"\\u" in text:
             json.dumps(header, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
     except FrameError:
         raise
@@ -186,6 +184,21 @@ def _header(text: bytes) -> Header:
     if not isinstance(header, dict):
         raise FrameError(f"a header that is a {type(header).__name__} instead of an object")
     return header
+
+
+def _check_depth(header: Any) -> None:
+    level = [header]
+    for _ in range(_MAX_DEPTH):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                inner.extend(value.values())
+            elif isinstance(value, list):
+                inner.extend(value)
+        if not inner:
+            return
+        level = inner
+    raise FrameError(f"a header nested deeper than {_MAX_DEPTH} levels")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Header:
@@ -212,16 +225,8 @@ def _constant(text: str) -> NoReturn:
     raise FrameError(f"a header with {text}, which JSON does not have")
 
 
-def _check_depth(header: Any) -> None:
-    level = [header]
-    for _ in range(_MAX_DEPTH):
-        inner: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                inner.extend(value.values())
-            elif isinstance(value, list):
-                inner.extend(value)
-        if not inner:
-            return
-        level = inner
-    raise FrameError(f"a header nested deeper than {_MAX_DEPTH} levels")
+_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_constant)
+_CAREFUL: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_constant, parse_int=_integer, parse_float=_finite
+)

@@ -60,8 +60,11 @@ class Handlers:
     def _many(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], Iterator[bytes]]:
         def handle(incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
             for message in self._answer(name, verb, incoming, context):
-                with self._watch.waiting(context.cancel):  # until gRPC has sent it
+                self._watch.waits(context.cancel)  # until gRPC has sent it
+                try:
                     yield message
+                finally:
+                    self._watch.goes_on()
 
         return handle
 
@@ -93,8 +96,11 @@ class Handlers:
             return refused.header, ()
 
     def _next(self, incoming: Iterator[bytes], context: Any) -> bytes:
-        with self._watch.waiting(context.cancel):
+        self._watch.waits(context.cancel)
+        try:
             message = next(incoming, None)
+        finally:
+            self._watch.goes_on()
         if message is None:
             raise FrameError("the call broke off before its end")
         return message

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 __all__ = ["Watch"]
 
@@ -28,15 +27,13 @@ class Watch:
         if self._thread is not None:
             self._thread.join()
 
-    @contextmanager
-    def waiting(self, cancel: Callable[[], object]) -> Iterator[None]:
-        """The block waits for a peer; ``cancel`` must end the wait from another thread."""
-        key = threading.get_ident()
-        self._waiting[key] = time.monotonic() + self._limit, cancel
-        try:
-            yield
-        finally:
-            del self._waiting[key]
+    def waits(self, cancel: Callable[[], object]) -> None:
+        """This thread begins to wait for a peer; ``cancel`` must end that from another thread."""
+        self._waiting[threading.get_ident()] = time.monotonic() + self._limit, cancel
+
+    def goes_on(self) -> None:
+        """This thread waits no longer."""
+        del self._waiting[threading.get_ident()]
 
     def check(self, now: float) -> None:
         """Cancel what has waited too long at the time ``now`` of the monotonic clock."""

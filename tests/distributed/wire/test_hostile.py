@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import os
 import random
 import signal
@@ -221,8 +222,9 @@ def test_only_waits_for_a_peer_count_and_each_by_itself(serve: Serve) -> None:
     assert channel.call("Slow", {"a": 1}) == {"a": 1}
     cancelled: list[str] = []
     for name, ahead in (("one", 599), ("two", 599), ("three", 601)):  # more than the limit in all
-        with watch.waiting(lambda name=name: cancelled.append(name)):  # type: ignore[misc]
-            watch.check(time.monotonic() + ahead)
+        watch.waits(functools.partial(cancelled.append, name))
+        watch.check(time.monotonic() + ahead)
+        watch.goes_on()
     assert cancelled == ["three"]
 
 
