@@ -146,9 +146,12 @@ def settle() -> None:
 
 
 def finish() -> None:
-    """Wait for the save under way, if there is one; what it failed of is told later."""
+    """Wait for the save under way, if there is one; what it failed of is told later.
+
+    Whoever reads files does so first: what was asked to be saved before counts as saved.
+    """
     last = _state.last
-    if last is not None:
+    if last is not None and last._thread is not threading.current_thread():
         last._finished.wait()
 
 

@@ -9,22 +9,24 @@ from typing import Any
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
-from paddlelike.errors import GraphError, LoadError, MissingFileError
+from paddlelike.errors import GraphError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.framework import passes, proto
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
+from paddlelike.io import asynchronous
 from paddlelike.io.compat import add_compatibility
 from paddlelike.io.load import load_persistables
 from paddlelike.io.save import _check_executor, _outside, add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
-from paddlelike.storage.local import File, recover
-from paddlelike.storage.transaction import Transaction
+from paddlelike.storage.parts import Part
+from paddlelike.storage.places import Place, place
 
 __all__ = ["load_inference_model", "save_inference_model"]
 
 _WRITERS = ("save", "save_combine", "recv_save")
 _MOST = 1 << 31  # bytes of a program: what protobuf reads
+_TRIES = 3  # when somebody saves into the directory at the same time
 
 
 def save_inference_model(
@@ -43,8 +45,13 @@ def save_inference_model(
     As in Fluid, each call appends one ``scale`` operator per target to ``main_program``, whose output names
     the target.
 
+    The program and its parameters replace an earlier export of these file names as one, with what that had
+    and this has not.
+
     Parameters
     ----------
+    dirname
+        The directory, made when missing; or a URL such as ``s3://bucket/model``, see the extra "remote".
     model_filename
         File of the program; None: ``__model__``.
     params_filename
@@ -64,7 +71,8 @@ def save_inference_model(
     program = program_of(main_program)
     if dirname is None:
         raise TypeError("save_inference_model: dirname is a path, not None")
-    directory = os.path.normpath(os.fspath(dirname)) if os.fspath(dirname) else "."
+    where = place(dirname)
+    asynchronous.settle()
     _check_feeds(program, feeds, targets)
     _note_metrics(program)
     _clear_devices(program)
@@ -72,16 +80,15 @@ def save_inference_model(
     names = [v.name for v in outputs]
     model = os.path.basename(model_filename) if model_filename else "__model__"
     params = os.path.basename(params_filename) if params_filename else None
-    transaction = Transaction(directory)
-    if export_for_deployment:
-        exported = inference_program(program, feeds, names)
-        transaction.add(model, [_encoded(exported)])
-    else:
-        exported = program
-        transaction.add(f"{model}.main_program", [_encoded(program)])
+    if not export_for_deployment:
+        model += ".main_program"
+    exported = inference_program(program, feeds, names) if export_for_deployment else program
+    part = None if program_only else Part(f"export {model} {params or ''}".rstrip())
+    writing = where.begin(part=part)
+    writing.add(model, [_encoded(exported)])
     if not program_only:
-        add_to(executor, transaction, directory, get_program_persistable_vars(exported), params)
-    transaction.commit()
+        add_to(executor, writing, where, get_program_persistable_vars(exported), params)
+    writing.commit()
     return names
 
 
@@ -94,8 +101,9 @@ def load_inference_model(
 ) -> list[Any]:
     """Load a model for prediction: ``[program, feed names, fetch variables]``.
 
-    ``dirname`` None: ``model_filename`` and ``params_filename`` are the bytes of the two files. The values
-    go into the current scope, all of them or none.
+    ``dirname`` may be a URL, see :func:`save_inference_model`. None: ``model_filename`` and
+    ``params_filename`` are the bytes of the two files. The values go into the current scope, all of them or
+    none.
 
     Raises
     ------
@@ -106,15 +114,34 @@ def load_inference_model(
     """
     _check_executor(executor, "load_inference_model")
     if dirname is None:
-        data, where = _in_memory(model_filename, params_filename), "memory"
-        directory = None
-    else:
-        directory = os.path.normpath(os.fspath(dirname)) if os.fspath(dirname) else "."
-        recover(directory)
-        if not os.path.isdir(directory):
-            raise ValueError(f"load_inference_model: there is no directory {directory}")
-        where = os.path.join(directory, os.path.basename(os.fsdecode(model_filename or "__model__")))
-        data = _read_model(directory, where)
+        data = _in_memory(model_filename, params_filename)
+        return _loaded(executor, data, "memory", None, params_filename)
+    where = place(dirname)
+    asynchronous.finish()
+    for _ in range(_TRIES):
+        if not where.exists():
+            raise ValueError(f"load_inference_model: there is no directory {where.path}")
+        stamp = where.stamp()
+        name = os.path.basename(os.fsdecode(model_filename or "__model__"))
+        model = os.path.join(where.path, name)
+        params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))
+        try:
+            loaded = _loaded(executor, _read_model(where, name), model, where.path, params)
+        except PaddlelikeError:
+            if where.stamp() == stamp:
+                raise
+        else:
+            if where.stamp() == stamp:  # else the program may be of one export, the parameters of the next
+                return loaded
+    raise LoadError(
+        f"{where.path} was saved anew, {_TRIES} times, while the model in it was being loaded",
+        hint="load when nobody saves there",
+    )
+
+
+def _loaded(
+    executor: Executor, data: bytes, where: str, directory: str | None, params: str | bytes | None
+) -> list[Any]:
     try:
         program = proto.decode_program(data)
     except ValueError as error:
@@ -124,9 +151,6 @@ def load_inference_model(
     _check_writes_nothing(program, where)
     ports = _ports(program, where)
     if get_program_persistable_vars(program):
-        params: Any = params_filename
-        if directory is not None and params_filename is not None:
-            params = os.path.basename(os.fsdecode(params_filename))
         load_persistables(executor, directory, program, params)
     feeds, fetches = ports
     return [program, feeds, [program.global_block().var(name) for name in fetches]]
@@ -277,23 +301,22 @@ def _in_memory(model: Any, params: Any) -> bytes:
     return bytes(model)
 
 
-def _read_model(directory: str, path: str) -> bytes:
-    if not os.path.isfile(path):
-        programs = [name for name in sorted(os.listdir(directory)) if _is_program(directory, name)]
+def _read_model(where: Place, name: str) -> bytes:
+    if not where.has(name):
+        programs = [other for other in where.list_names() if "/" not in other and _is_program(where, other)]
         raise MissingFileError(
-            f"load_inference_model: there is no file {path}",
+            f"load_inference_model: there is no file {os.path.join(where.path, name)}",
             hint=f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
             if programs
             else "the directory holds no program",
         )
-    with File(path) as file:
+    with where.open_file(name) as file:
         return file.read(_MOST)
 
 
-def _is_program(directory: str, name: str) -> bool:
+def _is_program(where: Place, name: str) -> bool:
     """Whether a file begins as a ProgramDesc does: with its first block."""
-    path = os.path.join(directory, name)
-    if not os.path.isfile(path):
+    if not where.has(name):  # a link that leads nowhere, a pipe
         return False
-    with File(path) as file:
+    with where.open_file(name) as file:
         return file.read_at(0, 1) == b"\n"

@@ -17,7 +17,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
-from paddlelike.io import hand_over
+from paddlelike.io import asynchronous, hand_over
 from paddlelike.io.contents import Combined, Contents, Directory, Reading, Value
 from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.in_place import InPlace
@@ -240,7 +240,7 @@ def asked_for(
     where: object,
 ) -> Asked:
     """What is asked for, of a distributed program what this process has of it."""
-    there = elsewhere_of(program)
+    there = elsewhere_of(program) if isinstance(where, str | os.PathLike) else None
     if there is None:
         return Asked(program, chosen, rules, strict, names)
     loading = there.loading(chosen, str(where))
@@ -259,6 +259,7 @@ def names_of(given: Iterable[Variable | str] | Program | None) -> list[str] | No
 
 def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool = False) -> Contents:
     """The source that ``dirname`` and ``filename`` of a load stand for."""
+    asynchronous.finish()
     if dirname is None:
         if not isinstance(filename, bytes | bytearray | memoryview):
             raise TypeError("without dirname, filename is the bytes that were saved")
@@ -286,6 +287,7 @@ def _read(
     """
     where = None if dirname is None else place(dirname)
     over = InPlace(global_scope())
+    asynchronous.finish()
     for _ in range(_TRIES):
         if where is not None:
             where.recover()  # a save that was interrupted there is finished now

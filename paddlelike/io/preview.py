@@ -11,13 +11,14 @@ from paddlelike.errors import LoadError
 from paddlelike.formats import state
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
+from paddlelike.io import asynchronous
 from paddlelike.io.contents import Arrays, Contents
 from paddlelike.io.load import Asked, asked_for, names_of, opened
 from paddlelike.io.plan import LoadPlan
 from paddlelike.io.rules import Rule, Rules
 from paddlelike.io.select import is_persistable, program_of, select
 from paddlelike.io.values import constant, values_of
-from paddlelike.storage.local import File
+from paddlelike.storage.places import beside, place
 
 __all__ = ["fit_state", "plan_load"]
 
@@ -124,18 +125,21 @@ def fit_state(
 def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
     if isinstance(source, Mapping):
         return Arrays("a dict", source)
-    if source is None or filename is not None or os.path.isdir(source):
+    if source is None or filename is not None or place(source).exists():
         return opened(source, filename)
+    asynchronous.finish()
     path = os.fspath(source)
     prefix = path.removesuffix(".pdparams").removesuffix(".pdopt")
-    files = [prefix + suffix for suffix in (".pdparams", ".pdopt") if os.path.isfile(prefix + suffix)]
+    where, base = beside(prefix)
+    where.recover()
+    files = [base + suffix for suffix in (".pdparams", ".pdopt") if base and where.has(base + suffix)]
     if not files:
         return opened(source, None)
     arrays: dict[str, Any] = {}
-    for file_path in files:
-        with File(file_path) as file:
+    for name in files:
+        with where.open_file(name) as file:
             arrays |= state.decode(file.read()).arrays
-    return Arrays(files[0], arrays)
+    return Arrays(f"{prefix}{files[0].removeprefix(base)}", arrays)
 
 
 def _array(value: Any) -> Array:

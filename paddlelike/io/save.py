@@ -205,7 +205,9 @@ def save_chosen(
         if holding is not None:
             ending.push(holding)
         there = elsewhere_of(program)
-        saving = Saving(chosen) if there is None else there.saving(executor, chosen, where.path, options)
+        saving = Saving(chosen)
+        if there is not None:
+            saving = there.saving(executor, chosen, where.path, part, options)
         if saving.idle is not None:
             warnings.warn(saving.idle, UserWarning, stacklevel=_outside())
             return SaveReport(where.path, notes=(saving.idle,))
@@ -344,12 +346,11 @@ class _Save:
 
 
 def add_to(
-    executor: Executor, writing: Writing, directory: str, variables: list[Variable], filename: str | None
+    executor: Executor, writing: Writing, where: Place, variables: list[Variable], filename: str | None
 ) -> None:
     """Add variables to a transaction that somebody else commits."""
-    asynchronous.settle()
     if variables:
-        save = _Save(place(directory), writing, filename)
+        save = _Save(where, writing, filename)
         save.add([item_of(v, global_scope()) for v in sorted(variables, key=lambda v: v.name)])
 
 

@@ -11,6 +11,7 @@ from paddlelike.errors import LoadError, StorageError
 from paddlelike.formats import lod_tensor
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
+from paddlelike.io import asynchronous
 from paddlelike.io.contents import Combined
 from paddlelike.io.load import names_of
 from paddlelike.io.match import near_names
@@ -58,6 +59,7 @@ def load_slice(
     """
     start, stop = _checked(rows)
     where = place(dirname)
+    asynchronous.finish()
     if filename is None:
         file_name, header, size = _own_file(where, name)
     else:

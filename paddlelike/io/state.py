@@ -6,18 +6,19 @@ import os
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
+from paddlelike.errors import LoadError, MissingFileError, NotInitializedError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.formats import combined, lod_tensor, state
 from paddlelike.framework import proto
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
+from paddlelike.io import asynchronous
 from paddlelike.io.compat import add_compatibility
 from paddlelike.io.load import load_vars
 from paddlelike.io.match import near_names
@@ -25,33 +26,37 @@ from paddlelike.io.plan import check
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.save import _outside
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
-from paddlelike.storage.local import File, list_names, open_file, recover
-from paddlelike.storage.transaction import Transaction
+from paddlelike.storage.places import Place, beside, place
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 
 Array = np.ndarray[Any, Any]
 
+_TRIES: Final = 5  # when somebody saves the same files at the same time
+
 
 def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     """Save ``model_path.pdparams``, ``.pdopt`` and ``.pdmodel``: parameters, other state, the program.
 
-    The two first are pickles of ``{name: array}`` that any Paddle reads.
+    The two first are pickles of ``{name: array}`` that any Paddle reads. The three replace those that are
+    there as one. ``model_path`` may be a URL such as ``s3://bucket/models/net``: see the extra "remote".
     """
     program = program_of(program)
     path = os.fspath(model_path)
-    directory, base = os.path.split(path)
+    where, base = beside(path)
     if not base:
         raise AssertionError(f"model_path {path!r} has no file name; pass directory/name")
+    asynchronous.settle()
     begin = time.perf_counter()
     parameters = {v.name: _value(v) for v in program.list_vars() if is_parameter(v)}
     others = {v.name: _value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
     message = proto.program_message(program)
     add_compatibility(message)
-    with Transaction(directory or ".", beside=path) as transaction:
-        transaction.add(f"{base}.pdparams", state.encode(parameters))
-        transaction.add(f"{base}.pdopt", state.encode(others))
-        transaction.add(f"{base}.pdmodel", [message.SerializeToString(deterministic=True)])
+    writing = where.begin()
+    writing.add(f"{base}.pdparams", state.encode(parameters))
+    writing.add(f"{base}.pdopt", state.encode(others))
+    writing.add(f"{base}.pdmodel", [message.SerializeToString(deterministic=True)])
+    writing.commit()
     saved = {n: Moved(a.shape, a.dtype.name, a.nbytes) for n, a in (parameters | others).items()}
     return SaveReport(path, saved, time.perf_counter() - begin)
 
@@ -68,11 +73,11 @@ def load(
     """
     program = program_of(program)
     prefix = _prefix(model_path)
-    recover(prefix)
-    if not os.path.isfile(prefix + ".pdparams"):
-        return _load_older(program, os.fspath(model_path), executor, var_list)
+    asynchronous.finish()
     begin = time.perf_counter()
     values = _read_pickles(prefix)
+    if values is None:
+        return _load_older(program, os.fspath(model_path), executor, var_list)
     wanted = [v for v in program.list_vars() if is_persistable(v)]
     missing = [v.name for v in wanted if v.name not in values]
     problems = [f"{name}: not in the file{near_names(name, list(values))}" for name in missing]
@@ -96,18 +101,20 @@ def load_program_state(
     No program is needed. A combined file stores no names: it needs ``var_list``, the variables it holds.
     """
     prefix = _prefix(model_path)
-    recover(prefix)
-    if os.path.isfile(prefix + ".pdparams"):
-        return _read_pickles(prefix)
+    asynchronous.finish()
+    pickled = _read_pickles(prefix)
+    if pickled is not None:
+        return pickled
     path = os.fspath(model_path)
-    if os.path.isdir(path):
-        return _read_directory(path, var_list)
-    if os.path.isfile(path):
+    directory, (where, name) = place(path), beside(path)
+    if directory.exists():
+        return _read_directory(directory, var_list)
+    if where.has(name):
         if var_list is None:
             raise ValueError(
                 f"{path} is a combined file, which stores no names: pass var_list, the variables it holds"
             )
-        with File(path) as file:
+        with where.open_file(name) as file:
             tensors = combined.read(file)
         names = sorted(v.name for v in var_list)
         if len(names) != len(tensors):
@@ -157,42 +164,53 @@ def _prefix(model_path: str | os.PathLike[str]) -> str:
     return path
 
 
-def _read_pickles(prefix: str) -> dict[str, Array]:
-    values: dict[str, Array] = {}
-    for suffix in (".pdparams", ".pdopt"):
-        if os.path.isfile(prefix + suffix):
-            with File(prefix + suffix) as file:
-                values |= state.decode(file.read()).read()
-    return values
+def _read_pickles(prefix: str) -> dict[str, Array] | None:
+    """The values in the ``.pdparams`` and ``.pdopt``, both of one save; None: there is no ``.pdparams``."""
+    where, base = beside(prefix)
+    for _ in range(_TRIES):
+        where.recover()
+        stamp = where.stamp()
+        values: dict[str, Array] = {}
+        names = [name for name in (base + ".pdparams", base + ".pdopt") if base and where.has(name)]
+        if not names or not names[0].endswith(".pdparams"):
+            return None
+        try:
+            for name in names:
+                with where.open_file(name) as file:
+                    values |= state.decode(file.read()).read()
+        except PaddlelikeError:
+            if where.stamp() == stamp:
+                raise
+        else:
+            if where.stamp() == stamp:
+                return values
+    raise LoadError(f"{prefix}.pdparams was saved anew, {_TRIES} times, while it was being read")
 
 
-def _read_directory(directory: str, var_list: Iterable[Variable] | None) -> dict[str, Array]:
-    names = list_names(directory) if var_list is None else [v.name for v in var_list]
-    values = {}
-    for name in names:
-        if os.path.basename(name) in ("__model__", "__model__.main_program"):
-            continue
-        with open_file(directory, name) as file:
-            values[name] = np.array(lod_tensor.read(file))
-    return values
+def _read_directory(directory: Place, var_list: Iterable[Variable] | None) -> dict[str, Array]:
+    names = directory.list_names() if var_list is None else [v.name for v in var_list]
+    models = ("__model__", "__model__.main_program")
+    wanted = [name for name in names if os.path.basename(name) not in models]
+    return directory.read_all(wanted, lambda _, file: np.array(lod_tensor.read(file)))
 
 
 def _load_older(
     program: Program, path: str, executor: Executor | None, var_list: Iterable[Variable] | None
 ) -> LoadReport:
-    if not os.path.exists(path):
+    directory, (where, name) = place(path), beside(path)
+    whole = directory.exists()
+    if not whole and not where.has(name):
         raise MissingFileError(f"there is neither {path}.pdparams, nor a directory or file {path}")
     if executor is None:
         raise ValueError(f"{path} holds variables in Paddle's older form; loading them needs executor=")
-    if os.path.isdir(path):
-        present = set(list_names(path))
+    if whole:
+        present = set(directory.list_names())
         wanted = program.list_vars() if var_list is None else var_list
         there = [v for v in wanted if is_persistable(v) and os.path.normpath(v.name) in present]
         return load_vars(executor, path, program, vars=there)
     if var_list is None:
         raise ValueError(f"{path} is a combined file, which stores no names: pass var_list")
-    directory, name = os.path.split(path)
-    return load_vars(executor, directory or ".", program, vars=list(var_list), filename=name)
+    return load_vars(executor, where.path or ".", program, vars=list(var_list), filename=name)
 
 
 def _value(variable: Variable) -> Array:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 
 from paddlelike.errors import FormatError, LoadError, StorageError
+from paddlelike.io import asynchronous
 from paddlelike.storage import manifest
 from paddlelike.storage.manifest import Record, Verification
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.places import LocalPlace, Place
+from paddlelike.storage.places import LocalPlace, Place, place
 
 __all__ = ["Verification", "record_of", "records_of", "refusal", "verify"]
 
@@ -28,7 +29,9 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     >>> bool(result), result.extra
     (False, ('fc_0.w_0',))
     """
-    return manifest.verify(dirname)
+    asynchronous.finish()
+    where = place(dirname)
+    return where.verify()
 
 
 def records_of(directory: Place) -> Mapping[str, Record]:

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as LocalPath
@@ -44,6 +45,7 @@ class HadoopStore:
         self._command = command()
         self._home: str | None = None
         self._local: dict[str, str] = {}  # what was downloaded, and where it is
+        self._lock = threading.Lock()  # one download at a time
 
     def same(self, other: Store) -> bool:
         return isinstance(other, HadoopStore) and other._command == self._command
@@ -68,14 +70,20 @@ class HadoopStore:
     def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
         if start == 0 and stop is None and path not in self._local:
             return self._run(["-cat", path])
-        if path not in self._local:
-            folder, _, name = path.rpartition("/")
-            self.fetch(folder, [name])
+        with self._lock:
+            if path not in self._local:
+                folder, _, name = path.rpartition("/")
+                self._fetch(folder, [name])
         with open(self._local[path], "rb") as file:
             file.seek(start)
             return file.read() if stop is None else file.read(stop - start)
 
     def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
+        with self._lock:
+            self._fetch(folder, names)
+        return {}
+
+    def _fetch(self, folder: str, names: Iterable[str]) -> None:
         if self._home is None:
             self._home = tempfile.mkdtemp(prefix="paddlelike-hdfs-")
             weakref.finalize(self, shutil.rmtree, self._home, ignore_errors=True)
@@ -85,7 +93,6 @@ class HadoopStore:
             paths = [f"{folder}/{name}" for name in some]
             self._run_many(["-get"], paths, [target])
             self._local |= {path: os.path.join(target, os.path.basename(path)) for path in paths}
-        return {}
 
     def write(self, folder: str, files: Mapping[str, Iterable[Buffer]]) -> None:
         odd = [name for name in files if set(name) & set("*?[]{}\\")]

@@ -23,7 +23,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -40,12 +40,14 @@ __all__ = [
     "Record",
     "Verification",
     "check",
+    "compared",
     "decode",
     "encode",
     "is_committed",
     "path_of",
     "read",
     "settle",
+    "sorted_out",
     "stamp_of",
     "verify",
 ]
@@ -292,9 +294,16 @@ def verify(directory: Path) -> Verification:
         return Verification(
             siblings.base, extra=tuple(present), problem=f"it has no manifest ({siblings.manifest})"
         )
+    return sorted_out(siblings.base, manifest, present, lambda name, record: _judge(root, name, record))
+
+
+def sorted_out(
+    where: str, manifest: Manifest, present: Iterable[str], judge: Callable[[str, Record], tuple[str, str]]
+) -> Verification:
+    """Judge every file of a manifest, several at once; ``judge`` gives a verdict, and why."""
     with ThreadPoolExecutor(THREADS, "paddlelike-verify") as pool:
         named = sorted(manifest.files.items())
-        verdicts = list(pool.map(lambda item: _judge(root, *item), named, chunksize=64))
+        verdicts = list(pool.map(lambda item: judge(*item), named, chunksize=64))
     found: dict[str, list[str]] = {}
     why = {}
     for (name, _), (verdict, reason) in zip(named, verdicts, strict=True):
@@ -302,8 +311,8 @@ def verify(directory: Path) -> Verification:
         if reason:
             why[name] = reason
     found["extra"] = [name for name in present if name not in manifest.files]
-    sorted_out = {what: tuple(names) for what, names in found.items()}
-    return replace(Verification(siblings.base, why=why), **sorted_out)  # type: ignore[arg-type]
+    fields = {what: tuple(names) for what, names in found.items()}
+    return replace(Verification(where, why=why), **fields)  # type: ignore[arg-type]
 
 
 def check(path: str, record: Record, parts: Iterable[hashing.Buffer]) -> None:
@@ -341,12 +350,17 @@ def _judge(root: str, name: str, record: Record) -> tuple[str, str]:
     if not stat.S_ISREG(mode):
         return "missing", "what is there is no file"
     with File(path) as file:
-        if file.size != record.size:
-            return "cut", f"{file.size} bytes, saved were {record.size}"
-        if record.checksum is None:
-            return "unchecked", ""
-        if hashing.of_file(file, record.checksum.partition(":")[0]) != record.checksum:
-            return "changed", ""
+        return compared(file, record)
+
+
+def compared(file: Any, record: Record) -> tuple[str, str]:
+    """The verdict on an open file, of whatever place, and why."""
+    if file.size != record.size:
+        return "cut", f"{file.size} bytes, saved were {record.size}"
+    if record.checksum is None:
+        return "unchecked", ""
+    if hashing.of_file(file, record.checksum.partition(":")[0]) != record.checksum:
+        return "changed", ""
     return "good", ""
 
 

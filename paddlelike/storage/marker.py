@@ -101,6 +101,7 @@ def encode(
     *,
     at: Mapping[str, str] | None = None,
     gone: Iterable[str] = (),
+    beside: bool = False,
     program: str | None = None,
     state: Any = None,
     part: str | None = None,
@@ -111,7 +112,7 @@ def encode(
         records[name] = records[name]._replace(facts={**records[name].facts, "at": folder})
     for name in gone:
         records[name] = Record(0, None, (0, 0), {"gone": True})
-    return manifest.encode(records, program=program, state=state, part=part)
+    return manifest.encode(records, program=program, state=state, part=part, beside=beside)
 
 
 def _parsed(base: str, number: int, data: bytes) -> Marker:
@@ -128,4 +129,4 @@ def _parsed(base: str, number: int, data: bytes) -> Marker:
     for folder in set(at.values()):
         if not folder.startswith(f"{base}.saving-") or "/" in folder[len(base) :] or ".." in folder:
             raise FormatError(f"it points to {folder}, which is not beside it")
-    return Marker(number, data, replace(found, files=files, commit=None, beside=False), at, tuple(gone))
+    return Marker(number, data, replace(found, files=files, commit=None), at, tuple(gone))

@@ -12,13 +12,13 @@ from urllib.parse import unquote, urlsplit
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import hashing, local, manifest
 from paddlelike.storage.local import Path
-from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.manifest import Manifest, Record, Verification
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.parts import Part
 from paddlelike.storage.transaction import Committed, Durability, Transaction
 from paddlelike.storage.writing import Buffer
 
-__all__ = ["File", "LocalPlace", "Place", "Writing", "is_remote", "place"]
+__all__ = ["File", "LocalPlace", "Place", "Writing", "beside", "is_remote", "place"]
 
 T = TypeVar("T")
 
@@ -40,8 +40,8 @@ class File(Protocol):
     def readinto_at(self, offset: int, target: memoryview) -> int:
         """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
 
-    def read(self) -> bytes:
-        """The whole file."""
+    def read(self, most: int | None = None) -> bytes:
+        """The whole file. FormatError: it is larger than ``most``."""
 
     def close(self) -> None:
         """Close the file; twice is no error."""
@@ -99,6 +99,9 @@ class Place(Protocol):
     def manifest(self) -> Manifest | None:
         """The manifest; None when there is none, or none to be trusted."""
 
+    def verify(self) -> Verification:
+        """Compare every file with the manifest."""
+
     def stamp(self) -> object:
         """What changes when files of the directory are replaced; None: there is no telling."""
 
@@ -117,17 +120,24 @@ class Place(Protocol):
 
 
 class LocalPlace:
-    """A directory of this machine's file systems."""
+    """A directory of this machine's file systems.
 
-    def __init__(self, directory: Path) -> None:
+    Parameters
+    ----------
+    base
+        The path that the names of the files begin with, where these are only some of the directory's.
+    """
+
+    def __init__(self, directory: Path, base: str | None = None) -> None:
         self.path = os.path.normpath(os.fspath(directory) or ".")
+        self._base = base
 
     @property
     def key(self) -> str:
         return os.path.realpath(self.path)
 
     def recover(self) -> None:
-        local.recover(self.path)
+        local.recover(self.path if self._base is None else self._base)
 
     def exists(self) -> bool:
         self.recover()
@@ -147,12 +157,17 @@ class LocalPlace:
 
     def manifest(self) -> Manifest | None:
         try:
-            return manifest.read(self.path)
+            return manifest.read(self.path if self._base is None else self._base)
         except (FormatError, StorageError):
             return None
 
+    def verify(self) -> Verification:
+        return manifest.verify(self.path if self._base is None else self._base)
+
     def stamp(self) -> object:
         try:
+            if self._base is not None:
+                return _stamps(self.path, os.path.basename(self._base))
             facts = os.stat(self.path)
         except OSError:
             return None
@@ -171,6 +186,7 @@ class LocalPlace:
     ) -> Transaction:
         return Transaction(
             self.path,
+            beside=self._base,
             durability=durability,
             checksum=checksum,
             program=program,
@@ -181,6 +197,12 @@ class LocalPlace:
         )
 
 
+def _stamps(directory: str, begin: str) -> object:
+    with os.scandir(directory) as entries:
+        facts = [each.stat() for each in entries if each.name.startswith(begin) and each.is_file()]
+    return sorted((each.st_ino, each.st_mtime_ns) for each in facts)
+
+
 def is_remote(path: Path) -> bool:
     """Whether a path is the URL of something that is not on this machine's file systems.
 
@@ -189,6 +211,24 @@ def is_remote(path: Path) -> bool:
     """
     text = os.fspath(path)
     return text.startswith("hdfs:") or (_URL.match(text) is not None and not text.startswith("file://"))
+
+
+def beside(path: Path) -> tuple[Place, str]:
+    """The place of the files whose paths begin with ``path``, and what their names there begin with.
+
+    >>> where, name = beside("models/net")
+    >>> where.path, name
+    ('models', 'net')
+    """
+    text = os.fspath(path)
+    if is_remote(text):
+        from paddlelike.storage import remote
+
+        return remote.beside(text), text.rpartition("/")[2]
+    if text.startswith("file://"):
+        text = unquote(urlsplit(text).path)
+    directory, name = os.path.split(text)
+    return LocalPlace(directory, text), name
 
 
 def place(path: Path) -> Place:

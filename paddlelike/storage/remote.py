@@ -6,6 +6,7 @@ See ``storage.marker``, and ``storage.remote_transaction`` for saves.
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -13,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import hashing, marker
-from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.manifest import Manifest, Record, Verification, compared, sorted_out
 from paddlelike.storage.marker import Marker
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.parts import Part
@@ -113,6 +114,31 @@ class RemotePlace:
         except (FormatError, StorageError):
             return None
 
+    def verify(self) -> Verification:
+        """Compare every file with the manifest."""
+        try:
+            found = self.read_marker()
+        except FormatError as error:
+            return Verification(self.path, problem=error.message)
+        with told(self.path):
+            present = self.present()
+        if found.manifest is None:
+            return Verification(
+                self.path, extra=tuple(sorted(present)), problem=f"it has no manifest ({self.marker})"
+            )
+
+        if found.manifest.beside and self.base == self.root:
+            return beside(self.path).verify()
+
+        def judge(name: str, record: Record) -> tuple[str, str]:
+            if not self.has(name):
+                return "missing", ""
+            with self.open_file(name) as file:
+                return compared(file, record)
+
+        extra = [] if self.base != self.root else sorted(present)
+        return sorted_out(self.path, found.manifest, extra, judge)
+
     def stamp(self) -> object:
         with told(self.path):
             number = marker.newest(self.store, self.base)
@@ -176,6 +202,10 @@ class RemotePlace:
 
     def _head(self, listing: _Listing, path: str) -> bytes:
         """The first bytes of a file; from the third file on, those of all files are fetched together."""
+        with listing.lock:
+            return self._fetched_head(listing, path)
+
+    def _fetched_head(self, listing: _Listing, path: str) -> bytes:
         listing.opened += 1
         if listing.opened < _FEW:
             return b""
@@ -194,6 +224,7 @@ class RemotePlace:
 class _Listing:
     def __init__(self, names: dict[str, tuple[str, Info]]) -> None:
         self.names = names
+        self.lock = threading.Lock()
         self.heads: dict[str, bytes] | None = None
         self.opened = 0
 
@@ -243,8 +274,10 @@ class RemoteFile:
             done += len(data)
         return done
 
-    def read(self) -> bytes:
-        """The whole file."""
+    def read(self, most: int | None = None) -> bytes:
+        """The whole file. FormatError: it is larger than ``most``."""
+        if most is not None and self.size > most:
+            raise FormatError(f"{self.size} bytes; such a file has {most} at most")
         return self.read_at(0, self.size)
 
     def close(self) -> None:

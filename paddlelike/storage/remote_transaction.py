@@ -185,7 +185,10 @@ class RemoteTransaction:
         self, files: Mapping[str, Record], at: Mapping[str, str] | None = None, gone: Iterable[str] = ()
     ) -> bytes:
         part = None if self._part is None else self._part.name
-        return marker.encode(files, at=at, gone=gone, program=self._program, state=self._state, part=part)
+        beside = self._place.base != self._place.root
+        return marker.encode(
+            files, at=at, gone=gone, beside=beside, program=self._program, state=self._state, part=part
+        )
 
     def _base(self, path: str) -> RemotePlace | None:
         """The directory to share with; None where it is in another store."""
@@ -235,7 +238,8 @@ def _settled(where: RemotePlace, found: Marker) -> Marker:
 
     def encoded(files: Mapping[str, Record]) -> bytes:
         assert found.manifest is not None
-        return marker.encode(files, program=found.manifest.program, state=found.manifest.state)
+        of = found.manifest
+        return marker.encode(files, beside=of.beside, program=of.program, state=of.state)
 
     files = _in_place(where, found, found.manifest.files, found.at, found.gone, encoded)
     return found._replace(manifest=replace(found.manifest, files=files), at={}, gone=())

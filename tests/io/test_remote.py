@@ -258,6 +258,24 @@ def test_what_is_not_there(exe: fluid.Executor, program: fluid.Program, url: str
         fluid.io.load_persistables(exe, url, program)
 
 
+def test_exports_and_states(exe: fluid.Executor, url: str) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        out = fluid.layers.fc(fluid.data("x", [None, 2]), 1)
+    exe.run(startup)
+    fluid.save(main, url + "-net")
+    state = fluid.io.load_program_state(url + "-net")
+    assert state.keys() == {"fc_0.w_0", "fc_0.b_0"}
+    fluid.io.save_inference_model(url, ["x"], [out], exe, main)
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, fetches = fluid.io.load_inference_model(url, exe)
+        x = np.float32([[1, 2], [3, 4]])
+        (found,) = exe.run(program, feed={"x": x}, fetch_list=fetches)
+    np.testing.assert_allclose(found, x @ state["fc_0.w_0"] + state["fc_0.b_0"], rtol=1e-5)  # float32
+    assert fluid.io.verify(url)
+    assert fluid.io.verify(url + "-net")
+
+
 def test_a_save_in_a_thread(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
     pending = fluid.io.save_persistables(exe, url, program, blocking=False)
     fill(9)
