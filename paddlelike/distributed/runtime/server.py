@@ -37,11 +37,16 @@ __all__ = ["Service"]
 Array = np.ndarray[Any, Any]
 
 _TURN = 0.25  # seconds between two looks at whether a signal came
+_LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced
 _LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
 
 
 class Service:
-    """What the threads of one server share. ``changed`` guards ``state`` and says when it moved on."""
+    """What the threads of one server share.
+
+    One lock guards ``state``. ``asked`` wakes the thread that owns the variables, ``changed`` those that wait
+    for what it does: a call that comes in wakes no other call.
+    """
 
     def __init__(self, ctx: Context, settings: Settings) -> None:
         self._ctx = ctx
@@ -49,7 +54,8 @@ class Service:
         self.mode: Mode = "sync" if self.served.is_synchronous else "async"
         self.staging = Staging(self.served.table)
         self.guards = {} if self.mode == "sync" else _guards(self.served)
-        self.changed = threading.Condition()
+        lock = threading.RLock()
+        self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
         self.state = ServerState(
             incarnation=f"{os.getpid()}.{time.time_ns()}",
             trainers=self.served.trainers,
@@ -102,7 +108,7 @@ class Service:
                     return work
                 if self.state.finished:
                     break
-                self.changed.wait(_TURN)
+                self.asked.wait(_TURN)
         return None
 
     def _do(self, work: Work | tuple[Callable[[], Any], Future[Any]]) -> None:
@@ -192,7 +198,7 @@ class Service:
         """What the protocol answers now."""
         with self.changed:
             reply: Reply = getattr(self.state, request.verb.lower())(request, time.monotonic())
-            self.changed.notify_all()
+            self.asked.notify()
         return reply
 
     def ask_until(self, request: Request, patience: float) -> Reply:
@@ -204,7 +210,7 @@ class Service:
                 left = end - time.monotonic()
                 if not isinstance(reply, Waiting) or left <= 0 or self._stopping:
                     return reply
-                self.changed.wait(left)
+                self.changed.wait(min(left, _LONGEST_WAIT))
 
     def value(self, entry: Entry) -> Array:
         """The array of a variable itself."""
@@ -247,7 +253,7 @@ class Service:
         future: Future[Array] = Future()
         with self.changed:
             self._tasks.append((task, future))
-            self.changed.notify_all()
+            self.asked.notify()
         return future.result(timeout=60)
 
     # For who watches

@@ -127,7 +127,7 @@ class _PushVerb(_Verb):
         service.received(receiver.size)
         with service.changed:
             reply = service.state.push_end(request, receiver, time.monotonic())
-            service.changed.notify_all()
+            service.asked.notify()
         return reply.to_header(), ()
 
 
