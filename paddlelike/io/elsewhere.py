@@ -78,8 +78,13 @@ class Loading:
 class Elsewhere(Protocol):
     """What a distributed program's saves and loads are."""
 
-    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
-        """Of a save of these variables of the program into ``where``, with the options of a save."""
+    def saving(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+    ) -> Saving:
+        """Of a save of these variables of the program into ``where``.
+
+        ``part`` is what they are ("params", "persistables"), ``options`` are those of a save.
+        """
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         """Of a load of these variables of the program from ``where``. Raises LoadError if there is none."""

@@ -64,7 +64,9 @@ class ServerPart:
         self._placement = placement
         self._endpoint = endpoint
 
-    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
+    def saving(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+    ) -> Saving:
         raise SaveError(
             f"the program of parameter server {self._endpoint} is not saved by itself: it holds only rows",
             hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
@@ -121,7 +123,9 @@ class TrainerPart:
         self._program = program
         self._placement = placement
 
-    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
+    def saving(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+    ) -> Saving:
         """Parameters are here; what servers keep is gathered, and all of it in asynchronous training."""
         if not self._program._is_chief:
             return Saving([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
@@ -129,7 +133,8 @@ class TrainerPart:
         kinds = list(Kind)
         if self._is_synchronous():  # what came with the last round is what the servers hold
             kinds.remove(Kind.PARAMETER)
-        if names < {v.name for v in get_program_persistable_vars(self._program)}:  # a part, by their names
+        persistables = {v.name for v in get_program_persistable_vars(self._program)}
+        if part == "params" or names < persistables:  # what was asked for by name, and no more
             gathered = sorted(names.intersection(self._placement.origins(*kinds)))
         else:
             gathered = self._placement.origins(*kinds)
@@ -168,7 +173,9 @@ class TrainerPart:
 class Alone:
     """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
 
-    def saving(self, executor: Any, chosen: list[Variable], where: str, options: Mapping[str, Any]) -> Saving:
+    def saving(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+    ) -> Saving:
         return Saving(chosen)
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:

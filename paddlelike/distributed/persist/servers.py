@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -90,10 +91,34 @@ class Sink:
         self._given, self._filled = self._given + self._filled, 0
 
 
+class _OneByOne:
+    """Servers that are asked one thing at a time: several threads write files, a trainer has one voice."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._lock = threading.Lock()
+
+    def pull(self, wanted: Sequence[Wanted]) -> list[Array]:
+        with self._lock:
+            return self._servers.pull(wanted)
+
+    def stream(self, wanted: Wanted, sink: Callable[[], Sink]) -> None:
+        with self._lock:
+            self._servers.stream(wanted, sink)
+
+    def rows(self, wanted: Wanted) -> Array:
+        with self._lock:
+            return self._servers.rows(wanted)
+
+    def write(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        with self._lock:
+            return self._servers.write(directory, names)
+
+
 def servers_of(executor: Any, program: Program) -> Servers:
     """The servers that a trainer's program works with; connects to them if ``executor`` has not yet."""
     from paddlelike.distributed.runtime.connection import Connection
 
     connection = executor._remote.open()
     assert isinstance(connection, Connection)
-    return connection.trainer(global_scope(), program.global_block())
+    return _OneByOne(connection.trainer(global_scope(), program.global_block()))
