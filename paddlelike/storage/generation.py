@@ -11,20 +11,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import stat
 from collections.abc import Sequence
 from typing import Final
 
-from paddlelike.errors import SaveError
+from paddlelike.errors import FormatError, SaveError, StorageError
 from paddlelike.storage import journal, manifest
+from paddlelike.storage.local import File
+from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explained
-from paddlelike.storage.retired import forget, remove_folders, rescue, walk
+from paddlelike.storage.retired import forget, remove_folders, remove_tree, rescue, walk
 from paddlelike.storage.siblings import Siblings
 from paddlelike.storage.system import exchange, sync_directory
 
 __all__ = ["Generation", "clear"]
 
+_MOST: Final = 1 << 28  # bytes of the list of what was dropped
 _OURS: Final = 0o700  # what building needs; the exact mode is set at the end
 
 
@@ -294,21 +296,20 @@ def clear(siblings: Siblings, directory: str, *, spare: bool) -> None:
     if os.path.islink(siblings.staging) or not os.path.isdir(siblings.staging):
         raise SaveError(f"{siblings.staging} is in the way", hint="remove or rename it")
     new, old = os.path.join(siblings.staging, "new"), os.path.join(siblings.staging, "spare")
-    if _is_exchanged(siblings.staging, directory) and os.path.isdir(new):
-        with contextlib.suppress(FileNotFoundError), open(_dropped(siblings), encoding="utf-8") as file:
-            forget(new, json.load(file))
+    if _is_exchanged(siblings.staging, directory) and os.path.isdir(new) and not os.path.islink(new):
+        forget(new, _read_dropped(siblings))
         rescue(new, directory, None, remove=False)
         if spare:
-            shutil.rmtree(old, ignore_errors=True)
+            remove_tree(old)
             with contextlib.suppress(OSError):
                 os.rename(new, old)
     if not spare:
-        shutil.rmtree(siblings.staging, ignore_errors=True)
+        remove_tree(siblings.staging)
         return
     for entry in os.scandir(siblings.staging):
         if entry.is_dir(follow_symlinks=False):
             if entry.name != "spare":
-                shutil.rmtree(entry.path, ignore_errors=True)
+                remove_tree(entry.path)
         else:
             os.unlink(entry.path)
     with contextlib.suppress(OSError):
@@ -317,6 +318,15 @@ def clear(siblings: Siblings, directory: str, *, spare: bool) -> None:
 
 def _dropped(siblings: Siblings) -> str:
     return os.path.join(siblings.staging, "dropped")
+
+
+def _read_dropped(siblings: Siblings) -> dict[str, int]:
+    """What was dropped, by inode; nothing where the list is missing or none of ours."""
+    with contextlib.suppress(FormatError, StorageError, ValueError, AttributeError, RecursionError):
+        with File(_dropped(siblings)) as file:
+            inodes = json.loads(file.read(_MOST).decode())
+        return {path: inode for path, inode in inodes.items() if relative_path(path) == path}
+    return {}
 
 
 def _is_exchanged(staging: str, directory: str) -> bool:

@@ -82,6 +82,10 @@ def commit(
         With the reason; everything is as it was.
     """
     try:
+        _check_inside(directory, [*paths, *dropped])
+    except StorageError as error:
+        raise SaveError(error.message, hint=error.hint) from error
+    try:
         kept, folders = _keep(siblings.staging, directory, [*paths, *dropped])
         inside = directory != siblings.base
         journal = _Journal("forward", inside, list(paths), kept, folders, manifest, sync, list(dropped))
@@ -114,14 +118,9 @@ def finish(siblings: Siblings) -> None:
         return
     directory = siblings.parent if journal.inside else siblings.base
     new, old = (os.path.join(siblings.staging, name) for name in ("new", "old"))
-    folders = {
-        os.path.dirname(os.path.join(root, path)) for path in journal.paths for root in (new, directory)
-    } | {os.path.dirname(os.path.join(directory, path)) for path in journal.dropped}
-    for folder in folders | {old}:
-        if os.path.realpath(folder) != folder:
-            raise StorageError(
-                f"{folder} leads elsewhere through a link", hint="remove it if it is not yours"
-            )
+    _check_inside(directory, [*journal.paths, *journal.dropped])
+    _check_inside(new, journal.paths)
+    _check_inside(old, ["0"])
     try:
         os.utime(directory)  # so that readers notice, also where only contents change
         if journal.direction == "forward":
@@ -150,6 +149,14 @@ def finish(siblings: Siblings) -> None:
         os.unlink(siblings.journal)
     except OSError as error:
         raise explained(SaveError, f"{directory} cannot be written", error) from error
+
+
+def _check_inside(root: str, paths: Sequence[str]) -> None:
+    for folder in {os.path.dirname(os.path.join(root, path)) for path in paths}:
+        if os.path.realpath(folder) != folder:
+            raise StorageError(
+                f"{folder} leads elsewhere through a link", hint="remove it if it is not yours"
+            )
 
 
 def _keep(staging: str, directory: str, paths: Sequence[str]) -> tuple[list[bool], list[str]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Collection, Iterator, Mapping
 
-__all__ = ["forget", "has_others", "remove_folders", "rescue", "walk"]
+__all__ = ["forget", "has_others", "remove_folders", "remove_tree", "rescue", "walk"]
 
 
 def has_others(directory: str, paths: Collection[str]) -> bool:
@@ -23,7 +24,7 @@ def forget(old: str, inodes: Mapping[str, int]) -> None:
     for path, inode in inodes.items():
         where = os.path.join(old, path)
         with contextlib.suppress(OSError):
-            if os.lstat(where).st_ino == inode:
+            if _is_here(where) and os.lstat(where).st_ino == inode:
                 os.unlink(where)
                 gone.append(path)
     remove_folders(old, gone)
@@ -42,6 +43,12 @@ def remove_folders(root: str, paths: Collection[str]) -> list[str]:
             removed.append(folder)
             folder = os.path.dirname(folder)
     return removed
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder and everything in it, as far as it goes."""
+    with contextlib.suppress(RecursionError):  # a thousand folders in each other, which nobody saves
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def rescue(old: str, directory: str, known: dict[str, int] | None, *, remove: bool) -> None:
@@ -68,20 +75,26 @@ def rescue(old: str, directory: str, known: dict[str, int] | None, *, remove: bo
 
 def _move_late(old: str, directory: str, path: str, *, over: bool) -> None:
     target = os.path.join(directory, path)
-    if over or not os.path.lexists(target):
+    if _is_here(target) and (over or not os.path.lexists(target)):
         with contextlib.suppress(OSError):  # the folder it was in has been moved
             os.rename(os.path.join(old, path), target)
 
 
-def walk(root: str, inside: str = "") -> Iterator[tuple[str, int, bool]]:
+def _is_here(path: str) -> bool:
+    """Whether no folder on the way is a link to somewhere else."""
+    folder = os.path.dirname(path)
+    return os.path.realpath(folder) == folder
+
+
+def walk(root: str) -> Iterator[tuple[str, int, bool]]:
     """Everything below ``root``: path, inode, whether it is a folder; folders before what is in them."""
-    with os.scandir(os.path.join(root, inside)) as entries:
-        folders = []
-        for entry in entries:
-            path = f"{inside}/{entry.name}" if inside else entry.name
-            folder = entry.is_dir(follow_symlinks=False)
-            yield path, entry.inode(), folder
-            if folder:
-                folders.append(path)
-    for path in folders:
-        yield from walk(root, path)
+    folders = [""]
+    while folders:
+        inside = folders.pop()
+        with os.scandir(os.path.join(root, inside)) as entries:
+            for entry in entries:
+                path = f"{inside}/{entry.name}" if inside else entry.name
+                folder = entry.is_dir(follow_symlinks=False)
+                yield path, entry.inode(), folder
+                if folder:
+                    folders.append(path)

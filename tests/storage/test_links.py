@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from paddlelike.errors import LoadError, PaddlelikeError, SaveError, StorageErro
 from paddlelike.formats import lod_tensor
 from paddlelike.storage import manifest
 from paddlelike.storage.local import File, list_names, read_front, recover
+from paddlelike.storage.retired import walk
 from paddlelike.storage.transaction import Transaction, write_all
 from tests.io.loading import executor, program_of, value
 
@@ -206,3 +207,83 @@ def test_a_manifest_that_names_other_peoples_files(tmp_path: Path) -> None:
     found = manifest.verify(tmp_path / "m")
     assert found.problem is not None
     assert "'secret', which is somebody else's" in found.problem
+
+
+# Staging areas from elsewhere
+
+
+def _exchanged(model: Path) -> Path:
+    """A staging area that says: the exchange was done, what is in "new" is the generation before."""
+    staging = model.with_name("m.saving")
+    staging.mkdir()
+    (staging / "staged").symlink_to(str(model.stat().st_ino))
+    return staging
+
+
+def _whole_link(model: Path) -> None:
+    model.with_name("m.saving").symlink_to("outside")
+
+
+def _generation_link(model: Path) -> None:
+    (_exchanged(model) / "new").symlink_to("../outside")
+
+
+def _folder_in_the_way(model: Path) -> None:
+    (model / "out").symlink_to("../outside")
+    (_exchanged(model) / "new" / "out").mkdir(parents=True)
+    (model.with_name("m.saving") / "new" / "out" / "late").write_bytes(b"evil")
+
+
+def _dropped(model: Path) -> None:
+    staging, outside = _exchanged(model), model.with_name("outside")
+    (staging / "new").mkdir()
+    (staging / "new" / "out").symlink_to("../../outside")
+    inode = (outside / "w").stat().st_ino
+    (staging / "dropped").write_text(json.dumps({"out/w": inode, "../../outside/w": inode}))
+
+
+def _dropped_pipe(model: Path) -> None:
+    staging = _exchanged(model)
+    (staging / "new").mkdir()
+    os.mkfifo(staging / "dropped")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("make", [_whole_link, _generation_link, _folder_in_the_way, _dropped, _dropped_pipe])
+def test_a_staging_area_that_leads_elsewhere(model: Path, make: Callable[[Path], None], keep: bool) -> None:
+    make(model)
+    try:
+        with Transaction(model, keep_generation=keep) as transaction:
+            transaction.add("w", [b"new"])
+            transaction.add("sub/v", [b"new"])
+    except PaddlelikeError:
+        assert (model / "w").read_bytes() == W
+    else:
+        assert (model / "w").read_bytes() == (model / "sub" / "v").read_bytes() == b"new"
+    assert {path.name: path.read_bytes() for path in model.with_name("outside").iterdir()} == {"w": W}
+    recover(model)
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[Path]:
+    """A thousand folders in each other, with a file at the end; it is taken apart one by one."""
+    folders = [tmp_path / "m"]
+    folders[0].mkdir()
+    for _ in range(1100):
+        folders.append(folders[-1] / "d")
+        folders[-1].mkdir()
+    (folders[-1] / "w").write_bytes(W)
+    yield folders[0]
+    (folders[-1] / "w").unlink(missing_ok=True)
+    for folder in reversed(folders):
+        folder.rmdir()
+
+
+def test_a_thousand_folders_in_each_other(deep: Path) -> None:
+    assert list_names(deep) == ["d/" * 1100 + "w"]
+    assert sum(folder for _, _, folder in walk(str(deep))) == 1100
+    with pytest.raises(LoadError):
+        load(deep)
+    with pytest.raises(PaddlelikeError):
+        fluid.io.load_program_state(str(deep))
+    assert not manifest.verify(deep)
