@@ -117,7 +117,7 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
         here |= {plan.table} if plan.table is not None else set()
         for op in training.ops:
             if is_update(op) and op.input("Param")[0] in here:
-                names |= {op.input("LearningRate")[0]} & begun
+                names |= begun.intersection(op.input("LearningRate"))
         for name in sorted(names):
             var = block._find_var_recursive(name)
             if var is not None and var.persistable and var.type == VarType.LOD_TENSOR:

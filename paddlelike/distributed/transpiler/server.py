@@ -155,7 +155,8 @@ class _Server:
 
     def _copy_update(self, block: Block, op: Operator, piece: Piece) -> None:
         inputs: dict[str, Any] = {"Param": piece.param.name, "Grad": self._gradient_of(op, piece)}
-        inputs["LearningRate"] = self._learning_rate(op.input("LearningRate")[0])
+        if op.input("LearningRate"):
+            inputs["LearningRate"] = self._learning_rate(op.input("LearningRate")[0])
         for slot, whole in state_of(op, self.source):
             shape = shape_on_server(op, slot, whole, piece.param.shape)
             self.block.create_var(

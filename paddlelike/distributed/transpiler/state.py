@@ -14,7 +14,7 @@ from paddlelike.framework.variable import Variable
 
 __all__ = ["shape_on_server", "state_of"]
 
-#: Slots that Fluid cuts; what else such an optimizer has is whole on every server.
+#: Slots that are cut; what else such an optimizer has is whole on every server.
 _CUT = {
     "adagrad": ("Moment",),
     "adam": ("Moment1", "Moment2"),
@@ -23,7 +23,7 @@ _CUT = {
     "ftrl": ("SquaredAccumulator", "LinearAccumulator"),
     "lars_momentum": ("Velocity",),
     "momentum": ("Velocity",),
-    "rmsprop": ("Moment", "MeanSquare"),
+    "rmsprop": ("Moment", "MeanSquare"),  # and MeanGrad where it is used
 }
 _NO_STATE = ("Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor")
 
@@ -38,7 +38,7 @@ def state_of(op: Operator, block: Block) -> Iterator[tuple[str, Variable]]:
 def shape_on_server(op: Operator, slot: str, whole: Variable, cut: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of a state variable whose parameter has shape ``cut`` on a server."""
     if op.type in _CUT:
-        used = slot in _CUT[op.type] or (slot == "MeanGrad" and op.attrs.get("centered"))
+        used = slot in _CUT[op.type] or (slot == "MeanGrad" and op.attrs["centered"])
         return cut if used else tuple(whole.shape)
     is_like_parameter = len(whole.shape) == len(cut) and whole.shape[1:] == cut[1:] and whole.shape != (1,)
     return cut if is_like_parameter else tuple(whole.shape)

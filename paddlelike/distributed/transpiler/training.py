@@ -6,6 +6,7 @@ them; LRSched: learning rates), ``op_role_var`` names the parameter and its grad
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ __all__ = [
 
 #: Lookups of rows that a server may answer.
 LOOKUPS = ("lookup_table", "lookup_table_v2")
+_CLIP = re.compile(r"/gra(di|id)ent_clip")  # Paddle has it in both spellings
 _OF_THE_PLACE = ("op_namescope", "op_callstack")
 
 
@@ -47,7 +49,8 @@ def find_training(program: Program) -> Training:
     """The updates of a program.
 
     Clipping belongs to trainers, which have whole gradients: its operators count as backward ones from now
-    on.
+    on. Fluid 1.8.5 sees that of ``set_gradient_clip`` only; with an optimizer's ``grad_clip`` its trainers
+    send what they never compute.
     """
     block = program.global_block()
     found = Training()
@@ -55,7 +58,7 @@ def find_training(program: Program) -> Training:
     for op in block.ops:
         if op.attrs.get("op_role") != OpRole.Optimize:
             continue
-        if "@CLIP" in op.attrs.get("op_namescope", ""):
+        if _CLIP.search(op.attrs.get("op_namescope", "")):
             op._set_attr("op_role", OpRole.Backward)
             continue
         found.ops.append(op)
@@ -100,8 +103,8 @@ def trainable_pairs(training: Training, *, without: str | None) -> list[tuple[Va
 
 
 def is_update(op: Operator) -> bool:
-    """Whether an operator writes a parameter (sgd, adam, ...)."""
-    return "Param" in op.inputs and "LearningRate" in op.inputs
+    """Whether an operator writes a parameter (sgd, adam, ...; adadelta has no learning rate)."""
+    return "Param" in op.inputs and "Grad" in op.inputs
 
 
 def schedule_ops(block: Block) -> list[Operator]:
