@@ -50,7 +50,9 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A server is going back just now: say Hello again."""
+    """The answers do not fit together yet: say Hello again."""
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +68,21 @@ Decision: TypeAlias = Go | Finish | Back | Close | Again | Stuck
 def decide(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> Decision:
     """What follows from ``hellos``, one per endpoint.
 
-    >>> def at(round, **more):
-    ...     fields = dict(incarnation="a", generation=0, base=0, busy=False, staged=None, marked=False)
-    ...     return HelloReply(**fields | dict(round=round, checkpoints=(0, 4), completed=()) | more)
+    >>> def at(round):
+    ...     stands = dict(incarnation="a", generation=0, round=round, base=0, busy=False, lost=False)
+    ...     return HelloReply(**stands, staged=None, marked=False, checkpoints=(0, 4), completed=())
     >>> decide(1, ["h:1", "h:2"], [at(5), at(5)])
     Go(round=5)
     >>> decide(1, ["h:1", "h:2"], [at(5), at(4)]).to
     4
     """
     if any(one.busy for one in hellos):
-        return Again()
+        return Again("a server is going back to a checkpoint")
     rounds = [one.round for one in hellos]
     generations = {one.generation for one in hellos}
     closed = max((dict(one.completed).get(trainer, -1) for one in hellos), default=-1)
-    if len(generations) == 1:
+    lost = any(one.lost for one in hellos)
+    if len(generations) == 1 and not lost:
         if closed >= 0 and min(rounds) >= closed:
             return Close(closed)
         if closed < 0 and len(set(rounds)) == 1 and not any(one.marked for one in hellos):
@@ -97,23 +100,21 @@ def _all_hold_push(hellos: Sequence[HelloReply]) -> bool:
     return one_push and max(one.round for one in hellos) <= low + 1
 
 
-def _back(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> Back | Stuck:
+def _back(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> Back | Again | Stuck:
     stands = ", ".join(
         f"{endpoint} at round {one.round} of generation {one.generation}"
         for endpoint, one in zip(endpoints, hellos, strict=True)
     )
     common = set.intersection(*(set(one.checkpoints) for one in hellos))
-    if not common:
-        return Stuck(f"the servers differ ({stands}) and no checkpoint is there for all of them")
+    if not all(one.checkpoints for one in hellos):
+        return Stuck(f"the servers differ ({stands}), and no checkpoint is there for all of them")
+    if not common:  # a save has come between the answers
+        return Again(f"the servers differ ({stands}), and so do the checkpoints that they can read")
     newest = max(one.generation for one in hellos)
     there = {(one.round, one.base) for one in hellos if one.generation == newest}
     round, base = min(there)
-    if (
-        len(there) == 1
-        and round == base
-        and base in common
-        and any(one.generation < newest for one in hellos)
-    ):
+    behind = any(one.generation < newest for one in hellos) and not any(one.lost for one in hellos)
+    if len(there) == 1 and round == base and base in common and behind:
         to, generation = base, newest  # another trainer has begun: bring the others there
     else:
         to, generation = max(common), newest + 1

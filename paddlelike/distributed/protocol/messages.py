@@ -309,6 +309,7 @@ class HelloReply(Reply):
     """Where the server stands and what it holds of the caller.
 
     ``base`` is the round this incarnation or generation began with; ``busy``: it goes back to it now;
+    ``lost``: it could not, and waits for another rollback;
     ``staged`` and ``marked``: what it holds of this trainer in the current round; ``checkpoints``: the rounds
     it can go back to; ``completed``: (trainer, round) of those that closed; ``applied``: the caller's last
     update (async).
@@ -316,6 +317,7 @@ class HelloReply(Reply):
 
     base: int = is_(number)
     busy: bool = is_(flag)
+    lost: bool = is_(flag)
     staged: Staged | None = is_(_staged)  # noqa: RUF009
     marked: bool = is_(flag)
     checkpoints: tuple[int, ...] = is_(numbers)

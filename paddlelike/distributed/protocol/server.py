@@ -161,7 +161,7 @@ class ServerState:
             (trainer, process): number for trainer, process, number in saved.get("updates", ())
         }
         self._saves: dict[int, _Saving] = {}  # the last one of each trainer
-        self._restoring = False
+        self._restoring = self._lost = False
         self._work: Work | None = None
         self._broken = ""
 
@@ -181,6 +181,7 @@ class ServerState:
             **self._status(),
             base=self.base,
             busy=self._restoring,
+            lost=self._lost,
             staged=staged[0] if staged is not None else None,
             marked=request.trainer in self._marks,
             checkpoints=tuple(sorted(self._checkpoints())),
@@ -270,9 +271,11 @@ class ServerState:
             self.completed = {trainer: first for trainer, first in known.items() if first <= request.to}
             self.generation, self.round, self.base = request.generation, request.to, request.to
             self._staged, self._marks, self._saves = {}, set(), {}
-            self._restoring = True
+            self._restoring, self._lost = True, False
         if self._restoring:
             return self._waiting(f"going back to round {self.base}")
+        if self._lost:
+            return self._refused("checkpoint", f"this server could not go back to round {self.base}")
         return RollbackReply(**self._status())
 
     def save(self, request: Save, now: float) -> Reply:
@@ -336,10 +339,17 @@ class ServerState:
         self._answer_save(work, manifest=manifest)
 
     def failed(self, work: Work, text: str) -> None:
-        """The work broke. A save is refused with ``text``; else every later request is refused with it."""
+        """The work broke.
+
+        A save is refused with ``text``. A checkpoint that cannot be read (it may have been replaced) is
+        reported, and another one waited for. After a round, every later request is refused with ``text``.
+        """
         self._end(work)
         if isinstance(work, Write):
             self._answer_save(work, error=text)
+        elif isinstance(work, Restore):
+            self._restoring = self._restoring and work.number != self.base
+            self._lost = not self._restoring
         else:
             self._broken = text
 
@@ -375,6 +385,8 @@ class ServerState:
             return refused
         if (request.incarnation, request.generation) != (self.incarnation, self.generation):
             return self._refused("stale", f"this is generation {self.generation} of {self.incarnation}")
+        if self._lost:
+            return self._refused("stale", f"this server could not go back to round {self.base}")
         return self._waiting(f"going back to round {self.base}") if self._restoring else None
 
     def _refuse_session(self, request: Request, now: float) -> Refused | None:

@@ -341,13 +341,13 @@ class TrainerState:
 
     # Agreements
 
-    def _agree(self, now: float, *, after: float = 0.0) -> None:
+    def _agree(self, now: float, *, after: float = 0.0, why: str = "") -> None:
         """Hello to all, under a new session: what this process sent before is stale from then on."""
         if self._agreeing_since is None:
             self._agreeing_since = now
         patience = max(self.limits.window, self.limits.barrier)
         if now - self._agreeing_since > patience:
-            self._lose(f"no agreement between {', '.join(self.endpoints)} within {patience:.0f} s")
+            self._lose(f"no agreement between {', '.join(self.endpoints)} within {patience:.0f} s: {why}")
             return
         self.session += 1
         self._hellos = {}
@@ -368,7 +368,7 @@ class TrainerState:
             return
         decision = decide(self.trainer, self.endpoints, hellos)
         if isinstance(decision, Again):
-            self._agree(now, after=0.1)
+            self._agree(now, after=0.1, why=decision.why)
         elif isinstance(decision, Stuck):
             self._lose(decision.why)
         elif isinstance(decision, Back):

@@ -31,6 +31,7 @@ def run_sync(seed: int, **options: Any) -> World:
         "servers": pick([1, 2, 2, 3]),
         "rounds": [pick([5, 8])] * pick([1, 2, 2, 3]),
         "every": pick([0, 1, 2, 3]),
+        "keep_all": pick([True, False]),
         "faults": faults_of(seed),
     }
     world = World(seed, **size | options)

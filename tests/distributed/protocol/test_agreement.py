@@ -13,6 +13,7 @@ def at(round, **more):
         "round": round,
         "base": 0,
         "busy": False,
+        "lost": False,
         "staged": None,
         "marked": False,
         "checkpoints": (0, 4),
@@ -70,13 +71,19 @@ def test_a_generation_that_has_moved_on_is_not_joined():
 
 
 def test_a_server_that_is_going_back_is_waited_for():
-    assert decided(at(4, generation=1, busy=True), at(9)) == Again()
+    assert isinstance(decided(at(4, generation=1, busy=True), at(9)), Again)
 
 
 def test_without_a_common_checkpoint_it_is_stuck_and_says_where_the_servers_are():
     stuck = decided(at(9, checkpoints=()), at(0, checkpoints=(0,)))
     assert isinstance(stuck, Stuck)
     assert "h:0 at round 9" in stuck.why
+
+
+def test_checkpoints_that_differ_are_asked_for_again():
+    again = decided(at(9, checkpoints=(8,)), at(4, checkpoints=(4,)))
+    assert isinstance(again, Again)
+    assert "checkpoints" in again.why
 
 
 def test_a_close_that_has_begun_is_gone_on_with():
@@ -88,3 +95,10 @@ def test_a_close_that_a_restarted_server_forgot_is_taken_back():
     back = decided(at(7, completed=((0, 3), (1, 7))), at(4))
     assert isinstance(back, Back)
     assert back.completed == ((0, 3),)
+
+
+def test_a_server_that_could_not_go_back_sends_all_back_again():
+    back = decided(at(4, generation=1, base=4, lost=True), at(4, generation=1, base=4))
+    assert (back.to, back.generation) == (4, 2)
+    back = decided(at(4, generation=1, base=4, lost=True), at(4, generation=0))
+    assert (back.to, back.generation) == (4, 2)

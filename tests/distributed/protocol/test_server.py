@@ -233,6 +233,19 @@ def test_a_rollback_restores_clears_and_is_done_once(talk):
     assert talk.state.ready() is None
 
 
+def test_a_checkpoint_that_cannot_be_read_is_reported_and_another_one_taken(talk):
+    talk.say("Rollback", 0)
+    talk.state.failed(talk.work(), "no such file")
+    assert refused(talk.say("Rollback", 0)) == "checkpoint"
+    assert refused(talk.say("Pull", 0)) == "stale"
+    assert talk.say("Hello", 0).lost
+    assert talk.state.ready() is None
+    talk.say("Rollback", 0, to=0, generation=2)
+    talk.state.applied(talk.work())
+    assert isinstance(talk.say("Rollback", 0, to=0, generation=2), RollbackReply)
+    assert not talk.say("Hello", 0).lost
+
+
 def test_a_rollback_to_what_is_not_there_changes_nothing(talk):
     assert refused(talk.say("Rollback", 0, to=3)) == "checkpoint"
     assert talk.state.generation == 0

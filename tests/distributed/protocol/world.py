@@ -120,6 +120,8 @@ class World:
         The job is over when every living trainer has ended; else every trainer must end.
     every
         Trainer 0 saves after every so many rounds; 0: never.
+    keep_all
+        A save leaves the earlier ones; else it replaces them, at once.
     noisy
         Gradients that no one can compute twice, as with dropout.
     """
@@ -139,13 +141,14 @@ class World:
         server_class: type[ServerState] = ServerState,
         trainer_class: type[TrainerState] = TrainerState,
         until_stuck: bool = False,
+        keep_all: bool = True,
     ) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
         self.faults = faults or Faults()
         self.rounds, self.every, self.mode, self.rollback, self.noisy = rounds, every, mode, rollback, noisy
         self.limits, self.server_class, self.trainer_class = limits, server_class, trainer_class
-        self.until_stuck = until_stuck
+        self.until_stuck, self.keep_all = until_stuck, keep_all
         self.checkpoints: dict[int, list[Any]] = {}  # sync: round -> per server (value, history, saved)
         self.saves: list[Any] = [None] * servers  # async: per server (value, history, saved)
         self.events: list[tuple[float, int, Callable[[], None]]] = []
@@ -248,7 +251,7 @@ class World:
             job="job",
             now=self.now,
             saved=saved,
-            checkpoints=lambda: (0, *self.checkpoints),
+            checkpoints=self.rounds_kept,
         )
         return Server(state, value, list(history))
 
@@ -284,8 +287,7 @@ class World:
             server.history.append(work.contributions)
             server.state.applied(work)
         elif isinstance(work, Restore):
-            self.restore(server, index, work.number)
-            server.state.applied(work)
+            self.restore(server, index, work)
         else:
             assert isinstance(work, Write)
             saved = (server.value, tuple(server.history), server.state.saved_with())
@@ -293,12 +295,20 @@ class World:
             server.state.written(work, {"round": saved[2]["round"]})
         self.kick(server, index)
 
-    def restore(self, server: Server, index: int, number: int) -> None:
-        if number:
-            server.value, history, _ = self.checkpoints[number][index]
+    def restore(self, server: Server, index: int, work: Restore) -> None:
+        if work.number not in self.rounds_kept():
+            server.state.failed(work, "no such checkpoint")
+            return
+        if work.number:
+            server.value, history, _ = self.checkpoints[work.number][index]
             server.history = list(history)
         else:
             server.value, server.history = hash((17, index)), []
+        server.state.applied(work)
+
+    def rounds_kept(self) -> tuple[int, ...]:
+        """The rounds a server can go back to: those saved, or the start values."""
+        return (0, *self.checkpoints) if self.keep_all else tuple(self.checkpoints) or (0,)
 
     # The network
 
@@ -512,6 +522,8 @@ class World:
                 yield
                 if isinstance(outcome(), Resumed):
                     continue
+                if not self.keep_all:  # a save replaces the one before
+                    self.checkpoints.clear()
                 self.checkpoints[state.round] = list(trainer.pulled_state)
 
     def script_async(self, trainer: Trainer, outcome: Callable[[], Any]) -> Iterator[None]:
