@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from paddlelike.core import memory
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import Scope, ScopeVariable
-from paddlelike.core.tensor import LoD, LoDTensor
+from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 
 if TYPE_CHECKING:
     from paddlelike.executor.plan import Plan
@@ -39,6 +40,8 @@ def keep(frame: Frame, number: int, value: Any, *, fresh: bool = False) -> Any:
     """
     holder = frame.holders[number]
     old = holder.value
+    if isinstance(value, np.ndarray) and frame.plan.persistables[number].type == VarType.SELECTED_ROWS:
+        value = SelectedRows((), len(value), value)  # room for as many rows, none of which is in use yet
     if not isinstance(value, np.ndarray):
         holder.set_value(value)
         return value

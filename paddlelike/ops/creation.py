@@ -10,6 +10,7 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.registry import (
     Array,
@@ -266,7 +267,7 @@ class AssignValue(OpDef):
 
 @register
 class FakeInit(OpDef):
-    """Leaves ``Out`` without a value: the variable lives on parameter servers."""
+    """Leaves ``Out`` without rows: they live on parameter servers, and here only their number is known."""
 
     type = "fake_init"
     inputs = ()
@@ -277,8 +278,8 @@ class FakeInit(OpDef):
         """The variable stays as it was declared."""
 
     @staticmethod
-    def forward() -> None:
-        """Nothing to compute."""
+    def forward(*, shape: Sequence[int]) -> SelectedRows:
+        return SelectedRows((), shape[0])
 
 
 def _full(op: str, sizes: tuple[int, ...], value: float | str, dtype: int) -> Array:

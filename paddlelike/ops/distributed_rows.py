@@ -16,6 +16,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.registry import (
     Array,
+    Context,
     GradOp,
     Int,
     Ints,
@@ -145,24 +146,27 @@ class MergeIds(OpDef):
     inputs = ("Ids*", "Rows*", "X*")
     outputs = ("Out*",)
     attrs = {}
+    context = True
 
     @staticmethod
     def infer(ids: list[Spec], rows: list[Spec], x: list[Spec]) -> None:
         """``Out`` stays as the lookup that it replaces declared it."""
 
     @staticmethod
-    def forward(ids: list[Array], rows: list[Array], x: list[Array]) -> list[Array]:
+    def forward(ctx: Context, ids: list[Array], rows: list[Array], x: list[Array]) -> list[Array]:
         known = np.concatenate([one.reshape(-1) for one in rows])
         values = np.concatenate(x)
         order = np.argsort(known, kind="stable")
         outs = []
-        for one in ids:
+        for number, one in enumerate(ids):
             asked = one.reshape(-1)
             at = order.take(np.searchsorted(known, asked, sorter=order), mode="clip") if order.size else asked
             missing = asked[known[at] != asked] if order.size else asked
             if missing.size:
                 raise EnforceNotMet(f"merge_ids: Ids hold {int(missing[0])}, which none of Rows holds")
-            outs.append(values[at])
+            shape = one.shape[:-1] if one.shape[-1] == 1 else one.shape
+            outs.append(values[at].reshape(*shape, values.shape[1]))
+            ctx.set_lod("Out", ctx.lod("Ids", number), number)
         return outs
 
 

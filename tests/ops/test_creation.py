@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework import registry
 from paddlelike.framework.registry import Spec
@@ -17,8 +18,10 @@ from tests.ops.test_random import compute, infer
 REAL = VarType.FP32
 
 
-def test_fake_init_computes_nothing() -> None:
-    assert compute("fake_init", {}, {"shape": [3]}) is None
+def test_fake_init_knows_how_many_rows_there_are_and_has_none() -> None:
+    found = compute("fake_init", {}, {"shape": [3, 2]})
+    assert isinstance(found, SelectedRows)
+    assert (found.height(), found.rows(), found.array) == (3, [], None)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,14 @@ from paddlelike.distributed.runtime.staging import Contribution, Staging
 from paddlelike.distributed.runtime.table import Entry, Lookup, Role, Served
 from paddlelike.distributed.runtime.verbs import verbs_of
 from paddlelike.distributed.wire import Server, workers_for
-from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError, SaveError, UnsupportedError
+from paddlelike.errors import (
+    EnforceNotMet,
+    FrameError,
+    NotInitializedError,
+    OperatorError,
+    SaveError,
+    UnsupportedError,
+)
 from paddlelike.framework.graph import writes
 from paddlelike.framework.registry import Context
 
@@ -71,6 +78,7 @@ class Service:
         self._bytes_in = self._bytes_out = self._rounds = 0
         self._stopping = False
         self._check_values()
+        self._start_counters()
 
     def _check_values(self) -> None:
         made = self.served.made_by_schedule
@@ -127,7 +135,11 @@ class Service:
                 self.changed.notify_all()
             if not isinstance(work, Write):
                 time.sleep(_LAST_WORDS)
-                raise
+                raise OperatorError(
+                    f"the server at {self.served.endpoint} failed in round {self.state.round}: "
+                    f"{getattr(error, 'message', error)}",
+                    hint=getattr(error, "hint", None),
+                ) from error
 
     def _perform(self, work: Work) -> None:
         if isinstance(work, Apply):
@@ -181,12 +193,32 @@ class Service:
                 self._ctx.run_block(index)
 
     def _apply_update(self, trainer: int, contribution: Contribution) -> None:
-        """What one trainer sent, each gradient by its own block."""
-        for index, value in contribution.finish(whole=False).items():
-            gradient = self.served.table.entries[index].name
-            with self.guards[self.served.parameters[gradient]]:
-                self._ctx.write(self.served.contribution(gradient, trainer), value)
-                self._ctx.run_block(self.served.blocks[gradient])
+        """What one trainer sent: its step for the schedule, then each gradient by its own block."""
+        given = contribution.finish(whole=False)
+        for entry in self.served.table.having(Role.COUNTER):
+            if entry.index in given:
+                self._count(self.served.counters[entry.name][trainer], given[entry.index])
+                self._ctx.run_block(self.served.schedule)
+        for entry in self.served.table.having(Role.GRADIENT):
+            if entry.index in given:
+                with self.guards[self.served.parameters[entry.name]]:
+                    self._ctx.write(self.served.contribution(entry.name, trainer), given[entry.index])
+                    self._ctx.run_block(self.served.blocks[entry.name])
+
+    def _count(self, name: str, steps: Any) -> None:
+        self._ctx.write(name, self._ctx.read(name) + steps)
+
+    def _start_counters(self) -> None:
+        """Let the first step of any trainer be step 0, as in training without servers.
+
+        The startup program gives every trainer's count 1 and the sum a negative number, and so Fluid begins
+        behind the number of trainers.
+        """
+        for counter, names in self.served.counters.items():
+            if int(self._ctx.read(counter)[0]) < 0:
+                for trainer, name in names.items():
+                    first = -1 if trainer == min(names) else 0
+                    self._ctx.write(name, np.full_like(self._ctx.read(name), first))
 
     # The threads of the wire
 

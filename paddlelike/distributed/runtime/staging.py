@@ -55,7 +55,7 @@ class Staging:
     """
 
     def __init__(self, table: Table) -> None:
-        self._entries = {entry.index: entry for entry in table.having(Role.GRADIENT)}
+        self._entries = {entry.index: entry for entry in table.having(Role.GRADIENT, Role.COUNTER)}
         self._free: list[dict[int, Array]] = []
         self._lock = threading.Lock()
 
@@ -67,7 +67,7 @@ class Staging:
         sparse = {}
         for index, count in rows:
             entry = self._entries.get(index)
-            if entry is None or count > entry.shape[0]:
+            if entry is None or entry.role != Role.GRADIENT or count > entry.shape[0]:
                 raise FrameError(f"a push of {count} rows of entry {index}, which is no gradient so tall")
             value = np.empty((count, *entry.shape[1:]), entry.numpy_dtype)
             sparse[index] = SelectedRows(np.empty(count, np.int64), entry.shape[0], value)

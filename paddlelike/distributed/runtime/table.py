@@ -24,10 +24,10 @@ from paddlelike.errors import FormatError, GraphError
 from paddlelike.framework.graph import reads, writes
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program
-from paddlelike.framework.variable import HOLDERS
 
 __all__ = ["Entry", "Role", "Served", "Table", "base_name", "rows_at", "values_at"]
 
+_VALUES = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
 _OF_TRAINER = re.compile(r"\.trainer_\d+(\.pserver_\d+)?$")
 
 
@@ -58,6 +58,7 @@ class Role(StrEnum):
     REMOTE = "remote"  # a table in blocks of rows: trainers fetch single rows
     TABLE = "table"  # a table sharded by id (SelectedRows): trainers fetch single rows
     STATE = "state"  # optimizer state, schedules
+    COUNTER = "counter"  # of a schedule, to which trainers that go by themselves add
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,8 @@ class Served:
         self.blocks = {name: int(block) for name, block in pairs}
         self.inputs = {name: _inputs(program, name, block) for name, block in self.blocks.items()}
         self.schedule = int(op.attrs.get("lr_decay_block_id", -1))
+        #: By counter, how each trainer's steps are called in the schedule's block.
+        self.counters = {name: _inputs(program, name, self.schedule) for name in _counters(op, self.schedule)}
         #: By table, the block that looks rows up, and what ids and rows are called there.
         self.lookups = _lookups(op)
         self.parameters = _parameters(program, self.blocks)
@@ -157,8 +160,7 @@ class Served:
 
         A program that real Fluid made for trainers without barriers says so too, but takes one name from all.
         """
-        rounds = not self.op.attrs.get("distributed_mode", 0)
-        return rounds and (self.trainers == 1 or any(len(names) > 1 for names in self.inputs.values()))
+        return not self.op.attrs.get("distributed_mode", 0) and any(self.inputs.values())
 
     @property
     def made_by_schedule(self) -> set[str]:
@@ -190,12 +192,14 @@ class Served:
         gradients = {*self.blocks, *(n for names in self.inputs.values() for n in names.values())}
         for name in sorted(block.vars):
             variable = block.vars[name]
-            if not variable.persistable or variable.type in HOLDERS or name in gradients:
+            if not variable.persistable or variable.type not in _VALUES or name in gradients:
                 continue
             if variable.type == VarType.SELECTED_ROWS:
                 role = Role.TABLE
             elif name in sparse:
                 role = Role.REMOTE
+            elif name in self.counters:
+                role = Role.COUNTER
             else:
                 role = Role.PARAMETER if name in trained else Role.STATE
             yield name, role, tuple(variable.shape), variable.dtype
@@ -210,6 +214,14 @@ def _inputs(program: Program, gradient: str, index: int) -> dict[int, str]:
             if match and base_name(name) == gradient:
                 found[int(match.group().split("_")[1].split(".")[0])] = name
     return found
+
+
+def _counters(op: Operator, schedule: int) -> set[str]:
+    """What a schedule's block sums over trainers."""
+    if schedule <= 0:
+        return set()
+    names = {name for one in op.block.program.blocks[schedule].ops for name in one.input_arg_names}
+    return {base_name(name) for name in names if _OF_TRAINER.search(name)}
 
 
 def _parameters(program: Program, blocks: dict[str, int]) -> dict[str, str]:

@@ -28,7 +28,6 @@ from paddlelike.errors import (
     FaultError,
     FormatError,
     GraphError,
-    PaddlelikeError,
     RemoteError,
     RoundRolledBack,
     UnreachableError,
@@ -79,7 +78,7 @@ class Trainer:
         self._ids: dict[int, Array] = {}  # what a prefetch under way asks for and fills, by server
         self._rows: dict[int, Array] = {}
         self._ended = threading.Event()
-        self._lost: FaultError | None = None
+        self._lost: Exception | None = None
         self._beats: threading.Thread | None = None
         try:
             found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self._channels))
@@ -113,7 +112,7 @@ class Trainer:
         """Put a gradient (or a block of its rows) into the next push to a server."""
         server = self._server(endpoint)
         entry = self._entry(server, base_name(name))
-        if entry.role != Role.GRADIENT:
+        if entry.role not in (Role.GRADIENT, Role.COUNTER):
             raise GraphError(f"{name!r} is sent to {endpoint}, where it is no gradient but a {entry.role}")
         if isinstance(value, SelectedRows):
             value = value.merged() if value.array is not None and value.array.size else _no_rows(entry)
@@ -133,6 +132,9 @@ class Trainer:
 
     def barrier(self) -> None:
         """Push the step's gradients; once all servers have them, have the round applied and fetch it."""
+        if self.mode != "sync":
+            self.flush()
+            return
         self._check_whole()
         self._reach(self._state.push)
         self._forget_outbox()
@@ -259,12 +261,13 @@ class Trainer:
         self._drive(0)
         for other in others:
             other.result()
-        outcome = self._lost or self._state.outcome
+        outcome = self._state.outcome
         if isinstance(outcome, Closed):
             outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
         if isinstance(outcome, FaultError):
             self._lost = outcome
-            raise outcome
+        if self._lost is not None:
+            raise self._lost
         if isinstance(outcome, Resumed):
             self._forget_outbox()
             self._taken.clear()
@@ -292,23 +295,17 @@ class Trainer:
                     self._state.failed(step, str(error.message), time.monotonic())
                     self._changed.notify_all()
             except Exception as error:
-                self._lose(server, step, error)
+                self._lose(error)
                 return
             else:
                 with self._changed:
                     self._state.answered(step, reply, time.monotonic())
                     self._changed.notify_all()
 
-    def _lose(self, server: int, call: Call, error: Exception) -> None:
+    def _lose(self, error: Exception) -> None:
         """Something no repetition cures."""
-        text = error.message if isinstance(error, PaddlelikeError) else f"{type(error).__name__}: {error}"
-        lost = FaultError(
-            f"{call.request.verb} to the server at {self.endpoints[server]}: {text}",
-            hint=getattr(error, "hint", None),
-        )
-        lost.__cause__ = error
         with self._changed:
-            self._lost = lost
+            self._lost = error
             self._changed.notify_all()
 
     def _call(self, call: Call) -> Reply:
