@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,7 +23,14 @@ from paddlelike.executor import CompiledProgram, Executor
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program, default_startup_program
 from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.io import load_persistables, save_inference_model, save_persistables
+from paddlelike.io import (
+    get_program_persistable_vars,
+    load_persistables,
+    save_inference_model,
+    save_persistables,
+)
+from paddlelike.io.inference import inference_program
+from paddlelike.io.save import save_chosen
 
 __all__ = [
     "AsyncStrategy",
@@ -205,19 +213,27 @@ class DistributedTranspiler(Fleet):
                 None,
                 export_for_deployment,
             )
-        self._programs()
+        distributed, _ = self._programs()
         assert self._origin_program is not None
         targets = [self._origin_program.global_block().var(variable.name) for variable in target_vars]
-        return save_inference_model(
-            dirname,
-            feeded_var_names,
-            targets,
-            executor,
-            self._origin_program,
-            None,
-            None,
-            export_for_deployment,
-        )
+        if not self.is_first_worker():
+            warnings.warn(f"nothing was saved into {dirname}: trainer 0 saves for all trainers", stacklevel=2)
+            return [target.name for target in targets]
+        names = save_inference_model(
+            dirname, feeded_var_names, targets, executor, self._origin_program,
+            export_for_deployment=export_for_deployment, program_only=True,
+        )  # fmt: skip
+        # The values as the servers have them, of what predicting needs.
+        needed = self._origin_program
+        if export_for_deployment:
+            needed = inference_program(needed, list(feeded_var_names), names)
+        variables = [
+            distributed.global_block().var(variable.name)
+            for variable in get_program_persistable_vars(needed)
+            if distributed.global_block().has_var(variable.name)
+        ]
+        save_chosen(distributed, variables, dirname, part="params", executor=executor)
+        return names
 
     def _programs(self) -> tuple[Program, Program]:
         if self.main_program is None or self.startup_program is None:

@@ -12,7 +12,7 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from paddlelike.distributed.launch.plan import (
     free_endpoints,
     is_loopback_job,
 )
+from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import DeadlineError, ExtraMissingError
 
 __all__ = ["RaySlot", "RoleActor", "ray_job"]
@@ -140,13 +141,11 @@ async def _answer(reference: Any) -> Any:
 class _RayJob:
     """The slots of a job; servers' endpoints are known once Ray has placed their actors."""
 
-    def __init__(
-        self, servers: Sequence[RaySlot], workers: Sequence[RaySlot], tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, servers: Sequence[RaySlot], workers: Sequence[RaySlot], viewer: Viewer) -> None:
         self.slots = [*servers, *workers]
         self._servers = servers
         self._workers = workers
-        self._tell = tell
+        self._viewer = viewer
         self._token = secrets.token_hex(16)
 
     async def prepare(self) -> None:
@@ -168,7 +167,8 @@ class _RayJob:
             passed_on.setdefault("PADDLELIKE_JOB_TOKEN", self._token)
         for slot, plan in zip(self.slots, job.processes(), strict=True):
             slot.plan, slot.passed_on = plan, passed_on
-        self._tell(f"servers {','.join(endpoints)}, workers on {','.join(hosts[number:])}")
+        self._viewer.tell(f"servers {','.join(endpoints)}, workers on {','.join(hosts[number:])}")
+        self._viewer.watch(endpoints, os.environ | passed_on)
 
 
 @asynccontextmanager
@@ -179,7 +179,7 @@ async def ray_job(
     command: Sequence[str],
     log_dir: Path | None,
     address: str | None,
-    tell: Callable[[str], None],
+    viewer: Viewer,
 ) -> AsyncIterator[_RayJob]:
     """A job's slots on a cluster, whose actors end with the context.
 
@@ -193,6 +193,8 @@ async def ray_job(
         Where logs go, on the node of the process.
     address
         Of a cluster; None starts one on this machine that ends with the context.
+    viewer
+        Is told where the processes are, and watches them.
 
     Raises
     ------
@@ -235,7 +237,7 @@ async def ray_job(
                 for index in range(servers + workers)
             ]
             try:
-                yield _RayJob(slots[:servers], slots[servers:], tell)
+                yield _RayJob(slots[:servers], slots[servers:], viewer)
             finally:
                 for slot in slots:
                     ray.kill(slot.actor)

@@ -9,6 +9,7 @@ import secrets
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -23,6 +24,7 @@ from paddlelike.distributed.launch.plan import (
     port_endpoints,
 )
 from paddlelike.distributed.launch.supervisor import RESTART, Slot, Supervisor
+from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import PaddlelikeError
 
 __all__ = ["main"]
@@ -89,46 +91,55 @@ def main(
     if not Path(options.training_script).is_file():
         parser.error(f"the script {options.training_script} does not exist")
     command = [sys.executable, "-u", options.training_script, *options.training_script_args]
-    try:
-        return asyncio.run(_on_ray(command, options) if job is None else _launch(job, command, options))
-    except PaddlelikeError as error:
-        _tell(str(error))
-        return 1
+    logs = Path(options.log_dir) if options.log_dir else None
+    with Viewer(live=options.progress, log_dir=logs) as viewer:
+        try:
+            engine = _on_ray if job is None else partial(_launch, job)
+            return asyncio.run(engine(command, options, logs, viewer))
+        except PaddlelikeError as error:
+            viewer.tell(str(error))
+            return 1
 
 
-async def _on_ray(command: Sequence[str], options: argparse.Namespace) -> int:
-    servers = _DEFAULT_SERVERS if options.server_num is None else options.server_num
-    workers = _DEFAULT_WORKERS if options.worker_num is None else options.worker_num
-    log_dir = Path(options.log_dir) if options.log_dir else None
-    address = options.address
+async def _on_ray(
+    command: Sequence[str], options: argparse.Namespace, log_dir: Path | None, viewer: Viewer
+) -> int:
     async with ray_job(
-        servers=servers, workers=workers, command=command, log_dir=log_dir, address=address, tell=_tell
+        servers=_DEFAULT_SERVERS if options.server_num is None else options.server_num,
+        workers=_DEFAULT_WORKERS if options.worker_num is None else options.worker_num,
+        command=command,
+        log_dir=log_dir,
+        address=options.address,
+        viewer=viewer,
     ) as job:
-        return await _supervise(job.slots, options, job.prepare)
+        return await _supervise(job.slots, options, viewer, job.prepare)
 
 
-async def _launch(job: JobPlan, command: Sequence[str], options: argparse.Namespace) -> int:
+async def _launch(
+    job: JobPlan, command: Sequence[str], options: argparse.Namespace, log_dir: Path | None, viewer: Viewer
+) -> int:
     environment = dict(os.environ)
     if is_loopback_job(job):
         # Other users of this machine can reach the ports, so that every job has a secret of its own.
         environment.setdefault("PADDLELIKE_JOB_TOKEN", secrets.token_hex(16))
-    log_dir = Path(options.log_dir) if options.log_dir else None
     slots = [
         LocalSlot(plan, command, log_dir=log_dir, environment=environment)
         for plan in job.processes()
         if is_this_machine(plan.host)
     ]
-    _tell(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers" + _logs(log_dir))
-    return await _supervise(slots, options)
+    viewer.tell(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers" + _logs(log_dir))
+    viewer.watch(job.servers, environment)
+    return await _supervise(slots, options, viewer)
 
 
 async def _supervise(
     slots: Sequence[Slot],
     options: argparse.Namespace,
+    viewer: Viewer,
     prepare: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
     supervisor = Supervisor(
-        slots, max_restarts=options.max_restarts, grace=options.grace, tell=_tell, prepare=prepare
+        slots, max_restarts=options.max_restarts, grace=options.grace, tell=viewer.tell, prepare=prepare
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -138,11 +149,6 @@ async def _supervise(
 
 def _logs(log_dir: Path | None) -> str:
     return "" if log_dir is None else f"; logs: {log_dir}/serverlog.N, {log_dir}/workerlog.N"
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(f"launch: {line}\n")
-    sys.stderr.flush()
 
 
 def _job(parser: argparse.ArgumentParser, options: argparse.Namespace) -> JobPlan:
@@ -241,6 +247,12 @@ def _parser(program: str, log_dir: str) -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="how long servers may take to end by themselves after the last worker, and any process after "
         "SIGTERM before it is killed; default: %(default)g",
+    )
+    watching.add_argument(
+        "--progress",
+        action="store_true",
+        help="show rounds and throughput of every server and the last line of every worker: a table that "
+        "stays (in a terminal, with rich: pip install 'paddlelike[progress]'), or a line every 5 seconds",
     )
     where = parser.add_argument_group("where it runs")
     where.add_argument(
