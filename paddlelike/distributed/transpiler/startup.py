@@ -116,7 +116,7 @@ class _Whole:
         for name in op.input_arg_names:
             if name not in have:
                 for writer in self._source.ops:
-                    if writer is not op and name in writer.output_arg_names:
+                    if name in writer.output_arg_names and writer.type not in _TRAFFIC:
                         self.compute(writer)
         for name in (*op.input_arg_names, *op.output_arg_names):
             if not self._target.has_var(name):
