@@ -9,6 +9,7 @@ in its place, which leads back; so the direction is decided by one rename as wel
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -124,18 +125,23 @@ def finish(siblings: Siblings) -> None:
     try:
         os.utime(directory)  # so that readers notice, also where only contents change
         if journal.direction == "forward":
-            for path in journal.paths:
-                _move(os.path.join(new, path), os.path.join(directory, path))
+            _move_all([(os.path.join(new, path), os.path.join(directory, path)) for path in journal.paths])
             for path in journal.dropped:
                 _remove(os.path.join(directory, path))
             remove_folders(directory, journal.dropped)
             if journal.manifest and os.path.lexists(siblings.next):
                 os.replace(siblings.next, siblings.manifest)
         else:
-            for number, path in enumerate([*journal.paths, *journal.dropped]):
-                if journal.kept[number]:
-                    _move(os.path.join(old, str(number)), os.path.join(directory, path))
-                else:
+            before = [*zip(journal.kept, [*journal.paths, *journal.dropped], strict=True)]
+            _move_all(
+                [
+                    (os.path.join(old, str(number)), os.path.join(directory, path))
+                    for number, (kept, path) in enumerate(before)
+                    if kept
+                ]
+            )
+            for kept, path in before:
+                if not kept:
                     _remove(os.path.join(directory, path))
             for folder in reversed(journal.folders):
                 if os.path.isdir(os.path.join(directory, folder)):
@@ -185,11 +191,20 @@ def _twin(source: str, target: str) -> None:
         shutil.copy2(source, target, follow_symlinks=False)
 
 
+def _move_all(moves: Sequence[tuple[str, str]]) -> None:
+    """Move files over others; nothing for those with which that was done before.
+
+    Between the first and the last move those who know nothing of the journal see a mix of two saves. So there
+    are no other calls of the system between them.
+    """
+    left = [(source, target) for source, target in moves if os.path.lexists(source)]
+    for folder in {os.path.dirname(target) for _, target in left}:
+        os.makedirs(folder, exist_ok=True)
+    for source, target in left:
+        _move(source, target)
+
+
 def _move(source: str, target: str) -> None:
-    """Move a file over another one; nothing when that was done before."""
-    if not os.path.lexists(source):
-        return
-    os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
         os.replace(source, target)
     except OSError:
@@ -204,7 +219,17 @@ def _same_device(source: str, target: str) -> bool:
 
 
 def _copy_over(source: str, target: str) -> None:
-    """Write a file's contents into another one, in place: a mount point takes no names from outside."""
+    """Copy a file over another one: a mount point takes no names from outside.
+
+    The other one is removed first, since it may have more names, or be mapped by somebody, who would see what
+    is written into it. A file that is a mount point itself stays, and is written into.
+    """
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        try:
+            os.unlink(target)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
     flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
     with open(source, "rb") as old:
         facts = os.fstat(old.fileno())
@@ -212,6 +237,8 @@ def _copy_over(source: str, target: str) -> None:
         with open(fd, "wb") as new:
             shutil.copyfileobj(old, new, 8 << 20)
             new.truncate()
+    with contextlib.suppress(PermissionError):  # others may not give files away
+        os.chown(target, facts.st_uid, facts.st_gid)
     shutil.copystat(source, target)
 
 

@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,8 +23,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # forks of one thread
 from paddlelike.storage.manifest import verify
 from tests.crash import tracer
 from tests.crash.models import MODELS, Model, contents
+from tests.crash.networks import NETWORKS
 
-__all__ = ["main", "run"]
+__all__ = ["Look", "main", "run"]
+
+Look = Callable[[Model, Path, str], None]  # at what a kill left, before anybody repairs it
 
 _SIBLINGS = ("lock", "saving", "journal", "manifest.json", "manifest.json.next")
 
@@ -41,7 +45,7 @@ class Tally:
         return f"{self.kills} kills ({self.calls} calls of the system): {self.old} old, {self.new} new"
 
 
-def run(model: Model, home: Path, *, every: int, times: int, seed: int, leave: Path | None = None) -> Tally:
+def run(model: Model, home: Path, *, every: int, times: int, seed: int, look: Look | None = None) -> Tally:
     """Kill at every ``every``-th call, then ``times`` times at random; AssertionError at the first fault."""
     tally = Tally()
     number = 1 + seed % every
@@ -53,7 +57,7 @@ def run(model: Model, home: Path, *, every: int, times: int, seed: int, leave: P
             tally.calls = outcome.calls
             assert _check(model, place, f"{model.name}, not killed") == model.final
             break
-        _count(tally, _check(model, place, f"{model.name}, before call {number} ({outcome})", leave))
+        _count(tally, _check(model, place, f"{model.name}, before call {number} ({outcome})", look))
         shutil.rmtree(place.parent)
         number += every
     dice = random.Random(seed)
@@ -64,7 +68,7 @@ def run(model: Model, home: Path, *, every: int, times: int, seed: int, leave: P
         place = _prepare(model, home / f"time-{attempt}")
         seconds = dice.uniform(0, 1.5 * usual)
         outcome = tracer.kill_after(lambda: model.save(str(place), 1), seconds)  # noqa: B023
-        found = _check(model, place, f"{model.name}, after {seconds:.6f} s", leave)
+        found = _check(model, place, f"{model.name}, after {seconds:.6f} s", look)
         if outcome.killed:
             _count(tally, found)
         shutil.rmtree(place.parent)
@@ -90,10 +94,10 @@ def _count(tally: Tally, found: int) -> None:
         tally.old += 1
 
 
-def _check(model: Model, place: Path, when: str, leave: Path | None = None) -> int:
+def _check(model: Model, place: Path, when: str, look: Look | None = None) -> int:
     """The number of the set that is there (-1: nothing was there before and nothing is); all else fails."""
-    if leave is not None:
-        shutil.copytree(place.parent, leave / f"{model.name}-{place.parent.name}", symlinks=True)
+    if look is not None:
+        look(model, place, when)
     beside = {f"set.{suffix}" for suffix in _SIBLINGS} | {"set"}
     assert {path.name for path in place.parent.iterdir()} <= beside, when
     raw = contents(place)
@@ -141,6 +145,13 @@ def _check_manifest(model: Model, place: Path, when: str) -> None:
     assert set(found.extra) <= set(model.foreign), f"{when}: {found}"
 
 
+def _copies(leave: Path) -> Look:
+    def copy(model: Model, place: Path, when: str) -> None:
+        shutil.copytree(place.parent, leave / f"{model.name}-{place.parent.name}", symlinks=True)
+
+    return copy
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -157,7 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"skipped: {reason}\n")
         return 77
     for seed in range(options.seed, options.seed + options.seeds):
-        models = MODELS(seed)
+        models = MODELS(seed) | NETWORKS(seed)
         for name in options.model or models:
             begin = time.perf_counter()
             with tempfile.TemporaryDirectory(dir=options.home) as home:
@@ -167,7 +178,7 @@ def main(arguments: list[str] | None = None) -> int:
                     every=options.every,
                     times=options.times,
                     seed=seed,
-                    leave=options.leave,
+                    look=None if options.leave is None else _copies(options.leave),
                 )
             seconds = time.perf_counter() - begin
             sys.stdout.write(f"{name}, seed {seed}: {tally}, {seconds:.1f} s\n")

@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
-
-import paddlelike as fluid
 from paddlelike.errors import SaveError
 from paddlelike.storage import generation, journal, manifest
 from paddlelike.storage.journal import _move as move
@@ -24,11 +21,11 @@ from paddlelike.storage.parts import Part
 from paddlelike.storage.system import exchange as exchange_dirs
 from paddlelike.storage.transaction import Transaction
 
-__all__ = ["MODELS", "Model", "contents"]
+__all__ = ["FOREIGN", "MODELS", "Model", "contents", "refuse"]
 
 Files = dict[str, bytes]
 
-_FOREIGN = {"notes.txt": b"not ours", "theirs/deep/file": b"neither"}
+FOREIGN = {"notes.txt": b"not ours", "theirs/deep/file": b"neither"}
 
 
 @dataclass
@@ -58,6 +55,7 @@ class Model:
     one_step: bool = True
     final: int = 1  # the set that is there when nobody is killed
     stays: frozenset[str] = frozenset()  # siblings that are meant to stay after a save
+    paddle: Any = None  # how real Paddle reads it, see ``networks``
 
 
 def contents(directory: Path) -> Files | None:
@@ -107,7 +105,7 @@ def _plain(
 
     def save(directory: str, number: int) -> None:
         with (
-            mock.patch.object(generation, "exchange", exchange_dirs if exchange else _refuse),
+            mock.patch.object(generation, "exchange", exchange_dirs if exchange else refuse),
             mock.patch.object(journal, "_move", _broken_move if fails and number == 1 else move),
             contextlib.suppress(SaveError if fails and number == 1 else ()),
         ):
@@ -137,7 +135,7 @@ def _plain(
 
 def _interrupted(name: str, seed: int) -> Model:
     """A save that was killed in the middle of its journal, and the one who finishes it."""
-    whole = _plain(name, seed, foreign=_FOREIGN, exchange=False)
+    whole = _plain(name, seed, foreign=FOREIGN, exchange=False)
 
     def save(directory: str, number: int) -> None:
         if number == 1:
@@ -167,117 +165,41 @@ def _killed_move(source: str, target: str) -> None:
     move(source, target)
 
 
-def _refuse(a: str, b: str) -> None:
+def refuse(a: str, b: str) -> None:
+    """A system that cannot exchange two directories."""
     raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
 
-def _network(seed: int) -> tuple[fluid.Program, list[dict[str, np.ndarray]]]:
-    main, startup = fluid.Program(), fluid.Program()
-    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
-        x = fluid.data("x", [None, 520])
-        hidden = fluid.layers.fc(x, 513)  # of more than a megabyte
-        loss = fluid.layers.mean(fluid.layers.fc(hidden, 3))
-        fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
-    dice = np.random.default_rng(seed)
-    names = {v.name: v.shape for v in main.list_vars() if fluid.io.is_persistable(v)}
-    values = [
-        {name: dice.standard_normal(shape).astype("float32") for name, shape in names.items()}
-        for _ in range(3)
-    ]
-    return main, values
-
-
-def _fluid(
-    name: str,
-    seed: int,
-    write: Callable[[fluid.Executor, str, fluid.Program], object],
-    read: Callable[[fluid.Executor, str, fluid.Program], object],
-    *,
-    foreign: Mapping[str, bytes] | None = None,
-    fresh: bool = False,
-    one_step: bool = True,
-) -> Model:
-    """A network's persistables by the functions that users call."""
-    main, values = _network(seed)
-    exe = fluid.Executor(fluid.CPUPlace())
-
-    def save(directory: str, number: int) -> None:
-        with fluid.scope_guard(fluid.Scope()):
-            for each, array in values[number].items():
-                fluid.global_scope().var(each).get_tensor().set(array, fluid.CPUPlace())
-            write(exe, directory, main)
-
-    def load(directory: str) -> int:
-        with fluid.scope_guard(fluid.Scope()):
-            for each, array in values[2].items():
-                fluid.global_scope().var(each).get_tensor().set(array * 0, fluid.CPUPlace())
-            read(exe, directory, main)
-            found = {each: np.array(fluid.global_scope().find_var(each).get_tensor()) for each in values[0]}
-        for number, wanted in enumerate(values):
-            if all(np.array_equal(found[each], wanted[each]) for each in wanted):
-                return number
-        raise AssertionError("a mix of sets")
-
-    return Model(name, [], save, load, dict(foreign or {}), fresh, one_step)
-
-
-def _fluid_models(seed: int) -> dict[str, Model]:
-    def directory(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
-        return fluid.io.save_persistables(exe, path, main)
-
-    def combined(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
-        return fluid.io.save_persistables(exe, path, main, filename="all")
-
-    def read_directory(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
-        return fluid.io.load_persistables(exe, path, main)
-
-    def read_combined(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
-        return fluid.io.load_persistables(exe, path, main, filename="all")
-
-    def pickles(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
-        return fluid.save(main, f"{path}/net")
-
-    def read_pickles(exe: fluid.Executor, path: str, main: fluid.Program) -> object:
-        return fluid.load(main, f"{path}/net", exe)
-
-    return {
-        "fluid-new": _fluid("fluid-new", seed, directory, read_directory, fresh=True),
-        "fluid-over": _fluid("fluid-over", seed, directory, read_directory, foreign=_FOREIGN),
-        "fluid-combined": _fluid("fluid-combined", seed, combined, read_combined, foreign=_FOREIGN),
-        "fluid-pickles": _fluid("fluid-pickles", seed, pickles, read_pickles, one_step=False),
-    }
-
-
 def MODELS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
-    """All models of a seed, by name."""
+    """All models of plain files of a seed, by name."""
     plain = [
         _plain("new", seed, fresh=True),
         _plain("over", seed),
-        _plain("foreign", seed, foreign=_FOREIGN),
-        _plain("kept", seed, foreign=_FOREIGN, kept=2),
-        _plain("one", seed, count=1, foreign=_FOREIGN),
-        _plain("shrinks", seed, foreign=_FOREIGN, kept=2, shrinks=True),
-        _plain("journal-shrinks", seed, foreign=_FOREIGN, exchange=False, kept=2, shrinks=True),
-        _plain("undo-shrinks", seed, foreign=_FOREIGN, exchange=False, fails=True, shrinks=True),
-        _plain("journal", seed, foreign=_FOREIGN, exchange=False),
-        _plain("journal-kept", seed, foreign=_FOREIGN, exchange=False, kept=2),
-        _plain("undo", seed, foreign=_FOREIGN, exchange=False, fails=True),
+        _plain("foreign", seed, foreign=FOREIGN),
+        _plain("kept", seed, foreign=FOREIGN, kept=2),
+        _plain("one", seed, count=1, foreign=FOREIGN),
+        _plain("shrinks", seed, foreign=FOREIGN, kept=2, shrinks=True),
+        _plain("journal-shrinks", seed, foreign=FOREIGN, exchange=False, kept=2, shrinks=True),
+        _plain("undo-shrinks", seed, foreign=FOREIGN, exchange=False, fails=True, shrinks=True),
+        _plain("journal", seed, foreign=FOREIGN, exchange=False),
+        _plain("journal-kept", seed, foreign=FOREIGN, exchange=False, kept=2),
+        _plain("undo", seed, foreign=FOREIGN, exchange=False, fails=True),
         _interrupted("recovery", seed),
-        _plain("power", seed, foreign=_FOREIGN, options={"durability": "power"}),
+        _plain("power", seed, foreign=FOREIGN, options={"durability": "power"}),
         _plain(
             "spare",
             seed,
-            foreign=_FOREIGN,
+            foreign=FOREIGN,
             options={"keep_generation": True},
             stays=frozenset({"set.saving"}),
         ),
         _plain(
             "spare-shrinks",
             seed,
-            foreign=_FOREIGN,
+            foreign=FOREIGN,
             options={"keep_generation": True},
             stays=frozenset({"set.saving"}),
             shrinks=True,
         ),
     ]
-    return {model.name: model for model in plain} | _fluid_models(seed)
+    return {model.name: model for model in plain}

@@ -15,7 +15,8 @@ SHORT = ["new", "foreign", "shrinks", "journal-kept", "journal-shrinks", "fluid-
 ALL = [
     "new", "over", "foreign", "kept", "one", "shrinks", "journal", "journal-kept", "journal-shrinks",
     "undo", "undo-shrinks", "recovery", "power", "spare", "spare-shrinks",
-    "fluid-new", "fluid-over", "fluid-combined", "fluid-pickles",
+    "fluid-new", "fluid-over", "fluid-alone", "fluid-kept", "fluid-power", "fluid-thread", "fluid-spare",
+    "fluid-combined", "fluid-export", "fluid-pickles", "fluid-journal",
 ]  # fmt: skip
 
 

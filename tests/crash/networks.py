@@ -1,0 +1,203 @@
+"""Networks that are saved, by the functions that users call, while the saver is killed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import paddlelike as fluid
+from paddlelike.storage import generation
+from tests.crash.models import FOREIGN, Model, refuse
+
+__all__ = ["NETWORKS", "Paddle", "digest"]
+
+Arrays = dict[str, np.ndarray]
+Act = Callable[["Net", fluid.Executor, str], object]
+ONLY = "fc_1.w_0"  # what changes where little does
+
+
+@dataclass(frozen=True)
+class Paddle:
+    """How real Paddle reads what was saved.
+
+    Attributes
+    ----------
+    form
+        "directory" (a file each), "everything" (whatever lies in the directory), "all" (one file of that
+        name), "pickles" (``net.pdparams`` and ``net.pdopt``) or "export" (``load_inference_model``).
+    shapes
+        The variables; they are not asked for in "everything" and "export".
+    digests
+        Of the values of each set, see :func:`digest`.
+    """
+
+    form: str
+    shapes: Mapping[str, tuple[int, ...]]
+    digests: list[int]
+
+
+@dataclass
+class Net:
+    """A network and three sets of values for it; ``wide``: each set is of another network."""
+
+    program: fluid.Program
+    values: list[Arrays]
+    out: list[tuple[fluid.Program, str]] = field(default_factory=list)
+    scope: fluid.Scope = field(default_factory=fluid.Scope)
+
+
+def digest(values: Mapping[str, np.ndarray]) -> int:
+    """A number by which values are known: the crc32 of all bytes, in the order of the names."""
+    crc = 0
+    for name in sorted(values):
+        crc = zlib.crc32(np.ascontiguousarray(values[name]).tobytes(), crc)
+    return crc
+
+
+def _built(width: int) -> tuple[fluid.Program, fluid.Program, str]:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        x = fluid.data("x", [None, 520])
+        out = fluid.layers.fc(fluid.layers.fc(x, width), 3)
+        infer = main.clone(for_test=True)
+        fluid.optimizer.Momentum(0.1, 0.9).minimize(fluid.layers.mean(out))
+    return main, infer, out.name
+
+
+def _values(program: fluid.Program, dice: np.random.Generator) -> Arrays:
+    wanted = {v.name: v.shape for v in program.list_vars() if fluid.io.is_persistable(v)}
+    return {name: dice.standard_normal(shape).astype("float32") for name, shape in wanted.items()}
+
+
+def _net(seed: int, how: str) -> Net:
+    """A network of more than a megabyte; ``how``: "alike", "kept" (little changes) or "shrinks"."""
+    dice = np.random.default_rng(seed)
+    main, infer, out = _built(513)
+    net = Net(main, [_values(main, dice) for _ in range(3)], [(infer, out)] * 3)
+    if how == "kept":
+        net.values[1:] = [net.values[0] | {ONLY: values[ONLY]} for values in net.values[1:]]
+    if how == "shrinks":  # every set is of another network
+        built = [_built(width) for width in (513, 514, 515)]
+        net.out = [(infer, out) for _, infer, out in built]
+        net.values = [_values(infer, dice) for _, infer, _ in built]
+    return net
+
+
+def _fluid(
+    name: str,
+    seed: int,
+    write: Act,
+    read: Act,
+    form: str,
+    *,
+    how: str = "alike",
+    foreign: bool = False,
+    fresh: bool = False,
+    one_step: bool = True,
+    stays: frozenset[str] = frozenset(),
+) -> Model:
+    net = _net(seed, how)
+    exe = fluid.Executor(fluid.CPUPlace())
+
+    def save(directory: str, number: int) -> None:
+        scope = net.scope if how == "kept" else fluid.Scope()
+        with fluid.scope_guard(scope):
+            for each, array in net.values[number].items():
+                holder = scope.find_var(each)
+                if holder is None or not np.array_equal(np.array(holder.get_tensor()), array):
+                    scope.var(each).get_tensor().set(array, fluid.CPUPlace())
+            write(replace(net, out=[net.out[number]]), exe, directory)
+
+    def load(directory: str) -> int:
+        with fluid.scope_guard(fluid.Scope()):
+            if form == "pickles":
+                for each, array in net.values[2].items():
+                    fluid.global_scope().var(each).get_tensor().set(array * 0, fluid.CPUPlace())
+            read(net, exe, directory)
+            found = {
+                each: np.array(holder.get_tensor())
+                for each in net.values[0]
+                if (holder := fluid.global_scope().find_var(each)) is not None
+            }
+        return [digest(values) for values in net.values].index(digest(found))
+
+    shapes = {each: array.shape for each, array in net.values[0].items()}
+    paddle = Paddle(form, shapes, [digest(values) for values in net.values])
+    mine = dict(FOREIGN) if foreign else {}
+    return Model(name, [], save, load, mine, fresh, one_step, stays=stays, paddle=paddle)
+
+
+def _persistables(**options: Any) -> Act:
+    return lambda net, exe, path: fluid.io.save_persistables(exe, path, net.program, **options)
+
+
+def _without_exchange(act: Act) -> Act:
+    def acted(net: Net, exe: fluid.Executor, path: str) -> object:
+        with mock.patch.object(generation, "exchange", refuse):
+            return act(net, exe, path)
+
+    return acted
+
+
+def _export(net: Net, exe: fluid.Executor, path: str) -> object:
+    program, out = net.out[0]
+    clone = program.clone(for_test=True)
+    return fluid.io.save_inference_model(path, ["x"], [clone.global_block().var(out)], exe, clone)
+
+
+def _in_thread(net: Net, exe: fluid.Executor, path: str) -> object:
+    pending = fluid.io.save_persistables(exe, path, net.program, blocking=False)
+    assert isinstance(pending, fluid.io.PendingSave)
+    return pending.wait()
+
+
+def _read(net: Net, exe: fluid.Executor, path: str) -> object:
+    return fluid.io.load_persistables(exe, path, net.program)
+
+
+def _read_all(net: Net, exe: fluid.Executor, path: str) -> object:
+    return fluid.io.load_persistables(exe, path, net.program, filename="all")
+
+
+def _read_pickles(net: Net, exe: fluid.Executor, path: str) -> object:
+    return fluid.load(net.program, f"{path}/net", exe)
+
+
+def _read_export(net: Net, exe: fluid.Executor, path: str) -> object:
+    return fluid.io.load_inference_model(path, exe)
+
+
+def _save_pickles(net: Net, exe: fluid.Executor, path: str) -> object:
+    return fluid.save(net.program, f"{path}/net")
+
+
+def NETWORKS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
+    """All models of a seed, by name."""
+    stays = frozenset({"set.saving"})
+    combined = _persistables(filename="all")
+    models = [
+        _fluid("fluid-new", seed, _persistables(), _read, "everything", fresh=True),
+        _fluid("fluid-over", seed, _persistables(), _read, "directory", foreign=True),
+        _fluid("fluid-alone", seed, _persistables(), _read, "everything"),
+        _fluid("fluid-kept", seed, _persistables(), _read, "everything", how="kept"),
+        _fluid("fluid-power", seed, _persistables(durability="power"), _read, "everything"),
+        _fluid("fluid-thread", seed, _in_thread, _read, "everything"),
+        _fluid("fluid-spare", seed, _persistables(keep_generation=True), _read, "everything", stays=stays),
+        _fluid("fluid-combined", seed, combined, _read_all, "all", foreign=True),
+        _fluid("fluid-export", seed, _export, _read_export, "export", how="shrinks"),
+        _fluid("fluid-pickles", seed, _save_pickles, _read_pickles, "pickles", one_step=False),
+        _fluid(
+            "fluid-journal",
+            seed,
+            _without_exchange(_persistables()),
+            _read,
+            "everything",
+            one_step=False,
+        ),
+    ]
+    return {model.name: model for model in models}
