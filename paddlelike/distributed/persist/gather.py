@@ -36,6 +36,10 @@ _SMALL: Final = 64 << 10  # bytes; below it, variables are brought together in o
 _BATCH: Final = 4 << 20  # bytes of one such call
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class How:
     """How files are brought together.
@@ -48,11 +52,14 @@ class How:
         Servers write their rows of large files themselves.
     local
         The files lie on this machine's file systems; else no position of them can be written.
+    after
+        Called whenever values have come.
     """
 
     checksum: hashing.Algorithm | None = "sha256"
     by_servers: bool = False
     local: bool = True
+    after: Callable[[], None] = _nothing
 
 
 def extras_of(servers: Servers, placement: Placement, origins: Iterable[str], how: How) -> list[Extra]:
@@ -68,7 +75,7 @@ def extras_of(servers: Servers, placement: Placement, origins: Iterable[str], ho
         else:
             extras.append(_large(servers, slices, how))
     for batch in _batches(small):
-        fetched = _Fetched(servers, batch)
+        fetched = _Fetched(servers, batch, how)
         for origin in dict.fromkeys(one.origin for one in batch):
             own = [one for one in batch if one.origin == origin]
             extras.append(_extra(own[0], _Small(fetched, own)))
@@ -129,9 +136,10 @@ def _batches(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
 class _Fetched:
     """Slices that are fetched when the first of them is needed, and forgotten after the last."""
 
-    def __init__(self, servers: Servers, slices: Sequence[Slice]) -> None:
+    def __init__(self, servers: Servers, slices: Sequence[Slice], how: How) -> None:
         self._servers = servers
         self._slices = slices
+        self._how = how
         self._arrays: dict[tuple[str, str], Array] = {}
         self._lock = threading.Lock()
         self._is_fetched = False
@@ -143,6 +151,7 @@ class _Fetched:
                 wanted = [(slice_.endpoint, slice_.name) for slice_ in self._slices]
                 self._arrays = dict(zip(wanted, self._servers.pull(wanted), strict=True))
                 self._is_fetched = True
+                self._how.after()
             return self._arrays.pop((one.endpoint, one.name))
 
 
@@ -196,6 +205,7 @@ def _streamed(
                 servers.stream((one.endpoint, one.name), _sink(file, sums, at, one.nbytes))
                 sums.settle()
                 at += one.nbytes
+        how.after()
         return sums.text()
 
     return fill
@@ -262,6 +272,7 @@ def _written(
         said = servers.write(path.removesuffix(name), [name])
         sums = [(zlib.crc32(front), len(front))]
         sums += [(_crc(said, one), one.nbytes) for one in slices]
+        how.after()
         return None if how.checksum is None else f"crc32:{hashing.joined_crc32(sums):08x}"
 
     return fill
@@ -312,6 +323,7 @@ def _shard_fill(servers: Servers, one: Slice, how: How) -> Callable[[str], str |
             file.write(0, memoryview(front))
             servers.stream((one.endpoint, one.name), _sink(file, sums, len(front), one.nbytes))
         sums.settle()
+        how.after()
         return sums.text()
 
     return fill

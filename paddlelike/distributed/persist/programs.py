@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,23 +139,27 @@ class TrainerPart:
             gathered = sorted(names.intersection(self._placement.origins(*kinds)))
         else:
             gathered = self._placement.origins(*kinds)
-        local = [variable for variable in chosen if variable.name not in set(gathered)]
+        here = [variable for variable in chosen if variable.name not in set(gathered)]
         if not gathered:
-            return Saving(local)
+            return Saving(here)
         if not options.get("blocking", True):
             raise SaveError(
                 f"{where}: what the servers keep cannot be saved while training goes on; it would be of "
                 "several rounds",
                 hint="save with blocking=True",
             )
+        by_servers, local = options.get("by_servers", False), not is_remote(where)
+        if by_servers and not local:
+            raise SaveError(f"{where}: servers write by themselves only into a directory that all can see")
         servers = servers_of(executor, self._program)
-        how = How(options.get("checksum", "sha256"), options.get("by_servers", False), not is_remote(where))
-        if how.by_servers and not how.local:
-            raise SaveError(
-                f"{where}: servers write by themselves only into a directory that all of them see"
-            )
-        extras = extras_of(servers, self._placement, gathered, how)
-        return Saving(local, extras, {"servers": standing(servers, self._is_synchronous())})
+        is_synchronous = self._is_synchronous()
+        said = standing(servers, is_synchronous)
+        how = How(options.get("checksum", "sha256"), by_servers, local)
+        if (
+            not is_synchronous
+        ):  # updates go on: what the manifest counts must not be less than what values have
+            how = replace(how, after=lambda: said.update(standing(servers, is_synchronous)))
+        return Saving(here, extras_of(servers, self._placement, gathered, how), {"servers": said})
 
     def _is_synchronous(self) -> bool:
         ops = self._program.global_block().ops
