@@ -18,7 +18,7 @@ from tests.interop.real import FLUID185
 
 pytestmark = FLUID185.needed
 
-JOBS = 60
+JOBS = 30
 #: What 1.8.5 refuses, of what is drawn: optimizers whose operators take no sparse gradient.
 REFUSED = ("received ctx->GetInpu", "input var's type s")
 

@@ -1,12 +1,12 @@
 """One server's shard of a table that is sharded by id: its update, its lookups, its saving.
 
-The table is SelectedRows there: rows come into being when they are first looked up.
+The table is SelectedRows there: rows come into being when they are first looked up. Its update is that of sgd:
+``minimize`` gives such a table no other, whatever the optimizer.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 from paddlelike.core.dtypes import VarType
@@ -77,12 +77,6 @@ def _add_update(
     else:
         grad = f"{whole.name}.pserver_{server}"
         block.create_var(name=grad, type=whole.type, shape=whole.shape, dtype=whole.dtype, persistable=True)
-    if op.type != "sgd":
-        warnings.warn(
-            f"the distributed table {table.name!r} is trained by sgd, not by {op.type}: its rows are made "
-            "when they are looked up, and have no other state",
-            stacklevel=5,
-        )
     inputs = {"Param": table, "Grad": grad, "LearningRate": rate}
     update.append_op("sgd", inputs, {"ParamOut": table})
     return grad

@@ -73,6 +73,11 @@ def find_training(program: Program) -> Training:
         if param not in seen:
             seen.add(param)
             found.pairs.append((block.var(param), block.var(grad)))
+    if not found.ops:
+        raise GraphError(
+            "the program holds no updates: there is nothing that servers could do",
+            hint="call minimize() of an optimizer before transpile()",
+        )
     return found
 
 

@@ -1,0 +1,250 @@
+"""The transpiler beside its programs: order of calls, refusals, what it notes on programs."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.distributed.placement import Kind
+from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.framework.program import reset_name_scope
+from tests.canonical import assert_same_program
+from tests.distributed.transpiler.cases import CASES, Case
+from tests.distributed.transpiler.golden import records
+from tests.distributed.transpiler.masked import masked
+from tests.distributed.transpiler.networks import NETWORKS, endpoints, optimizer, transpiled
+
+FIRST, SECOND = endpoints({})
+
+
+def test_the_methods_work_in_any_order() -> None:
+    """Fluid's own order counts: a server's program after the trainer's is an error there."""
+    wanted = records()["decayed"]["programs"]
+    calls = ["trainer", "server", "startup"]
+    for order in itertools.permutations(calls):
+        reset_name_scope()
+        made, _, startup = transpiled(fluid, CASES["decayed"], current=FIRST)
+        for call in [*order, *order]:  # and as often as wanted
+            if call == "trainer":
+                assert_same_program(masked(made.get_trainer_program(wait_port=False)), wanted["trainer0"][0])
+                assert_same_program(masked(startup), wanted["trainer0"][1])
+            elif call == "server":
+                assert_same_program(masked(made.get_pserver_program(FIRST)), wanted["pserver0"][0])
+            else:
+                assert_same_program(masked(made.get_startup_program(SECOND)), wanted["pserver1"][1])
+
+
+def test_both_programs_of_a_server_at_once() -> None:
+    reset_name_scope()
+    made, _, _ = transpiled(fluid, CASES["sgd"])
+    for got, want in zip(
+        made.get_pserver_programs(SECOND), records()["sgd"]["programs"]["pserver1"], strict=True
+    ):
+        assert_same_program(masked(got), want)
+
+
+def test_the_trainers_program_is_the_one_that_was_transpiled() -> None:
+    made, main, _ = transpiled(fluid, CASES["sgd"])
+    assert made.get_trainer_program(wait_port=False) is main
+
+
+def test_equal_networks_give_equal_bytes() -> None:
+    def encoded() -> list[bytes]:
+        reset_name_scope()
+        made, main, startup = transpiled(fluid, CASES["wide_deep"])
+        pair = made.get_pserver_programs(SECOND)
+        made.get_trainer_program(wait_port=False)
+        return [one.desc.serialize_to_string() for one in (main, startup, *pair)]
+
+    assert encoded() == encoded()
+
+
+def test_what_programs_say_of_the_job() -> None:
+    made, main, startup = transpiled(fluid, {"network": "mlp"}, trainer_id=1, current=SECOND)
+    server, begin = made.get_pserver_programs(FIRST)
+    for one in (main, startup, server, begin):
+        assert one._is_distributed
+        assert not one._is_chief
+        assert one._endpoints == [FIRST, SECOND]
+        assert one._parameters_on_pservers is main._parameters_on_pservers
+    assert (main._ps_endpoint, server._ps_endpoint, begin._ps_endpoint) == (SECOND, FIRST, FIRST)
+    assert main.clone()._parameters_on_pservers is main._parameters_on_pservers
+
+
+def test_numpys_own_random_numbers_are_left_alone() -> None:
+    np.random.seed(1)
+    wanted = np.random.rand()
+    np.random.seed(1)
+    transpiled(fluid, CASES["sgd_whole"])
+    assert np.random.rand() == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("mode", "nccl2", "collectives"),
+        ("mode", "collective", "collectives"),
+        ("enable_dc_asgd", True, "DC-ASGD"),
+        ("geo_sgd_mode", True, "geo-SGD"),
+    ],
+)
+def test_other_ways_of_training_are_refused(name: str, value: Any, what: str) -> None:
+    config = fluid.DistributeTranspilerConfig()
+    setattr(config, name, value)
+    with pytest.raises(UnsupportedError, match=what) as caught:
+        fluid.DistributeTranspiler(config)
+    assert caught.value.hint
+
+
+def test_a_config_checks_itself() -> None:
+    config = fluid.DistributeTranspilerConfig()
+    with pytest.raises(ValueError, match="sync_mode = False"):
+        config.runtime_split_send_recv = True
+    config.sync_mode = False
+    config.runtime_split_send_recv = True
+    with pytest.raises(ValueError, match="runtime_split_send_recv = False"):
+        config.sync_mode = True
+    for name in ("sync_mode", "runtime_split_send_recv"):
+        with pytest.raises(ValueError, match="not None"):
+            setattr(config, name, None)
+    config.min_block_size = 100
+    with pytest.raises(ValueError, match="8192 at least"):
+        fluid.DistributeTranspiler(config)
+    config = fluid.DistributeTranspilerConfig()
+    config.split_method = len
+    with pytest.raises(TypeError, match="PSDispatcher"):
+        fluid.DistributeTranspiler(config)
+    assert fluid.DistributeTranspilerConfig().min_block_size == 8192  # of each config its own
+
+
+def build(case: Case) -> None:
+    optimizer(fluid, **case.get("optimizer", {})).minimize(NETWORKS[case["network"]](fluid))
+
+
+def test_nothing_transpiled_yet() -> None:
+    with pytest.raises(GraphError, match="transpile") as caught:
+        fluid.DistributeTranspiler().get_pserver_program(FIRST)
+    assert "transpile()" in caught.value.hint
+
+
+def test_a_program_is_transpiled_once() -> None:
+    build({"network": "mlp"})
+    fluid.DistributeTranspiler().transpile(0, trainers=2)
+    with pytest.raises(GraphError, match="before"):
+        fluid.DistributeTranspiler().transpile(0, trainers=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "what"),
+    [
+        ({"trainers": "a:1,b:1"}, TypeError, "trainers"),
+        ({"trainers": 0}, TypeError, "trainers"),
+        ({"trainer_id": -1}, ValueError, "trainer_id"),
+        ({"pservers": ""}, ValueError, "endpoints"),
+        ({"pservers": "a:1,a:1"}, ValueError, "different"),
+    ],
+)
+def test_a_job_is_checked_before_anything_changes(arguments: Any, error: type, what: str) -> None:
+    build({"network": "mlp"})
+    before = fluid.default_main_program().desc.serialize_to_string()
+    with pytest.raises(error, match=what):
+        fluid.DistributeTranspiler().transpile(**{"trainer_id": 0, **arguments})
+    assert fluid.default_main_program().desc.serialize_to_string() == before
+
+
+def test_an_unknown_endpoint() -> None:
+    made, _, _ = transpiled(fluid, CASES["sgd"])
+    for method in (made.get_pserver_program, made.get_pserver_programs, made.get_startup_program):
+        with pytest.raises(GraphError, match=f"'localhost:6174' is none of .*{FIRST}"):
+            method("localhost:6174")
+
+
+def test_a_server_may_have_any_trainer_id_but_is_no_trainer() -> None:
+    made, _, _ = transpiled(fluid, CASES["sgd"], trainer_id=7)
+    assert made.get_pserver_program(FIRST).global_block().ops
+    with pytest.raises(GraphError, match="no trainer 7"):
+        made.get_trainer_program(wait_port=False)
+
+
+def test_a_network_without_updates() -> None:
+    NETWORKS["mlp"](fluid)
+    with pytest.raises(GraphError, match="no updates") as caught:
+        fluid.DistributeTranspiler().transpile(0, trainers=2)
+    assert "minimize" in caught.value.hint
+
+
+class Heap(fluid.transpiler.PSDispatcher):
+    def dispatch(self, varlist: Any) -> list[str]:
+        return [self.eps[0] for _ in varlist]
+
+
+def test_blocks_of_one_variable_need_servers_of_their_own() -> None:
+    config = fluid.DistributeTranspilerConfig()
+    config.split_method = Heap
+    build({"network": "mlp"})
+    with pytest.raises(GraphError, match=r"Heap dealt the 2 blocks of 'fc_0.w_0'"):
+        fluid.DistributeTranspiler(config).transpile(0, pservers=f"{FIRST},{SECOND}", trainers=2)
+
+
+def test_a_dispatcher_of_ones_own() -> None:
+    config = fluid.DistributeTranspilerConfig()
+    config.slice_var_up, config.split_method = False, Heap
+    build({"network": "mlp"})
+    made = fluid.DistributeTranspiler(config)
+    made.transpile(0, pservers=f"{FIRST},{SECOND}", trainers=2)
+    with pytest.warns(UserWarning, match=f"server {SECOND} keeps nothing"):
+        assert len(made.get_pserver_program(SECOND).blocks) == 2
+    assert len(made.get_pserver_program(FIRST).blocks) == 5
+
+
+def test_a_sharded_table_is_trained_by_sgd() -> None:
+    """Whatever the optimizer: ``minimize`` gives it an update of its own."""
+    made, main, _ = transpiled(
+        fluid, {"network": "wide_deep", "args": {"is_distributed": True}, "optimizer": {"name": "Adam"}}
+    )
+    server = made.get_pserver_program(FIRST)
+    types = [op.type for block in server.blocks for op in block.ops]
+    assert types.count("sgd") == 1
+    assert main._distributed_lookup_table == "table"
+    shards = main._parameters_on_pservers.of("table")
+    assert [(s.kind, s.first_row, s.stride, s.rows) for s in shards] == [
+        (Kind.TABLE, 0, 2, 1501),
+        (Kind.TABLE, 1, 2, 1501),
+    ]
+
+
+def test_two_sharded_tables_are_refused() -> None:
+    ids = fluid.data("ids", [None, 1], "int64")
+    tables = [
+        fluid.layers.embedding(ids, [100, 8], is_sparse=True, is_distributed=True, param_attr=name)
+        for name in ("a", "b")
+    ]
+    loss = fluid.layers.mean(fluid.layers.concat(tables, 1))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    with pytest.raises(GraphError, match=r"\['a', 'b'\] are all distributed"):
+        fluid.DistributeTranspiler().transpile(0, trainers=2)
+
+
+def test_the_optimizer_may_be_of_any_kind_that_updates_rows_alone() -> None:
+    """Fluid moves adadelta nowhere, and refuses lamb, which needs whole parameters."""
+    for name, cut in (("Adadelta", True), ("Lamb", False)):
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+            made, main, _ = transpiled(fluid, {"network": "mlp", "optimizer": {"name": name}})
+        table = main._parameters_on_pservers
+        assert (len(table.of("fc_0.w_0")) == 2) is cut
+        state = [s for s in table.on(FIRST, Kind.OPTIMIZER) if s.owner == "fc_0.w_0"]
+        states = state or [s for s in table.on(SECOND, Kind.OPTIMIZER) if s.owner == "fc_0.w_0"]
+        assert {s.shape for s in states if s.shape != (1,)} == ({(65, 128)} if cut else {(130, 128)})
+
+
+def test_waiting_for_servers_names_those_that_do_not_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAGS_rpc_deadline", "100")
+    build({"network": "mlp"})
+    made = fluid.DistributeTranspiler()
+    made.transpile(0, pservers="127.0.0.1:1", trainers=2)
+    with pytest.raises(fluid.errors.DeadlineError, match=r"127.0.0.1:1"):
+        made.get_trainer_program()
