@@ -15,6 +15,7 @@ from paddlelike.distributed.persist.standing import standing
 from paddlelike.distributed.persist.view import View
 from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.errors import LoadError, SaveError
+from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
@@ -36,7 +37,7 @@ def part_of(program: Program) -> Elsewhere | None:
     placement, endpoint = placement_of(program), endpoint_of(program)
     if endpoint is not None:
         return ServerPart(program, placement, endpoint)
-    return Alone() if placement is None else TrainerPart(program, placement)
+    return Alone(program) if placement is None else TrainerPart(program, placement)
 
 
 def placement_of(program: Program) -> Placement | None:
@@ -178,6 +179,9 @@ class TrainerPart:
 class Alone:
     """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
 
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
     def saving(
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
     ) -> Saving:
@@ -187,17 +191,19 @@ class Alone:
         if is_remote(where) or not Path(where, FOLDER).is_dir():
             return Loading(chosen)
         shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}
-        return Loading(chosen, lambda contents: _Joined(contents, shapes))
+        ops = self._program.global_block().ops
+        for_training = any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops)
+        return Loading(chosen, lambda contents: _Joined(contents, shapes, for_training=for_training))
 
 
 class _Joined:
     """A directory whose sharded tables look like whole ones."""
 
-    def __init__(self, contents: Contents, shapes: dict[str, tuple[int, ...]]) -> None:
+    def __init__(self, contents: Contents, shapes: dict[str, tuple[int, ...]], *, for_training: bool) -> None:
         self.where = contents.where
         self._contents = contents
         self._shapes = shapes
-        self._shards = Shards(place(self.where), contents)
+        self._shards = Shards(place(self.where), contents, for_training=for_training)
 
     def names(self) -> list[str]:
         return [name for name in self._contents.names() if not name.startswith(FOLDER + "/")]

@@ -12,7 +12,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FrameError
 from paddlelike.framework.program import Program
 
-__all__ = ["Servers", "Sink", "Wanted"]
+__all__ = ["OneByOne", "Servers", "Sink", "Wanted", "servers_of"]
 
 Array = np.ndarray[Any, Any]
 Wanted = tuple[str, str]  # endpoint, name of the variable there
@@ -91,7 +91,7 @@ class Sink:
         self._given, self._filled = self._given + self._filled, 0
 
 
-class _OneByOne:
+class OneByOne:
     """Servers that are asked one thing at a time: several threads write files, a trainer has one voice."""
 
     def __init__(self, servers: Servers) -> None:
@@ -121,4 +121,4 @@ def servers_of(executor: Any, program: Program) -> Servers:
 
     connection = executor._remote.open()
     assert isinstance(connection, Connection)
-    return _OneByOne(connection.trainer(global_scope(), program.global_block()))
+    return OneByOne(connection.trainer(global_scope(), program.global_block()))

@@ -61,9 +61,12 @@ class Shards:
         The directory.
     contents
         The same, for headers.
+    for_training
+        Rows that were never met must have first values; else they are zero.
     """
 
-    def __init__(self, where: Place, contents: Contents) -> None:
+    def __init__(self, where: Place, contents: Contents, *, for_training: bool = True) -> None:
+        self._for_training = for_training
         self._where = where
         self._contents = contents
         self._taken: dict[str, _Taken] = {}
@@ -181,12 +184,11 @@ class Shards:
         holder = global_scope().find_var(name)
         value = None if holder is None else getattr(holder.value, "array", None)
         self._has_first = value is not None and value.shape == shape
-        if self._has_first:
-            array[...] = value
+        array[...] = value if self._has_first else 0
         return array
 
     def _need_first_values(self, name: str, met: int, room: int) -> None:
-        if met < room and not self._has_first:
+        if met < room and self._for_training and not self._has_first:
             raise LoadError(
                 f"{met} rows of {name!r} were saved, {room - met} have not been met yet and have no value",
                 hint="run the startup program before the load",

@@ -10,12 +10,14 @@ import numpy as np
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.persist import operators
+from paddlelike.distributed.persist.programs import placement_of
 from paddlelike.distributed.runtime.exits import exit_by_code
 from paddlelike.distributed.runtime.server import Service
 from paddlelike.distributed.runtime.settings import Settings
 from paddlelike.distributed.runtime.table import Role
 from paddlelike.distributed.runtime.trainer import Trainer
-from paddlelike.errors import EnforceNotMet, UnsupportedError
+from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.block import Block
 from paddlelike.framework.program import Program
 from paddlelike.framework.registry import Context
@@ -166,11 +168,12 @@ class Connection:
 
     def recv_save(self, ctx: Context) -> None:
         """Gather the slices of a variable into a file."""
-        raise UnsupportedError("recv_save is not here yet")
+        operators.recv_save(self._trainer(ctx), ctx.op.attrs)
 
     def checkpoint_notify(self, ctx: Context) -> None:
-        """Have every server save its shard of a table."""
-        raise UnsupportedError("checkpoint_notify is not here yet")
+        """Write every server's shard of a table."""
+        placement = placement_of(ctx.op.block.program)  # type: ignore[attr-defined]
+        operators.checkpoint_notify(self._trainer(ctx), ctx.op.attrs, placement)
 
     def close(self) -> None:
         """Close the trainers that this executor ran; end its server."""
