@@ -17,6 +17,7 @@ from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.storage import hashing
 from paddlelike.storage.local import LARGE, THREADS
 from paddlelike.storage.manifest import Record, stamp_of
+from paddlelike.storage.mapping import is_free
 from paddlelike.storage.problems import explained
 
 __all__ = ["Piece", "Shared", "write_files"]
@@ -80,7 +81,7 @@ def write_files(root: str, files: Mapping[str, Piece], algorithm: str | None) ->
                     few = len(large) < THREADS
                     futures[path] = _submit(pool, root, path, files[path], algorithm, few=few)
                 for path, piece in files.items():
-                    if sizes[path] < _SMALL and folder is not None and piece.like is None:
+                    if sizes[path] < _SMALL and folder is not None and piece.like is None and not piece.over:
                         records[path] = _write_small(folder, path, piece, algorithm)
                     elif sizes[path] < LARGE:
                         records[path] = _write_file(root, folder, path, piece, algorithm)
@@ -139,7 +140,7 @@ def _write_file(root: str, folder: int | None, path: str, piece: Piece, algorith
     where = path if folder is not None else os.path.join(root, path)
     hasher = None if algorithm is None else hashing.hasher(algorithm)
     try:
-        fd = os.open(where, _OVER if piece.over else _NEW, 0o666, dir_fd=folder)
+        over, fd = _opened(where, folder, over=piece.over)
         try:
             for batch in _batches(piece.buffers, _BATCH if hasher is None else _HASHED):
                 if hasher is not None:
@@ -147,7 +148,7 @@ def _write_file(root: str, folder: int | None, path: str, piece: Piece, algorith
                         hasher.update(buffer)
                 _write(fd, batch)
             facts = os.fstat(fd)
-            if piece.over:
+            if over:
                 os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR))
                 facts = os.fstat(fd)
             if piece.like is not None:
@@ -160,6 +161,17 @@ def _write_file(root: str, folder: int | None, path: str, piece: Piece, algorith
         raise explained(SaveError, f"{path} cannot be written", error) from error
     checksum = None if hasher is None else f"{algorithm}:{hasher.hexdigest()}"
     return Record(facts.st_size, checksum, stamp_of(facts), piece.facts)
+
+
+def _opened(where: str, folder: int | None, *, over: bool) -> tuple[bool, int]:
+    """Open a file to be written: over the one that is there if nobody has it mapped, else a new one."""
+    if over:
+        fd = os.open(where, _OVER, dir_fd=folder)
+        if is_free(fd):
+            return True, fd
+        os.close(fd)
+        os.unlink(where, dir_fd=folder)
+    return False, os.open(where, _NEW, 0o666, dir_fd=folder)
 
 
 def _write_shared(root: str, path: str, piece: Piece, shared: Shared) -> Record:
