@@ -1,7 +1,7 @@
 """One server's shard of a table that is sharded by id: its update, its lookups, its saving.
 
-The table is SelectedRows there: rows come into being when they are first looked up. Its update is that of sgd:
-``minimize`` gives such a table no other, whatever the optimizer.
+The table is SelectedRows there: rows come into being when they are first looked up. Its update is that of
+sgd: ``minimize`` gives such a table no other, whatever the optimizer.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.program import Program
 
@@ -78,24 +79,30 @@ class Trainer:
         self.program, self.startup = program, startup
 
     def start(self, servers: Servers) -> None:
-        local = self._only(self.startup, without={"recv", "fetch_barrier", "concat"})
+        local = self._only(self.startup, without={"recv", "fetch_barrier", "concat", "fake_init"})
         self.exe.run(local, scope=self.scope)
         self._receive(self.startup, servers)
+        self._receive(self.program, servers)  # tables of which it looks up rows
 
     def step(self, servers: Servers, feed: Mapping[str, Any], fetch: Sequence[str]) -> list[Any]:
         """Compute and send."""
         local = self._only(self.program, without=_TRAFFIC)
         sends = [op for op in self.program.global_block().ops if op.type == "send"]
-        names = [name for op in sends for name in op.input("X")]
-        found = self.exe.run(
-            local, feed=dict(feed), fetch_list=[*fetch, *names], scope=self.scope, return_numpy=False
-        )
-        values = dict(zip(names, found[len(fetch) :], strict=True))
+        for op in sends:
+            for name in op.input("X"):
+                local.global_block().var(name).persistable = True  # so that it stays in the scope
+        found = self.exe.run(local, feed=dict(feed), fetch_list=list(fetch), scope=self.scope)
         for op in sends:
             for name, endpoint in zip(op.input("X"), op.attr("epmap"), strict=True):
-                value = values[name]
-                servers.take(endpoint, name, value if isinstance(value, SelectedRows) else np.array(value))
-        return [np.array(value) for value in found[: len(fetch)]]
+                servers.take(endpoint, name, self._sent(name))
+        return found
+
+    def _sent(self, name: str) -> Any:
+        var = self.scope.find_var(name)
+        assert var is not None
+        if self.program.global_block().var(name).type == VarType.SELECTED_ROWS:
+            return var.get_selected_rows()
+        return np.array(var.get_tensor())
 
     def receive(self, servers: Servers) -> None:
         self._receive(self.program, servers)
@@ -108,6 +115,10 @@ class Trainer:
                     received[name] = servers.value(endpoint, name)
             elif op.type == "concat" and set(op.input("X")) <= set(received):
                 received[op.output("Out")[0]] = np.concatenate([received[n] for n in op.input("X")])
+            elif op.type == "distributed_lookup_table":
+                where = zip(op.attr("table_names"), op.attr("endpoints"), strict=True)
+                slices = [servers.value(endpoint, name) for name, endpoint in where]
+                received[op.input("W")[0]] = np.concatenate(slices)
         for name, value in received.items():
             if not re.search(r"\.block\d+$", name):
                 self.scope.var(name).get_tensor().set(value)
@@ -121,7 +132,20 @@ class Trainer:
             for op in block.ops
             if op.type not in without and not (op.type == "concat" and set(op.input("X")) <= pieces)
         ]
+        for op in [op for op in block.ops if op.type == "distributed_lookup_table"]:
+            _look_up_here(block, op)
         return copy
+
+
+def _look_up_here(block: Any, op: Any) -> None:
+    """Lookups in a table that was received whole, in place of one that asks for rows."""
+    at = op.idx
+    block._remove_op(at)
+    attrs = {"padding_idx": op.attr("padding_idx")}
+    for ids, out in zip(op.input("Ids"), op.output("Outputs"), strict=True):
+        block._insert_op(
+            at, op.attr("lookup_table_version"), {"W": op.input("W"), "Ids": ids}, {"Out": out}, attrs
+        )
 
 
 _TRAFFIC = {"send", "send_barrier", "recv", "fetch_barrier"}

@@ -30,6 +30,38 @@ def batches(rng: np.random.Generator, rows: int = 8) -> dict[str, Any]:
     return {"x": x, "y": x[:, :5].sum(1, keepdims=True)}
 
 
+def word2vec(*, padding: int | None = None, new: bool = False, dependent: bool = False) -> Any:
+    """Two words and their sum are looked up in one sparse table."""
+    label = fluid.data("label", [None, 1], "int64")
+    shape = [None] if new else [None, 1]
+    words = [fluid.data(name, shape, "int64") for name in ("u", "v")]
+    size = [1500, 12]
+    embedding = fluid.embedding if new else fluid.layers.embedding
+    found = [embedding(w, size, is_sparse=True, padding_idx=padding, param_attr="table") for w in words]
+    if dependent:  # what is looked up depends on another lookup
+        best = fluid.layers.reshape(fluid.layers.argmax(found[0], axis=1), [-1, 1])
+        best.stop_gradient = True
+        found.append(embedding(best, size, is_sparse=True, param_attr="table"))
+    hidden = fluid.layers.fc(fluid.layers.concat(found, 1), 16, act="tanh")
+    scores = fluid.layers.fc(hidden, 30, act="softmax")
+    return fluid.layers.mean(fluid.layers.cross_entropy(scores, label))
+
+
+def words(rng: np.random.Generator, rows: int = 16, *, new: bool = False) -> dict[str, Any]:
+    shape = (rows,) if new else (rows, 1)
+    feed = {name: rng.integers(0, 1500, shape) for name in ("u", "v")}
+    return {**feed, "label": rng.integers(0, 30, (rows, 1))}
+
+
+def nce() -> Any:
+    label = fluid.data("label", [None, 1], "int64")
+    word = fluid.data("u", [None, 1], "int64")
+    fluid.data("v", [None, 1], "int64")
+    hidden = fluid.layers.fc(fluid.layers.embedding(word, [1500, 12], is_sparse=True), 16)
+    cost = fluid.layers.nce(hidden, label, 800, num_neg_samples=5, seed=4, is_sparse=True)
+    return fluid.layers.mean(cost)
+
+
 def with_numpy_values() -> Any:
     values = np.linspace(-0.1, 0.1, 130 * 190, dtype="float32").reshape(130, 190)
     return mlp(fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(values)))
@@ -112,14 +144,19 @@ def local(network: Callable[[], Any], optimizer: Callable[[], Any], like: Traine
 
 
 def check_one_trainer(
-    network: Callable[[], Any], optimizer: Callable[[], Any], config: Any = None, *, sync: bool = True
+    network: Callable[[], Any],
+    optimizer: Callable[[], Any],
+    config: Any = None,
+    *,
+    sync: bool = True,
+    feeds: Callable[..., dict[str, Any]] = batches,
 ) -> None:
     servers, (trainer,), loss = transpile(network, optimizer, 1, config, sync=sync)
     step = local(network, optimizer, trainer)
     rng = np.random.default_rng(5)
     losses = []
     for _ in range(STEPS):
-        feed = batches(rng)
+        feed = feeds(rng)
         got = trainer.step(servers, feed, [loss])[0][0]
         servers.apply()
         trainer.receive(servers)
@@ -141,6 +178,30 @@ def test_one_trainer_trains_to_the_same_bits_without_rounds(optimizer: str) -> N
 @pytest.mark.parametrize("network", [with_numpy_values, with_weight_norm])
 def test_initial_values_of_any_kind(network: Callable[[], Any]) -> None:
     check_one_trainer(network, OPTIMIZERS["momentum"])
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam", "adagrad", "global_norm", "l2", "rmsprop"])
+def test_tables_of_which_rows_are_looked_up(optimizer: str) -> None:
+    check_one_trainer(word2vec, OPTIMIZERS[optimizer], feeds=words)
+
+
+def test_tables_with_padding_without_rounds() -> None:
+    check_one_trainer(lambda: word2vec(padding=3), OPTIMIZERS["sgd"], sync=False, feeds=words)
+
+
+def test_ids_of_one_dim() -> None:
+    """Fluid's own lookup refuses what ``fluid.embedding`` is for."""
+    network, feeds = lambda: word2vec(new=True), lambda rng: words(rng, new=True)
+    check_one_trainer(network, OPTIMIZERS["sgd"], feeds=feeds)
+
+
+def test_lookups_that_depend_on_others() -> None:
+    check_one_trainer(lambda: word2vec(dependent=True), OPTIMIZERS["sgd"], feeds=words)
+
+
+def test_sparse_nce() -> None:
+    """Fluid's own fails while it transpiles."""
+    check_one_trainer(nce, OPTIMIZERS["sgd"], feeds=words)
 
 
 def test_slices_begin_with_their_rows_of_a_given_array() -> None:

@@ -233,7 +233,7 @@ def test_the_optimizer_may_be_of_any_kind_that_updates_rows_alone() -> None:
     """Fluid moves adadelta nowhere, and refuses lamb, which needs whole parameters."""
     for name, cut in (("Adadelta", True), ("Lamb", False)):
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-            made, main, _ = transpiled(fluid, {"network": "mlp", "optimizer": {"name": name}})
+            _, main, _ = transpiled(fluid, {"network": "mlp", "optimizer": {"name": name}})
         table = main._parameters_on_pservers
         assert (len(table.of("fc_0.w_0")) == 2) is cut
         state = [s for s in table.on(FIRST, Kind.OPTIMIZER) if s.owner == "fc_0.w_0"]
