@@ -1,0 +1,92 @@
+"""The example for Kubernetes: every pod that it makes understands its part."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paddlelike.distributed.roles import describe, read_role
+
+MANIFEST = Path(__file__).parents[3] / "tutorials" / "04_kubernetes.yaml"
+INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+
+
+@pytest.fixture(scope="module")
+def manifest() -> dict[str, Any]:
+    (document,) = yaml.safe_load_all(MANIFEST.read_text())
+    assert isinstance(document, dict)
+    return document
+
+
+def pods(manifest: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """The environment of every pod by its host name, as Kubernetes makes them."""
+    found = {}
+    for job in manifest["spec"]["replicatedJobs"]:
+        spec = job["template"]["spec"]
+        assert spec["completionMode"] == "Indexed"
+        assert spec["completions"] == spec["parallelism"]
+        (container,) = spec["template"]["spec"]["containers"]
+        for index in range(spec["completions"]):
+            host = f"{manifest['metadata']['name']}-{job['name']}-0-{index}.{manifest['spec']['network']['subdomain']}"
+            found[host] = expanded(container["env"], index)
+    return found
+
+
+def expanded(env: list[dict[str, Any]], index: int) -> dict[str, str]:
+    """$(NAME) stands for a variable that comes before it."""
+    made: dict[str, str] = {}
+    for one in env:
+        source = one.get("valueFrom", {})
+        if source.get("fieldRef", {}).get("fieldPath") == INDEX:
+            made[one["name"]] = str(index)
+        elif "secretKeyRef" in source:
+            made[one["name"]] = "from the secret"
+        else:
+            assert isinstance(one["value"], str), f"{one['name']}: values are text"
+            made[one["name"]] = re.sub(r"\$\((\w+)\)", lambda name: made[name[1]], one["value"])
+    return made
+
+
+def test_every_pod_understands_its_part(manifest: dict[str, Any]) -> None:
+    roles = {host: read_role(environment) for host, environment in pods(manifest).items()}
+    servers = [role for role in roles.values() if role.kind == "server"]
+    trainers = [role for role in roles.values() if role.kind == "trainer"]
+    assert sorted(role.index for role in servers) == list(range(len(servers)))
+    assert sorted(role.index for role in trainers) == list(range(len(trainers)))
+    assert {role.trainers for role in roles.values()} == {len(trainers)}
+    assert len({role.servers for role in roles.values()}) == 1
+    assert set(servers[0].servers) == {role.endpoint for role in servers}
+
+
+def test_servers_listen_where_kubernetes_finds_them(manifest: dict[str, Any]) -> None:
+    for host, environment in pods(manifest).items():
+        role = read_role(environment)
+        if role.endpoint is not None:
+            assert role.endpoint.rpartition(":")[0] == host
+
+
+def test_nothing_goes_over_the_network_in_clear_text(manifest: dict[str, Any]) -> None:
+    needed = {"PADDLELIKE_TLS_CA", "PADDLELIKE_TLS_CERT", "PADDLELIKE_TLS_KEY", "PADDLELIKE_JOB_TOKEN"}
+    for environment in pods(manifest).values():
+        assert needed <= environment.keys()
+        assert "PADDLELIKE_INSECURE" not in environment
+
+
+def test_a_pod_that_fails_restarts_all_and_trainers_that_end_end_the_job(manifest: dict[str, Any]) -> None:
+    spec = manifest["spec"]
+    assert spec["failurePolicy"]["maxRestarts"] > 0
+    assert spec["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["trainer"]}
+    for job in spec["replicatedJobs"]:
+        assert job["template"]["spec"]["backoffLimit"] == 0
+        assert job["template"]["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_without_its_index_a_server_is_told_what_is_missing(manifest: dict[str, Any]) -> None:
+    environment = dict(next(env for env in pods(manifest).values() if env["TRAINING_ROLE"] == "PSERVER"))
+    del environment["PADDLE_PSERVER_ID"]
+    environment["POD_IP"] = "clicks-server-0-.clicks"
+    assert "which is not in the list of servers" in str(describe(environment))
