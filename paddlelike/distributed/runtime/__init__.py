@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paddlelike.distributed.runtime.connection import Connection, trainer_of
+from paddlelike.distributed.runtime.connection import Connection, resumable_steps, trainer_of
 from paddlelike.distributed.runtime.trainer import Trainer
 
-__all__ = ["Connection", "Trainer", "trainer_of"]
+__all__ = ["Connection", "Trainer", "resumable_steps", "trainer_of"]

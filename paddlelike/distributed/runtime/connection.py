@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
+from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.persist import operators
 from paddlelike.distributed.persist.programs import placement_of
@@ -17,12 +17,17 @@ from paddlelike.distributed.runtime.server import Service
 from paddlelike.distributed.runtime.settings import Settings
 from paddlelike.distributed.runtime.table import Role
 from paddlelike.distributed.runtime.trainer import Trainer
-from paddlelike.errors import EnforceNotMet
+from paddlelike.errors import (
+    EnforceNotMet,
+    NotInitializedError,
+    OperatorError,
+    PaddlelikeError,
+)
 from paddlelike.framework.block import Block
 from paddlelike.framework.program import Program
 from paddlelike.framework.registry import Context
 
-__all__ = ["Connection", "leave_jobs", "trainer_of"]
+__all__ = ["Connection", "leave_jobs", "resumable_steps", "trainer_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -42,6 +47,38 @@ def trainer_of(scope: Scope, number: int, block: Block) -> Trainer:
     if number not in mine:
         mine[number] = Trainer(number, _endpoints(block))
     return mine[number]
+
+
+def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
+    """The numbers of the steps to train, up to ``steps``, wherever the servers stand.
+
+    A job that goes on from a save begins with the step after it. When servers go back to a save while the
+    loop runs (``PADDLELIKE_RESUME_POLICY=rollback``), the step under way ends without an effect and the loop
+    goes on from there. Every step must run the trainer's program once, with what belongs to its number.
+    Without servers it is ``range(steps)``.
+
+    Parameters
+    ----------
+    scope
+        Where the parameters are; None: the global scope. The startup program must have been run in it.
+
+    Examples
+    --------
+    >>> [step for step in resumable_steps(3)]
+    [0, 1, 2]
+    """
+    trainers = _trainers.get(_root(global_scope() if scope is None else scope), {})
+    if not trainers:
+        yield from range(steps)
+        return
+    (trainer,) = trainers.values()
+    trainer.follows = True
+    try:
+        while (step := trainer.round) < steps:
+            trainer.is_adrift = False
+            yield step
+    finally:
+        trainer.follows = False
 
 
 def leave_jobs() -> None:
@@ -160,9 +197,14 @@ class Connection:
 
     def serve(self, ctx: Context) -> None:
         """Be a server until every trainer has left, a signal comes, or :meth:`close` is called."""
-        self._service = Service(ctx, Settings.from_environment())
         try:
+            self._service = Service(ctx, Settings.from_environment())
             self._service.run()
+        except (OperatorError, NotInitializedError):
+            raise
+        except PaddlelikeError as error:
+            where = ctx.op.attrs["endpoint"]
+            raise OperatorError(f"the server at {where}: {error.message}", hint=error.hint) from error
         finally:
             self._service = None
 

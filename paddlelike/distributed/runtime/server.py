@@ -8,6 +8,7 @@ the program's blocks on what was staged and publishes the new version, when
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,14 +35,18 @@ from paddlelike.errors import (
     NotInitializedError,
     OperatorError,
     SaveError,
-    UnsupportedError,
 )
 from paddlelike.framework.graph import writes
 from paddlelike.framework.registry import Context
 
+if TYPE_CHECKING:
+    from paddlelike.distributed.runtime.way_back import WayBack
+
 __all__ = ["Service"]
 
 Array = np.ndarray[Any, Any]
+
+_log = logging.getLogger("paddlelike.distributed")
 
 _TURN = 0.25  # seconds between two looks at whether a signal came
 _LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced
@@ -63,15 +68,8 @@ class Service:
         self.guards = {} if self.mode == "sync" else _guards(self.served)
         lock = threading.RLock()
         self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
-        self.state = ServerState(
-            incarnation=f"{os.getpid()}.{time.time_ns()}",
-            trainers=self.served.trainers,
-            mode=self.mode,
-            plan=self.served.table.digest,
-            job=settings.job,
-            now=time.monotonic(),
-            lease=settings.lease,
-        )
+        saved = self._loaded_with()
+        self._way_back = self._make_way_back(settings, saved) if settings.rollback else None
         self._lease = settings.lease
         self._tasks: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._heard: dict[int, float] = {}
@@ -79,6 +77,17 @@ class Service:
         self._stopping = False
         self._check_values()
         self._start_counters()
+        self.state = ServerState(
+            incarnation=f"{os.getpid()}.{time.time_ns()}",
+            trainers=self.served.trainers,
+            mode=self.mode,
+            plan=self.served.table.digest,
+            job=settings.job,
+            now=time.monotonic(),
+            saved=saved,
+            lease=settings.lease,
+            checkpoints=tuple if self._way_back is None else self._way_back.rounds,
+        )
 
     def _check_values(self) -> None:
         made = self.served.made_by_schedule
@@ -90,6 +99,28 @@ class Service:
                 f"{' and others' if len(missing) > 5 else ''}",
                 hint="run its startup program first: t.get_startup_program(endpoint, pserver_program)",
             )
+
+    def _loaded_with(self) -> dict[str, Any]:
+        """Where the saved directory stands from which this server's parameters were loaded, if they were.
+
+        Who had finished by then does not matter: the trainers of this job are others.
+        """
+        from paddlelike.distributed.persist.standing import standing_of
+
+        holders = [self._ctx.scope.find_var(name) for name in self.served.parameters.values()]
+        origins = {holder.origin for holder in holders if holder is not None}
+        origin = origins.pop() if len(origins) == 1 else None
+        standing = None if origin is None else standing_of(origin, self.served.endpoint)
+        return {key: value for key, value in (standing or {}).items() if key in ("round", "updates")}
+
+    def _make_way_back(self, settings: Settings, saved: dict[str, Any]) -> WayBack:
+        from paddlelike.distributed.runtime.way_back import WayBack
+
+        names = [entry.name for entry in self.served.table if entry.role != Role.GRADIENT]
+        names += [name for counts in self.served.counters.values() for name in counts.values()]
+        program, start = self.served.op.block.program, int(saved.get("round", 0))
+        scope, endpoint = self._ctx.scope, self.served.endpoint
+        return WayBack(scope, names, program, endpoint, settings.checkpoints, start)
 
     # The thread that owns the variables
 
@@ -128,35 +159,49 @@ class Service:
                 future.set_exception(error)
             return
         try:
-            self._perform(work)
+            said = self._perform(work)
         except Exception as error:
             with self.changed:
                 self.state.failed(work, f"{type(error).__name__}: {error}")
                 self.changed.notify_all()
-            if not isinstance(work, Write):
+            _log.exception("%s: %s failed", self.served.endpoint, type(work).__name__)
+            if isinstance(work, Apply):
                 time.sleep(_LAST_WORDS)
                 raise OperatorError(
                     f"the server at {self.served.endpoint} failed in round {self.state.round}: "
                     f"{getattr(error, 'message', error)}",
                     hint=getattr(error, "hint", None),
                 ) from error
-
-    def _perform(self, work: Work) -> None:
-        if isinstance(work, Apply):
-            self._apply(work)
-            with self.changed:
-                self._rounds += 1
+            return
+        with self.changed:
+            if isinstance(work, Write):
+                self.state.written(work, said)
+            else:
                 self.state.applied(work)
-                self.changed.notify_all()
+            self.changed.notify_all()
+        if isinstance(work, Apply):
             for _, contribution in work.contributions:
                 self.staging.give_back(contribution)
-        elif isinstance(work, Write):
-            said = self._write(work.request)
-            with self.changed:
-                self.state.written(work, said)
-                self.changed.notify_all()
+
+    def _perform(self, work: Work) -> dict[str, Any]:
+        """Do the work; what a save says of it."""
+        if isinstance(work, Write):
+            return self._write(work.request)
+        if isinstance(work, Apply):
+            self._apply(work)
+            self._rounds += 1
         else:
-            raise UnsupportedError("this server has no way back to a checkpoint")
+            self._restore(work.number)
+        return {}
+
+    def _restore(self, round: int) -> None:
+        """Go back; the run's own view of the variables follows the scope."""
+        assert self._way_back is not None
+        self._way_back.go(round)
+        for entry in self.served.table:
+            value = self._held(entry)
+            if entry.role != Role.GRADIENT and value is not None:
+                self._ctx.write(entry.name, value)
 
     def _write(self, request: Save) -> dict[str, Any]:
         """Write this server's rows of the files named; without names only tell where it stands."""

@@ -22,12 +22,14 @@ class Settings:
     made at least before it is given up. ``FLAGS_worker_update_interval_secs`` (900): other trainers at a
     barrier. ``PADDLELIKE_LEASE`` (s, 30): without a sign of life a trainer counts as silent.
     ``PADDLELIKE_RESUME_POLICY``: ``exit`` (the default) or ``rollback``. ``PADDLELIKE_JOB_ID``: a name.
+    ``PADDLELIKE_CHECKPOINT_DIR``: where servers look for what trainer 0 saved, to go back to it.
     """
 
     limits: Limits = field(default_factory=Limits)
     lease: float = _LEASE
     rollback: bool = False
     job: str = ""
+    checkpoints: str | None = None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -44,7 +46,11 @@ class Settings:
             poll=min(10.0, window / 2),
             attempts=int(_seconds(environment, "FLAGS_rpc_retry_times", 3)),
         )
-        return cls(limits, lease, policy == "rollback", environment.get("PADDLELIKE_JOB_ID", ""))
+        job, checkpoints = (
+            environment.get("PADDLELIKE_JOB_ID", ""),
+            environment.get("PADDLELIKE_CHECKPOINT_DIR"),
+        )
+        return cls(limits, lease, policy == "rollback", job, checkpoints or None)
 
 
 def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:

@@ -79,6 +79,8 @@ class Trainer:
         self._rows: dict[int, Array] = {}
         self._ended = threading.Event()
         self._lost: Exception | None = None
+        self.follows = False  # whether the training loop goes where the servers go
+        self.is_adrift = False  # whether the rest of a step is void, since the servers went elsewhere
         self._beats: threading.Thread | None = None
         try:
             found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self._channels))
@@ -106,10 +108,17 @@ class Trainer:
             self._disconnect()
             raise
 
+    @property
+    def round(self) -> int:
+        """The round (asynchronous: the update of this process) that comes next."""
+        return self._state.round if self.mode == "sync" else self._state.update
+
     # What operators do
 
     def send(self, endpoint: str, name: str, value: Value) -> None:
         """Put a gradient (or a block of its rows) into the next push to a server."""
+        if self.is_adrift:
+            return
         server = self._server(endpoint)
         entry = self._entry(server, base_name(name))
         if entry.role not in (Role.GRADIENT, Role.COUNTER):
@@ -135,11 +144,13 @@ class Trainer:
         if self.mode != "sync":
             self.flush()
             return
-        self._check_whole()
-        self._reach(self._state.push)
+        if not self.is_adrift:
+            self._check_whole()
+            self._reach(self._state.push)
         self._forget_outbox()
-        self._reach(self._state.commit)
-        self._taken.clear()
+        if not self.is_adrift:
+            self._reach(self._state.commit)
+            self._taken.clear()
 
     def flush(self) -> None:
         """Send what waits, where servers do not go by rounds."""
@@ -158,7 +169,7 @@ class Trainer:
         key = server, entry.index
         if entry.index not in self._values[server]:
             return self.pull([(endpoint, name)])[0]
-        if any(self._outbox) or key in self._taken:
+        if not self.is_adrift and (any(self._outbox) or key in self._taken):
             self.refresh()
         self._taken.add(key)
         return self._values[server][entry.index]
@@ -232,7 +243,11 @@ class Trainer:
                 asked[server] = name, len(ids)
                 self._ids[server] = np.ascontiguousarray(ids, np.int64)
                 self._rows[server] = rows
-        self._reach(lambda now: self._state.prefetch(now, asked))
+        if not self.is_adrift:
+            self._reach(lambda now: self._state.prefetch(now, asked))
+        if self.is_adrift:
+            for rows in found:
+                rows[...] = 0
         return found
 
     def close(self) -> None:
@@ -271,11 +286,13 @@ class Trainer:
         if isinstance(outcome, Resumed):
             self._forget_outbox()
             self._taken.clear()
-            raise RoundRolledBack(
-                f"the servers went back to step {outcome.round}",
-                step=outcome.round,
-                hint="train on from that step; fluid.io.resumable_steps does",
-            )
+            if not self.follows:
+                raise RoundRolledBack(
+                    f"the servers went back to step {outcome.round}",
+                    step=outcome.round,
+                    hint="train on from that step; a loop over resumable_steps does",
+                )
+            self.is_adrift = True
 
     def _drive(self, server: int) -> None:
         """Do what the protocol says for one server until it is done."""

@@ -1,0 +1,118 @@
+"""Jobs of real processes, started by hand as a user would: one script, one set of variables for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from tests.distributed.runtime.jobs import free_endpoints
+
+ROOT = Path(__file__).parents[3]
+
+
+class Process:
+    """One process of a job, and what it says on its output, a JSON object a line."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", "tests.distributed.runtime.script"],
+            cwd=ROOT,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.said: list[dict[str, Any]] = []
+        self.errors = ""
+        self._news = threading.Condition()
+        self._readers = [threading.Thread(target=one) for one in (self._read_output, self._read_errors)]
+        for reader in self._readers:
+            reader.start()
+
+    def _read_output(self) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            with self._news:
+                self.said.append(json.loads(line))
+                self._news.notify_all()
+        with self._news:
+            self._news.notify_all()
+
+    def _read_errors(self) -> None:
+        assert self.popen.stderr is not None
+        self.errors = self.popen.stderr.read()
+
+    def says(self, **what: Any) -> None:
+        """Wait until it has said this."""
+        with self._news:
+            found = self._news.wait_for(lambda: what in self.said or self.popen.poll() is not None, 60)
+        assert found, f"{what} was never said; {self.said[-3:]}"
+        assert what in self.said, f"it ended with {self.popen.returncode}: {self.errors[-3000:]}"
+
+    def last(self, key: str) -> Any:
+        """The last value it said of ``key``."""
+        return [one[key] for one in self.said if key in one][-1]
+
+    def wait(self, timeout: float = 90.0) -> int:
+        """Its exit status."""
+        code = self.popen.wait(timeout)
+        for reader in self._readers:
+            reader.join(10)
+        return code
+
+    def end(self) -> None:
+        """Kill it if it still lives, and close what it had open."""
+        self.popen.kill()
+        self.wait()
+        for pipe in (self.popen.stdout, self.popen.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+class Processes:
+    """A job; use it in a ``with`` block, at whose end nothing of it lives."""
+
+    def __init__(self, run: dict[str, Any], *, servers: int = 2, trainers: int = 2, **more: str) -> None:
+        self.endpoints = free_endpoints(servers)
+        self.trainers = trainers
+        self._environment = {
+            "RUN": json.dumps(run),
+            "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.endpoints),
+            "PADDLE_TRAINERS_NUM": str(trainers),
+            "OMP_NUM_THREADS": "1",
+            "FLAGS_rpc_deadline": "20000",
+            "FLAGS_worker_update_interval_secs": "30",
+            "PADDLELIKE_LEASE": "2",
+        } | more
+        self._all: list[Process] = []
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for one in self._all:
+            one.end()
+
+    def server(self, number: int) -> Process:
+        """Start a server."""
+        host, port = self.endpoints[number].split(":")
+        return self._start(TRAINING_ROLE="PSERVER", POD_IP=host, PADDLE_PORT=port)
+
+    def trainer(self, number: int) -> Process:
+        """Start a trainer."""
+        return self._start(TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID=str(number))
+
+    def start(self) -> tuple[list[Process], list[Process]]:
+        """Start all servers and trainers."""
+        servers = [self.server(number) for number in range(len(self.endpoints))]
+        return servers, [self.trainer(number) for number in range(self.trainers)]
+
+    def _start(self, **environment: str) -> Process:
+        process = Process(self._environment | environment)
+        self._all.append(process)
+        return process

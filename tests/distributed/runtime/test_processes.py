@@ -1,0 +1,117 @@
+"""Real processes: a script with roles from the environment; servers that end; deaths that are survived."""
+
+from __future__ import annotations
+
+import functools
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.distributed.runtime.jobs import MOMENTUM, Job, perceptron_feeds
+from tests.distributed.runtime.processes import Processes
+from tests.distributed.runtime.test_sync import recorded
+
+pytestmark = pytest.mark.slow
+
+
+@functools.cache
+def undisturbed(steps: int) -> list[list[float]]:
+    """The losses of the job of this module when nothing happens."""
+    with Job(MOMENTUM).start() as job:
+        return job.train(perceptron_feeds, steps)
+
+
+def test_a_script_started_by_hand_has_the_losses_of_real_fluid() -> None:
+    with Processes({"steps": 10}) as job:
+        servers, trainers = job.start()
+        assert [one.wait() for one in [*trainers, *servers]] == [0, 0, 0, 0], trainers[0].errors
+        losses = [one.last("losses") for one in trainers]
+    assert losses == undisturbed(10)
+    # Sums in float32 go in another order than in Eigen: a few units in the last place after ten steps.
+    np.testing.assert_allclose(losses, recorded("mlp_momentum_sync_2x2")["losses_uninterrupted"], rtol=2e-6)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["terminate", "ctrl-c"])
+def test_a_signal_ends_a_server_cleanly(number: signal.Signals) -> None:
+    run = {"steps": 1000, "slow": 0.05}
+    with Processes(run, servers=1, trainers=1, FLAGS_rpc_deadline="1000") as job:
+        (server,), (trainer,) = job.start()
+        trainer.says(step=2)
+        server.popen.send_signal(number)
+        assert server.wait() == 0, server.errors
+        assert server.said[-1] == {"served": job.endpoints[0]}
+        assert trainer.wait() == 75
+
+
+def test_a_server_that_never_comes_ends_trainers_with_75_naming_it() -> None:
+    with Processes({"steps": 3}, trainers=1, FLAGS_rpc_deadline="3000") as job:
+        job.server(0)
+        trainer = job.trainer(0)
+        assert trainer.wait() != 0
+    assert job.endpoints[1] in trainer.errors
+
+
+def test_a_killed_server_ends_trainers_with_75_naming_it() -> None:
+    with Processes({"steps": 1000, "slow": 0.02}, FLAGS_rpc_deadline="3000") as job:
+        servers, trainers = job.start()
+        trainers[0].says(step=5)
+        servers[1].popen.kill()
+        codes = [one.wait() for one in trainers]
+    assert codes == [75, 75]
+    for one in trainers:
+        assert job.endpoints[1] in one.errors
+        assert "FaultError" in one.errors
+
+
+def test_a_killed_trainer_is_named_by_the_others() -> None:
+    run = {"steps": 1000, "slow": 0.02}
+    with Processes(run, FLAGS_worker_update_interval_secs="4", PADDLELIKE_LEASE="1") as job:
+        _, trainers = job.start()
+        trainers[0].says(step=5)
+        trainers[1].popen.kill()
+        assert trainers[0].wait() == 75
+    assert "waits for trainers [1]" in trainers[0].errors
+    assert "no sign of life from [1]" in trainers[0].errors
+
+
+def test_a_trainer_that_is_started_again_goes_on_with_the_same_bits() -> None:
+    expected = undisturbed(24)
+    with Processes({"steps": 24, "slow": 0.02, "follow": True}) as job:
+        servers, trainers = job.start()
+        trainers[1].says(step=8)
+        trainers[1].popen.kill()
+        again = job.trainer(1)
+        assert [one.wait() for one in (trainers[0], again, *servers)] == [0, 0, 0, 0], again.errors
+    assert trainers[0].last("losses") == expected[0]
+    redone = again.last("losses")
+    assert redone == expected[1][24 - len(redone) :]
+
+
+@pytest.mark.parametrize("killed", [[1], [0, 1]], ids=["one", "both"])
+@pytest.mark.parametrize("saves", [True, False], ids=["from-a-save", "from-the-start"])
+def test_killed_servers_come_back_and_all_go_back_to_the_same_bits(
+    tmp_path: Path, killed: list[int], saves: bool
+) -> None:
+    expected = undisturbed(24)
+    run: dict[str, Any] = {"steps": 24, "slow": 0.02, "follow": True}
+    if saves:
+        run |= {"save": str(tmp_path), "save_every": 5}
+    more = {"PADDLELIKE_RESUME_POLICY": "rollback", "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
+    with Processes(run, **more) as job:
+        servers, trainers = job.start()
+        trainers[0].says(**({"saved": 10} if saves else {"step": 10}))
+        for number in killed:
+            servers[number].popen.kill()
+        for number in killed:
+            servers[number].wait()
+            servers[number] = job.server(number)
+        assert [one.wait() for one in [*trainers, *servers]] == [0, 0, 0, 0], trainers[0].errors
+        assert [one.last("losses") for one in trainers] == expected
+        steps = [one["step"] for one in trainers[0].said if "step" in one]
+    assert sorted(set(steps)) == list(range(24))
+    assert len(steps) > 24, "nobody went back"
+    assert json.dumps(steps).count(" 23") == 1
