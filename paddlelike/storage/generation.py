@@ -80,9 +80,10 @@ class Generation:
         spare = os.path.join(self._siblings.staging, "spare")
         try:
             os.makedirs(self._siblings.staging, _OURS, exist_ok=True)
-            if self.step == "exchange" and os.path.isdir(spare):
+            if self.step == "exchange" and os.path.isdir(spare) and not os.path.islink(spare):
                 os.rename(spare, self.new)
                 self._spares = {path: inode for path, inode, folder in walk(self.new) if not folder}
+                self._drop_links()
             else:
                 os.mkdir(self.new)
         except OSError as error:
@@ -96,6 +97,14 @@ class Generation:
         ):
             os.makedirs(os.path.join(self.new, folder), exist_ok=True)
         self._drop_spares()
+
+    def _drop_links(self) -> None:
+        """Of the generation before keep no links: nothing may be written through one."""
+        for path in list(self._spares):
+            where = os.path.join(self.new, path)
+            if os.path.islink(where):
+                os.unlink(where)
+                del self._spares[path]
 
     def _twin_folders(self) -> set[str]:
         """Make the folders of the present generation again, with their owners and modes; list its files."""

@@ -46,7 +46,11 @@ def remove_folders(root: str, paths: Collection[str]) -> list[str]:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and everything in it, as far as it goes."""
+    """Remove a folder and everything in it, as far as it goes; or what lies in its place."""
+    if not os.path.isdir(path) or os.path.islink(path):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        return
     with contextlib.suppress(RecursionError):  # a thousand folders in each other, which nobody saves
         shutil.rmtree(path, ignore_errors=True)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tests.fuzz.mutations import mutated
 
-__all__ = ["build", "made_name", "made_tree"]
+__all__ = ["build", "made_name", "made_staging", "made_tree"]
 
 _PARTS: Final = (
     "..", ".", "", "a", "w", "W", "fc_0.w_0", "FC_0.W_0", "__model__", "~", "$HOME", "C:", "c:", "\\", "con", "NUL",
@@ -37,29 +37,46 @@ def made_name(rng: Random) -> bytes:
 
 def made_tree(rng: Random) -> bytes:
     """What takes the place of some files of a model, as JSON."""
-    kinds = (
-        "link",
-        "link",
-        "link",
-        "hard",
-        "dir",
-        "pipe",
-        "empty",
-        "unreadable",
-        "socketless",
-        "gone",
-        "deep",
-        "extra",
-    )
     targets = (
         "../outside/w", "../outside", "/dev/zero", "/dev/null", "/dev/stdin", "/etc/passwd", "/proc/self/mem", ".",
         "..", "fc_0.b_0", "fc_0.w_0", "loop_a", "nowhere", "/", "../outside/secret", "__model__",
     )  # fmt: skip
     names = ("fc_0.w_0", "fc_0.b_0", "learning_rate_0", "__model__", "loop_a", "sub")
     entries = [
-        {"name": rng.choice(names), "kind": rng.choice(kinds), "to": rng.choice(targets)}
+        {"name": rng.choice(names), "kind": rng.choice(_CHOICES), "to": rng.choice(targets)}
         for _ in range(rng.choice((1, 1, 2, 4)))
     ]
+    return json.dumps(entries).encode()
+
+
+def made_staging(rng: Random) -> bytes:
+    """What lies beside and inside a model that is saved into: helpers of saves, and what is none, as JSON."""
+    areas = ("", "/new", "/new/sub", "/new/w", "/old", "/old/0", "/old/1", "/spare", "/spare/w", "/spare/sub", "/staged",
+             "/dropped", "/forward", "/back")  # fmt: skip
+    names = [f"../model.saving{area}" for area in areas]
+    names += ["../model.manifest.json", "../model.manifest.json.next", "../model.journal", "../model.lock"]
+    names += ["w", "sub", "sub/v", "theirs"]
+    to = (
+        "../outside",
+        "../../outside",
+        "../../../outside",
+        "../outside/w",
+        "../../outside/w",
+        "/dev/zero",
+        ".",
+        "nowhere",
+        "w",
+    )
+    entries = [
+        {
+            "name": rng.choice(names),
+            "kind": rng.choice((*_CHOICES, "exchanged", "list")),
+            "to": rng.choice(to),
+        }
+        for _ in range(rng.choice((1, 2, 4, 6)))
+    ]
+    if rng.random() < 0.5:
+        entries.append({"name": "../model.saving/staged", "kind": "exchanged", "to": ""})
     return json.dumps(entries).encode()
 
 
@@ -67,6 +84,12 @@ def build(directory: Path, entries: list[dict[str, Any]]) -> None:
     """Put the entries of :func:`made_tree` in their places."""
     for entry in entries:
         path = directory / entry["name"]
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue  # an entry before this one is in the way
+        if path.parent.resolve() != Path(os.path.normpath(path.parent)):
+            continue  # what would be built is elsewhere
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         path.unlink(missing_ok=True)
@@ -90,6 +113,20 @@ def _unreadable(path: Path, to: str) -> None:
     path.chmod(0)
 
 
+def _exchanged(path: Path, to: str) -> None:
+    """The mark by which a save tells the generation before from the next one."""
+    model = path.parent.with_suffix("")
+    path.symlink_to(str(model.stat().st_ino) if model.is_dir() else "1")
+
+
+def _list(path: Path, to: str) -> None:
+    """Names and the inode of a file elsewhere, as lists of what was dropped have them."""
+    path.write_text(json.dumps({"w": 1, to: 1, "sub/v": 2}))
+
+
+_CHOICES: Final = (
+    "link", "link", "link", "hard", "dir", "pipe", "empty", "unreadable", "socketless", "gone", "deep", "extra",
+)  # fmt: skip
 _KINDS: Final[dict[str, Callable[[Path, str], Any]]] = {
     "link": lambda path, to: path.symlink_to(to),
     "hard": _hard,
@@ -100,5 +137,7 @@ _KINDS: Final[dict[str, Callable[[Path, str], Any]]] = {
     "socketless": lambda path, to: path.write_bytes(bytes(200)),
     "gone": lambda path, to: None,
     "deep": _deep,
+    "exchanged": _exchanged,
+    "list": _list,
     "extra": lambda path, to: path.with_name("extra\n\u4e2d").write_bytes(b"extra"),
 }

@@ -14,6 +14,7 @@ from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.framework.program import Program
 from paddlelike.storage.local import list_names
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.transaction import Transaction
 from tests.fuzz import tree_maker
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
@@ -22,11 +23,17 @@ from tests.golden_data import GOLDEN
 
 __all__ = ["TREES"]
 
+_OUTSIDE: Final = (GOLDEN / "fit_a_line/persistables/fc_0.b_0").read_bytes()
+
 
 def _set_up_outside(root: Path) -> None:
     copies(root)
+    _fill_outside(root)
+
+
+def _fill_outside(root: Path) -> None:
     (root / "outside").mkdir()
-    shutil.copyfile(GOLDEN / "fit_a_line/persistables/fc_0.b_0", root / "outside" / "w")
+    (root / "outside" / "w").write_bytes(_OUTSIDE)
     (root / "outside" / "secret").write_text("secret\n")
 
 
@@ -75,7 +82,40 @@ def _trees(data: bytes, root: Path) -> None:
         fluid.io.load_persistables(exe, directory, program)
 
 
+def _put_staging(data: bytes, root: Path) -> None:
+    for path in root.glob("model*"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    shutil.rmtree(root / "outside")
+    _fill_outside(root)
+    _save(root, b"old", keep=bool(data[-2] % 2))
+    tree_maker.build(root / "model", json.loads(data))
+
+
+def _save(root: Path, value: bytes, *, keep: bool) -> bool:
+    with Transaction(root / "model", keep_generation=keep) as transaction:
+        for name in ("w", "sub/v"):
+            transaction.add(name, [value])
+    return True
+
+
+def _staging(data: bytes, root: Path) -> None:
+    saved = attempt(lambda: _save(root, b"new", keep=bool(sum(data) % 2)))
+    outside = {path.name: path.is_file() and path.read_bytes() for path in (root / "outside").iterdir()}
+    if outside != {"w": _OUTSIDE, "secret": b"secret\n"}:
+        raise Fault(f"outside there is now {sorted(outside)}")
+    attempt(lambda: fluid.io.verify(root / "model"))
+    if saved:
+        for name in ("w", "sub/v"):
+            if (root / "model" / name).read_bytes() != b"new":
+                raise Fault(f"{name} is not what was saved")
+    attempt(lambda: fluid.io.load_program_state(str(root / "model")))
+
+
 TREES: Final = (
     Target("names", tree_maker.made_name, _names, set_up=_set_up_outside, prepare=_fresh_model, writes=True, **ROOM),
+    Target("staging", tree_maker.made_staging, _staging, set_up=_set_up_outside, prepare=_put_staging, writes=True, **ROOM),
     Target("tree", tree_maker.made_tree, _trees, set_up=_set_up_outside, prepare=_put_tree, **ROOM),
 )  # fmt: skip

@@ -248,8 +248,37 @@ def _dropped_pipe(model: Path) -> None:
     os.mkfifo(staging / "dropped")
 
 
+def _spare_link(model: Path) -> None:
+    spare = model.with_name("m.saving") / "spare"
+    spare.mkdir(parents=True)
+    (spare / "sub").symlink_to("../../outside")
+    (spare / "w").symlink_to("../../outside/w")
+
+
+def _spare_pipe(model: Path) -> None:
+    model.with_name("m.saving").mkdir()
+    os.mkfifo(model.with_name("m.saving") / "spare")
+
+
+def _spare_is_a_link(model: Path) -> None:
+    model.with_name("m.saving").mkdir()
+    (model.with_name("m.saving") / "spare").symlink_to("../outside")
+
+
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("make", [_whole_link, _generation_link, _folder_in_the_way, _dropped, _dropped_pipe])
+@pytest.mark.parametrize(
+    "make",
+    [
+        _spare_is_a_link,
+        _whole_link,
+        _generation_link,
+        _folder_in_the_way,
+        _dropped,
+        _dropped_pipe,
+        _spare_link,
+        _spare_pipe,
+    ],
+)
 def test_a_staging_area_that_leads_elsewhere(model: Path, make: Callable[[Path], None], keep: bool) -> None:
     make(model)
     try:
