@@ -25,14 +25,14 @@ def manifest() -> dict[str, Any]:
 def pods(manifest: dict[str, Any]) -> dict[str, dict[str, str]]:
     """The environment of every pod by its host name, as Kubernetes makes them."""
     found = {}
+    name, subdomain = manifest["metadata"]["name"], manifest["spec"]["network"]["subdomain"]
     for job in manifest["spec"]["replicatedJobs"]:
         spec = job["template"]["spec"]
         assert spec["completionMode"] == "Indexed"
         assert spec["completions"] == spec["parallelism"]
         (container,) = spec["template"]["spec"]["containers"]
         for index in range(spec["completions"]):
-            host = f"{manifest['metadata']['name']}-{job['name']}-0-{index}.{manifest['spec']['network']['subdomain']}"
-            found[host] = expanded(container["env"], index)
+            found[f"{name}-{job['name']}-0-{index}.{subdomain}"] = expanded(container["env"], index)
     return found
 
 

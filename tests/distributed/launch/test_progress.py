@@ -1,0 +1,94 @@
+"""The live view: rates between looks, servers that do not answer, what workers said last."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paddlelike.distributed.launch.plan import free_endpoints
+from paddlelike.distributed.progress import ServerView, Watch, last_words, plain_line
+from paddlelike.distributed.wire import Server
+
+PROJECT = Path(__file__).parents[3]
+
+
+class Status:
+    """A server's own words, as the test wants them."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, Any] = {}
+
+    def begin(self, head: dict[str, Any]) -> None:
+        return None
+
+    def end(self, head: dict[str, Any], receiver: None) -> tuple[dict[str, Any], Iterable[Any]]:
+        return self.said, ()
+
+
+def test_rates_are_what_happened_between_two_looks() -> None:
+    status, now = Status(), [100.0]
+    (endpoint,) = free_endpoints(1)
+    status.said = {"rounds": 10, "bytes_in": 1000, "bytes_out": 500, "silent": [1]}
+    with Server(endpoint, {"Status": status}), Watch([endpoint], clock=lambda: now[0]) as watch:
+        assert watch.look() == [ServerView(endpoint, True, rounds=10, silent=(1,))]
+        status.said = {"rounds": 30, "bytes_in": 5000, "bytes_out": 1500, "silent": []}
+        now[0] += 4
+        assert watch.look() == [ServerView(endpoint, True, 30, rate=5.0, received=1000.0, sent=250.0)]
+        status.said = {"rounds": 2, "bytes_in": 10, "bytes_out": 10, "silent": []}  # it was started again
+        now[0] += 1
+        (view,) = watch.look()
+        assert (view.rounds, view.rate, view.received, view.sent) == (2, 0.0, 0.0, 0.0)
+
+
+def test_a_server_that_does_not_answer_is_shown_as_that() -> None:
+    (endpoint,) = free_endpoints(1)
+    with Watch([endpoint]) as watch:
+        assert watch.look() == [ServerView(endpoint, answers=False)]
+    assert plain_line([ServerView(endpoint, answers=False)], {}) == f"{endpoint}: does not answer"
+
+
+def test_trainers_that_are_silent_are_named() -> None:
+    server = ServerView("a:1", True, rounds=3, silent=(0, 2))
+    assert plain_line([server], {}).endswith("silent: trainers [0, 2]")
+
+
+def test_the_last_line_of_each_workers_log(tmp_path: Path) -> None:
+    (tmp_path / "workerlog.0").write_text("step 1: loss 0.7\nstep 2: loss 0.6\n\n")
+    (tmp_path / "workerlog.10").write_text("x" * 100_000 + "\nstep 9: loss 0.1")
+    (tmp_path / "workerlog.2").write_bytes(b"\xff\xfe\n")
+    (tmp_path / "workerlog.3").write_text("")
+    (tmp_path / "serverlog.0").write_text("serving\n")
+    assert last_words(tmp_path) == {
+        "worker 0": "step 2: loss 0.6",
+        "worker 2": "\ufffd\ufffd",
+        "worker 3": "",
+        "worker 10": "step 9: loss 0.1",
+    }
+
+
+@pytest.mark.slow
+def test_messages_are_passed_on_until_they_end(tmp_path: Path) -> None:
+    (endpoint,) = free_endpoints(1)
+    (tmp_path / "workerlog.0").write_text("loss 0.5\n")
+    command = [sys.executable, "-m", "paddlelike.distributed.progress", "--messages", "--every", "0.1"]
+    done = subprocess.run(
+        [*command, "--servers", endpoint, "--log_dir", str(tmp_path)],
+        input="worker 1 was killed\nrestart 1 of 3\n",
+        env=os.environ | {"PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"{endpoint}: does not answer | worker 0: loss 0.5"
+    assert [line for line in lines if "does not answer" not in line] == [
+        "worker 1 was killed",
+        "restart 1 of 3",
+    ]
