@@ -33,7 +33,7 @@ from tests.fuzz.readers import Target
 
 __all__ = ["Found", "Outcome", "make", "ready", "run_here", "run_target"]
 
-_HANG: Final = 30.0  # seconds without a sign of life
+_HANG: Final = 300.0  # seconds without a sign of life: the guard notices more, unless nothing reaches Python
 _ROOM: Final = 2 << 30  # address space beyond what a worker begins with: memory that Python does not trace
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ _PATHS: Final = (
     "os.chown", "os.utime", "os.listdir", "os.scandir", "os.setxattr", "shutil.rmtree", "shutil.copyfile",
 )  # fmt: skip
 _WRITE: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_WAITING: Final = 20.0  # seconds: the machine may be busy; a pipe that nobody writes into is waited for
+_WAITING: Final = 20.0  # seconds: a pipe that nobody writes into is waited for
 _SYSTEM: Final = ("/proc/", "/sys/", "/dev/urandom")  # what the interpreter and libraries look at
 
 
@@ -52,6 +53,7 @@ class Guard:
     """
 
     _active: Guard | None = None
+    _until = 0.0
     _installed = False
 
     def __init__(self, root: Path, *, seconds: float = 3.0) -> None:
@@ -77,9 +79,10 @@ class Guard:
         self.writes = writes
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        old = [signal.signal(number, _stop) for number in (signal.SIGPROF, signal.SIGALRM)]
+        old = signal.signal(signal.SIGPROF, _stop), signal.signal(signal.SIGALRM, _look)
         signal.setitimer(signal.ITIMER_PROF, self.seconds)
-        signal.setitimer(signal.ITIMER_REAL, _WAITING)
+        signal.setitimer(signal.ITIMER_REAL, _WAITING, 1.0)
+        Guard._until = _slept() + _WAITING
         Guard._active = self
         try:
             yield
@@ -112,6 +115,21 @@ def watched() -> Iterator[None]:
     finally:
         if not traced:
             tracemalloc.stop()
+
+
+def _slept() -> float:
+    """A clock of the seconds in which this thread had nothing to do: others may have the processors."""
+    try:
+        with open("/proc/thread-self/schedstat") as file:
+            running, runnable = (int(number) / 1e9 for number in file.read().split()[:2])
+    except OSError:  # not Linux
+        return time.monotonic()
+    return time.monotonic() - running - runnable
+
+
+def _look(number: int, frame: FrameType | None) -> None:
+    if _slept() > Guard._until:
+        raise _TooLong
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

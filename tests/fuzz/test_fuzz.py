@@ -48,6 +48,15 @@ def _spins(data: bytes, root: Path) -> None:
         pass
 
 
+def _waits(data: bytes, root: Path) -> None:
+    ends = os.pipe()
+    try:
+        os.read(ends[0], 1)  # nobody writes
+    finally:
+        for end in ends:
+            os.close(end)
+
+
 def _takes(data: bytes, root: Path) -> None:
     bytearray(50 << 20)
 
@@ -75,6 +84,7 @@ def _wrong_error(data: bytes, root: Path) -> None:
     ("read", "what"),
     [
         (_spins, "it takes more than 0.2 seconds"),
+        (_waits, "of waiting"),
         (_takes, "bytes of memory at the peak, 1000 are allowed"),
         (_runs, "compile"),
         (_writes_here, "is opened for writing"),
@@ -82,7 +92,8 @@ def _wrong_error(data: bytes, root: Path) -> None:
         (_wrong_error, "KeyError"),
     ],
 )
-def test_what_breaks_a_promise_is_a_fault(read, what: str, tmp_path: Path) -> None:
+def test_what_breaks_a_promise_is_a_fault(read, what: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tests.fuzz.guard._WAITING", 0.3)
     target = Target("bad", lambda rng: b"", read, memory=0, base=1000 if read is _takes else 1 << 20)
     with watched():
         found = run_one(target, Guard(tmp_path, seconds=0.2), b"x")
