@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -103,6 +104,7 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
     """
     whole = {op.input("Param")[0] for op in training.ops if op.type in _NEEDS_WHOLE}
     trained = []
+    renamed: dict[str, str] = {}
     for param, grad in trainable_pairs(training, without=table):
         cut = job.config.slice_var_up and param.name not in whole
         heights = rows_of_blocks(
@@ -111,6 +113,9 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
             min_block_size=job.config.min_block_size,
         )
         trained.append(_cut(program, param, grad, heights, job.suffix))
+        if not trained[-1].is_cut and job.suffix:
+            renamed[grad.name] = grad.name + job.suffix
+    _rename(program, renamed)
     plan = Plan(job, trained, _sending_order(trained, job, program.random_seed), table)
     _deal_out(plan)
     return plan
@@ -120,8 +125,6 @@ def _cut(program: Program, param: Variable, grad: Variable, heights: list[int], 
     count, name = len(heights), grad.name
     firsts = [0, *itertools.accumulate(heights)][:-1]
     if count == 1:
-        if suffix:
-            _rename(program, name, name + suffix)
         return Trained(param, grad, name, [Piece(param, grad, 0, 0, name)])
     pieces = []
     for block, (first, rows) in enumerate(zip(firsts, heights, strict=True)):
@@ -140,14 +143,19 @@ def _declare(program: Program, name: str, like: Variable, rows: int) -> Variable
     )
 
 
-def _rename(program: Program, old: str, new: str) -> None:
-    """Rename a variable in its block and in its operators, ``op_role_var`` included, as Paddle does."""
+def _rename(program: Program, new: Mapping[str, str]) -> None:
+    """Rename variables in block 0 and in its operators, ``op_role_var`` included, as Paddle does."""
     block = program.global_block()
-    block._rename_var(old, new)
+    block.vars = {new.get(name, name): var for name, var in block.vars.items()}
+    for var in block.vars.values():
+        var.name = new.get(var.name, var.name)
     for op in block.ops:
-        target = op.attrs.get("op_role_var")
-        if target and old in target:
-            op.attrs["op_role_var"] = [new if name == old else name for name in target]
+        for slots in (op.inputs, op.outputs):
+            for slot, names in slots.items():
+                slots[slot] = [new.get(name, name) for name in names]
+        if op.attrs.get("op_role_var"):
+            op.attrs["op_role_var"] = [new.get(name, name) for name in op.attrs["op_role_var"]]
+    program._changed()
 
 
 def _sending_order(trained: list[Trained], job: Job, seed: int) -> list[Trained]:
@@ -181,8 +189,7 @@ def control_variable(program: Program) -> Variable:
     As in Paddle its description has no tensor, and so no element type and no shape.
     """
     block = program.global_block()
-    number = sum(name.startswith("__control_var@") for name in block.vars)
-    variable = block.create_var(name=f"__control_var@{number}")
+    variable = block.create_var(name=f"__control_var@{len(block.vars)}")
     encoded = messages().VarDesc(name=variable.name, persistable=False)
     encoded.type.type = VarType.LOD_TENSOR
     variable.encoded = encoded

@@ -16,21 +16,7 @@ from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 
-__all__ = ["declare_table_gradients", "fetch_rows_remotely", "insert_after", "shard_table"]
-
-
-def insert_after(block: Block, place: Operator, append: Callable[[], None]) -> None:
-    """Let ``append`` put operators at the end of a block, and move them behind ``place``."""
-    at = next(i for i, op in enumerate(block.ops) if op is place) + 1
-    _insert(block, at, append)
-
-
-def _insert(block: Block, at: int, append: Callable[[], None]) -> None:
-    count = len(block.ops)
-    append()
-    ops, added = block.ops[:count], block.ops[count:]
-    block.ops = [*ops[:at], *added, *ops[at:]]
-    block.program._changed()
+__all__ = ["declare_table_gradients", "fetch_rows_remotely", "shard_table"]
 
 
 # Blocks of rows
@@ -98,6 +84,15 @@ def _without(block: Block, ops: Sequence[Operator], at: int) -> int:
     return at
 
 
+def _insert(block: Block, at: int, append: Callable[[], None]) -> None:
+    """Let ``append`` put operators at the end of a block, and move them to a place."""
+    count = len(block.ops)
+    append()
+    ops, added = block.ops[:count], block.ops[count:]
+    block.ops = [*ops[:at], *added, *ops[at:]]
+    block.program._changed()
+
+
 # Sharded by id
 
 
@@ -121,7 +116,7 @@ def shard_table(program: Program, plan: Plan, grads: Sequence[Variable]) -> None
     _prefetch(block, plan)
     name = f"{plan.table}@GRAD"
     writer = next(op for op in block.ops if name in op.output_arg_names)
-    insert_after(block, writer, lambda: _send_table(block, plan, name, grads))
+    _insert(block, writer.idx + 1, lambda: _send_table(block, plan, name, grads))
 
 
 def _prefetch(block: Block, plan: Plan) -> None:

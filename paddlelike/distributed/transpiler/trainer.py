@@ -6,10 +6,10 @@ from typing import Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.transpiler.plan import Plan, Trained, control_variable
-from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely, insert_after
+from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely
 from paddlelike.distributed.transpiler.training import Training, remote_lookups, schedule_ops
 from paddlelike.framework.block import Block
-from paddlelike.framework.operator import OpRole
+from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 
@@ -35,11 +35,17 @@ def add_traffic(program: Program, plan: Plan, counter: Variable | None) -> None:
 
 def _send_gradients(program: Program, plan: Plan) -> None:
     block = program.global_block()
+    count = len(block.ops)
     writers = {name: op for op in block.ops for name in op.output_arg_names}
+    behind: dict[int, list[Operator]] = {}  # what follows an operator; the last gradient comes first
     for one in plan.sending:
         one.sent = control_variable(program)
-        writer = writers[one.grad.name]
-        insert_after(block, writer, lambda one=one: _send(block, plan, one))  # type: ignore[misc]
+        start = len(block.ops)
+        _send(block, plan, one)
+        writer = id(writers[one.grad.name])
+        behind[writer] = [*block.ops[start:], *behind.get(writer, [])]
+    block.ops = [step for op in block.ops[:count] for step in (op, *behind.get(id(op), ()))]
+    program._changed()
 
 
 def _send(block: Block, plan: Plan, one: Trained) -> None:
