@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import GraphError
 
 __all__ = ["Kind", "Placement", "Slice"]
@@ -90,8 +90,6 @@ class Slice:
     @property
     def nbytes(self) -> int:
         """The size of its values in bytes."""
-        from paddlelike.core.dtypes import numpy_dtype
-
         return math.prod(self.shape) * numpy_dtype(self.dtype).itemsize
 
     @property
@@ -168,19 +166,15 @@ class Placement(Sequence[Slice]):
     def on(self, endpoint: str, *kinds: Kind) -> list[Slice]:
         """What a server keeps, of these kinds or of all. Raises GraphError for an unknown endpoint."""
         self._check(endpoint)
-        return [s for s in self._slices if s.endpoint == endpoint and (not kinds or s.kind in kinds)]
+        return [s for s in self._by_endpoint.get(endpoint, ()) if not kinds or s.kind in kinds]
 
     def served(self, endpoint: str) -> list[Slice]:
         """What trainers send gradients for to a server. On the wire a slice is its number in this list."""
-        self._check(endpoint)
-        return [s for s in self._slices if s.endpoint == endpoint and s.kind.is_trained]
+        return [s for s in self.on(endpoint) if s.kind.is_trained]
 
     def of(self, origin: str) -> list[Slice]:
         """The slices of a variable by block; of what is whole on several servers, one for each of them."""
-        return sorted(
-            (s for s in self._slices if s.origin == origin),
-            key=lambda s: (s.block, self.endpoints.index(s.endpoint)),
-        )
+        return sorted(self._by_origin.get(origin, ()), key=lambda s: s.block)
 
     def origins(self, *kinds: Kind) -> list[str]:
         """The variables by name, of these kinds or of all."""
@@ -188,7 +182,7 @@ class Placement(Sequence[Slice]):
 
     def find(self, endpoint: str, name: str) -> Slice | None:
         """The slice that a server calls ``name``, or None."""
-        return next((s for s in self._slices if s.endpoint == endpoint and s.name == name), None)
+        return self._by_name.get((endpoint, name))
 
     def endpoint_of(self, origin: str, *, row: int) -> str:
         """The server that keeps a row. Raises GraphError when none does."""
@@ -197,6 +191,18 @@ class Placement(Sequence[Slice]):
             if distance >= 0 and distance % one.stride == 0 and distance // one.stride < one.rows:
                 return one.endpoint
         raise GraphError(f"no server keeps row {row} of {origin!r}")
+
+    @cached_property
+    def _by_endpoint(self) -> dict[str, list[Slice]]:
+        return _grouped(self._slices, lambda s: s.endpoint)
+
+    @cached_property
+    def _by_origin(self) -> dict[str, list[Slice]]:
+        return _grouped(self._slices, lambda s: s.origin)
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], Slice]:
+        return {(s.endpoint, s.name): s for s in self._slices}
 
     def _check(self, endpoint: str) -> None:
         if endpoint not in self.endpoints:
@@ -244,6 +250,13 @@ class Placement(Sequence[Slice]):
             for one in value["slices"]
         ]
         return cls(slices, endpoints=value["endpoints"], trainers=value["trainers"])
+
+
+def _grouped(slices: Iterable[Slice], key: Callable[[Slice], str]) -> dict[str, list[Slice]]:
+    groups: dict[str, list[Slice]] = {}
+    for one in slices:
+        groups.setdefault(key(one), []).append(one)
+    return groups
 
 
 def _canonical(value: Any) -> bytes:

@@ -1,0 +1,129 @@
+"""The table of slices: variables are covered once, in one order, and other ends compute the same digest."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.distributed.transpiler.slicing import block_name, origin_name, rows_of_blocks
+from paddlelike.errors import GraphError
+from tests.distributed.transpiler.cases import CASES
+from tests.distributed.transpiler.networks import endpoints, transpiled
+
+SHAPES = st.lists(st.integers(1, 300), min_size=1, max_size=3)
+
+
+@given(shape=SHAPES, servers=st.integers(1, 9), least=st.sampled_from([8192, 10000, 50000]))
+def test_blocks_hold_every_row_once_and_are_not_too_small(shape: list[int], servers: int, least: int) -> None:
+    rows = rows_of_blocks(shape, servers=servers, min_block_size=least)
+    assert sum(rows) == shape[0]
+    assert 1 <= len(rows) <= servers
+    assert all(0 < n <= rows[0] for n in rows)
+    assert len(set(rows[:-1])) <= 1
+    width = math.prod(shape[1:])
+    assert len(rows) == 1 or rows[0] * width >= least
+
+
+@given(st.from_regex(r"[a-z_]+(@GRAD)?", fullmatch=True), st.integers(0, 9), st.integers(2, 9))
+def test_names_of_blocks_lead_back_to_the_variable(name: str, block: int, blocks: int) -> None:
+    assert origin_name(block_name(name, block, blocks)) == name
+    assert origin_name(block_name(name, block, blocks) + ".trainer_3") == name
+    assert block_name(name, 0, 1) == name
+
+
+@pytest.mark.filterwarnings("ignore:.*set_gradient_clip")
+@pytest.mark.parametrize("name", CASES)
+def test_every_row_of_every_variable_has_one_server(name: str) -> None:
+    _, main, _ = transpiled(fluid, CASES[name])
+    table = main._parameters_on_pservers
+    assert table.endpoints == tuple(endpoints(CASES[name]))
+    for origin in table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE):
+        slices = table.of(origin)
+        rows = [s.first_row + i * s.stride for s in slices for i in range(s.rows)]
+        whole = slices[0].whole[0]
+        declared = len(slices) * slices[0].rows if slices[0].kind == Kind.TABLE else whole
+        assert sorted(rows) == list(range(declared))  # shards are declared with equal heights
+        assert declared - whole < len(slices)
+        assert all(table.endpoint_of(origin, row=row) for row in (0, whole // 2, whole - 1))
+    trained = {p.name for p in main.all_parameters() if p.trainable}
+    assert set(table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE)) == trained
+
+
+@pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:server .* keeps nothing")
+@pytest.mark.parametrize("name", CASES)
+def test_the_table_says_what_the_servers_programs_hold(name: str) -> None:
+    made, main, _ = transpiled(fluid, CASES[name])
+    table = main._parameters_on_pservers
+    for endpoint in endpoints(CASES[name]):
+        block = made.get_pserver_program(endpoint).global_block()
+        for one in table.on(endpoint):
+            var = block.var(one.name)
+            assert (var.shape, var.dtype, var.persistable) == (one.shape, one.dtype, True), one
+            assert not one.gradient or block.has_var(one.gradient)
+        state = {v.name for v in block.vars.values() if v.persistable and v.type == VarType.LOD_TENSOR}
+        begun = {n for op in main_startup(made) for n in op.output_arg_names}
+        known = {one.name for one in table.on(endpoint)}
+        assert {n for n in state - known if n in begun} == set()
+
+
+def main_startup(made: fluid.DistributeTranspiler) -> list[object]:
+    assert made._done is not None
+    return made._done.source_startup.global_block().ops
+
+
+def some_slices() -> list[Slice]:
+    made = [
+        Slice("w", f"w.block{i}", f"e:{i}", i, 2 * i, (2, 3), (6, 3), VarType.FP32, Kind.PARAMETER)
+        for i in range(3)
+    ]
+    made += [Slice("rate", "rate", f"e:{i}", 0, 0, (1,), (1,), VarType.FP32, Kind.SCHEDULE) for i in range(3)]
+    made += [
+        Slice("t", "t", f"e:{i}", i, i, (4, 8), (10, 8), VarType.FP32, Kind.TABLE, stride=3) for i in range(3)
+    ]
+    return made
+
+
+ENDPOINTS = ["e:0", "e:1", "e:2"]
+
+
+@given(st.integers(0, 1000))
+def test_the_order_of_the_slices_given_does_not_count(seed: int) -> None:
+    slices = some_slices()
+    random.Random(seed).shuffle(slices)
+    one, other = Placement(slices, endpoints=ENDPOINTS), Placement(some_slices(), endpoints=ENDPOINTS)
+    assert one == other
+    assert one.digest == other.digest
+    assert [s.name for s in one.served("e:1")] == ["t", "w.block1"]
+
+
+def test_rows_and_their_servers() -> None:
+    table = Placement(some_slices(), endpoints=ENDPOINTS)
+    assert [table.endpoint_of("w", row=row) for row in range(6)] == [e for e in ENDPOINTS for _ in range(2)]
+    assert [table.endpoint_of("t", row=row) for row in range(4)] == ["e:0", "e:1", "e:2", "e:0"]
+    with pytest.raises(GraphError, match="no server keeps row 6 of 'w'"):
+        table.endpoint_of("w", row=6)
+    assert table.find("e:2", "w.block2") is table.of("w")[2]
+    assert table.find("e:2", "w.block1") is None
+    assert table.origins(Kind.SCHEDULE) == ["rate"]
+
+
+def test_a_table_travels_as_plain_values() -> None:
+    table = Placement(some_slices(), endpoints=ENDPOINTS, trainers=4)
+    again = Placement.from_json(table.to_json())
+    assert again == table
+    assert (again.trainers, again.endpoints) == (4, tuple(ENDPOINTS))
+    assert again.digest_of("e:1") == table.digest_of("e:1") != table.digest_of("e:2")
+
+
+def test_a_slice_lives_on_a_server_of_the_job() -> None:
+    with pytest.raises(GraphError, match=r"'w.block2' lives on e:2, which is none of"):
+        Placement(some_slices(), endpoints=ENDPOINTS[:2])
+    with pytest.raises(GraphError, match="'e:9' is none of the parameter servers"):
+        Placement(some_slices(), endpoints=ENDPOINTS).on("e:9")
