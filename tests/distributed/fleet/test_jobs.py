@@ -49,7 +49,7 @@ def test_a_job_learns_and_its_servers_end(mode: str, tmp_path: Path) -> None:
     for worker in range(2):
         found = losses(tmp_path, worker)
         assert len(found) == 80
-        assert np.mean(found[-10:]) < 0.5 * np.mean(found[:10])
+        assert np.mean(found[-10:]) < 0.5  # of a target whose variance is above 4
     for server in range(2):
         assert (tmp_path / "log" / f"serverlog.{server}").read_text() == "served\n"
     saved = files(tmp_path / "models")
