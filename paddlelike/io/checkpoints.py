@@ -11,11 +11,9 @@ import contextlib
 import json
 import math
 import os
-import re
-import shutil
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 from paddlelike.core.random import Generator
 from paddlelike.core.scope import global_scope
@@ -26,21 +24,11 @@ from paddlelike.io.load import load_persistables
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save import SaveOptions, _check_executor, _outside, save_chosen
 from paddlelike.io.select import get_program_persistable_vars, program_of
-from paddlelike.storage import generation, manifest
-from paddlelike.storage.lock import Lock
-from paddlelike.storage.places import is_remote
-from paddlelike.storage.siblings import Siblings
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: nobody is noticed who reads
-    fcntl = None  # type: ignore[assignment]
+from paddlelike.io.shelf import shelf
+from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.places import place
 
 __all__ = ["Checkpoint", "Checkpoints"]
-
-_NAME: Final = re.compile(r"step-(\d{8,})")
-_MANIFEST: Final = re.compile(r"step-\d{8,}\.manifest\.json")
-_HELPER: Final = re.compile(r"(step-\d{8,})\.(saving|journal|lock|manifest\.json\.next|removed)")
 
 
 class Checkpoint(NamedTuple):
@@ -65,7 +53,9 @@ class Checkpoints:
     Parameters
     ----------
     root
-        The directory; made when missing. What else lies in it is left alone.
+        The directory; made when missing. What else lies in it is left alone. It may be a URL such as
+        ``s3://bucket/run``; nobody is noticed there who reads, so the files of a checkpoint that is removed
+        stay until the next save.
     keep_last
         How many of the newest stay; None: all.
     keep_best
@@ -108,9 +98,8 @@ class Checkpoints:
                 raise ValueError(f"Checkpoints: {what} is {least} at least, not {number}")
         if best not in ("smallest", "largest"):
             raise ValueError(f'Checkpoints: best is "smallest" or "largest", not {best!r}')
-        if is_remote(root):
-            raise ValueError(f"Checkpoints: root is a local directory, not {os.fspath(root)!r}")
-        self.root = os.path.realpath(os.fspath(root) or ".")
+        self._shelf = shelf(root)
+        self.root = self._shelf.root
         self._keep_last = keep_last
         self._keep_best = keep_best
         self._every = every
@@ -155,7 +144,8 @@ class Checkpoints:
             return None
         asynchronous.settle()
         program = program_of(program)
-        path = os.path.join(self.root, f"step-{step:08d}")
+        path = self._shelf.path(step)
+        self._shelf.reserve(path)
         entry = {
             "step": step,
             "metric": None if metric is None else float(metric),
@@ -164,7 +154,7 @@ class Checkpoints:
         }
         options = self._options.copy()
         holding = contextlib.ExitStack()  # of the base, as long as the save goes on
-        if self._base not in (None, path) and holding.enter_context(_held(self._base)):
+        if self._base not in (None, path) and holding.enter_context(self._shelf.held(self._base)):
             options["base"] = self._base
 
         def afterwards() -> None:
@@ -184,11 +174,8 @@ class Checkpoints:
 
     def list(self) -> Listing:
         """All checkpoints that are complete, by their steps."""
-        try:
-            names = os.listdir(self.root)
-        except FileNotFoundError:
-            return []
-        found = [self._read(os.path.join(self.root, name)) for name in names if _NAME.fullmatch(name)]
+        asynchronous.finish()
+        found = [self._read(path) for path in self._shelf.paths()]
         return sorted((checkpoint for checkpoint in found if checkpoint is not None), key=lambda c: c.step)
 
     def latest(self) -> Checkpoint | None:
@@ -228,7 +215,7 @@ class Checkpoints:
                     hint=f"there are those of {[checkpoint.step for checkpoint in self.list()]}",
                 )
         for checkpoint in candidates:
-            with _held(checkpoint.path) as there:
+            with self._shelf.held(checkpoint.path) as there:
                 if not there:
                     continue  # removed at this moment
                 try:
@@ -262,7 +249,7 @@ class Checkpoints:
         MissingFileError
             It was removed already.
         """
-        with _held(checkpoint.path) as there:
+        with self._shelf.held(checkpoint.path) as there:
             if not there:
                 raise MissingFileError(f"checkpoint {checkpoint.path} was removed", hint="ask latest() again")
             yield checkpoint.path
@@ -270,10 +257,8 @@ class Checkpoints:
     def _read(self, path: str) -> Checkpoint | None:
         """The checkpoint in a directory; None when it holds none of ours."""
         try:
-            found = manifest.read(path)
-            if found is None or not os.path.isdir(path):
-                return None
-            return _parsed(found, path)
+            found = self._shelf.manifest(path)
+            return None if found is None else _parsed(found, path)
         except (FormatError, StorageError, SaveError, LookupError, TypeError, ValueError, OverflowError):
             return None
 
@@ -290,15 +275,11 @@ class Checkpoints:
             kept.add(newest)
             for checkpoint in found:
                 if checkpoint.step not in kept:
-                    _remove(checkpoint.path)
-        names = set(os.listdir(self.root))
-        left = {match[1] for name in names if (match := _HELPER.fullmatch(name))}
-        left |= {name.partition(".")[0] for name in names if _MANIFEST.fullmatch(name)} - names
-        for name in left:
-            _sweep(os.path.join(self.root, name))
+                    self._shelf.remove(checkpoint.path)
+        self._shelf.sweep()
 
 
-def _parsed(found: manifest.Manifest, path: str) -> Checkpoint:
+def _parsed(found: Manifest, path: str) -> Checkpoint:
     entry = found.state["checkpoint"]
     step, metric, user, random = (entry[key] for key in ("step", "metric", "user", "random"))
     if type(step) is not int or not isinstance(user, dict):
@@ -318,79 +299,14 @@ def _json(state: Mapping[str, Any]) -> str:
 
 
 def _has_checksums(path: str) -> bool:
-    found = manifest.read(path)
+    found = place(path).manifest()
     return found is not None and all(record.checksum is not None for record in found.files.values())
 
 
 def _damage(path: str) -> str:
     """What is wrong with the files of a checkpoint, or ''."""
     try:
-        found = manifest.verify(path)
+        found = place(path).verify()
     except StorageError as error:
         return error.message
     return str(found) if found.problem or found.missing or found.cut or found.changed else ""
-
-
-@contextlib.contextmanager
-def _held(path: str | None) -> Iterator[bool]:
-    """Keep others from removing a directory; gives whether it is there."""
-    try:
-        fd = -1 if path is None else os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-    except OSError:
-        fd = -1
-    if path is None or fd < 0:
-        yield False
-        return
-    try:
-        yield _locked(fd, exclusive=False) and _is_at(fd, path)
-    finally:
-        os.close(fd)
-
-
-def _locked(fd: int, *, exclusive: bool) -> bool:
-    """Whether a lock on a directory is ours; yes where there are no such locks."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _is_at(fd: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
-    except OSError:
-        return False
-
-
-def _remove(path: str) -> None:
-    """Remove a checkpoint, unless somebody reads or writes it: then a later save removes it."""
-    siblings = Siblings(path)
-    with contextlib.suppress(SaveError, OSError), Lock(siblings.lock, path):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            if _locked(fd, exclusive=True) and _is_at(fd, path):
-                gone = path + ".removed"
-                shutil.rmtree(gone, ignore_errors=True)
-                os.rename(path, gone)
-                for helper in (siblings.next, siblings.manifest):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(helper)
-                shutil.rmtree(gone, ignore_errors=True)
-        finally:
-            os.close(fd)
-
-
-def _sweep(path: str) -> None:
-    """Remove what a killed process left beside a checkpoint, or in place of one."""
-    siblings = Siblings(path)
-    with contextlib.suppress(SaveError, StorageError, OSError), Lock(siblings.lock, path):
-        generation.clear(siblings, path, spare=False)
-        shutil.rmtree(path + ".removed", ignore_errors=True)
-        if not os.path.isdir(path):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(siblings.manifest)

@@ -127,6 +127,10 @@ class RemoteTransaction:
             files = {p: r for p, r in remaining(others, mine, self._part) if p not in removed}
             files |= dict(joined(records, others, self._part))
             at = dict.fromkeys(changed, folder)
+            if not at.keys() <= (store.find(folder).keys() if at else set()):
+                if marker.newest(store, where.base) >= number:
+                    raise self._too_late()
+                raise SaveError(f"{folder} was removed by somebody during the save", hint="save again")
             data = self._encoded(files, at, removed)
             safe = False
             mark = marker.path_of(where.base, number)

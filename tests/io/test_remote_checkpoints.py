@@ -1,0 +1,195 @@
+"""Checkpoints behind URLs: what is listed, restored, shared and removed, also when savers are killed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import MissingFileError, SaveError
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import ledger
+from paddlelike.storage import remote_transaction
+from paddlelike.storage.places import place
+from paddlelike.storage.remote import RemotePlace
+
+pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")
+
+
+@pytest.fixture
+def exe() -> fluid.Executor:
+    return fluid.Executor(fluid.CPUPlace())
+
+
+@pytest.fixture
+def root() -> str:
+    return f"memory://{uuid.uuid4().hex}/run"
+
+
+@pytest.fixture(autouse=True)
+def program() -> Iterator[fluid.Program]:
+    """Two variables: a changes at every step, b does not."""
+    ledger.forget()
+    asynchronous.forget()
+    with fluid.scope_guard(fluid.Scope()):
+        program = fluid.Program()
+        for name in "ab":
+            program.global_block().create_var(name=name, shape=[2], dtype="float32", persistable=True)
+            put(name, 0)
+        yield program
+    asynchronous.forget()
+
+
+def put(name: str, number: float) -> None:
+    fluid.global_scope().var(name).get_tensor().set(np.full(2, number, "float32"))
+
+
+def value(name: str) -> float:
+    return float(np.array(fluid.global_scope().find_var(name).get_tensor())[0])
+
+
+def steps(checkpoints: fluid.io.Checkpoints) -> list[int]:
+    return [checkpoint.step for checkpoint in checkpoints.list()]
+
+
+def where(url: str) -> RemotePlace:
+    found = place(url)
+    assert isinstance(found, RemotePlace)
+    return found
+
+
+def names(root: str) -> list[str]:
+    """Everything below a root."""
+    return sorted(where(root).store.find(where(root).root))
+
+
+def train(checkpoints: fluid.io.Checkpoints, exe: fluid.Executor, program: fluid.Program, *at: int) -> Any:
+    report = None
+    for step in at:
+        put("a", step)
+        report = checkpoints.save(exe, program, step, metric=abs(step - 2), state={"epoch": step // 2})
+    return report
+
+
+def test_a_training_goes_on_in_a_new_process(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+    train(fluid.io.Checkpoints(url, keep_last=2, keep_best=1), exe, program, 1, 2, 3, 4)
+    ledger.forget()
+    put("a", 9)
+    again = fluid.io.Checkpoints(url, keep_last=2, keep_best=1)
+    assert steps(again) == [2, 3, 4]
+    assert again.best() == again.list()[0]
+    assert again.restore(exe, program) == {"epoch": 2, "step": 4}
+    assert value("a") == 4
+    report = train(again, exe, program, 5)
+    assert (report.written, report.kept) == (1, 1)  # b is shared with what was restored
+    assert steps(again) == [2, 4, 5]
+    assert again.restore(exe, program, step=2) == {"epoch": 1, "step": 2}
+    assert value("a") == 2
+
+
+def test_the_files_of_a_removed_checkpoint_stay_for_those_who_read_it(
+    exe: fluid.Executor, program: fluid.Program, root: str
+) -> None:
+    checkpoints = fluid.io.Checkpoints(root, keep_last=1)
+    train(checkpoints, exe, program, 1)
+    listed = checkpoints.list()[0]
+    with checkpoints.reading(listed) as path:
+        reader = place(path)
+        assert reader.has("a")
+        train(checkpoints, exe, program, 2)
+        assert steps(checkpoints) == [2]
+        with reader.open_file("a") as file:  # which was found before
+            assert np.frombuffer(file.read()[-8:], "float32").tolist() == [1, 1]
+    assert "step-00000001/a" in names(root)
+    train(checkpoints, exe, program, 3)
+    assert not [name for name in names(root) if name.startswith("step-00000001")]
+    with pytest.raises(MissingFileError, match="was removed"), checkpoints.reading(listed):
+        pass
+
+
+def test_a_step_that_was_removed_may_be_saved_again(
+    exe: fluid.Executor, program: fluid.Program, root: str
+) -> None:
+    checkpoints = fluid.io.Checkpoints(root, keep_last=1)
+    train(checkpoints, exe, program, 5, 6)
+    again = fluid.io.Checkpoints(root, keep_last=2)
+    train(again, exe, program, 5)  # somebody went back
+    train(again, exe, program, 7, 8)
+    assert steps(again) == [7, 8]
+    train(again, exe, program, 9)
+    assert {name.partition("/")[0].partition(".")[0] for name in names(root)} == {
+        f"step-{step:08d}" for step in (7, 8, 9)
+    }  # 7 goes with the next save
+
+
+def test_a_save_right_after_its_removal_keeps_its_files(
+    exe: fluid.Executor, program: fluid.Program, root: str
+) -> None:
+    checkpoints = fluid.io.Checkpoints(root, keep_last=1)
+    train(checkpoints, exe, program, 5, 6, 5)
+    assert 5 in steps(checkpoints)
+    train(checkpoints, exe, program, 7)
+    found = fluid.io.Checkpoints(root, keep_last=None)
+    for checkpoint in found.list():
+        assert fluid.io.verify(checkpoint.path)
+
+
+def test_what_killed_savers_left_goes(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+    checkpoints = fluid.io.Checkpoints(root, keep_last=5)
+    train(checkpoints, exe, program, 1)
+    store, folder = where(root).store, where(root).root
+    store.write(f"{folder}/step-00000002.saving-1-abcd", {"a": [b"x"]})
+    assert steps(checkpoints) == [1]
+    train(checkpoints, exe, program, 3)
+    assert "step-00000002.saving-1-abcd/a" in names(root)  # its saver may live
+    train(checkpoints, exe, program, 4)
+    assert not [name for name in names(root) if ".saving-" in name]
+
+
+def test_a_saver_whose_files_were_taken_for_a_dead_ones_is_told(
+    exe: fluid.Executor, program: fluid.Program, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = fluid.io.Checkpoints(root)
+    train(checkpoints, exe, program, 1)
+    real = remote_transaction.RemoteTransaction._write
+
+    def removed(self: Any, folder: str) -> Any:
+        records = real(self, folder)
+        where(root).store.remove(folder, list(records))
+        return records
+
+    monkeypatch.setattr(remote_transaction.RemoteTransaction, "_write", removed)
+    with pytest.raises(SaveError, match="removed by somebody"):
+        train(checkpoints, exe, program, 2)
+    monkeypatch.undo()
+    assert steps(checkpoints) == [1]
+
+
+def test_foreign_things_are_left_alone(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+    store, folder = where(root).store, where(root).root
+    theirs = {"step-00000007/w": [b"of others"], "notes": [b"1"], "step-1/x": [b"2"]}
+    store.write(folder, theirs)
+    checkpoints = fluid.io.Checkpoints(root, keep_last=1)
+    train(checkpoints, exe, program, 1, 2, 3, 4)
+    assert set(theirs) <= set(names(root))
+    assert steps(checkpoints) == [4]
+
+
+def test_a_damaged_checkpoint_is_passed_over(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+    checkpoints = fluid.io.Checkpoints(root)
+    train(checkpoints, exe, program, 1, 2)
+    store, folder = where(root).store, where(root).root
+    store.put(f"{folder}/step-00000002/a", b"damaged")
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert checkpoints.restore(exe, program) == {"epoch": 0, "step": 1}
+
+
+def test_checkpoints_that_do_not_block(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+    checkpoints = fluid.io.Checkpoints(root, keep_last=2, blocking=False)
+    train(checkpoints, exe, program, 1, 2, 3)
+    assert steps(checkpoints) == [2, 3]  # listing waits for the save that is under way
+    asynchronous.settle()
