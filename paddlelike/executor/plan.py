@@ -68,6 +68,7 @@ class Plan:
         self.fetched_by_op = {op.attrs.get("col", 0): op.input("X")[0] for op in chosen if op.type == "fetch"}
         self.fed_by_op = {op.attrs.get("col", 0): op.output("Out")[0] for op in chosen if op.type == "feed"}
         chosen = [op for op in chosen if op.type not in ("feed", "fetch")]
+        self._temporaries = {name for op in chosen for name in _temporaries(op)}
         self.reads: set[int] = set()
         self.fed: dict[str, Fed] = {}
         for name in (*self.feeds, *self.fed_by_op.values()):
@@ -97,7 +98,8 @@ class Plan:
             found = mine[name] = self.size
             self.size += 1
             variable = where.vars.get(name)
-            if variable is not None and variable.persistable and variable.type not in HOLDERS:
+            outlives = variable is not None and variable.persistable and name not in self._temporaries
+            if variable is not None and outlives and variable.type not in HOLDERS:
                 self.persistables[found] = variable
         return found
 
@@ -284,6 +286,11 @@ def _has_rows(result: Any, path: tuple[int, ...], rows: int) -> bool:
     for index in path:
         result = result[index]
     return isinstance(result, np.ndarray) and result.shape[:1] == (rows,)
+
+
+def _temporaries(op: Operator) -> set[str]:
+    cls = registry.find_or_none(op.type)
+    return set() if cls is None else cls.temporaries(op)
 
 
 def _default(cls: type[OpDef], name: str) -> Any:

@@ -371,6 +371,11 @@ class OpDef:
         return []
 
     @classmethod
+    def temporaries(cls, op: OpView) -> set[str]:
+        """Variables that the program calls persistable and that need not outlive the run."""
+        return set()
+
+    @classmethod
     def has_gradient(cls, op: OpView) -> bool:
         """Whether any operator computes gradients of ``op``, one of this type."""
         overrides = cls.make_grad.__func__ is not OpDef.make_grad.__func__  # type: ignore[attr-defined]

@@ -185,6 +185,11 @@ class ListenAndServ(OpDef):
         others = [op.attrs.get("lr_decay_block_id", -1), op.attrs.get("checkpint_block_id", -1)]
         return [*lookups, *(index for index in others if index > 0)]
 
+    @classmethod
+    def temporaries(cls, op: OpView) -> set[str]:
+        """The sums of gradients, which every round makes anew."""
+        return {pair.rsplit(":", 1)[0] for pair in op.attrs.get("grad_to_block_id", ())}
+
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> tuple[()]:
         remote(ctx).serve(ctx)

@@ -236,6 +236,8 @@ class Service:
         for index in self.served.op.attrs["optimize_blocks"]:
             if index != self.served.schedule:  # which Fluid lists among them
                 self._ctx.run_block(index)
+        for name in self.served.blocks:
+            self._ctx.write(name, None)  # let go of its sum
 
     def _apply_update(self, trainer: int, contribution: Contribution) -> None:
         """What one trainer sent: its step for the schedule, then each gradient by its own block."""
