@@ -7,7 +7,7 @@ business of the protocol. The format is described in ``frames``; who may connect
 from __future__ import annotations
 
 from paddlelike.distributed.wire.channel import Channel
-from paddlelike.distributed.wire.frames import CHUNK, MAX_HEADER, Header
+from paddlelike.distributed.wire.frames import CHUNK, MAX_HEADER, WHOLE, Header
 from paddlelike.distributed.wire.parts import Into, Part, Receiver, as_bytes, parts_of
 from paddlelike.distributed.wire.ready import wait_for_servers
 from paddlelike.distributed.wire.security import Security, Tls, is_loopback, parse_endpoint
@@ -17,6 +17,7 @@ from paddlelike.distributed.wire.verbs import Refused, Verb
 __all__ = [
     "CHUNK",
     "MAX_HEADER",
+    "WHOLE",
     "Channel",
     "Header",
     "Into",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from paddlelike.distributed.wire import frames
-from paddlelike.distributed.wire.frames import CHUNK, Header
+from paddlelike.distributed.wire.frames import WHOLE, Header
 from paddlelike.distributed.wire.handlers import STREAM
 from paddlelike.distributed.wire.options import SERVICE, client_options, load_grpc
 from paddlelike.distributed.wire.parts import Part, Receiver
@@ -88,7 +88,7 @@ class Channel:
             The server refused the call or failed in it, or its answer is malformed.
         """
         outgoing = _Outgoing(frames.messages(head, parts))
-        streamed = receiver is not None and (answer_size is None or answer_size > CHUNK)
+        streamed = receiver is not None and (answer_size is None or answer_size > WHOLE)
         function = self._function(verb, outgoing.streamed, streamed)
         try:
             answer = function(outgoing.request(), timeout=timeout, metadata=self._security.metadata())

@@ -24,9 +24,12 @@ from typing import Any, Final, NoReturn
 from paddlelike.distributed.wire.parts import Part, Receiver
 from paddlelike.errors import FrameError
 
-__all__ = ["CHUNK", "MAX_HEADER", "MAX_MESSAGE", "Header", "Intake", "messages", "split"]
+__all__ = ["CHUNK", "MAX_HEADER", "MAX_MESSAGE", "WHOLE", "Header", "Intake", "messages", "split"]
 
-CHUNK: Final = 1 << 20  # bytes of arrays in one message; a call with more is streamed
+WHOLE: Final = 1 << 20  # bytes of arrays in one message; a call with more is streamed
+CHUNK: Final = (
+    1 << 19
+)  # bytes of arrays in a message of a stream: half the memory of 1 << 20, for the same time
 MAX_HEADER: Final = 1 << 16
 MAX_MESSAGE: Final = 8 << 20  # what a receiver accepts from the network
 _MAX_RECORDS: Final = 1 << 14  # in one message
@@ -42,25 +45,31 @@ Header = dict[str, Any]
 
 
 def messages(header: Header, parts: Iterable[Part]) -> Iterator[bytes]:
-    """Header and parts as one whole message, or as a stream where there are more than ``CHUNK`` bytes.
+    """Header and parts as one whole message, or as a stream where there are more than ``WHOLE`` bytes.
 
     Large parts are split, small ones share a body. The bytes of a part are read when its message is taken.
 
     >>> few = [Part(0, 0, memoryview(b"abc")), Part(1, 0, memoryview(b"d"))]
     >>> [len(message) for message in messages({}, few)]
     [46]
-    >>> [len(message) for message in messages({}, [Part(0, 0, memoryview(bytes(CHUNK + 1)))])]
-    [6, 1048596, 21, 12]
+    >>> [len(message) for message in messages({}, [Part(0, 0, memoryview(bytes(WHOLE + 1)))])]
+    [6, 524308, 524308, 21, 12]
     """
-    bodies = _bodies(parts)
-    ahead = list(itertools.islice(bodies, 2))
-    if len(ahead) < 2:
-        _, pieces = ahead[0] if ahead else (0, [_END.pack(0, 0)])
+    ahead: list[Part] = []
+    size = 0
+    rest = iter(parts)
+    for part in rest:
+        ahead.append(part)
+        size += len(part.data)
+        if size > WHOLE or len(ahead) > _MAX_RECORDS:
+            break
+    else:
+        _, pieces = next(_bodies(ahead, WHOLE), (0, [_END.pack(0, 0)]))
         yield b"".join((_first(header), *pieces))
         return
     yield _first(header)
     total = 0
-    for size, pieces in itertools.chain(ahead, bodies):
+    for size, pieces in _bodies(itertools.chain(ahead, rest), CHUNK):
         total += size
         yield b"".join(pieces)
     yield _END.pack(0, total)
@@ -76,20 +85,20 @@ def _first(header: Header) -> bytes:
     return _LENGTH.pack(len(text)) + text
 
 
-def _bodies(parts: Iterable[Part]) -> Iterator[tuple[int, list[bytes | memoryview]]]:
-    """Bodies as what is to be joined, each with the bytes of its records."""
+def _bodies(parts: Iterable[Part], limit: int) -> Iterator[tuple[int, list[bytes | memoryview]]]:
+    """Bodies of at most ``limit`` bytes as what is to be joined, each with the bytes of its records."""
     records: list[bytes] = []
     pieces: list[memoryview] = []
     size = 0
     for index, offset, data in parts:
         at, length = 0, len(data)
         while at < length:
-            taken = min(length - at, CHUNK - size)
+            taken = min(length - at, limit - size)
             records.append(_RECORD.pack(index, offset + at, taken))
             pieces.append(data[at : at + taken])
             at += taken
             size += taken
-            if size == CHUNK or len(records) == _MAX_RECORDS:
+            if size == limit or len(records) == _MAX_RECORDS:
                 yield size, [_LENGTH.pack(len(records)), *records, *pieces]
                 records, pieces, size = [], [], 0
     if records:

@@ -50,7 +50,7 @@ class Handlers:
             message = next(answer)
             if next(answer, None) is not None:
                 text = (
-                    f"the answer of {name} needs more than {frames.CHUNK} bytes and was not asked as a stream"
+                    f"the answer of {name} needs more than {frames.WHOLE} bytes and was not asked as a stream"
                 )
                 context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, text)
             return message

@@ -16,6 +16,8 @@ _BOTH: Final = [
     ("grpc.max_receive_message_length", MAX_MESSAGE),
     ("grpc.max_send_message_length", MAX_MESSAGE),
     ("grpc.per_message_decompression", 0),  # a small message must not grow in memory
+    ("grpc.http2.bdp_probe", 0),  # else a reader that is slower than the network holds any number of bytes
+    ("grpc.http2.lookahead_bytes", 4 << 20),  # for each call that receives; 1 ms away, this carries 4 GB/s
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),

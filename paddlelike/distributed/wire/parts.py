@@ -44,7 +44,10 @@ def as_bytes(array: Array) -> memoryview:
     """
     if not array.flags.c_contiguous:
         raise ValueError(f"an array with strides {array.strides} is not contiguous; pass a C-order copy")
-    return array.reshape(-1).view(np.uint8).data
+    try:
+        return array.data.cast("B")
+    except (TypeError, ValueError):  # an empty array, or a dtype that is numpy's alone
+        return array.reshape(-1).view(np.uint8).data
 
 
 def parts_of(arrays: Mapping[int, Array]) -> list[Part]:

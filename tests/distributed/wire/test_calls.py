@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.distributed.wire import CHUNK, Channel, Into, Part, Server, parts_of
+from paddlelike.distributed.wire import CHUNK, WHOLE, Channel, Into, Part, Server, parts_of
 from paddlelike.errors import (
     DeadlineError,
     EndpointError,
@@ -26,7 +26,7 @@ from paddlelike.errors import (
 from tests.distributed.wire.conftest import CLEAR, Serve
 from tests.distributed.wire.verbs import Count, Fail, Refuse, Source, Store, Verb, Wait
 
-SIZES = [0, 1, 1000, CHUNK, CHUNK + 1, 3 * CHUNK + 5]
+SIZES = [0, 1, 1000, CHUNK + 1, WHOLE, WHOLE + 1, 7 * CHUNK + 5]
 
 
 def free_port() -> int:
@@ -50,7 +50,7 @@ def test_arrays_come_back_as_they_were_sent(serve: Serve, size: int) -> None:
     np.testing.assert_array_equal(back[101], sent[1])
 
 
-@pytest.mark.parametrize("size", [0, 1000, CHUNK])
+@pytest.mark.parametrize("size", [0, 1000, WHOLE])
 def test_an_answer_of_known_size_comes_as_one_message(serve: Serve, size: int) -> None:
     _, channel = serve({"Source": Source()})
     into = Into({0: np.zeros(size, np.uint8)})
@@ -61,9 +61,9 @@ def test_an_answer_of_known_size_comes_as_one_message(serve: Serve, size: int) -
 
 def test_a_wrong_answer_size_is_explained(serve: Serve) -> None:
     _, channel = serve({"Source": Source()})
-    into = Into({0: np.zeros(2 * CHUNK, np.uint8)})
+    into = Into({0: np.zeros(2 * WHOLE, np.uint8)})
     with pytest.raises(RejectedError, match=r"(?s)more than 1048576 bytes.*leave out answer_size"):
-        channel.call("Source", {"size": 2 * CHUNK}, receiver=into, answer_size=10)
+        channel.call("Source", {"size": 2 * WHOLE}, receiver=into, answer_size=10)
 
 
 def test_the_receiver_may_be_made_from_the_header_of_the_answer(serve: Serve) -> None:
@@ -99,7 +99,7 @@ def test_many_threads_share_a_channel(serve: Serve) -> None:
     _, channel = serve({"Store": Store()}, workers=3)
 
     def call(number: int) -> bool:
-        size = 2 * CHUNK if number % 5 == 0 else 100
+        size = 2 * WHOLE if number % 5 == 0 else 100
         sent = np.random.default_rng(number).integers(0, 256, size, np.uint8)
         into = Into({100: np.zeros_like(sent)})
         channel.call("Store", {"sizes": {"0": size}}, parts_of({0: sent}), into)

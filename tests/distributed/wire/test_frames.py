@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
-from paddlelike.distributed.wire import CHUNK, MAX_HEADER, Into, Part, parts_of
+from paddlelike.distributed.wire import CHUNK, MAX_HEADER, WHOLE, Into, Part, parts_of
 from paddlelike.distributed.wire.frames import Intake, messages, split
 from paddlelike.errors import FrameError
 
@@ -73,12 +73,12 @@ plain = st.recursive(
     max_leaves=8,
 )
 headers = st.dictionaries(st.text(max_size=8), plain, max_size=4)
-sizes = st.sampled_from([0, 1, 7, 4096, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 3])
+sizes = st.sampled_from([0, 1, 7, 4096, CHUNK - 1, CHUNK, CHUNK + 1, WHOLE, WHOLE + 1, 5 * CHUNK + 3])
 
 
 @given(headers, st.lists(sizes, max_size=4))
 @example({}, [])
-@example({"a": 1}, [CHUNK, 1])
+@example({"a": 1}, [WHOLE, 1])
 def test_a_call_is_read_as_it_was_sent(header: dict[str, Any], lengths: list[int]) -> None:
     sent = {
         3 * n: np.random.default_rng(n).integers(0, 256, size, np.uint8) for n, size in enumerate(lengths)
@@ -91,7 +91,7 @@ def test_a_call_is_read_as_it_was_sent(header: dict[str, Any], lengths: list[int
     by_hand, arrays = read_by_the_specification(frames)
     assert by_hand == header
     assert arrays == {index: array.tobytes() for index, array in sent.items() if len(array)}
-    assert (len(frames) == 1) == (sum(lengths) <= CHUNK)
+    assert (len(frames) == 1) == (sum(lengths) <= WHOLE)
 
 
 def test_no_message_holds_more_than_its_limit() -> None:
