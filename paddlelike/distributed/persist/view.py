@@ -9,8 +9,9 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.distributed.persist.shards import FOLDER, Shards
 from paddlelike.distributed.placement import Slice
+from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor
-from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.contents import Combined, Contents, Held, Reading, Unreadable, Want
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.places import place
 
@@ -36,6 +37,8 @@ class View:
 
     def __init__(self, contents: Contents, slices: Iterable[Slice], others: Iterable[str]) -> None:
         self.where = contents.where
+        if isinstance(contents, Combined):
+            _name(contents)
         self._contents = contents
         self._slices = {one.name: one for one in slices}
         self._others = set(others) - {one.origin for one in self._slices.values()}
@@ -84,6 +87,20 @@ class View:
         if record is not None and found.size and record.size != found.size:
             return f"file {found.name} has {found.size} bytes, saved were {record.size}"
         return None
+
+
+def _name(contents: Combined) -> None:
+    """Give the values of a combined file the names that the manifest has for them.
+
+    Those of the server's program would be of no use: it holds other variables than the one that saved.
+    """
+    names = contents.saved_names
+    if names is None:
+        raise LoadError(
+            f"{contents.where} is a combined file, which stores no names, and it has no manifest that does",
+            hint="save the variables without filename=, a file each, for parameter servers",
+        )
+    contents.name(names)
 
 
 def _rows_of(found: Held, one: Slice) -> Held:
