@@ -254,8 +254,8 @@ def _read(siblings: Siblings) -> _Journal | None:
     try:
         fd, facts = open_regular(siblings.journal)
     except StorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return None
+        if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(siblings.journal):
+            return None  # somebody else came to its end
         raise
     try:
         with open(fd, "rb") as file:

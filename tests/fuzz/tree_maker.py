@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from paddlelike.storage import manifest
 from tests.fuzz.mutations import mutated
 
 __all__ = ["build", "made_name", "made_staging", "made_tree"]
@@ -55,7 +56,7 @@ def made_staging(rng: Random) -> bytes:
              "/dropped", "/forward", "/back")  # fmt: skip
     names = [f"../model.saving{area}" for area in areas]
     names += ["../model.manifest.json", "../model.manifest.json.next", "../model.journal", "../model.lock"]
-    names += ["w", "sub", "sub/v", "theirs"]
+    names += ["w", "sub", "sub/v", "theirs", "out"]
     to = (
         "../outside",
         "../../outside",
@@ -70,13 +71,16 @@ def made_staging(rng: Random) -> bytes:
     entries = [
         {
             "name": rng.choice(names),
-            "kind": rng.choice((*_CHOICES, "exchanged", "list")),
+            "kind": rng.choice((*_CHOICES, "exchanged", "list", "manifest")),
             "to": rng.choice(to),
         }
         for _ in range(rng.choice((1, 2, 4, 6)))
     ]
     if rng.random() < 0.5:
         entries.append({"name": "../model.saving/staged", "kind": "exchanged", "to": ""})
+    if rng.random() < 0.3:
+        entries.append({"name": "../model.manifest.json", "kind": "manifest", "to": rng.choice(to)})
+        entries.append({"name": "out", "kind": "link", "to": "../outside"})
     return json.dumps(entries).encode()
 
 
@@ -124,6 +128,13 @@ def _list(path: Path, to: str) -> None:
     path.write_text(json.dumps({"w": 1, to: 1, "sub/v": 2}))
 
 
+def _manifest(path: Path, to: str) -> None:
+    """A manifest by which the files of an earlier save of the same part are these."""
+    record = manifest.Record(3, "sha256:" + "0" * 64, (1, 2))
+    names = ("w", "sub/v", "theirs", "out/w", "sub", "gone/x")
+    path.write_bytes(manifest.encode(dict.fromkeys(names[len(to) % 3 :], record), part="part"))
+
+
 _CHOICES: Final = (
     "link", "link", "link", "hard", "dir", "pipe", "empty", "unreadable", "socketless", "gone", "deep", "extra",
 )  # fmt: skip
@@ -139,5 +150,6 @@ _KINDS: Final[dict[str, Callable[[Path, str], Any]]] = {
     "deep": _deep,
     "exchanged": _exchanged,
     "list": _list,
+    "manifest": _manifest,
     "extra": lambda path, to: path.with_name("extra\n\u4e2d").write_bytes(b"extra"),
 }

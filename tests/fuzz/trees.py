@@ -14,6 +14,7 @@ from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.framework.program import Program
 from paddlelike.storage.local import list_names
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.parts import Part
 from paddlelike.storage.transaction import Transaction
 from tests.fuzz import tree_maker
 from tests.fuzz.guard import Fault
@@ -95,7 +96,7 @@ def _put_staging(data: bytes, root: Path) -> None:
 
 
 def _save(root: Path, value: bytes, *, keep: bool) -> bool:
-    with Transaction(root / "model", keep_generation=keep) as transaction:
+    with Transaction(root / "model", keep_generation=keep, part=Part("part")) as transaction:
         for name in ("w", "sub/v"):
             transaction.add(name, [value])
     return True

@@ -184,6 +184,16 @@ def test_a_journal_that_reaches_for_other_files(model: Path, direction: str, ins
     assert (model / "w").read_bytes() == W
 
 
+@pytest.mark.parametrize("to", ["nowhere", "m.journal", "outside", "outside/w"])
+def test_a_journal_that_is_a_link(model: Path, to: str) -> None:
+    model.with_name("m.journal").symlink_to(to)
+    with pytest.raises(StorageError):
+        recover(model)
+    with pytest.raises(StorageError):
+        write_all(model, {"w": [b"new"], "more": [b"new"]})
+    assert (model / "w").read_bytes() == W
+
+
 @pytest.mark.parametrize("key", ["direction", "inside", "paths", "kept", "folders", "manifest", "sync"])
 @pytest.mark.parametrize("wrong", [None, 1, "x", [1], {"a": "b"}, "gone"])
 def test_a_journal_without_what_belongs_in_it(model: Path, key: str, wrong: object) -> None:
