@@ -238,8 +238,7 @@ class Generation:
         """
         if self.step == "nothing" or (self.step != "journal" and self._one_step()):
             if sync:
-                sync_directory(self._siblings.parent)
-                sync_directory(self._directory)
+                self._sync()
             return
         self.step = "journal"
         journal.commit(
@@ -250,6 +249,19 @@ class Generation:
             manifest=with_manifest,
             sync=sync,
         )
+
+    def _sync(self) -> None:
+        """Put the commit onto the disk."""
+        try:
+            if self.step == "exchange":
+                sync_directory(self._siblings.staging)
+            sync_directory(self._siblings.parent)
+            sync_directory(self._directory)
+        except OSError as error:
+            what = (
+                f"{self._directory} was saved, but perhaps not to the disk yet, so that a power cut undoes it"
+            )
+            raise explained(SaveError, what, error) from error
 
     def _one_step(self) -> bool:
         """Whether the one step of the system was possible."""

@@ -6,6 +6,7 @@ process number in the file counts, as long as that process lives on this machine
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -96,6 +97,9 @@ class Lock:
             if mine:
                 os.ftruncate(fd, 0)
                 os.write(fd, f"{os.getpid()} {socket.gethostname()} {_birth(os.getpid())}\n".encode())
+        except OSError as error:
+            self._let_go(fd)
+            raise explained(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
         except BaseException:
             os.close(fd)
             raise
@@ -104,6 +108,12 @@ class Lock:
             return False
         self._fd = fd
         return True
+
+    def _let_go(self, fd: int) -> None:
+        with contextlib.suppress(OSError):
+            if _is_there(fd, self._path) and os.fstat(fd).st_size == 0:
+                os.unlink(self._path)  # nothing but what was made here
+        os.close(fd)
 
     def _holder(self) -> str:
         pid, host, _ = _content(self._path)

@@ -19,6 +19,7 @@ _HINTS: Final = {
     errno.ENOSPC: "the disk is full: remove something or choose another disk",
     errno.EDQUOT: "the quota of the disk is used up: remove something or choose another disk",
     errno.ENOTDIR: "a part of the path is a file, not a directory: choose another directory",
+    errno.EEXIST: "there is a file of that name: choose another directory",
     errno.EISDIR: "there is a directory of that name: choose another name",
     errno.ENAMETOOLONG: "use filename= to put all variables into one file, or shorter names",
     errno.EMFILE: "too many files are open in this process: raise the limit (ulimit -n)",

@@ -57,7 +57,10 @@ def remove_tree(path: str) -> None:
 
 def rescue(old: str, directory: str, known: dict[str, int] | None, *, remove: bool) -> None:
     """Move over what others put into the old generation after it was listed as ``known``; remove the rest."""
-    here = os.open(old, os.O_RDONLY)
+    try:
+        here = os.open(old, os.O_RDONLY)
+    except OSError:
+        return  # the next save clears it away
     try:
         folders = []
         for path, inode, folder in list(walk(old)):

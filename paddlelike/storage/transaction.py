@@ -18,12 +18,13 @@ next load or save follows to its end. Nothing foreign is ever inside the directo
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from paddlelike.errors import FormatError, SaveError, StorageError
 from paddlelike.storage import generation, hashing, journal, manifest
@@ -39,6 +40,8 @@ from paddlelike.storage.system import reflink, sync_file_system
 from paddlelike.storage.writing import Buffer, Piece, write_files
 
 __all__ = ["Committed", "Durability", "Transaction", "write_all"]
+
+_READ_ONLY: Final = os.strerror(errno.EROFS)
 
 Durability = Literal["process", "power"]
 
@@ -275,6 +278,9 @@ class Transaction:
             os.makedirs(parent, exist_ok=True)
         except OSError as error:
             raise explained(SaveError, f"{directory} cannot be made", error) from error
+        for folder in (directory, parent):
+            if os.path.isdir(folder) and _is_read_only(folder):
+                raise explained(SaveError, f"{directory} cannot be written", OSError(errno.EROFS, _READ_ONLY))
         if os.path.isdir(directory) and not _may_write(directory):
             raise SaveError(
                 f"{directory} cannot be written: this user may not write there",
@@ -306,7 +312,7 @@ class Transaction:
                 path: piece._replace(like=plan.like(path), over=plan.is_spare(path))
                 for path, piece in pieces.items()
             }
-        records = write_files(plan.new, pieces, self._checksum)
+        records = write_files(plan.new, pieces, self._checksum, shown=self.directory)
         for path, (source, record) in self._shared.items():
             records[path] = _share(source, os.path.join(plan.new, path), record)
         records |= self._kept
@@ -381,6 +387,10 @@ def _is_still(path: str, record: Record) -> bool:
         return record.is_still(os.lstat(path))
     except OSError:
         return False
+
+
+def _is_read_only(directory: str) -> bool:
+    return hasattr(os, "statvfs") and bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
 
 
 def _may_write(directory: str) -> bool:

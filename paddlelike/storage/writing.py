@@ -61,14 +61,30 @@ class Piece(NamedTuple):
     over: bool = False  # there is a file nobody needs any more, whose pages may be used again
 
 
-def write_files(root: str, files: Mapping[str, Piece], algorithm: str | None) -> dict[str, Record]:
+def write_files(
+    root: str, files: Mapping[str, Piece], algorithm: str | None, *, shown: str | None = None
+) -> dict[str, Record]:
     """Write ``{path: piece}`` below ``root``; its folders exist.
+
+    Errors name the file as one in the directory ``shown``, where it is going to be.
 
     Raises
     ------
     SaveError
         With the file that could not be written; the others are in any state.
     """
+    try:
+        return _written(root, files, algorithm)
+    except _WriteError as unwritten:
+        path, error = unwritten.args
+        raise explained(SaveError, f"{os.path.join(shown or root, path)} cannot be written", error) from error
+
+
+class _WriteError(Exception):
+    """The system refused to write the file of a path, and why."""
+
+
+def _written(root: str, files: Mapping[str, Piece], algorithm: str | None) -> dict[str, Record]:
     sizes = {path: _known_size(piece.buffers) for path, piece in files.items()}
     large = sorted((path for path in files if sizes[path] >= LARGE), key=lambda path: -sizes[path])
     futures: dict[str, tuple[Future[Record], Future[str] | None]] = {}
@@ -130,7 +146,7 @@ def _write_small(folder: int, path: str, piece: Piece, algorithm: str | None) ->
         finally:
             os.close(fd)
     except OSError as error:
-        raise explained(SaveError, f"{path} cannot be written", error) from error
+        raise _WriteError(path, error) from error
     checksum = None if algorithm is None else f"{algorithm}:{hashing.ALGORITHMS[algorithm](data).hexdigest()}"
     return Record(len(data), checksum, (facts.st_ino, facts.st_mtime_ns), piece.facts)
 
@@ -158,7 +174,7 @@ def _write_file(root: str, folder: int | None, path: str, piece: Piece, algorith
     except PaddlelikeError:  # from whoever makes the buffers
         raise
     except OSError as error:
-        raise explained(SaveError, f"{path} cannot be written", error) from error
+        raise _WriteError(path, error) from error
     checksum = None if hasher is None else f"{algorithm}:{hasher.hexdigest()}"
     return Record(facts.st_size, checksum, stamp_of(facts), piece.facts)
 
@@ -186,7 +202,7 @@ def _write_shared(root: str, path: str, piece: Piece, shared: Shared) -> Record:
     except PaddlelikeError:
         raise
     except OSError as error:
-        raise explained(SaveError, f"{path} cannot be written", error) from error
+        raise _WriteError(path, error) from error
     if shared.size not in (None, facts.st_size):
         raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
     return Record(facts.st_size, checksum, stamp_of(facts), piece.facts)

@@ -6,6 +6,7 @@ Only calls that cannot touch a file (see the tables) are not counted. Linux alon
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Outcome", "kill_after", "kill_at", "usable"]
+__all__ = ["Outcome", "kill_after", "kill_at", "recorded", "usable"]
 
 _TRACEME, _SYSCALL, _SETOPTIONS, _GET_SYSCALL_INFO = 0, 24, 0x4200, 0x420E
 _OPTIONS = 1 | 2 | 4 | 8 | 0x100000  # mark stops of calls; follow fork, vfork and clone; die with the tracer
@@ -31,6 +32,16 @@ _HARMLESS = {
     "aarch64": {98, 99, 113, 115, 122, 123, 124, 132, 134, 135, 139, 165, 169, 172, 174, 175, 176, 177, 178,
                 214, 215, 220, 222, 226, 233, 278, 293, 435},
 }  # fmt: skip
+
+
+# what tells when files are safe: those that take a descriptor first, and those that take two paths
+_BY_DESCRIPTOR = {
+    "x86_64": {1: "write", 18: "write", 20: "write", 296: "write", 74: "sync", 75: "sync", 306: "sync",
+               77: "write"},
+    "aarch64": {64: "write", 68: "write", 66: "write", 70: "write", 82: "sync", 83: "sync", 267: "sync",
+                46: "write"},
+}  # fmt: skip
+_BY_PATHS = {"x86_64": {82: (0, 1), 264: (1, 3), 316: (1, 3)}, "aarch64": {38: (1, 3), 276: (1, 3)}}
 
 
 class Outcome(NamedTuple):
@@ -68,6 +79,39 @@ def usable() -> str | None:
 
 def kill_at(function: Callable[[], object], number: int) -> Outcome:
     """Run ``function`` in a fork that dies instead of its ``number``-th call of the system."""
+    return _followed(function, lambda calls, info, child: calls == number)
+
+
+def recorded(function: Callable[[], object]) -> list[tuple[str, ...]]:
+    """What ``function`` writes, syncs and renames in a fork, in order: ("write", path), ("rename", a, b)."""
+    events: list[tuple[str, ...]] = []
+    machine = platform.machine()
+    by_descriptor, by_paths = _BY_DESCRIPTOR.get(machine, {}), _BY_PATHS.get(machine, {})
+
+    def note(calls: int, info: _Info, child: int) -> bool:
+        call = info.number
+        if call in by_descriptor:
+            with contextlib.suppress(OSError):
+                path = Path(f"/proc/{child}/fd/{info.args[0]}").readlink()
+                events.append((by_descriptor[call], str(path)))
+        elif call in by_paths:
+            first, second = (_text_at(child, info.args[at]) for at in by_paths[call])
+            events.append(("rename", first, second))
+        return False
+
+    outcome = _followed(function, note)
+    assert outcome.status == 0, outcome
+    return events
+
+
+def _text_at(process: int, address: int) -> str:
+    with open(f"/proc/{process}/mem", "rb", 0) as memory:
+        memory.seek(address)
+        return os.fsdecode(memory.read(4096).split(b"\0", 1)[0])
+
+
+def _followed(function: Callable[[], object], kills: Callable[[int, _Info, int], bool]) -> Outcome:
+    """Run ``function`` in a fork; kill it at the call for which ``kills`` says so."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     libc.ptrace.restype = ctypes.c_long
@@ -99,7 +143,7 @@ def kill_at(function: Callable[[], object], number: int) -> Outcome:
             got = libc.ptrace(_GET_SYSCALL_INFO, thread, size, ctypes.addressof(info))
             if got > 0 and info.op == _ENTRY and info.number not in harmless:
                 calls += 1
-                if calls == number:
+                if kills(calls, info, child):
                     last = info.number
                     os.kill(child, signal.SIGKILL)
                     continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -180,3 +181,70 @@ def test_a_limit_of_file_sizes(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert contents(tmp_path) == before
+
+
+def test_a_file_system_that_is_mounted_read_only(disk):
+    save(disk / "m", OLD)
+    before = contents(disk)
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        for directory in (disk / "m", disk / "new", disk / "deep" / "new"):
+            with pytest.raises(SaveError) as caught:
+                save(directory, {"w": b"new"})
+            assert str(directory) in str(caught.value)
+            assert "choose another directory" in caught.value.hint
+            assert "Read-only" in str(caught.value)
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    assert contents(disk) == before
+
+
+@pytest.mark.parametrize("call", ["write", "writev", "open", "mkdir", "link", "ftruncate"])
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_quota_that_is_used_up_at_any_call(tmp_path, monkeypatch, call, keep):
+    """Quotas need a file system of one's own; what counts is that each call may say so."""
+    home = tmp_path / "m"
+    for _ in range(2):
+        save(home, OLD, keep_generation=keep)
+    (home / "theirs").write_bytes(b"1")
+    before = contents(home)
+    real, calls = getattr(os, call), []
+    for number in range(100):
+        calls.clear()
+
+        def refuse(*args, **kwargs):
+            calls.append(args)
+            if len(calls) == number + 1:  # noqa: B023
+                raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+            return real(*args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, refuse)
+            try:
+                save(home, {"w": b"n" * 1_100_000, "a/b": b"new", "c": b"3"}, keep_generation=keep)
+                said = None
+            except SaveError as error:
+                said = error
+        if len(calls) <= number:  # never refused
+            assert said is None
+            break
+        if said is None:  # something else did as well
+            assert manifest.verify(home).good == ("a/b", "c", "w")
+            save(home, OLD, keep_generation=keep)
+            (home / "c").unlink()
+            continue
+        assert "quota" in str(said).lower()
+        assert str(home) in str(said)
+        assert contents(home) == before
+        assert manifest.verify(home).good == ("a/b", "w")
+    assert number or call == "ftruncate"
+
+
+def test_a_file_where_a_directory_should_be(tmp_path):
+    (tmp_path / "m").write_bytes(b"theirs")
+    with pytest.raises(SaveError, match="m is a file; a directory is needed"):
+        save(tmp_path / "m", {"w": b"new"})
+    with pytest.raises(SaveError) as caught:
+        save(tmp_path / "m" / "deeper", {"w": b"new"})
+    assert "there is a file of that name" in caught.value.hint
+    assert contents(tmp_path) == {"m": b"theirs"}
