@@ -78,6 +78,8 @@ class Loading:
 class Elsewhere(Protocol):
     """What a distributed program's saves and loads are."""
 
+    takes_slices: bool  # a load reads some rows of each file, not all
+
     def saving(
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
     ) -> Saving:

@@ -62,6 +62,8 @@ def endpoint_of(program: Program) -> str | None:
 class ServerPart:
     """A server's main or startup program: it loads its own rows, and leaves saving to trainer 0."""
 
+    takes_slices = True
+
     def __init__(self, program: Program, placement: Placement | None, endpoint: str) -> None:
         self._placement = placement
         self._endpoint = endpoint
@@ -121,6 +123,8 @@ class ServerPart:
 class TrainerPart:
     """A trainer's program: trainer 0 saves everything, the others nothing."""
 
+    takes_slices = False
+
     def __init__(self, program: Program, placement: Placement) -> None:
         self._program = program
         self._placement = placement
@@ -178,6 +182,8 @@ class TrainerPart:
 
 class Alone:
     """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
+
+    takes_slices = False
 
     def __init__(self, program: Program) -> None:
         self._program = program
