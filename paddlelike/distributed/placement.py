@@ -32,6 +32,7 @@ class Kind(StrEnum):
     REMOTE = "remote"  # a table in blocks of rows; trainers fetch the rows they look up
     TABLE = "table"  # a table sharded by id; trainers fetch the rows they look up
     OPTIMIZER = "optimizer"  # state of an optimizer: stays on the servers
+    AVERAGE = "average"  # means of parameters, updated beside them: stay on the servers
     SCHEDULE = "schedule"  # learning rates and their counters: the same on every server
 
     @property

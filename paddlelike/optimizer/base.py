@@ -228,7 +228,8 @@ class Optimizer(State):
     def _update_distributed_tables(self, params_grads: ParamGrads) -> tuple[ParamGrads, list[Operator]]:
         """Append ``sgd`` for tables that live on servers; returns the other pairs, and what was appended."""
         block = default_main_program().global_block()
-        tables = {op.input("W")[0] for op in block.ops if op.attrs.get("is_distributed") and op.input("W")}
+        lookups = [op for op in block.ops if op.type == "lookup_table" and op.attrs.get("is_distributed")]
+        tables = {op.input("W")[0] for op in lookups}
         updates = []
         for param, grad in params_grads:
             if param.name in tables:

@@ -10,7 +10,7 @@ from paddlelike.distributed.placement import Kind, Slice
 from paddlelike.distributed.transpiler.plan import Piece, Plan, Trained
 from paddlelike.distributed.transpiler.state import shape_on_server, state_of
 from paddlelike.distributed.transpiler.table_server import rows_of_shard
-from paddlelike.distributed.transpiler.training import Training, is_update, schedule_ops
+from paddlelike.distributed.transpiler.training import Training, is_update, schedule_ops, target_of
 from paddlelike.framework.operator import Operator
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
@@ -24,6 +24,7 @@ def place_all(source: Program, startup: Program, training: Training, plan: Plan)
     slices += _optimizer_state(source, training, plan)
     slices += _table(source, plan)
     slices += _schedules(source, startup, training, plan)
+    slices += _averages(source, startup, training, plan, {(one.endpoint, one.name) for one in slices})
     return Overview(slices, endpoints=plan.job.endpoints, trainers=plan.job.trainers)
 
 
@@ -51,7 +52,7 @@ def _slice(
     owner: str = "",
 ) -> Slice:
     """A slice that lies where ``piece`` does, if it is cut at all."""
-    is_whole = shape == tuple(origin.shape) and kind == Kind.OPTIMIZER
+    is_whole = tuple(shape) == tuple(origin.shape)
     return Slice(
         origin.name,
         name,
@@ -117,9 +118,34 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
         here |= {plan.table} if plan.table is not None else set()
         for op in training.ops:
             if is_update(op) and op.input("Param")[0] in here:
-                names |= begun.intersection(op.input("LearningRate"))
+                for slot in ("LearningRate", "Beta1Tensor", "Beta2Tensor"):
+                    names |= begun.intersection(op.input(slot))
         for name in sorted(names):
             var = block._find_var_recursive(name)
             if var is not None and var.persistable and var.type == VarType.LOD_TENSOR:
                 shape = tuple(var.shape)
                 yield Slice(name, name, endpoint, 0, 0, shape, shape, var.dtype, Kind.SCHEDULE)
+
+
+def _averages(
+    source: Program, startup: Program, training: Training, plan: Plan, known: set[tuple[str, str]]
+) -> Iterator[Slice]:
+    """State of operators beside the updates, such as moving averages; ``known`` are the slices so far."""
+    block = source.global_block()
+    begun = {name for op in startup.global_block().ops for name in op.output_arg_names}
+    trained = {one.param.name: one for one in plan.trained}
+    written = {name for op in training.ops for name in op.output_arg_names}
+    for op in training.ops:
+        one = trained.get(target_of(op))
+        if one is None or is_update(op):
+            continue
+        for name in sorted(begun.intersection(op.input_arg_names) - set(trained)):
+            var = block.var(name)
+            is_like_parameter = var.shape == block.var(one.param.name).shape
+            for piece in one.pieces:
+                if var.persistable and (piece.endpoint, name) not in known:
+                    known.add((piece.endpoint, name))
+                    shape = piece.param.shape if is_like_parameter else var.shape
+                    kind = Kind.AVERAGE if name in written else Kind.SCHEDULE  # a rate: nobody's own
+                    owner = one.param.name if name in written else ""
+                    yield _slice(var, piece, name=name, shape=shape, kind=kind, owner=owner)

@@ -137,7 +137,16 @@ class _Server:
             if is_update(op):
                 self._copy_update(block, op, piece)
             else:
+                self._cut_averages(op, piece)
                 self._copy(block, op)
+
+    def _cut_averages(self, op: Operator, piece: Piece) -> None:
+        """Declare state that is cut like the parameter that it is updated beside."""
+        for name in op.input_arg_names:
+            if name not in self.here and not self.block.has_var(name):
+                like = self.source.var(name)
+                if like.persistable and like.shape == self.source.var(target_of(op)).shape:
+                    self._variable(name, like, persistable=True).shape = piece.param.shape
 
     def _copy(self, block: Block, op: Operator) -> None:
         """An operator beside the updates (decay, powers of beta), on what this server keeps."""

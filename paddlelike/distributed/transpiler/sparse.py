@@ -6,6 +6,7 @@ In blocks of rows (``is_sparse``): lookups become ``distributed_lookup_table``. 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 
 from paddlelike.distributed.transpiler.plan import Plan, Trained
@@ -127,6 +128,12 @@ def _prefetch(block: Block, plan: Plan) -> None:
         raise GraphError(
             f"the lookups into the distributed table {table!r} depend on each other",
             hint="is_sparse=True without is_distributed=True has no such limit",
+        )
+    if any(op.attrs["padding_idx"] != -1 for op in lookups):
+        warnings.warn(
+            f"padding_idx has no effect on the distributed table {table!r}, as in Fluid: the row of padding "
+            "is looked up and trained like others",
+            stacklevel=5,
         )
     at = _without(block, lookups, max(at, lookups[0].idx))
     ids = [block._var_recursive(op.input("Ids")[0]) for op in lookups]

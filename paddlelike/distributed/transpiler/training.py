@@ -7,6 +7,7 @@ them; LRSched: learning rates), ``op_role_var`` names the parameter and its grad
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -130,8 +131,16 @@ def remote_lookups(block: Block) -> dict[str, list[Operator]]:
 def find_table(program: Program) -> str | None:
     """The table that is sharded by id: ``embedding(is_distributed=True)``; None when there is none.
 
-    Raises GraphError when there are two, or when some lookups in it are not distributed.
+    Raises GraphError when there are two, or when some lookups in it are not distributed or not sparse. Only
+    ``layers.embedding`` has such tables, in Fluid as well.
     """
+    for op in program.global_block().ops:
+        if op.type == "lookup_table_v2" and op.attrs.get("is_distributed"):
+            warnings.warn(
+                f"table {op.input('W')[0]!r} is not sharded by id, as in Fluid: fluid.embedding takes "
+                "is_distributed=True and makes an ordinary parameter (fluid.layers.embedding shards it)",
+                stacklevel=4,
+            )
     lookups = [op for op in program.global_block().ops if op.type == "lookup_table"]
     tables = _unique(op.input("W")[0] for op in lookups if op.attrs.get("is_distributed"))
     if len(tables) > 1:
@@ -145,6 +154,12 @@ def find_table(program: Program) -> str | None:
                 f"table {tables[0]!r} is distributed, but the lookup into {op.output('Out')} has "
                 "is_distributed=False",
                 hint="pass is_distributed=True to every embedding that uses it",
+            )
+        if tables and op.input("W")[0] == tables[0] and not op.attrs.get("is_sparse"):
+            raise GraphError(
+                f"table {tables[0]!r} is distributed, but the lookup into {op.output('Out')} makes a "
+                "gradient of the whole table",
+                hint="pass is_sparse=True together with is_distributed=True",
             )
     return tables[0] if tables else None
 

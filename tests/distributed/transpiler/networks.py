@@ -82,6 +82,46 @@ def frozen(fluid):
     return fluid.layers.mean(fluid.layers.square_error_cost(input=predicted, label=y))
 
 
+def tagger(fluid):
+    """Two tables, a recurrent layer, parameters at their own pace, a loss that is no mean of errors."""
+    ids = fluid.data(name="ids", shape=[None, 1], dtype="int64", lod_level=1)
+    tags = fluid.data(name="tags", shape=[None, 1], dtype="int64", lod_level=1)
+    found = fluid.layers.embedding(ids, size=[500, 32], is_sparse=True, param_attr="word_table")
+    before = fluid.layers.embedding(tags, size=[20, 32], param_attr="tag_table")
+    gates = fluid.layers.fc([found, before], size=3 * 64)
+    scores = fluid.layers.fc(fluid.layers.dynamic_gru(gates, size=64), size=7)
+    slow = fluid.ParamAttr(name="crfw", learning_rate=0.3)
+    return fluid.layers.mean(fluid.layers.linear_chain_crf(scores, tags, param_attr=slow))
+
+
+def loop(fluid):
+    """A recurrent network written as a block, whose parameters are read inside it, and a metric."""
+    ids = fluid.data(name="ids", shape=[None, 1], dtype="int64", lod_level=1)
+    label = fluid.data(name="label", shape=[None, 1], dtype="int64")
+    found = fluid.layers.embedding(ids, size=[1000, 32], is_sparse=True)
+    rnn = fluid.layers.DynamicRNN()
+    with rnn.block():
+        word = rnn.step_input(found)
+        memory = rnn.memory(shape=[100], value=0.0)
+        hidden = fluid.layers.fc([word, memory], size=100, act="tanh")
+        rnn.update_memory(memory, hidden)
+        rnn.output(hidden)
+    last = fluid.layers.sequence_last_step(rnn())
+    scores = fluid.layers.fc(last, 2, act="softmax")
+    fluid.layers.auc(input=scores, label=label)
+    return fluid.layers.mean(fluid.layers.cross_entropy(scores, label))
+
+
+def sampled(fluid, tree=False):
+    """A loss over sampled classes, whose weights are rows of a table too."""
+    ids = fluid.data(name="ids", shape=[None, 1], dtype="int64")
+    label = fluid.data(name="label", shape=[None, 1], dtype="int64")
+    hidden = fluid.layers.fc(fluid.layers.embedding(ids, size=[1000, 32], is_sparse=True), size=64)
+    if tree:
+        return fluid.layers.mean(fluid.layers.hsigmoid(hidden, label, num_classes=1000))
+    return fluid.layers.mean(fluid.layers.nce(hidden, label, num_total_classes=1000, num_neg_samples=5))
+
+
 def attr(fluid, init=None, l2=None, rate=None):
     given = {}
     if init is not None:
@@ -93,11 +133,12 @@ def attr(fluid, init=None, l2=None, rate=None):
     return fluid.ParamAttr(**given) if given else None
 
 
-NETWORKS = {f.__name__: f for f in (mlp, conv_bn, word2vec, lstm, wide_deep, frozen)}
+NETWORKS = {f.__name__: f for f in (mlp, conv_bn, word2vec, lstm, wide_deep, frozen, tagger, loop, sampled)}
 
 
 def optimizer(fluid, name="SGD", rate=0.1, l2=None, l1=None, clip=None, old_clip=None, **more):
-    """`rate` is a number, or [schedule, its arguments]."""
+    """`rate` is a number, or [schedule, its arguments]; `average` is for `minimize`."""
+    more.pop("average", None)
     if isinstance(rate, list):
         rate = getattr(fluid.layers, rate[0])(*rate[1])
     if l2 is not None:
@@ -122,6 +163,8 @@ def transpiled(fluid, case, trainer_id=0, current=None):
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
         loss = NETWORKS[case["network"]](fluid, **case.get("args", {}))
         optimizer(fluid, **case.get("optimizer", {})).minimize(loss)
+        if case.get("optimizer", {}).get("average"):
+            fluid.optimizer.ModelAverage(0.15, min_average_window=2, max_average_window=4)
         config = fluid.DistributeTranspilerConfig()
         for key, value in case.get("config", []):
             setattr(config, key, value)

@@ -229,6 +229,96 @@ def test_two_sharded_tables_are_refused() -> None:
         fluid.DistributeTranspiler().transpile(0, trainers=2)
 
 
+def sharded(*, is_sparse: bool = True, padding: int | None = None, new: bool = False) -> None:
+    embedding = fluid.embedding if new else fluid.layers.embedding
+    found = embedding(
+        fluid.data("ids", [None, 1], "int64"),
+        [100, 8],
+        is_sparse=is_sparse,
+        is_distributed=True,
+        padding_idx=padding,
+        param_attr="table",
+    )
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(found))
+
+
+def test_a_sharded_table_takes_sparse_gradients() -> None:
+    sharded(is_sparse=False)
+    with pytest.raises(GraphError, match=r"'table' is distributed, but .* whole table") as caught:
+        fluid.DistributeTranspiler().transpile(0, trainers=2)
+    assert "is_sparse=True" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [({"padding": 3}, "padding_idx has no effect on .*'table'"), ({"new": True}, "'table' is not sharded")],
+)
+def test_what_fluid_leaves_unsaid_of_sharded_tables(arguments: Any, what: str) -> None:
+    sharded(**arguments)
+    with pytest.warns(UserWarning, match=what):
+        fluid.DistributeTranspiler().transpile(0, trainers=2)
+
+
+def test_lookups_with_other_padding_are_lookups_of_their_own() -> None:
+    """Fluid looks all of them up with the padding of the first."""
+    ids = fluid.data("ids", [None, 1], "int64")
+    size = [2000, 8]
+    found = [
+        fluid.layers.embedding(ids, size, is_sparse=True, padding_idx=p, param_attr="t") for p in (0, None, 0)
+    ]
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.concat(found, 1)))
+    made = fluid.DistributeTranspiler()
+    made.transpile(0, trainers=2)
+    ops = made.get_trainer_program(wait_port=False).global_block().ops
+    lookups = [op for op in ops if op.type == "distributed_lookup_table"]
+    assert sorted((op.attr("padding_idx"), len(op.output("Outputs"))) for op in lookups) == [(-1, 1), (0, 2)]
+
+
+def test_a_table_that_is_not_trained_begins_with_its_values() -> None:
+    """Fluid's trainers leave it without any."""
+    ids = fluid.data("ids", [None, 1], "int64")
+    still = fluid.ParamAttr(name="still", trainable=False)
+    found = fluid.layers.embedding(ids, [100, 8], is_sparse=True, param_attr=still)
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(found, 1)))
+    made = fluid.DistributeTranspiler()
+    made.transpile(0, trainers=2)
+    made.get_trainer_program(wait_port=False)
+    writers = [
+        op for op in fluid.default_startup_program().global_block().ops if op.output("Out") == ["still"]
+    ]
+    assert [op.type for op in writers] == ["uniform_random"]
+
+
+def test_a_beta_that_is_a_variable_moves_to_the_servers() -> None:
+    """Fluid's servers go on with the default."""
+    x = fluid.data("x", [None, 4])
+    beta = fluid.layers.create_global_var([1], 0.8, "float32", persistable=True, name="beta")
+    fluid.optimizer.Adam(0.1, beta1=beta).minimize(fluid.layers.mean(fluid.layers.fc(x, 1)))
+    made = fluid.DistributeTranspiler()
+    made.transpile(0, trainers=2)
+    server, begin = made.get_pserver_programs(FIRST)
+    updates = [op for block in server.blocks for op in block.ops if op.type == "adam"]
+    assert [op.input("Beta1Tensor") for op in updates] == [["beta"]] * 2
+    assert any(op.output("Out") == ["beta"] for op in begin.global_block().ops)
+    placement = server._parameters_on_pservers
+    assert placement.find(FIRST, "beta").kind == Kind.SCHEDULE
+
+
+def test_averages_are_cut_like_their_parameters() -> None:
+    """Fluid can only transpile them uncut."""
+    hidden = fluid.layers.fc(fluid.data("x", [None, 130]), 128)
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(hidden, 1)))
+    fluid.optimizer.ExponentialMovingAverage(0.9).update()
+    made = fluid.DistributeTranspiler()
+    made.transpile(0, pservers=f"{FIRST},{SECOND}", trainers=2)
+    table = fluid.default_main_program()._parameters_on_pservers
+    averages = [s for s in table if s.kind == Kind.AVERAGE and s.owner == "fc_0.w_0"]
+    assert sorted((s.first_row, s.shape) for s in averages) == [(0, (65, 128)), (65, (65, 128))]
+    for one in averages:
+        for program in made.get_pserver_programs(one.endpoint):
+            assert program.global_block().var(one.name).shape == one.shape
+
+
 def test_the_optimizer_may_be_of_any_kind_that_updates_rows_alone() -> None:
     """Fluid moves adadelta nowhere, and refuses lamb, which needs whole parameters."""
     for name, cut in (("Adadelta", True), ("Lamb", False)):
