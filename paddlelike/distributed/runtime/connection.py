@@ -19,6 +19,7 @@ from paddlelike.distributed.runtime.table import Role
 from paddlelike.distributed.runtime.trainer import Trainer
 from paddlelike.errors import (
     EnforceNotMet,
+    GraphError,
     NotInitializedError,
     OperatorError,
     PaddlelikeError,
@@ -54,7 +55,8 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
 
     A job that goes on from a save begins with the step after it. When servers go back to a save while the
     loop runs (``PADDLELIKE_RESUME_POLICY=rollback``), the step under way ends without an effect and the loop
-    goes on from there. Every step must run the trainer's program once, with what belongs to its number.
+    goes on from there. Every step must run the trainer's program once, with what belongs to its number. A
+    save in the loop that is cut short so raises RoundRolledBack, which may be caught: the save before stands.
     Without servers it is ``range(steps)``.
 
     Parameters
@@ -75,7 +77,7 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     trainer.follows = True
     try:
         while (step := trainer.round) < steps:
-            trainer.is_adrift = False
+            trainer.is_adrift = trainer.is_behind  # a step that does nothing but receive
             yield step
     finally:
         trainer.follows = False
@@ -155,7 +157,11 @@ class Connection:
         outs, endpoints = ctx.op.output("Out"), ctx.op.attrs["epmap"]
         names = ctx.op.attrs.get("recv_varnames") or ctx.op.attrs.get("varnames") or outs
         found = [trainer.receive(endpoint, name) for name, endpoint in zip(names, endpoints, strict=True)]
-        return [np.concatenate(found)] if len(outs) == 1 and len(found) > 1 else found
+        if len(outs) == 1 and len(found) > 1:
+            found = [np.concatenate(found)]
+        for out, value in zip(outs, found, strict=True):
+            _check_shape(ctx, out, value)
+        return found
 
     def fetch_barrier(self, ctx: Context) -> None:
         """Nothing is left to wait for: every recv has its values."""
@@ -226,6 +232,15 @@ class Connection:
             if trainer is not None:
                 trainer.close()
         self._used.clear()
+
+
+def _check_shape(ctx: Context, name: str, value: Array) -> None:
+    variable = ctx.op.block._find_var_recursive(name)  # type: ignore[attr-defined]
+    if variable is not None and variable.shape != value.shape:
+        raise GraphError(
+            f"{name!r} is {list(variable.shape)} in this trainer's program, {list(value.shape)} on servers",
+            hint="trainers and servers must be transpiled from the same network in the same way",
+        )
 
 
 def _root(scope: Scope) -> Scope:

@@ -39,11 +39,12 @@ class Settings:
         if policy not in ("exit", "rollback"):
             raise RoleError(f"PADDLELIKE_RESUME_POLICY is {policy!r}; it is exit or rollback")
         lease = _seconds(environment, "PADDLELIKE_LEASE", _LEASE)
+        barrier = _seconds(environment, "FLAGS_worker_update_interval_secs", 900.0)
         limits = Limits(
             call=min(60.0, window),
             window=window,
-            barrier=_seconds(environment, "FLAGS_worker_update_interval_secs", 900.0),
-            poll=min(10.0, window / 2),
+            barrier=barrier,
+            poll=min(10.0, window / 2, barrier / 2),
             attempts=int(_seconds(environment, "FLAGS_rpc_retry_times", 3)),
         )
         job, checkpoints = (

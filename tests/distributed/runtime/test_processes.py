@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import json
 import signal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -47,14 +45,6 @@ def test_a_signal_ends_a_server_cleanly(number: signal.Signals) -> None:
         assert trainer.wait() == 75
 
 
-def test_a_server_that_never_comes_ends_trainers_with_75_naming_it() -> None:
-    with Processes({"steps": 3}, trainers=1, FLAGS_rpc_deadline="3000") as job:
-        job.server(0)
-        trainer = job.trainer(0)
-        assert trainer.wait() != 0
-    assert job.endpoints[1] in trainer.errors
-
-
 def test_a_killed_server_ends_trainers_with_75_naming_it() -> None:
     with Processes({"steps": 1000, "slow": 0.02}, FLAGS_rpc_deadline="3000") as job:
         servers, trainers = job.start()
@@ -67,51 +57,17 @@ def test_a_killed_server_ends_trainers_with_75_naming_it() -> None:
         assert "FaultError" in one.errors
 
 
-def test_a_killed_trainer_is_named_by_the_others() -> None:
-    run = {"steps": 1000, "slow": 0.02}
-    with Processes(run, FLAGS_worker_update_interval_secs="4", PADDLELIKE_LEASE="1") as job:
-        _, trainers = job.start()
-        trainers[0].says(step=5)
-        trainers[1].popen.kill()
-        assert trainers[0].wait() == 75
-    assert "waits for trainers [1]" in trainers[0].errors
-    assert "no sign of life from [1]" in trainers[0].errors
-
-
-def test_a_trainer_that_is_started_again_goes_on_with_the_same_bits() -> None:
-    expected = undisturbed(24)
-    with Processes({"steps": 24, "slow": 0.02, "follow": True}) as job:
-        servers, trainers = job.start()
-        trainers[1].says(step=8)
-        trainers[1].popen.kill()
-        again = job.trainer(1)
-        assert [one.wait() for one in (trainers[0], again, *servers)] == [0, 0, 0, 0], again.errors
-    assert trainers[0].last("losses") == expected[0]
-    redone = again.last("losses")
-    assert redone == expected[1][24 - len(redone) :]
-
-
-@pytest.mark.parametrize("killed", [[1], [0, 1]], ids=["one", "both"])
-@pytest.mark.parametrize("saves", [True, False], ids=["from-a-save", "from-the-start"])
-def test_killed_servers_come_back_and_all_go_back_to_the_same_bits(
-    tmp_path: Path, killed: list[int], saves: bool
-) -> None:
-    expected = undisturbed(24)
-    run: dict[str, Any] = {"steps": 24, "slow": 0.02, "follow": True}
-    if saves:
-        run |= {"save": str(tmp_path), "save_every": 5}
+def test_a_killed_server_comes_back_and_all_go_back_to_the_same_bits(tmp_path: Path) -> None:
+    run = {"steps": 20, "slow": 0.02, "follow": True, "save": str(tmp_path), "save_every": 5}
     more = {"PADDLELIKE_RESUME_POLICY": "rollback", "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
     with Processes(run, **more) as job:
         servers, trainers = job.start()
-        trainers[0].says(**({"saved": 10} if saves else {"step": 10}))
-        for number in killed:
-            servers[number].popen.kill()
-        for number in killed:
-            servers[number].wait()
-            servers[number] = job.server(number)
+        trainers[0].says(saved=10)
+        servers[1].popen.kill()
+        servers[1].wait()
+        servers[1] = job.server(1)
         assert [one.wait() for one in [*trainers, *servers]] == [0, 0, 0, 0], trainers[0].errors
-        assert [one.last("losses") for one in trainers] == expected
+        assert [one.last("losses") for one in trainers] == undisturbed(20)
         steps = [one["step"] for one in trainers[0].said if "step" in one]
-    assert sorted(set(steps)) == list(range(24))
-    assert len(steps) > 24, "nobody went back"
-    assert json.dumps(steps).count(" 23") == 1
+    assert sorted(set(steps)) == list(range(20))
+    assert len(steps) > 20, "nobody went back"

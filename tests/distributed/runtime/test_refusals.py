@@ -1,0 +1,242 @@
+"""What does not fit together is said at once, by name; what is watched and pulled besides training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.distributed.runtime.describe import describe
+from paddlelike.distributed.runtime.table import Role
+from paddlelike.distributed.runtime.trainer import Trainer
+from paddlelike.distributed.wire import Channel, Into, Part, as_bytes
+from paddlelike.errors import (
+    DeadlineError,
+    EnforceNotMet,
+    FaultError,
+    GraphError,
+    NotInitializedError,
+    OperatorError,
+    RejectedError,
+    UnsupportedError,
+)
+from tests.distributed.runtime.jobs import (
+    MOMENTUM,
+    Job,
+    Network,
+    free_endpoints,
+    momentum,
+    perceptron_feeds,
+)
+from tests.distributed.runtime.test_sparse import bag_feeds, embedding_bag, sgd
+
+
+def narrower() -> Any:
+    """As the perceptron, with half of its hidden units."""
+    x = fluid.data(name="x", shape=[None, 130], dtype="float32")
+    y = fluid.data(name="y", shape=[None, 1], dtype="float32")
+    hidden = fluid.layers.fc(input=x, size=64, act="tanh")
+    out = fluid.layers.fc(input=hidden, size=1)
+    return fluid.layers.mean(fluid.layers.square_error_cost(input=out, label=y))
+
+
+def test_a_server_without_values_names_its_endpoint_and_the_startup_program() -> None:
+    job = Job(MOMENTUM)
+    programs = job.server(job.endpoints[0])
+    with pytest.raises(NotInitializedError, match=job.endpoints[0]) as caught:
+        fluid.Executor(fluid.CPUPlace()).run(programs.main, scope=fluid.Scope())
+    assert "get_startup_program" in str(caught.value)
+
+
+def test_a_taken_endpoint_is_an_error_that_names_it() -> None:
+    with Job(MOMENTUM).start() as job:
+        job.train(perceptron_feeds, 1)  # now both listen, and have ended
+    with Job(MOMENTUM) as job:
+        job.serve(job.endpoints[0])
+        with Channel(job.endpoints[0]) as channel:
+            describe(channel, 20.0)  # listens
+        programs, scope = job.server(job.endpoints[0]), fluid.Scope()
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup, scope=scope)
+        with pytest.raises(OperatorError, match=f"{job.endpoints[0]} cannot be bound"):
+            executor.run(programs.main, scope=scope)
+
+
+def test_nobody_at_an_endpoint_is_a_fault_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAGS_rpc_deadline", "300")
+    (endpoint,) = free_endpoints(1)
+    with pytest.raises(FaultError, match=f"no parameter server at {endpoint} within 0.3 s"):
+        Trainer(0, [endpoint])
+
+
+def test_a_trainer_of_another_network_is_refused_with_both_shapes() -> None:
+    with Job(MOMENTUM, trainers=1).start() as job:
+        other = Job(Network(narrower, momentum), trainers=1)
+        other.endpoints = job.endpoints
+        programs = other.trainer(0)
+        with pytest.raises(OperatorError, match="same network") as caught:
+            job.train_one(0, programs, perceptron_feeds, 1)
+    assert "'fc_0.b_0' is [64] in this trainer's program, [128] on servers" in str(caught.value)
+
+
+def test_a_gradient_of_another_shape_is_refused_with_both() -> None:
+    with Job(MOMENTUM, servers=1, trainers=1).start() as job:
+        trainer = Trainer(0, job.endpoints)
+        with pytest.raises(GraphError, match=r"'fc_1.b_0@GRAD' is float32\[2\] here, float32\[1\] there"):
+            trainer.send(job.endpoints[0], "fc_1.b_0@GRAD", np.zeros(2, "float32"))
+        with pytest.raises(GraphError, match="it is no gradient"):
+            trainer.send(job.endpoints[0], "fc_1.b_0", np.zeros(1, "float32"))
+        trainer.close()
+
+
+def test_a_step_that_sends_too_little_is_refused_before_anything_is_sent() -> None:
+    with Job(MOMENTUM, servers=1, trainers=1).start() as job:
+        trainer = Trainer(0, job.endpoints)
+        trainer.send(job.endpoints[0], "fc_1.b_0@GRAD.trainer_0", np.zeros(1, "float32"))
+        with pytest.raises(EnforceNotMet, match=r"this step sends no fc_0\.b_0@GRAD, fc_0\.w_0@GRAD"):
+            trainer.barrier()
+        trainer.abandon()
+
+
+def test_a_trainer_that_never_comes_is_named_by_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAGS_worker_update_interval_secs", "1")
+    monkeypatch.setenv("PADDLELIKE_LEASE", "0.5")
+    with Job(MOMENTUM, trainers=3).start() as job:
+        programs = job.trainer(1)
+        with pytest.raises(FaultError, match=r"waits for trainers \[0, 2\].*no sign of life from \[0, 2\]"):
+            job.train_one(1, programs, perceptron_feeds, 1)
+
+
+def test_the_second_process_of_a_trainer_fences_the_first() -> None:
+    with Job(MOMENTUM, servers=1, trainers=2).start() as job:
+        first = Trainer(0, job.endpoints)
+        second = Trainer(0, job.endpoints)
+        with pytest.raises(FaultError, match="another process has taken its place"):
+            first.refresh()
+        second.refresh()
+        first.abandon()
+        second.abandon()
+
+
+def test_servers_of_two_jobs_are_told_apart() -> None:
+    with (
+        Job(MOMENTUM, trainers=1).start() as one,
+        Job(MOMENTUM, trainers=2).start() as two,
+        pytest.raises(FaultError, match=r"1 trainers.*2 trainers"),
+    ):
+        Trainer(0, [one.endpoints[0], two.endpoints[1]])
+
+
+def test_operators_between_processes_need_an_executor_that_can_reach_them() -> None:
+    job = Job(MOMENTUM)
+    programs = job.server(job.endpoints[0])
+    executor = fluid.Executor(fluid.CPUPlace())
+    executor.run(programs.startup)
+    executor._services.clear()
+    with pytest.raises(UnsupportedError, match="not connected"):
+        executor.run(programs.main)
+
+
+# Beside training
+
+
+def test_optimizer_state_can_be_pulled_while_the_servers_stand_still() -> None:
+    with Job(MOMENTUM, trainers=1).start() as job:
+        programs, scope = job.trainer(0), fluid.Scope()
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup, scope=scope)
+        for step in range(2):
+            executor.run(programs.main, feed=perceptron_feeds(step, 0), scope=scope)
+        trainer = executor._remote.open().trainer(scope, programs.main.global_block())  # type: ignore[attr-defined]
+        wanted = [
+            (endpoint, entry.name)
+            for endpoint, table in zip(trainer.endpoints, trainer.tables, strict=True)
+            for entry in table.having(Role.STATE, Role.PARAMETER)
+        ]
+        pulled = dict(zip(wanted, trainer.pull(wanted), strict=True))
+        executor.close()
+        for (endpoint, name), value in pulled.items():
+            assert np.array_equal(value, job.values(endpoint)[name]), name
+    assert any("velocity" in name and np.abs(value).max() > 0 for (_, name), value in pulled.items())
+
+
+def test_the_ids_of_a_shard_can_be_pulled() -> None:
+    network = Network(embedding_bag(is_distributed=True), sgd)
+    with Job(network, trainers=1).start() as job:
+        programs, scope = job.trainer(0), fluid.Scope()
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup, scope=scope)
+        executor.run(programs.main, feed=bag_feeds(0, 0), scope=scope)
+        trainer = executor._remote.open().trainer(scope, programs.main.global_block())  # type: ignore[attr-defined]
+        ids = [trainer.rows((endpoint, "emb")) for endpoint in job.endpoints]
+        executor.close()
+    assert [int(one) for shard in ids for one in shard % 2] == [0] * len(ids[0]) + [1] * len(ids[1])
+    assert sorted(np.concatenate(ids)) == sorted(set(np.array(bag_feeds(0, 0)["ids"]).reshape(-1)))
+
+
+def test_status_counts_rounds_and_bytes_and_names_the_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PADDLELIKE_LEASE", "0.3")
+    with Job(MOMENTUM, servers=1, trainers=1).start() as job, Channel(job.endpoints[0]) as channel:
+        describe(channel, 20.0)
+        before = channel.call("Status", {})
+        programs, scope = job.trainer(0), fluid.Scope()
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup, scope=scope)
+        for step in range(3):
+            executor.run(programs.main, feed=perceptron_feeds(step, 0), scope=scope)
+        after = channel.call("Status", {})
+        executor.close()
+    size = 4 * (130 * 128 + 128 + 128 + 1)
+    assert (before["rounds"], before["silent"]) == (0, [0])
+    assert (after["rounds"], after["silent"]) == (3, [])
+    assert after["bytes_in"] == 3 * size
+    assert after["bytes_out"] == 4 * size  # the start values too
+
+
+@pytest.mark.parametrize(
+    ("verb", "head"),
+    [
+        ("Push", {}),
+        ("Push", {"v": 1, "trainer": "0"}),
+        ("Pull", {"v": 1, "job": "", "trainer": 0, "process": 1, "session": 1}),
+        ("Prefetch", {"v": 99}),
+        ("Hello", {"v": 1, "job": 7}),
+    ],
+)
+def test_malformed_requests_are_refused_and_training_goes_on(verb: str, head: dict[str, Any]) -> None:
+    with Job(MOMENTUM, servers=1, trainers=1).start() as job:
+        with Channel(job.endpoints[0]) as channel:
+            describe(channel, 20.0)
+            with pytest.raises(RejectedError, match=r"holds|lacks|wants|protocol"):
+                channel.call(verb, head)
+        assert len(job.train(perceptron_feeds, 2)[0]) == 2
+
+
+@pytest.mark.parametrize(
+    "what", ["ids outside", "count too large", "no table", "rows too many", "number too large"]
+)
+def test_sizes_and_numbers_are_checked_before_memory_is_taken(what: str) -> None:
+    network = Network(embedding_bag(is_distributed=False, rows=50), sgd)
+    with Job(network, servers=1, trainers=1).start() as job:
+        trainer = Trainer(0, job.endpoints)
+        link, state = trainer._state._links[0], trainer._state
+        me = {"v": 1, **state._me(), "incarnation": link.incarnation, "generation": 0}
+        channel, ids = trainer._channels[0], np.array([49, 50], "int64")
+        asked: tuple[str, dict[str, Any], Any] = {
+            "ids outside": ("Prefetch", {"table": "emb", "count": 2}, [Part(0, 0, as_bytes(ids))]),
+            "count too large": ("Prefetch", {"table": "emb", "count": 1 << 40}, ()),
+            "no table": ("Prefetch", {"table": "fc_0.b_0x", "count": 2}, [Part(0, 0, as_bytes(ids))]),
+            "rows too many": (
+                "Push",
+                {"plan": state.plans[0], "number": 0, "rows": [[trainer.tables[0]["emb@GRAD"].index, 51]]},
+                (),
+            ),
+            "number too large": ("Pull", {"version": 0, "slices": [1 << 40]}, ()),
+        }[what]
+        verb, head, parts = asked
+        with pytest.raises((RejectedError, DeadlineError)):
+            channel.call(verb, me | head, parts, Into({0: np.zeros((2, 8), "float32")}))
+        trainer.refresh()  # the server is well
+        trainer.close()
