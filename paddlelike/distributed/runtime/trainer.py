@@ -81,6 +81,7 @@ class Trainer:
         self._lost: Exception | None = None
         self.follows = False  # whether the training loop goes where the servers go
         self.is_adrift = False  # whether the rest of a step is void, since the servers went elsewhere
+        self.is_behind = False  # whether the scope still holds parameters from before they did
         self._beats: threading.Thread | None = None
         try:
             found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self._channels))
@@ -119,6 +120,8 @@ class Trainer:
         """Put a gradient (or a block of its rows) into the next push to a server."""
         if self.is_adrift:
             return
+        if self.is_behind:
+            raise self._rolled_back()
         server = self._server(endpoint)
         entry = self._entry(server, base_name(name))
         if entry.role not in (Role.GRADIENT, Role.COUNTER):
@@ -146,10 +149,10 @@ class Trainer:
             return
         if not self.is_adrift:
             self._check_whole()
-            self._reach(self._state.push)
+            self._reach(self._state.push, in_step=True)
         self._forget_outbox()
         if not self.is_adrift:
-            self._reach(self._state.commit)
+            self._reach(self._state.commit, in_step=True)
             self._taken.clear()
 
     def flush(self) -> None:
@@ -172,6 +175,7 @@ class Trainer:
         if not self.is_adrift and (any(self._outbox) or key in self._taken):
             self.refresh()
         self._taken.add(key)
+        self.is_behind = False
         return self._values[server][entry.index]
 
     def refresh(self) -> None:
@@ -244,7 +248,7 @@ class Trainer:
                 self._ids[server] = np.ascontiguousarray(ids, np.int64)
                 self._rows[server] = rows
         if not self.is_adrift:
-            self._reach(lambda now: self._state.prefetch(now, asked))
+            self._reach(lambda now: self._state.prefetch(now, asked), in_step=True)
         if self.is_adrift:
             for rows in found:
                 rows[...] = 0
@@ -266,8 +270,12 @@ class Trainer:
 
     # Calls
 
-    def _reach(self, goal: Callable[[float], None]) -> None:
-        """Set a goal and make calls to every server, side by side, until it is reached or lost."""
+    def _reach(self, goal: Callable[[float], None], *, in_step: bool = False) -> None:
+        """Set a goal and make calls to every server, side by side, until it is reached or lost.
+
+        ``in_step``: where the servers went elsewhere, the rest of a step may be void; anything else, such as
+        a save, has to be told.
+        """
         if self._lost is not None:
             raise self._lost
         with self._changed:
@@ -286,13 +294,17 @@ class Trainer:
         if isinstance(outcome, Resumed):
             self._forget_outbox()
             self._taken.clear()
-            if not self.follows:
-                raise RoundRolledBack(
-                    f"the servers went back to step {outcome.round}",
-                    step=outcome.round,
-                    hint="train on from that step; a loop over resumable_steps does",
-                )
+            self.is_behind = True
+            if not (self.follows and in_step):
+                raise self._rolled_back()
             self.is_adrift = True
+
+    def _rolled_back(self) -> RoundRolledBack:
+        return RoundRolledBack(
+            f"the servers went back to step {self._state.round}",
+            step=self._state.round,
+            hint="a loop over resumable_steps goes on from there; else run the startup program again first",
+        )
 
     def _drive(self, server: int) -> None:
         """Do what the protocol says for one server until it is done."""
