@@ -2,18 +2,20 @@
 
 ``launch --progress`` shows it; by hand it is ``python -m paddlelike.distributed.progress --servers
 HOST:PORT,...``, beside any running job. It asks servers how they are (which needs the job's token and
-certificates, from the same environment variables) and reads the end of the workers' logs, where scripts write
-their losses. It changes nothing and holds nothing up. With ``rich`` (extra ``progress``) and a terminal it is
-a table that stays in place, otherwise a line every few seconds.
+certificates, from the same environment variables) and reads the end of the workers' logs: the last line, and
+the number behind the word loss or cost in it. It changes nothing and holds nothing up. With ``rich`` (extra
+``progress``) and a terminal it is a table that stays in place, otherwise a line every few seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import queue
+import re
 import sys
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,10 +25,13 @@ from typing import Any, Final
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import RemoteError
 
-__all__ = ["ServerView", "Watch", "last_words", "main", "plain_line"]
+__all__ = ["ServerView", "Watch", "curve", "last_words", "loss_in", "main", "plain_line"]
 
 _END: Final = 4096  # bytes of a log that are looked at
+_LOSS: Final = re.compile(r"(?:loss|cost)\b\W{0,10}?(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", re.IGNORECASE)
+_BARS: Final = "▁▂▃▄▅▆▇█"
 _PATIENCE: Final = 2.0  # seconds for an answer
+_HISTORY: Final = 30  # looks of which losses are drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,27 @@ def last_words(log_dir: Path) -> dict[str, str]:
         said = [line.strip() for line in lines if line.strip()]
         found[f"worker {path.name.rpartition('.')[2]}"] = said[-1] if said else ""
     return found
+
+
+def loss_in(line: str) -> float | None:
+    """The last loss (or cost) that a line names.
+
+    >>> loss_in("step 20: loss 0.31"), loss_in("batch 3: cost: [2.5e-01]"), loss_in("saved 7 variables")
+    (0.31, 0.25, None)
+    """
+    found = _LOSS.findall(line)
+    return float(found[-1]) if found else None
+
+
+def curve(values: Sequence[float]) -> str:
+    """Numbers as a row of bars, from the least to the greatest of them.
+
+    >>> curve([4.0, 2.0, 1.0, 0.5])
+    '█▄▂▁'
+    """
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[round((value - low) * scale)] for value in values)
 
 
 def plain_line(servers: Sequence[ServerView], workers: Mapping[str, str]) -> str:
@@ -227,17 +253,23 @@ def _table() -> Iterator[Shower]:
     from rich.table import Table
     from rich.text import Text
 
+    losses: defaultdict[str, deque[float]] = defaultdict(lambda: deque(maxlen=_HISTORY))
+
     def draw(servers: Sequence[ServerView], workers: Mapping[str, str]) -> None:
-        table = Table("server", "rounds", "per s", "in MB/s", "out MB/s", "silent", box=None)
+        rounds = Table("server", "rounds", "per s", "in MB/s", "out MB/s", "silent trainers", box=None)
         for server in servers:
             numbers = [f"{server.rate:.1f}", f"{server.received / 1e6:.2f}", f"{server.sent / 1e6:.2f}"]
             silent = ", ".join(map(str, server.silent))
             cells = [str(server.rounds), *numbers, silent] if server.answers else ["does not answer"]
-            table.add_row(server.endpoint, *cells)
-        said = [
-            Text(f"{name}: {words}", overflow="ellipsis", no_wrap=True) for name, words in workers.items()
-        ]
-        live.update(Group(table, *said), refresh=True)
+            rounds.add_row(server.endpoint, *cells)
+        said = Table("worker", "loss", "", "last line of its log", box=None)
+        for name, line in workers.items():
+            loss = loss_in(line)
+            if loss is not None:
+                losses[name].append(loss)
+            now = f"{losses[name][-1]:.4g}" if losses[name] else ""
+            said.add_row(name, now, curve(losses[name]), Text(line, overflow="ellipsis", no_wrap=True))
+        live.update(Group(rounds, said), refresh=True)
 
     console = Console(stderr=True)
     with Live(console=console, auto_refresh=False) as live:

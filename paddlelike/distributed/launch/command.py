@@ -251,8 +251,9 @@ def _parser(program: str, log_dir: str) -> argparse.ArgumentParser:
     watching.add_argument(
         "--progress",
         action="store_true",
-        help="show rounds and throughput of every server and the last line of every worker: a table that "
-        "stays (in a terminal, with rich: pip install 'paddlelike[progress]'), or a line every 5 seconds",
+        help="show rounds and throughput of every server, and loss and last line of every worker's log: a "
+        "table that stays (in a terminal, with rich: pip install 'paddlelike[progress]'), or a line every "
+        "5 seconds",
     )
     where = parser.add_argument_group("where it runs")
     where.add_argument(
