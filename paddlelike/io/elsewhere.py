@@ -88,6 +88,9 @@ class Elsewhere(Protocol):
         ``part`` is what they are ("params", "persistables"), ``options`` are those of a save.
         """
 
+    def predicting(self, program: Program) -> Program:
+        """The program for a process without servers, as far as predicting needs it."""
+
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         """Of a load of these variables of the program from ``where``. Raises LoadError if there is none."""
 

@@ -16,6 +16,7 @@ from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.compat import add_compatibility
+from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.load import load_persistables
 from paddlelike.io.save import _check_executor, _outside, add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
@@ -74,6 +75,11 @@ def save_inference_model(
     where = place(dirname)
     asynchronous.settle()
     _check_feeds(program, feeds, targets)
+    there = elsewhere_of(program)
+    idle = None if there is None else there.saving(executor, [], where.path, "params", {}).idle
+    if idle is not None:
+        warnings.warn(idle, UserWarning, stacklevel=_outside())
+        return [f"save_infer_model/scale_{number}.tmp_0" for number in range(len(targets))]
     _note_metrics(program)
     _clear_devices(program)
     outputs = _scaled(program, targets)
@@ -82,12 +88,15 @@ def save_inference_model(
     params = os.path.basename(params_filename) if params_filename else None
     if not export_for_deployment:
         model += ".main_program"
-    exported = inference_program(program, feeds, names) if export_for_deployment else program
+    exported = program
+    if export_for_deployment:
+        plain = program if there is None else there.predicting(program)
+        exported = inference_program(plain, feeds, names)
     part = None if program_only else Part(f"export {model} {params or ''}".rstrip())
     writing = where.begin(part=part)
     writing.add(model, [_encoded(exported)])
     if not program_only:
-        add_to(executor, writing, where, get_program_persistable_vars(exported), params)
+        add_to(executor, writing, where, get_program_persistable_vars(exported), params, there)
     writing.commit()
     return names
 

@@ -13,11 +13,12 @@ import numpy as np
 
 from paddlelike import unique_name
 from paddlelike.core.scope import Scope, global_scope
+from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.elsewhere import Extra, Saving, elsewhere_of
+from paddlelike.io.elsewhere import Elsewhere, Extra, Saving, elsewhere_of
 from paddlelike.io.encoded import Item, combined_facts, combined_file, facts_of, file_of, item_of
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.incremental import Known, ledger
@@ -139,6 +140,7 @@ def _save(
     if dirname is None and filename is not None:
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
     program = program_of(main_program)
+    _warn_of_trainers(program)
     chosen = select(program, variables, predicate)
     if not chosen:
         warnings.warn("there is no variable to save", UserWarning, stacklevel=_outside())
@@ -346,12 +348,39 @@ class _Save:
 
 
 def add_to(
-    executor: Executor, writing: Writing, where: Place, variables: list[Variable], filename: str | None
+    executor: Executor,
+    writing: Writing,
+    where: Place,
+    variables: list[Variable],
+    filename: str | None,
+    there: Elsewhere | None = None,
 ) -> None:
-    """Add variables to a transaction that somebody else commits."""
-    if variables:
-        save = _Save(where, writing, filename)
-        save.add([item_of(v, global_scope()) for v in sorted(variables, key=lambda v: v.name)])
+    """Add variables to a transaction that somebody else commits; ``there``: some are in other processes."""
+    saving = Saving(variables)
+    if there is not None:
+        saving = there.saving(executor, variables, where.path, "params", {})
+    if saving.extras and filename is not None:
+        raise SaveError(
+            f"{saving.extras[0].name!r} is on parameter servers: it cannot go into the one file {filename}",
+            hint="export without params_filename=, or load the export and save it again",
+        )
+    save = _Save(where, writing, filename)
+    if saving.local:
+        save.add([item_of(v, global_scope()) for v in sorted(saving.local, key=lambda v: v.name)])
+    save.add_extras(saving.extras)
+
+
+def _warn_of_trainers(program: Program) -> None:
+    """Of several trainers that hold the same values one is enough to save them, usually the first."""
+    trainer, count = (os.environ.get(name, "") for name in ("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"))
+    several = count.isdigit() and int(count) > 1
+    if several and trainer.isdigit() and int(trainer) > 0 and not program._is_distributed:
+        warnings.warn(
+            f"trainer {trainer} of {count} saves; usually trainer 0 does, for all: guard the save by "
+            "`if trainer_id == 0`, or let each save into a directory of its own",
+            UserWarning,
+            stacklevel=_outside(),
+        )
 
 
 def _in_use(scope: Scope) -> Callable[[Mapping[str, Any]], bool]:

@@ -26,6 +26,7 @@ from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
 from paddlelike.io.elsewhere import Extra
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
+from paddlelike.storage.local import File
 from paddlelike.storage.writing import Buffer, Shared
 
 __all__ = ["How", "extras_of"]
@@ -52,6 +53,8 @@ class How:
         Servers write their rows of large files themselves.
     local
         The files lie on this machine's file systems; else no position of them can be written.
+    joined
+        Tables that are sharded by id become one file, as predicting needs them; else one for each server.
     after
         Called whenever values have come.
     """
@@ -59,6 +62,7 @@ class How:
     checksum: hashing.Algorithm | None = "sha256"
     by_servers: bool = False
     local: bool = True
+    joined: bool = False
     after: Callable[[], None] = _nothing
 
 
@@ -68,7 +72,9 @@ def extras_of(servers: Servers, placement: Placement, origins: Iterable[str], ho
     small: list[Slice] = []
     for origin in origins:
         slices = _covering(placement, origin)
-        if slices[0].is_selected_rows:
+        if slices[0].is_selected_rows and how.joined:
+            extras.append(_joined(servers, slices, how))
+        elif slices[0].is_selected_rows:
             extras += [_shard(servers, one, how) for one in slices]
         elif sum(one.nbytes for one in slices) < _SMALL:
             small += slices
@@ -346,4 +352,40 @@ class _WholeShard:
 
     def __iter__(self) -> Iterator[Buffer]:
         yield _shard_front(self._servers, self._one)
-        yield tensor_desc.elements(self._servers.pull([(self._one.endpoint, self._one.name)])[0])
+        yield _shard_bytes(self._servers, self._one).data
+
+
+def _shard_bytes(servers: Servers, one: Slice) -> Array:
+    """All rows of a shard, as bytes."""
+    found = np.empty(one.nbytes, np.uint8)
+
+    def take(offset: int, data: memoryview) -> None:
+        found[offset : offset + len(data)] = data
+
+    servers.stream((one.endpoint, one.name), lambda: Sink(one.nbytes, take))
+    return found
+
+
+def _joined(servers: Servers, slices: Sequence[Slice], how: How) -> Extra:
+    """The file of a table put together from its shards; rows that nobody has met are zero."""
+    one = slices[0]
+    front = _front(one)
+    width = math.prod(one.whole[1:]) * numpy_dtype(one.dtype).itemsize
+    if not how.local:
+        raise SaveError(f"table {one.origin!r} lies in shards: save it into a local directory first")
+
+    def fill(path: str) -> str | None:
+        # The rows stay in the page cache, not in this process; a shard at a time is in memory.
+        rows = np.memmap(path, np.uint8, "r+", len(front), (one.whole[0], width))
+        for shard in slices:
+            ids = servers.rows((shard.endpoint, shard.name))
+            rows[ids] = _shard_bytes(servers, shard).reshape(shard.rows, width)[: len(ids)]
+        rows.flush()
+        del rows
+        how.after()
+        if how.checksum is None:
+            return None
+        with File(path) as file:
+            return hashing.of_file(file, how.checksum)
+
+    return _extra(one, Shared(front, len(front) + one.whole[0] * width, fill))

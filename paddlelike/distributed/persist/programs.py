@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.persist.export import with_local_lookups
 from paddlelike.distributed.persist.gather import How, extras_of
 from paddlelike.distributed.persist.servers import servers_of
 from paddlelike.distributed.persist.shards import FOLDER, Shards
@@ -75,6 +76,9 @@ class ServerPart:
             f"the program of parameter server {self._endpoint} is not saved by itself: it holds only rows",
             hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
         )
+
+    def predicting(self, program: Program) -> Program:
+        raise SaveError(f"the program of parameter server {self._endpoint} predicts nothing")
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         endpoint, placement = self._endpoint, self._placement
@@ -159,7 +163,7 @@ class TrainerPart:
         servers = servers_of(executor, self._program)
         is_synchronous = self._is_synchronous()
         said = standing(servers, is_synchronous)
-        how = How(options.get("checksum", "sha256"), by_servers, local)
+        how = How(options.get("checksum", "sha256"), by_servers, local, joined=part == "params")
         if (
             not is_synchronous
         ):  # updates go on: what the manifest counts must not be less than what values have
@@ -169,6 +173,10 @@ class TrainerPart:
     def _is_synchronous(self) -> bool:
         ops = self._program.global_block().ops
         return any(op.type == "send_barrier" and not op.attrs.get("half_async") for op in ops)
+
+    def predicting(self, program: Program) -> Program:
+        """The lookups are done by the servers; for prediction they are local ones again."""
+        return with_local_lookups(program)
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         """Its own variables: harmless, and needed for what no server keeps, such as moving means."""
@@ -192,6 +200,9 @@ class Alone:
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
     ) -> Saving:
         return Saving(chosen)
+
+    def predicting(self, program: Program) -> Program:
+        return program
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         if is_remote(where) or not Path(where, FOLDER).is_dir():

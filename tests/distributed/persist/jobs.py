@@ -102,11 +102,13 @@ class SavingJob(Job):
         return losses
 
     def on_servers(self) -> dict[str, Any]:
-        """Everything that the servers hold, by the names of the user's program; ended jobs only."""
+        """What the servers hold, tables in shards left out, by the names of the user's program."""
         main = self.server(self.endpoints[0]).main
         found = {}
         for origin in main._parameters_on_pservers.origins():
             slices = main._parameters_on_pservers.of(origin)
+            if slices[0].is_selected_rows:
+                continue
             arrays = [self.values(one.endpoint)[one.name] for one in slices]
             found[origin] = np.concatenate(arrays) if slices[0].is_slice else arrays[0]
         return found
