@@ -190,6 +190,8 @@ incubate = sys.modules[f"{__name__}.incubate"]
 compiler = _also_known_as("compiler", executor)
 parallel_executor = _also_known_as("parallel_executor", executor)
 transpiler = _also_known_as("transpiler", transpiler)
+_also_known_as("transpiler.ps_dispatcher", transpiler.dispatch)
+_also_known_as("transpiler.distribute_transpiler", transpiler)
 data_feeder = _also_known_as("data_feeder", reader)
 data_generator = _also_known_as("data_generator", reader.data_generator)
 dataset = _also_known_as("dataset", reader.dataset)

@@ -39,6 +39,8 @@ class DistributeTranspilerConfig:
         Half-asynchronous trainers; asynchronous programs in which servers still wait for all.
     enable_dc_asgd, mode, geo_sgd_mode, nccl_comm_num, collective_mode, ...
         For ways of training that are not here; see Raises.
+    print_log, wait_port
+        Of no effect.
 
     Raises
     ------

@@ -9,12 +9,39 @@ from paddlelike.framework.block import Block
 from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program
 
-__all__ = ["fake_tables", "make_server_startup", "receive_first_values"]
+__all__ = ["check_startup", "fake_tables", "make_server_startup", "receive_first_values"]
 
 #: Initializers that are asked for the shape of a slice. What they draw depends on the whole shape only
 #: through their bounds, which stay.
 _SHAPED = ("fill_constant", "gaussian_random", "truncated_gaussian_random", "uniform_random")
 _TRAFFIC = ("recv", "fetch_barrier", "concat", "fake_init")
+
+
+def check_startup(startup: Program, plan: Plan) -> None:
+    """Raise GraphError unless every trained variable is initialized, and every table by one operator."""
+    block = startup.global_block()
+    writers: dict[str, list[Operator]] = {}
+    for op in block.ops:
+        for name in op.output_arg_names:
+            writers.setdefault(name, []).append(op)
+    hint = "transpile() takes the startup program of the network as startup_program="
+    for one in plan.trained:
+        if one.param.name not in writers:
+            raise GraphError(f"the startup program does not initialize {one.param.name!r}", hint=hint)
+    for table in _tables(plan):
+        found = writers.get(table, [])
+        if len(found) != 1 or not found[0].attrs.get("shape"):
+            raise GraphError(
+                f"table {table!r} is initialized by {[op.type for op in found]}, expected one operator that "
+                "has a shape",
+                hint=hint,
+            )
+
+
+def _tables(plan: Plan) -> list[str]:
+    """The variables that trainers have no values of."""
+    tables = [one.param.name for one in plan.trained if one.remote]
+    return sorted(tables if plan.table is None else [*tables, plan.table])
 
 
 def receive_first_values(startup: Program, main: Program, plan: Plan) -> None:
@@ -44,23 +71,11 @@ def receive_first_values(startup: Program, main: Program, plan: Plan) -> None:
 def fake_tables(startup: Program, plan: Plan) -> None:
     """Tables that trainers look up remotely get no values there. Nothing more happens the second time."""
     block = startup.global_block()
-    tables = [one.param.name for one in plan.trained if one.remote]
-    if plan.table is not None:
-        tables.append(plan.table)
-    for table in sorted(tables):
-        writers = [op for op in block.ops if table in op.output_arg_names]
-        if [op.type for op in writers] == ["fake_init"]:
-            continue
-        if len(writers) != 1 or not writers[0].attrs.get("shape"):
-            raise GraphError(
-                f"table {table!r} is initialized by {[op.type for op in writers]}, expected one operator "
-                "that has a shape",
-                hint="transpile() takes the startup program of the network as startup_program=",
-            )
-        attrs = {"shape": writers[0].attrs["shape"]}
-        block.append_op("fake_init", {}, {"Out": table}, attrs)
-        block.ops = [op for op in block.ops if op is not writers[0]]
-        startup._changed()
+    for table in _tables(plan):
+        writer = next(op for op in block.ops if table in op.output_arg_names)
+        if writer.type != "fake_init":
+            block.append_op("fake_init", {}, {"Out": table}, {"shape": writer.attrs["shape"]})
+            block._remove_op(writer.idx)
 
 
 def make_server_startup(startup: Program, server: Program, plan: Plan, endpoint: str) -> Program:

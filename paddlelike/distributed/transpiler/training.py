@@ -29,7 +29,6 @@ __all__ = [
     "schedule_ops",
     "target_of",
     "trainable_pairs",
-    "training_of",
 ]
 
 #: Lookups of rows that a server may answer.
@@ -79,13 +78,6 @@ def find_training(program: Program) -> Training:
             "the program holds no updates: there is nothing that servers could do",
             hint="call minimize() of an optimizer before transpile()",
         )
-    return found
-
-
-def training_of(source: Program) -> Training:
-    """The updates in a copy of a program that :func:`find_training` has seen."""
-    found = Training()
-    found.ops = [op for op in source.global_block().ops if op.attrs.get("op_role") == OpRole.Optimize]
     return found
 
 

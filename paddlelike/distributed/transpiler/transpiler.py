@@ -6,6 +6,7 @@ from it, in any order and as often as wanted.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 from paddlelike.distributed.overview import Overview
@@ -16,12 +17,13 @@ from paddlelike.distributed.transpiler.schedule import count_asynchronously
 from paddlelike.distributed.transpiler.server import make_server_program
 from paddlelike.distributed.transpiler.sparse import declare_table_gradients, shard_table
 from paddlelike.distributed.transpiler.startup import (
+    check_startup,
     fake_tables,
     make_server_startup,
     receive_first_values,
 )
 from paddlelike.distributed.transpiler.trainer import add_traffic, remove_updates
-from paddlelike.distributed.transpiler.training import Training, find_table, find_training, training_of
+from paddlelike.distributed.transpiler.training import Training, find_table, find_training
 from paddlelike.errors import GraphError
 from paddlelike.framework.program import Program, default_main_program, default_startup_program
 
@@ -36,9 +38,10 @@ class _Transpiled:
     plan: Plan
     main: Program  # the trainer's; still with its updates until it is asked for
     startup: Program
-    training: Training  # of main
+    of_trainer: Training  # of main
     source: Program  # as main was then: servers' programs are made of it
     source_startup: Program
+    of_servers: Training  # of source
     placement: Overview
 
 
@@ -117,7 +120,8 @@ class DistributeTranspiler:
         Raises
         ------
         GraphError
-            The program was transpiled before, or holds no updates, or updates that cannot be moved.
+            The program was transpiled before, or holds no updates, or updates that cannot be moved; or
+            ``startup_program`` does not initialize it. Both are as they were.
         """
         main = default_main_program() if program is None else program
         startup = default_startup_program() if startup_program is None else startup_program
@@ -127,20 +131,17 @@ class DistributeTranspiler:
                 "this program has been transpiled before",
                 hint="build the network again, in a program of its own, to transpile it differently",
             )
-        training = find_training(main)
-        table = find_table(main)
-        plan = make_plan(main, training, job, table)
-        grads = [] if table is None else declare_table_gradients(main, plan)
-        counter = None if job.sync else count_asynchronously(main, startup, job)
-        add_traffic(main, plan, counter)
-        receive_first_values(startup, main, plan)
-        if table is not None:
-            shard_table(main, plan, grads)
         source, source_startup = main.clone(), startup.clone()
-        placement = place_all(source, source_startup, training_of(source), plan)
-        self._done = _Transpiled(job, plan, main, startup, training, source, source_startup, placement)
+        of_servers, plan = _rewrite(source, source_startup, job)  # nothing has changed if this fails
+        placement = place_all(source, source_startup, of_servers, plan)
+        with warnings.catch_warnings(action="ignore"):  # it has all been said
+            of_trainer, _ = _rewrite(main, startup, job)
+        done = _Transpiled(
+            job, plan, main, startup, of_trainer, source, source_startup, of_servers, placement
+        )
         for one in (main, startup):
-            self._mark(one, job.current_endpoint, _known(self._done))
+            self._mark(one, job.current_endpoint, done)
+        self._done = done
 
     def get_trainer_program(self, wait_port: bool = True) -> Program:
         """The trainer's program: the one that was transpiled, without its updates.
@@ -152,7 +153,7 @@ class DistributeTranspiler:
             raise GraphError(
                 f"there is no trainer {done.job.trainer_id}: transpile() was told of {done.job.trainers}"
             )
-        remove_updates(done.main, done.startup, done.training)
+        remove_updates(done.main, done.startup, done.of_trainer)
         fake_tables(done.startup, done.plan)
         if wait_port:
             _wait_for(done.job.endpoints)
@@ -168,7 +169,7 @@ class DistributeTranspiler:
         """
         done = _known(self._done)
         done.placement.on(endpoint)
-        program = make_server_program(done.source, training_of(done.source), done.plan, endpoint)
+        program = make_server_program(done.source, done.of_servers, done.plan, endpoint)
         self._mark(program, endpoint, done)
         return program
 
@@ -218,6 +219,21 @@ class DistributeTranspiler:
         program._ps_endpoint = endpoint
         program._distributed_lookup_table = done.plan.table
         program._parameters_on_pservers = done.placement
+
+
+def _rewrite(main: Program, startup: Program, job: Job) -> tuple[Training, Plan]:
+    """Make a trainer's programs of a network, its updates still in them."""
+    training = find_training(main)
+    table = find_table(main)
+    plan = make_plan(main, training, job, table)
+    grads = [] if table is None else declare_table_gradients(main, plan)
+    counter = None if job.sync else count_asynchronously(main, startup, job)
+    add_traffic(main, plan, counter)
+    check_startup(startup, plan)
+    receive_first_values(startup, main, plan)
+    if table is not None:
+        shard_table(main, plan, grads)
+    return training, plan
 
 
 def _known(done: _Transpiled | None) -> _Transpiled:

@@ -156,6 +156,18 @@ def test_a_job_is_checked_before_anything_changes(arguments: Any, error: type, w
     assert fluid.default_main_program().desc.serialize_to_string() == before
 
 
+def test_a_startup_program_that_does_not_fit() -> None:
+    build({"network": "mlp"})
+    main = fluid.default_main_program()
+    before = main.desc.serialize_to_string()
+    with pytest.raises(GraphError, match=r"does not initialize 'fc_0.b_0'") as caught:
+        fluid.DistributeTranspiler().transpile(0, trainers=2, startup_program=fluid.Program())
+    assert "startup_program=" in caught.value.hint
+    assert main.desc.serialize_to_string() == before
+    assert not main._is_distributed
+    fluid.DistributeTranspiler().transpile(0, trainers=2)  # it can still be
+
+
 def test_an_unknown_endpoint() -> None:
     made, _, _ = transpiled(fluid, CASES["sgd"])
     for method in (made.get_pserver_program, made.get_pserver_programs, made.get_startup_program):
@@ -186,8 +198,10 @@ def test_blocks_of_one_variable_need_servers_of_their_own() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.split_method = Heap
     build({"network": "mlp"})
+    before = fluid.default_main_program().desc.serialize_to_string()
     with pytest.raises(GraphError, match=r"Heap dealt the 2 blocks of 'fc_0.w_0'"):
         fluid.DistributeTranspiler(config).transpile(0, pservers=f"{FIRST},{SECOND}", trainers=2)
+    assert fluid.default_main_program().desc.serialize_to_string() == before
 
 
 def test_a_dispatcher_of_ones_own() -> None:
