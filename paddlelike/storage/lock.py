@@ -12,6 +12,7 @@ import os
 import socket
 import stat
 import time
+import weakref
 from types import TracebackType
 from typing import Final
 
@@ -78,6 +79,9 @@ class Lock:
         trace: TracebackType | None,
     ) -> None:
         fd, self._fd = self._fd, -1
+        _held.discard(self)
+        if fd < 0:  # this is a process that was forked meanwhile, and the lock is its parent's
+            return
         try:
             os.unlink(self._path)  # while it is held: whoever waits for this file looks again
         except OSError:
@@ -107,6 +111,7 @@ class Lock:
             os.close(fd)
             return False
         self._fd = fd
+        _held.add(self)
         return True
 
     def _let_go(self, fd: int) -> None:
@@ -122,6 +127,21 @@ class Lock:
         if host != socket.gethostname():
             return f"process {pid} on {host}"
         return "another thread of this process" if pid == os.getpid() else f"process {pid}"
+
+
+_held: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """In a forked process: else a lock would be held as long as that lives, though its holder was killed."""
+    for lock in list(_held):
+        fd, lock._fd = lock._fd, -1
+        os.close(fd)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def _flock(fd: int, path: str) -> bool:
