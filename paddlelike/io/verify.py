@@ -18,8 +18,9 @@ __all__ = ["Verification", "record_of", "records_of", "refusal", "verify"]
 def verify(dirname: str | os.PathLike[str]) -> Verification:
     """Compare every file of a saved directory with its manifest, ``DIR.manifest.json``.
 
-    The result is true when all is well; else it names every file that is missing, cut, changed or extra. A
-    directory without a manifest, as Paddle saves it, cannot be verified: the result is false and says so.
+    The result is true when all is well; else it names every file that is missing, cut, changed or extra; a
+    link is not the file that was saved, wherever it leads. A directory without a manifest, as Paddle saves
+    it, cannot be verified: the result is false and says so.
 
     >>> import tempfile
     >>> from paddlelike.storage.transaction import write_all

@@ -5,7 +5,8 @@ there, all others, saved earlier or other people's, are hard-linked. Then the tw
 in one step of the system (a new directory: one rename; a single file: one rename). Where that cannot be,
 because the directory is a mount point, or the file system has no such step or no hard links, or this process
 works inside the directory, the files are moved one by one under a journal (see ``storage.journal``) that the
-next load or save follows to its end. Nothing foreign is ever inside the directory.
+next load or save follows to its end. Nothing foreign is ever inside the directory. A link in it is replaced
+as a file is; one in place of a folder that is needed is refused: nothing is written where a link leads to.
 
 ``durability`` says what a save that returned survives:
 

@@ -183,7 +183,11 @@ class _Worker:
         self.connection, theirs = self._context.Pipe(duplex=False)
         arguments = (self._target, self._root, self._seed, self._numbers, self._until, self._at, theirs)
         self._process = self._context.Process(target=_work, args=arguments, daemon=True)
-        self._process.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # of forks beside threads: those do not matter
+            self._process.start()
         theirs.close()
         self.alive = True
 
