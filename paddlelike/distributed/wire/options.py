@@ -58,6 +58,7 @@ def client_options() -> list[tuple[str, int]]:
         *_BOTH,
         ("grpc.enable_http_proxy", 0),  # a proxy in the environment would take calls to 127.0.0.1
         ("grpc.enable_retries", 0),  # they end where a stream begins; who calls knows what may be repeated
+        ("grpc.use_local_subchannel_pool", 1),  # a fork closes the connections that its child inherits
         ("SingleThreadedUnaryStream", 1),  # answers come to the calling thread: half the processor time
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 5_000),  # the time for one attempt, in spite of its name

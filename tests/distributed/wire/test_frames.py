@@ -176,6 +176,7 @@ BAD_BODIES = [
     (body((0, 0, b"abcd"), count=2), "records"),
     (body((0, 0, b"abcd"), count=0xFFFFFFFF), "4294967295 records"),
     (body((0, 0, b"abcd"), count=1 << 14), "16384 records"),
+    (body(*[(0, 0, b"")] * ((1 << 14) + 1)), "16385 records"),
     (body((7, 0, b"abcd")), "array 7, which is not part"),
     (body((0, 1, b"abcd")), "at 1 of array 0"),
     (body((0, (1 << 64) - 1, b"abcd")), "at 18446744073709551615"),

@@ -155,6 +155,14 @@ def test_a_message_that_would_grow_is_not_unpacked(victim: Victim) -> None:
     assert victim.peak() - before < 16 * MIB
 
 
+def test_a_message_above_the_limit_is_refused(victim: Victim) -> None:
+    with grpc.insecure_channel(f"127.0.0.1:{victim.port}", [("grpc.max_send_message_length", -1)]) as channel:
+        call = channel.unary_unary("/paddlelike.PS.v1/Echo")
+        with pytest.raises(grpc.RpcError, match="RESOURCE_EXHAUSTED"):
+            call(HEAD + bytes(9 * MIB), timeout=30)
+    victim.check()
+
+
 def test_announced_records_take_no_memory(victim: Victim) -> None:
     before = victim.peak()
     record = struct.pack("<IIQI", 1, 0, 0, 0xFFFFFFFF)
@@ -357,9 +365,10 @@ def test_a_client_survives_a_server_that_is_none(answer: bytes) -> None:
             call.result(30)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.binary(max_size=100) | damaged() | st.sampled_from([HEAD, WHOLE]), max_size=4))
-def test_a_client_takes_no_malformed_answer(frames: list[bytes]) -> None:
+@contextlib.contextmanager
+def answering(frames: list[bytes]) -> Iterator[Channel]:
+    """A channel to a proper gRPC server that answers everything with these messages."""
+
     def answer(requests: Iterator[bytes], context: object) -> Iterator[bytes]:
         yield from frames
 
@@ -372,9 +381,25 @@ def test_a_client_takes_no_malformed_answer(frames: list[bytes]) -> None:
     server.start()
     try:
         with Channel(f"127.0.0.1:{port}", security=CLEAR) as channel:
-            into = Into({0: np.zeros(4, np.uint8), 1: np.zeros(8)})
-            with contextlib.suppress(RejectedError):
-                assert isinstance(channel.call("A", {}, receiver=into, timeout=10), dict)
+            yield channel
     finally:
         server.stop(0).wait()
         pool.shutdown()
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [[], [b""], [HEAD], [HEAD, HEAD], [HEAD, struct.pack("<IQ", 0, 1)]],
+    ids=["nothing", "empty", "no-end", "no-body", "wrong-end"],
+)
+def test_a_client_takes_no_answer_that_is_cut(frames: list[bytes]) -> None:
+    with answering(frames) as channel, pytest.raises(RejectedError, match="a malformed answer"):
+        channel.call("A", {}, receiver=Into({}), timeout=30)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.binary(max_size=100) | damaged() | st.sampled_from([HEAD, WHOLE]), max_size=4))
+def test_a_client_takes_no_malformed_answer(frames: list[bytes]) -> None:
+    into = Into({0: np.zeros(4, np.uint8), 1: np.zeros(8)})
+    with answering(frames) as channel, contextlib.suppress(RejectedError):
+        assert isinstance(channel.call("A", {}, receiver=into, timeout=30), dict)
