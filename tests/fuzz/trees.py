@@ -11,6 +11,7 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.errors import PaddlelikeError
 from paddlelike.framework.program import Program
 from paddlelike.storage.local import list_names
 from paddlelike.storage.names import relative_path
@@ -95,24 +96,29 @@ def _put_staging(data: bytes, root: Path) -> None:
     tree_maker.build(root / "model", json.loads(data))
 
 
-def _save(root: Path, value: bytes, *, keep: bool) -> bool:
+def _save(root: Path, value: bytes, *, keep: bool) -> None:
     with Transaction(root / "model", keep_generation=keep, part=Part("part")) as transaction:
         for name in ("w", "sub/v"):
             transaction.add(name, [value])
-    return True
 
 
 def _staging(data: bytes, root: Path) -> None:
-    saved = attempt(lambda: _save(root, b"new", keep=bool(sum(data) % 2)))
+    refused = None
+    try:
+        _save(root, b"new", keep=bool(sum(data) % 2))
+    except PaddlelikeError as error:
+        refused = error
     outside = {path.name: path.is_file() and path.read_bytes() for path in (root / "outside").iterdir()}
     if outside != {"w": _OUTSIDE, "secret": b"secret\n"}:
         raise Fault(f"outside there is now {sorted(outside)}")
     attempt(lambda: fluid.io.verify(root / "model"))
-    if saved:
+    if refused is None:
         for name in ("w", "sub/v"):
             if (root / "model" / name).read_bytes() != b"new":
                 raise Fault(f"{name} is not what was saved")
     attempt(lambda: fluid.io.load_program_state(str(root / "model")))
+    if refused is not None:
+        raise refused
 
 
 TREES: Final = (
