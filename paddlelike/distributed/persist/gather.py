@@ -7,6 +7,7 @@ its own rows at their place in it. The files are the same.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import threading
@@ -35,6 +36,7 @@ Array = np.ndarray[Any, Any]
 
 _SMALL: Final = 64 << 10  # bytes; below it, variables are brought together in one call
 _BATCH: Final = 4 << 20  # bytes of one such call
+_MOST: Final = 2000  # variables of one such call, whose numbers go into its header
 
 
 def _nothing() -> None:
@@ -82,8 +84,8 @@ def extras_of(servers: Servers, placement: Placement, origins: Iterable[str], ho
             extras.append(_large(servers, slices, how))
     for batch in _batches(small):
         fetched = _Fetched(servers, batch, how)
-        for origin in dict.fromkeys(one.origin for one in batch):
-            own = [one for one in batch if one.origin == origin]
+        for _, group in itertools.groupby(batch, lambda one: one.origin):
+            own = list(group)
             extras.append(_extra(own[0], _Small(fetched, own)))
     return extras
 
@@ -130,7 +132,7 @@ def _batches(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
     batch: list[Slice] = []
     size = 0
     for one in slices:
-        if size >= _BATCH and one.origin != batch[-1].origin:
+        if (size >= _BATCH or len(batch) >= _MOST) and one.origin != batch[-1].origin:
             yield batch
             batch, size = [], 0
         batch.append(one)
@@ -337,10 +339,15 @@ def _shard_fill(servers: Servers, one: Slice, how: How) -> Callable[[str], str |
 
 def _shard_front(servers: Servers, one: Slice) -> bytes:
     """The ids, asked for before the rows: training only adds rows, so those of the ids are there then."""
+    return selected_rows.encode_header(_ids(servers, one), one.shape[0], one.dtype, one.shape)
+
+
+def _ids(servers: Servers, one: Slice) -> Array:
+    """The rows that a shard has met."""
     ids = servers.rows((one.endpoint, one.name))
-    if len(ids) > one.rows or np.any(ids % one.stride != one.first_row):
+    if len(ids) > one.rows or np.any(ids % one.stride != one.first_row) or np.any(ids < 0):
         raise SaveError(f"{one.endpoint} holds {len(ids)} rows of {one.origin!r} that are not its own")
-    return selected_rows.encode_header(ids, one.shape[0], one.dtype, one.shape)
+    return ids
 
 
 class _WholeShard:
@@ -378,7 +385,7 @@ def _joined(servers: Servers, slices: Sequence[Slice], how: How) -> Extra:
         # The rows stay in the page cache, not in this process; a shard at a time is in memory.
         rows = np.memmap(path, np.uint8, "r+", len(front), (one.whole[0], width))
         for shard in slices:
-            ids = servers.rows((shard.endpoint, shard.name))
+            ids = _ids(servers, shard)
             rows[ids] = _shard_bytes(servers, shard).reshape(shard.rows, width)[: len(ids)]
         rows.flush()
         del rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,12 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.persist import standing_of
-from paddlelike.errors import SaveError
+from paddlelike.distributed.persist.gather import How, extras_of
+from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.errors import LoadError, SaveError
+from paddlelike.storage.transaction import Transaction
 from tests.distributed.persist.jobs import SavingJob
 from tests.distributed.persist.test_resume import ADAM
 from tests.distributed.runtime.jobs import MOMENTUM, Network, perceptron, perceptron_feeds, sgd
@@ -128,3 +133,47 @@ def test_a_trainer_may_load_and_nothing_comes_of_it(tmp_path: Path) -> None:
     with Loading(MOMENTUM, servers=3, loaded=tmp_path / "model") as job:
         again = job.go(perceptron_feeds, 2, 4)
     assert again == [one[2:] for one in losses]
+
+
+def test_thousands_of_variables_come_in_a_few_calls(tmp_path: Path) -> None:
+    calls = []
+
+    class Counting:
+        def pull(self, wanted: Any) -> Any:
+            calls.append(len(wanted))
+            return [np.full(2, int(name[1:]), "float32") for _, name in wanted]
+
+    slices = [
+        Slice(f"v{n}", f"v{n}", "127.0.0.1:1", 0, 0, (2,), (2,), VarType.FP32, Kind.OPTIMIZER)
+        for n in range(5000)
+    ]
+    table = Placement(slices, endpoints=["127.0.0.1:1"])
+    with Transaction(tmp_path / "model") as transaction:
+        for extra in extras_of(Counting(), table, table.origins(), How()):  # type: ignore[arg-type]
+            transaction.add(extra.name, extra.buffers, extra.facts)
+    assert calls == [2000, 2000, 1000]
+    assert len(files_of(tmp_path / "model")) == 5000
+    assert fluid.io.load_slice(str(tmp_path / "model"), "v4321", (0, 2)).tolist() == [4321, 4321]
+
+
+def test_what_no_server_holds_is_no_variable(tmp_path: Path) -> None:
+    part = Slice("v", "v.block1", "127.0.0.1:1", 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.OPTIMIZER)
+    for slices in ([part], [dataclasses.replace(part, first_row=0)]):
+        table = Placement(slices, endpoints=["127.0.0.1:1"])
+        with pytest.raises(SaveError, match="lie on no server"):
+            extras_of(None, table, ["v"], How())  # type: ignore[arg-type]
+
+
+def test_verify_finds_damage_in_the_rows_of_another_server(tmp_path: Path) -> None:
+    """``verify=True`` reads the files whole, since a checksum is of the whole file."""
+    with SavingJob(MOMENTUM) as job:
+        job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"))
+    path = tmp_path / "model" / "fc_0.w_0"
+    data = bytearray(path.read_bytes())
+    data[40] ^= 1  # in the first block
+    path.write_bytes(data)
+    endpoint = job.server(job.endpoints[0]).main._parameters_on_pservers.of("fc_0.w_0")[1].endpoint
+    program = job.server(endpoint).main
+    assert fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program)
+    with pytest.raises(LoadError, match=r"fc_0\.w_0"):
+        fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program, verify=True)
