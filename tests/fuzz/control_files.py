@@ -26,7 +26,7 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import Target, attempt
 from tests.golden_data import GOLDEN
 
-__all__ = ["CONTROL_FILES"]
+__all__ = ["CONTROL_FILES", "json_changed"]
 
 
 @cache
@@ -46,7 +46,7 @@ _JSON: Final = (
 )  # fmt: skip
 
 
-def _json_changed(rng: Random, text: bytes) -> bytes:
+def json_changed(rng: Random, text: bytes) -> bytes:
     """Some values and keys of a JSON text replaced."""
     held = json.loads(text)
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -85,7 +85,7 @@ def _make_manifest(rng: Random) -> bytes:
     tail = manifest._TAIL
     body = real[:-tail] + b"}"
     made = (
-        _json_changed(rng, body) if kind < 0.85 else _deep_json(rng) if kind < 0.9 else mutated(rng, body, ())
+        json_changed(rng, body) if kind < 0.85 else _deep_json(rng) if kind < 0.9 else mutated(rng, body, ())
     )
     made = made[:-1]
     return made + manifest._tail(made)  # whoever means harm knows how to sum up
@@ -114,7 +114,7 @@ _STATE: Final = {"checkpoint": {"step": 7, "metric": 0.5, "random": 12345, "user
 
 
 def _make_checkpoint(rng: Random) -> bytes:
-    made = _manifest()[: -manifest._TAIL] + b',"state":' + _json_changed(rng, json.dumps(_STATE).encode())
+    made = _manifest()[: -manifest._TAIL] + b',"state":' + json_changed(rng, json.dumps(_STATE).encode())
     return made + manifest._tail(made)
 
 
@@ -159,7 +159,7 @@ def _make_journal(rng: Random) -> bytes:
     for one, other in ((b'"forward"', b'"back"'), (b'"inside": false', b'"inside": true')):
         if rng.random() < 0.3:
             journal = journal.replace(one, other)
-    return _json_changed(rng, journal) if kind < 0.95 else _deep_json(rng)
+    return json_changed(rng, journal) if kind < 0.95 else _deep_json(rng)
 
 
 def _put_journal(data: bytes, root: Path) -> None:
@@ -206,7 +206,7 @@ def _make_rules(rng: Random) -> bytes:
     kind = rng.random()
     if kind < 0.4:
         return mutated(rng, _rules(), ())
-    return _json_changed(rng, _rules()) if kind < 0.95 else _deep_json(rng)
+    return json_changed(rng, _rules()) if kind < 0.95 else _deep_json(rng)
 
 
 def _put_rules(data: bytes, root: Path) -> None:

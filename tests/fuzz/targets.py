@@ -6,9 +6,10 @@ from typing import Final
 
 from tests.fuzz.control_files import CONTROL_FILES
 from tests.fuzz.loaders import LOADERS
+from tests.fuzz.markers import MARKERS
 from tests.fuzz.readers import READERS
 from tests.fuzz.trees import TREES
 
 __all__ = ["TARGETS"]
 
-TARGETS: Final = {target.name: target for target in (*READERS, *LOADERS, *CONTROL_FILES, *TREES)}
+TARGETS: Final = {target.name: target for target in (*READERS, *LOADERS, *CONTROL_FILES, *MARKERS, *TREES)}
