@@ -248,10 +248,14 @@ class Save(_Addressed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complete(_Addressed):
-    """This trainer closes; ``round`` is the first one it takes no part in (its update count when async)."""
+    """This trainer closes; ``round`` is the first one it takes no part in (its update count when async).
+
+    ``last``: every server has acknowledged this; the trainer will not be heard of again.
+    """
 
     verb = "Complete"
     round: int = is_(number)
+    last: bool = is_(flag, default=False)
 
 
 # ---------------------------------------------------------------------------------------------- replies

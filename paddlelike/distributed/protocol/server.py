@@ -157,6 +157,7 @@ class ServerState:
         self._staged: dict[int, tuple[Staged, Any]] = {}
         self._marks: set[int] = set()
         self._queue: deque[tuple[int, int, int, Any]] = deque()  # trainer, process, number, contribution
+        self._left: set[int] = set()
         self._updates: dict[tuple[int, int], int] = {
             (trainer, process): number for trainer, process, number in saved.get("updates", ())
         }
@@ -298,11 +299,17 @@ class ServerState:
         return SaveReply(**self._status(), manifest=saving.manifest)
 
     def complete(self, request: Complete, now: float) -> Reply:
-        """From ``request.round`` on, rounds are complete without this trainer."""
-        if refused := self._refuse(request, now):
+        """From ``request.round`` on, rounds are complete without this trainer.
+
+        The last word of a trainer counts also on a server that was restarted since: all have acknowledged it.
+        """
+        refused = self._refuse_stranger(request) if request.last else self._refuse(request, now)
+        if refused:
             return refused
+        if request.last:
+            self._left.add(request.trainer)
         if request.trainer not in self.completed:
-            if self.mode == "sync" and request.round != self.round:
+            if not request.last and self.mode == "sync" and request.round != self.round:
                 return self._refused(
                     "ahead", f"round {request.round} is left, this server is at {self.round}"
                 )
@@ -357,9 +364,9 @@ class ServerState:
 
     @property
     def finished(self) -> bool:
-        """Every trainer has completed and nothing is left to do."""
+        """Every trainer has closed on every server, and nothing is left to do."""
         idle = self._work is None and not self._queue and not self._restoring
-        return len(self.completed) == self.trainers and idle
+        return len(self._left) == self.trainers and idle
 
     def missing(self) -> tuple[int, ...]:
         """The trainers whose commit the current round lacks."""

@@ -76,10 +76,11 @@ __all__ = [
 ]
 
 _Stage = Literal[
-    "push", "commit", "pull", "prefetch", "save", "complete",  # goals
+    "push", "commit", "pull", "prefetch", "save", "complete", "leave",  # goals
     "hello", "rollback", "finish", "fetch",  # an agreement
 ]  # fmt: skip
 _AGREEING = ("hello", "rollback", "finish", "fetch")
+_LAST_WORDS = 5.0  # seconds for a server to hear that this trainer leaves; it may have ended with it
 _SAY_HELLO = ("stale", "ahead", "version", "nopush", "checkpoint")  # refusals that an agreement cures
 
 
@@ -198,6 +199,8 @@ class TrainerState:
             return Pause(link.retry_at)
         self._ticket += 1
         link.ticket, link.issued = self._ticket, now
+        if self._stage == "leave":
+            return Call(server, self._request(server), min(self.limits.call, _LAST_WORDS), link.ticket)
         timeout = self.limits.call + (self.limits.poll if self._stage in ("commit", "finish") else 0)
         return Call(server, self._request(server), timeout, link.ticket)
 
@@ -228,16 +231,19 @@ class TrainerState:
             link.failing_since = link.issued
         link.retry_at = now + min(0.05 * 2 ** min(link.failures - 1, 8), 1.0)
         spent = now - link.failing_since
-        if spent < self.limits.window or link.failures < self.limits.attempts:
-            return
-        if self._stage == "complete":  # whoever leaves has all it came for
+        if self._stage == "leave" and spent >= min(self.limits.window, _LAST_WORDS):
             self._server_done(link, now)
-        else:
+        elif spent >= self.limits.window and link.failures >= self.limits.attempts:
             endpoint, verb = self.endpoints[call.server], call.request.verb
             self._lose(
                 f"server {endpoint} did not answer {verb} for {spent:.0f} s ({link.failures} calls): {why}",
                 hint="resume from the last save; the patience is FLAGS_rpc_deadline (ms)",
             )
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether every server knows that this trainer closes: no fault can call it back."""
+        return self._stage == "leave"
 
     def beat(self) -> Beat:
         """A sign of life, for any server, beside any goal."""
@@ -277,7 +283,8 @@ class TrainerState:
         if stage == "save":
             directory, options = self._details
             return Save(**me, number=self._saves, directory=directory, version=version, options=options)
-        return Complete(**me, round=self.round if self.mode == "sync" else self.update)
+        last = stage == "leave"
+        return Complete(**me, round=self.round if self.mode == "sync" else self.update, last=last)
 
     # What replies mean
 
@@ -289,7 +296,9 @@ class TrainerState:
 
     def _refused(self, server: int, reply: Refused, now: float) -> None:
         endpoint = self.endpoints[server]
-        if reply.reason in _SAY_HELLO:
+        if self._stage == "leave":
+            self._server_done(self._links[server], now)
+        elif reply.reason in _SAY_HELLO:
             self._agree(now, after=0.05 if self._stage in _AGREEING else 0.0)
         elif reply.reason == "fenced":
             self._lose(
@@ -332,7 +341,9 @@ class TrainerState:
             self._agreed()
         elif stage == "fetch":
             self._agreed()
-        elif stage == "complete" and self._goal is None:
+        elif stage == "complete":
+            self._begin("leave")
+        elif stage == "leave" and self._goal is None:
             self.outcome = Closed(self.round)
         else:
             self.round += stage == "commit"

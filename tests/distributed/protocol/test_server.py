@@ -208,6 +208,16 @@ def test_rounds_go_on_without_those_who_closed(talk):
     talk.state.applied(work)
     assert not talk.state.finished
     talk.say("Complete", 0)
+    assert not talk.state.finished
+    talk.say("Complete", 0, last=True)
+    talk.say("Complete", 1, last=True)
+    assert talk.state.finished
+
+
+def test_a_last_word_counts_on_a_server_that_was_restarted(talk):
+    for trainer in (0, 1):
+        reply = talk.say("Complete", trainer, last=True, round=9, incarnation="earlier", session=7)
+        assert isinstance(reply, CompleteReply)
     assert talk.state.finished
 
 
@@ -362,8 +372,8 @@ def test_a_new_process_counts_anew_and_a_restarted_server_remembers(free):
 
 def test_an_asynchronous_server_ends_after_its_last_update(free):
     free.push(0, number=1)
-    free.say("Complete", 0)
-    free.say("Complete", 1)
+    free.say("Complete", 0, last=True)
+    free.say("Complete", 1, last=True)
     assert not free.state.finished
     free.state.applied(free.work())
     assert free.state.finished

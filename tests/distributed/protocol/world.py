@@ -101,7 +101,6 @@ class Trainer:
     grad: int = 0
     pulled_state: list[Any] = field(default_factory=list)
     attempts: int = 0
-    closing: bool = False
     error: FaultError | None = None
     finished: bool = False
     closed: bool = False  # found that an earlier process had closed
@@ -256,7 +255,7 @@ class World:
         return Server(state, value, list(history))
 
     def kill_server(self, index: int) -> None:
-        if any(t.closing for t in self.trainers) or not self.servers[index].alive:
+        if any(t.state.is_leaving for t in self.trainers) or not self.servers[index].alive:
             return  # what a server forgets of trainers that have left cannot be made good
         self.kills += 1
         self.servers[index].alive = False
@@ -498,7 +497,6 @@ class World:
             return
         while True:
             if state.round >= self.rounds[tid]:
-                trainer.closing = True
                 state.complete(self.now)
                 yield
                 if isinstance(outcome(), Resumed):
@@ -540,7 +538,6 @@ class World:
                 state.save(self.now, f"save{number}")
                 yield
                 outcome()
-        trainer.closing = True
         state.complete(self.now)
         yield
         outcome()

@@ -1,0 +1,232 @@
+"""Jobs of real processes that can be hurt: started, watched by what they say, killed, started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.distributed.faults.nursery import born
+from tests.distributed.runtime.jobs import free_endpoints
+
+__all__ = ["Job", "Process"]
+
+LIMIT = 90.0  # seconds that anything here may take on a busy machine
+
+
+class Process:
+    """One role of a job; ``said`` is what it has said so far."""
+
+    def __init__(
+        self, name: str, environment: dict[str, str], nursery: str, heard: queue.Queue[Any], log: Path
+    ) -> None:
+        self.name = name
+        self.said: list[dict[str, Any]] = []
+        self.log = log
+        self._line, self._pid, said = born(nursery, environment, log)
+        self._code: int | None = None
+        self._reader = threading.Thread(target=self._read, args=(said, heard))
+        self._reader.start()
+
+    def _read(self, said: Any, heard: queue.Queue[Any]) -> None:
+        with said as lines:
+            for line in lines:
+                if line.startswith("{"):
+                    self.said.append(json.loads(line))
+                    heard.put((self, self.said[-1]))
+        with self._line:
+            self._code = int.from_bytes(self._line.recv(4), "big", signed=True)
+        self.said.append({"exit": self._code})
+        heard.put((self, self.said[-1]))
+
+    @property
+    def code(self) -> int | None:
+        return self._code
+
+    @property
+    def errors(self) -> str:
+        """What it wrote on standard error."""
+        return self.log.read_text(errors="replace")
+
+    def send(self, number: int) -> None:
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+
+    def is_stopped(self) -> bool:
+        with suppress(OSError):
+            return Path(f"/proc/{self._pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+        return False
+
+    def end(self) -> None:
+        """Kill it, whatever it does."""
+        self.send(signal.SIGKILL)
+        self._reader.join(LIMIT)
+
+    def last(self, key: str) -> Any:
+        return next((one[key] for one in reversed(self.said) if key in one), None)
+
+
+class Job:
+    """Servers and trainers of one job.
+
+    Parameters
+    ----------
+    nursery
+        Where processes come from.
+    faults
+        By name of a process (``server 0``, ``trainer 1``) what happens to the first one of this name.
+    settings
+        Environment variables beside the defaults of this class.
+    restart
+        Whether a process that ends in a fault is started again.
+    job
+        See ``role``: steps, every, mode, network, think.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        nursery: str,
+        *,
+        servers: int = 2,
+        trainers: int = 2,
+        faults: dict[str, dict[str, Any]] | None = None,
+        settings: dict[str, str] | None = None,
+        restart: bool = True,
+        late: tuple[str, ...] = (),
+        hosts: tuple[str, ...] = (),
+        **job: Any,
+    ) -> None:
+        self.home, self.trainers, self._nursery = home, trainers, nursery
+        self.endpoints = free_endpoints(servers)
+        if hosts:
+            self.endpoints = [
+                f"{host}:{one.rsplit(':')[-1]}" for host, one in zip(hosts, self.endpoints, strict=True)
+            ]
+        self.faults, self.settings, self.restart = dict(faults or {}), dict(settings or {}), restart
+        self.job = {"steps": 10, "every": 3, "mode": "sync", "network": "dense"} | job
+        self.processes: dict[str, Process] = {}
+        self.everyone: list[Process] = []
+        self.restarts = 0
+        self._heard: queue.Queue[Any] = queue.Queue()
+        self._begin = time.monotonic()
+        self.names = [f"server {i}" for i in range(servers)] + [f"trainer {i}" for i in range(trainers)]
+        for name in self.names:
+            if name not in late:
+                self.start(name)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.everyone:
+            process.end()
+
+    @property
+    def saves(self) -> Path:
+        return self.home / "saves"
+
+    def start(self, name: str) -> Process:
+        """Start a process of this name; the faults planned for it befall the first one."""
+        role, number = name.split()
+        environment = os.environ | {
+            "TRAINING_ROLE": "PSERVER" if role == "server" else "TRAINER",
+            "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.endpoints),
+            "PADDLE_TRAINERS_NUM": str(self.trainers),
+            "PADDLE_TRAINER_ID": number if role == "trainer" else "0",
+            "PADDLELIKE_CHECKPOINT_DIR": str(self.saves),
+            "PADDLELIKE_RESUME_POLICY": "rollback",
+            "PADDLELIKE_LEASE": "2",
+            "FLAGS_rpc_deadline": "30000",
+            "FLAGS_worker_update_interval_secs": "60",
+            "JOB": json.dumps(self.job),
+            "FAULT": json.dumps(self.faults.pop(name, {})),
+        }
+        if role == "server":
+            host, port = self.endpoints[int(number)].rsplit(":", 1)
+            environment |= {"POD_IP": host, "PADDLE_PORT": port}
+        log = self.home / f"{name.replace(' ', '')}.{len(self.everyone)}.log"
+        process = Process(name, environment | self.settings, self._nursery, self._heard, log)
+        self.processes[name] = process
+        self.everyone.append(process)
+        return process
+
+    def until(self, there: Callable[[Process, dict[str, Any]], bool], limit: float = LIMIT) -> dict[str, Any]:
+        """Wait until some process says what ``there`` is true for; restart what ends in a fault."""
+        end = time.monotonic() + limit
+        while (left := end - time.monotonic()) > 0:
+            try:
+                process, said = self._heard.get(timeout=left)
+            except queue.Empty:
+                break
+            if "exit" in said and said["exit"] != 0 and self.restart and self._is_newest(process):
+                self.restarts += 1
+                assert self.restarts < 20, self.describe()
+                self.start(process.name)
+            if there(process, said):
+                return said
+        raise AssertionError(f"not seen within {limit:.0f} s:\n{self.describe()}")
+
+    def until_said(self, name: str, key: str, value: Any = None, limit: float = LIMIT) -> dict[str, Any]:
+        """Wait until a process says ``key`` (with a value)."""
+        return self.until(
+            lambda process, said: process.name == name and key in said and value in (None, said[key]), limit
+        )
+
+    def until_stopped(self, name: str) -> Process:
+        """Wait until a process has stopped itself."""
+        process, end = self.processes[name], time.monotonic() + LIMIT
+        while not process.is_stopped():
+            assert time.monotonic() < end, f"{name} did not stop:\n{self.describe()}"
+            time.sleep(0.02)
+        return process
+
+    def finish(self, limit: float = LIMIT) -> dict[str, dict[str, Any]]:
+        """Wait until the newest process of every name has ended with code 0; what each said last."""
+        ended = {name for name in self.names if self.processes[name].code == 0 and self._has_exit(name)}
+
+        def over(process: Process, said: dict[str, Any]) -> bool:
+            if said.get("exit") == 0 and self._is_newest(process):
+                ended.add(process.name)
+            return len(ended) == len(self.names)
+
+        if len(ended) < len(self.names):
+            self.until(over, limit)
+        return {
+            name: next(one for one in reversed(self.processes[name].said) if "end" in one) for name in ended
+        }
+
+    def codes(self, names: list[str], limit: float = LIMIT) -> list[int]:
+        """Wait until these processes have ended; their exit codes."""
+        end = time.monotonic() + limit
+        for name in names:
+            while self.processes[name].code is None:
+                assert time.monotonic() < end, f"{name} did not end:\n{self.describe()}"
+                time.sleep(0.02)
+        return [self.processes[name].code or 0 for name in names]
+
+    def kill(self, *names: str) -> None:
+        for name in names:
+            self.processes[name].send(signal.SIGKILL)
+
+    def _has_exit(self, name: str) -> bool:
+        return any("exit" in one for one in self.processes[name].said)
+
+    def _is_newest(self, process: Process) -> bool:
+        return self.processes[process.name] is process
+
+    def describe(self) -> str:
+        """What everyone said last, and the ends of their logs."""
+        lines = [f"restarts: {self.restarts}"]
+        for process in self.everyone[-8:]:
+            lines.append(f"{process.name}: code {process.code}, said {process.said[-3:]}")
+            lines += [f"    {line}" for line in process.errors.splitlines()[-6:]]
+        return "\n".join(lines)

@@ -1,0 +1,150 @@
+"""Where in its work a process of a test job can be made to end, to stop or to lose answers.
+
+FAULT holds JSON: ``{"at": point, "number": round, "server": index, "do": "kill" | "stop"}`` (the inner two
+may be left out), or ``{"lose": 7}``: every seventh answer to this trainer is lost after its work was done.
+
+====================  ======================================================================
+trainer.<verb>        before the call
+trainer.<verb>.mid    when part of its payload is sent
+trainer.<verb>.done   when it is answered
+server.apply          before a round is applied
+server.apply.mid      when it is applied in part
+server.apply.done     when it is applied, before anybody knows
+server.<verb>         when the request has come, before it is worked on
+server.<verb>.done    when the answer is made, before it is sent
+server.load           before a saved directory is loaded
+server.write          before this server writes rows
+trainer.file          in a save, while a file is written
+====================  ======================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from paddlelike.distributed.protocol.messages import Request
+from paddlelike.distributed.runtime.calls import Calls
+from paddlelike.distributed.runtime.server import Service
+from paddlelike.distributed.wire import Channel
+from paddlelike.errors import UnreachableError
+from paddlelike.executor.context import StepContext
+
+FAULT: dict[str, Any] = json.loads(os.environ.get("FAULT", "{}"))
+_SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+_once = threading.Lock()
+
+
+def reach(point: str, number: int | None = None, server: int | None = None) -> None:
+    """Here the process is at a point; if it is the one meant, it ends or stops."""
+    if FAULT.get("at") != point:
+        return
+    if FAULT.get("number", number) != number or FAULT.get("server", server) != server:
+        return
+    if _once.acquire(blocking=False):
+        os.kill(os.getpid(), _SIGNALS[FAULT["do"]])
+
+
+def install() -> None:
+    """Wrap what the points are in."""
+    if FAULT.get("lose"):
+        _lose_answers(FAULT["lose"])
+    _wrap_calls()
+    _wrap_rounds()
+    _wrap_verbs()
+
+
+def _number(request: Any) -> int | None:
+    for name in ("number", "round", "version"):
+        value = getattr(request, name, None)
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def _lose_answers(each: int) -> None:
+    call, count = Channel.call, iter(range(1, 1 << 30))
+
+    def losing(channel: Channel, verb: str, *args: Any, **options: Any) -> Any:
+        answer = call(channel, verb, *args, **options)
+        if verb not in ("Describe", "Beat") and next(count) % each == 0:
+            raise UnreachableError(channel.endpoint, verb, "lost on purpose")
+        return answer
+
+    Channel.call = losing  # type: ignore[method-assign]
+
+
+def _wrap_calls() -> None:
+    call, send = Calls._call, Channel.call
+    current = threading.local()
+
+    def pointed(trainer: Calls, step: Any) -> Any:
+        verb, number = step.request.verb.lower(), _number(step.request)
+        current.where = (verb, number, step.server)
+        reach(f"trainer.{verb}", number, step.server)
+        reply = call(trainer, step)
+        if reply.kind == "ok":
+            reach(f"trainer.{verb}.done", number, step.server)
+        return reply
+
+    def cut(parts: Iterable[Any], where: tuple[Any, ...]) -> Iterator[Any]:
+        for count, part in enumerate(parts):
+            if count == 1:
+                reach(f"trainer.{where[0]}.mid", *where[1:])
+            yield part
+
+    def sending(channel: Channel, verb: str, head: Any, parts: Any = (), *args: Any, **options: Any) -> Any:
+        where = getattr(current, "where", None)
+        if where is not None and where[0] == verb.lower():
+            parts = cut(parts, where)
+        return send(channel, verb, head, parts, *args, **options)
+
+    Calls._call = pointed  # type: ignore[method-assign]
+    Channel.call = sending  # type: ignore[method-assign]
+
+
+def _wrap_rounds() -> None:
+    apply, write, run_block = Service._apply, Service._write, StepContext.run_block
+    under_way: list[int] = []  # the round, once for every block of it
+
+    def applying(service: Service, work: Any) -> None:
+        reach("server.apply", work.number)
+        under_way[:] = [work.number]
+        apply(service, work)
+        under_way.clear()
+        reach("server.apply.done", work.number)
+
+    def running(context: StepContext, block: Any) -> Any:
+        if len(under_way) == 2:
+            reach("server.apply.mid", under_way[0])
+        under_way.extend(under_way[:1])
+        return run_block(context, block)
+
+    def writing(service: Service, request: Any) -> Any:
+        reach("server.write", request.version)
+        return write(service, request)
+
+    Service._apply = applying  # type: ignore[method-assign]
+    Service._write = writing  # type: ignore[method-assign]
+    StepContext.run_block = running  # type: ignore[method-assign]
+
+
+def _wrap_verbs() -> None:
+    hear, ask = Service.hear, Service.ask
+
+    def heard(service: Service, request: Request) -> None:
+        reach(f"server.{request.verb.lower()}", _number(request))
+        hear(service, request)
+
+    def asked(service: Service, request: Request) -> Any:
+        reply = ask(service, request)
+        if reply.kind == "ok":
+            reach(f"server.{request.verb.lower()}.done", _number(request))
+        return reply
+
+    Service.hear = heard  # type: ignore[method-assign]
+    Service.ask = asked  # type: ignore[method-assign]

@@ -1,0 +1,54 @@
+"""Whole jobs that are lost and go on from their save, also on other numbers of servers; random kills."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import pytest
+
+from tests.distributed.faults.conftest import Ends
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3])
+def test_a_job_killed_as_a_whole_resumes_from_its_save(servers, run, undisturbed, tmp_path):
+    first = run(restart=False)
+    first.until_said("trainer 0", "at", 7)
+    first.kill(*first.names)
+    first.__exit__()
+    second = run(servers=servers, settings={"PADDLELIKE_CHECKPOINT_DIR": str(first.saves)})
+    ended = Ends(second.finish())
+    assert ended.parameters == undisturbed().parameters
+    if servers == 2:
+        assert ended == undisturbed()
+    for number in range(2):
+        begun = [one["at"] for one in second.processes[f"trainer {number}"].said if "at" in one]
+        assert begun[0] == 6
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_kills_and_stops(seed, run, undisturbed):
+    """Kills and stops of anybody at any time; the seed chooses them, not their timing."""
+    choose = random.Random(seed)
+    options = {"steps": 60, "every": 5, "think": 0.02}
+    expected = undisturbed(**options)
+    job = run(**options)
+    job.until_said("trainer 0", "done", 2)
+    for _ in range(6):
+        name = choose.choice(job.names)
+        process = job.processes[name]
+        if choose.random() < 0.6:
+            process.send(signal.SIGKILL)
+        else:
+            process.send(signal.SIGSTOP)
+            time.sleep(choose.random() * 1.5)
+            process.send(signal.SIGCONT)
+        end = time.monotonic() + choose.uniform(0.2, 1.0)
+        try:
+            job.until(lambda *_, end=end: time.monotonic() > end, 1.0)
+        except AssertionError:
+            continue  # nobody said anything: all wait for who was hurt
+    assert Ends(job.finish(150)) == expected, job.describe()

@@ -1,0 +1,89 @@
+"""A server that dies at any moment of its work, and is started again: the job ends with the same bits."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.distributed.faults.conftest import Ends
+
+pytestmark = pytest.mark.slow
+
+KILL_AT = {
+    "a push comes in": {"at": "server.push", "number": 4},
+    "a push is staged": {"at": "server.commit", "number": 4},
+    "a barrier is open": {"at": "server.apply", "number": 4},
+    "a round is applied in part": {"at": "server.apply.mid", "number": 4},
+    "a round is applied but not answered": {"at": "server.apply.done", "number": 4},
+    "parameters are on their way": {"at": "server.commit.done", "number": 4},
+    "nothing is saved yet": {"at": "server.push", "number": 1},
+    "trainer 0 saves": {"at": "server.pull", "number": 6},
+    "a trainer says its first words": {"at": "server.hello.done"},
+    "trainers leave": {"at": "server.complete", "number": 10},
+}
+
+
+@pytest.mark.parametrize("moment", KILL_AT)
+def test_a_server_killed_when(moment, run, undisturbed):
+    job = run(faults={"server 1": KILL_AT[moment] | {"do": "kill"}})
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts >= 1
+
+
+def test_a_server_with_a_part_of_a_table_killed(run, undisturbed):
+    job = run(network="sparse", faults={"server 0": {"at": "server.apply.mid", "number": 4, "do": "kill"}})
+    assert Ends(job.finish()) == undisturbed(network="sparse")
+    assert job.restarts >= 1
+
+
+def test_both_servers_killed(run, undisturbed):
+    fault = {"at": "server.apply.mid", "number": 7, "do": "kill"}
+    job = run(faults={"server 0": fault, "server 1": fault})
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts >= 2
+
+
+def test_a_server_killed_again_while_it_loads(run, undisturbed):
+    job = run(faults={"server 0": {"at": "server.push", "number": 5, "do": "kill"}})
+    job.until_said("trainer 0", "saved", 3)
+    job.faults["server 0"] = {"at": "server.load", "do": "kill"}
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts >= 2
+
+
+@pytest.mark.parametrize("moment", ["server.push", "server.apply.mid", "server.commit.done"])
+def test_a_server_hung_for_longer_than_a_call_may_take(moment, run, undisturbed):
+    settings = {"FLAGS_rpc_deadline": "1500", "FLAGS_rpc_retry_times": "20"}
+    job = run(faults={"server 1": {"at": moment, "number": 4, "do": "stop"}}, settings=settings)
+    hung = job.until_stopped("server 1")
+    time.sleep(4.0)
+    hung.send(signal.SIGCONT)
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts == 0
+
+
+def test_a_server_that_never_returns_is_named_by_every_trainer(run):
+    settings = {"FLAGS_rpc_deadline": "3000"}
+    fault = {"at": "server.push", "number": 4, "do": "kill"}
+    job = run(faults={"server 1": fault}, settings=settings, restart=False)
+    assert job.codes(["trainer 0", "trainer 1"], limit=60) == [75, 75]
+    for name in ("trainer 0", "trainer 1"):
+        assert f"server {job.endpoints[1]} did not answer" in job.processes[name].errors
+
+
+def test_without_rollback_a_restarted_server_ends_the_job_and_the_job_resumes_from_its_save(run, undisturbed):
+    exit_policy = {"PADDLELIKE_RESUME_POLICY": "exit"}
+    fault = {"at": "server.push", "number": 7, "do": "kill"}
+    job = run(faults={"server 1": fault}, settings=exit_policy, restart=False)
+    job.until_said("server 1", "exit")
+    job.start("server 1")
+    assert job.codes(["trainer 0", "trainer 1"]) == [75, 75]
+    for name in ("trainer 0", "trainer 1"):
+        assert f"server {job.endpoints[1]} was restarted" in job.processes[name].errors
+    job.kill("server 0", "server 1")
+    for name in job.names:
+        job.start(name)
+    assert Ends(job.finish()) == undisturbed()
+    assert job.processes["trainer 0"].said[1] == {"at": 6}

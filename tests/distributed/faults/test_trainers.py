@@ -1,0 +1,119 @@
+"""A trainer that dies, hangs, comes late or comes twice: the job ends with the same bits."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from tests.distributed.faults.conftest import Ends
+
+pytestmark = pytest.mark.slow
+
+KILL_AT = {
+    "it computes": {"at": "trainer.push", "number": 4},
+    "one server has its push": {"at": "trainer.push", "number": 4, "server": 1},
+    "its push is under way": {"at": "trainer.push.mid", "number": 4},
+    "every server has its push": {"at": "trainer.commit", "number": 4},
+    "it has committed to one server": {"at": "trainer.commit", "number": 4, "server": 1},
+    "the round is applied": {"at": "trainer.commit.done", "number": 4},
+    "it joins": {"at": "trainer.pull"},
+    "it leaves": {"at": "trainer.complete", "server": 1},
+}
+
+
+@pytest.mark.parametrize("moment", KILL_AT)
+def test_a_trainer_killed_when(moment, run, undisturbed):
+    job = run(faults={"trainer 1": KILL_AT[moment] | {"do": "kill"}})
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts >= 1
+
+
+@pytest.mark.parametrize(
+    "moment", [{"at": "trainer.pull", "number": 6}, {"at": "trainer.pull.done", "number": 6}]
+)
+def test_trainer_0_killed_while_it_saves(moment, run, undisturbed):
+    job = run(faults={"trainer 0": moment | {"do": "kill"}})
+    job.until_said("trainer 0", "exit")
+    said = [one["saved"] for one in job.everyone[2].said if "saved" in one]
+    assert said == [3]
+    assert Ends(job.finish()) == undisturbed()
+    assert job.processes["trainer 0"].last("saved") == 9
+
+
+def test_a_trainer_without_rollback_killed(run, undisturbed):
+    fault = {"at": "trainer.commit", "number": 4, "do": "kill"}
+    job = run(faults={"trainer 1": fault}, settings={"PADDLELIKE_RESUME_POLICY": "exit"})
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts == 1
+
+
+def test_every_trainer_killed(run, undisturbed):
+    job = run(
+        faults={
+            "trainer 0": {"at": "trainer.commit", "number": 5, "do": "kill"},
+            "trainer 1": {"at": "trainer.push.mid", "number": 5, "do": "kill"},
+        }
+    )
+    assert Ends(job.finish()) == undisturbed()
+
+
+@pytest.mark.parametrize("moment", ["trainer.push", "trainer.push.mid", "trainer.commit"])
+def test_a_trainer_hung_in_a_round_is_waited_for(moment, run, undisturbed):
+    job = run(faults={"trainer 1": {"at": moment, "number": 4, "do": "stop"}})
+    hung = job.until_stopped("trainer 1")
+    time.sleep(4.0)
+    hung.send(signal.SIGCONT)
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts == 0
+
+
+def test_a_trainer_that_comes_late_is_waited_for(run, undisturbed):
+    job = run(late=("trainer 1",))
+    job.until_said("trainer 0", "at", 0)
+    time.sleep(2.0)
+    job.start("trainer 1")
+    assert Ends(job.finish()) == undisturbed()
+
+
+def test_of_two_processes_with_one_id_the_older_one_ends(run, undisturbed):
+    job = run(think=0.2)
+    job.until_said("trainer 1", "done", 2)
+    older = job.processes["trainer 1"]
+    job.start("trainer 1")
+    assert Ends(job.finish()) == undisturbed()
+    end = time.monotonic() + 30
+    while older.code is None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert older.code == 75
+    assert "another process has taken its place" in older.errors
+
+
+def test_a_hung_trainer_that_was_replaced_is_fenced_when_it_wakes(run, undisturbed):
+    job = run(faults={"trainer 1": {"at": "trainer.commit", "number": 4, "do": "stop"}})
+    older = job.until_stopped("trainer 1")
+    job.start("trainer 1")
+    job.until_said("trainer 1", "done", 7)
+    older.send(signal.SIGCONT)
+    assert Ends(job.finish()) == undisturbed()
+    end = time.monotonic() + 30
+    while older.code is None and time.monotonic() < end:
+        time.sleep(0.05)
+    assert older.code == 75
+
+
+def test_a_trainer_that_never_returns_is_named(run):
+    settings = {"FLAGS_worker_update_interval_secs": "4", "PADDLELIKE_LEASE": "1"}
+    fault = {"at": "trainer.push", "number": 4, "do": "kill"}
+    job = run(faults={"trainer 1": fault}, settings=settings, restart=False)
+    assert job.codes(["trainer 0"], limit=60) == [75]
+    errors = job.processes["trainer 0"].errors
+    assert "waits for trainers [1]" in errors
+    assert "no sign of life from [1]" in errors
+
+
+def test_lost_answers_are_asked_for_again(run, undisturbed):
+    job = run(faults={"trainer 0": {"lose": 5}, "trainer 1": {"lose": 7}})
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts == 0
