@@ -50,7 +50,7 @@ from paddlelike.core import (
 from paddlelike.core import LoDTensor as Tensor
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
 from paddlelike.core.scope import global_scope, scope_guard
-from paddlelike.distributed import transpiler
+from paddlelike.distributed import communicator, transpiler
 from paddlelike.distributed.fleet.names import FLEET_MODULES as _FLEET_MODULES
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.executor import (
@@ -117,6 +117,7 @@ __all__ = [
     "average",
     "backward",
     "clip",
+    "communicator",
     "compiler",
     "core",
     "cpu_places",
@@ -187,6 +188,7 @@ def _also_known_as(name: str, module: ModuleType) -> ModuleType:
 for _name, _module in _FLEET_MODULES.items():
     _also_known_as(_name, _module)
 incubate = sys.modules[f"{__name__}.incubate"]
+communicator = _also_known_as("communicator", communicator)
 compiler = _also_known_as("compiler", executor)
 parallel_executor = _also_known_as("parallel_executor", executor)
 transpiler = _also_known_as("transpiler", transpiler)

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from paddlelike.core.scope import Scope
 from paddlelike.executor.remote import provide_remote
 from paddlelike.framework.program import Program
 from paddlelike.framework.remote import Remote
 from paddlelike.io.elsewhere import Elsewhere, provide_elsewhere
 
-__all__: list[str] = []
+__all__ = ["resumable_steps"]
+
+
+def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
+    """The numbers of the steps to train, up to ``steps``, wherever the servers stand.
+
+    A job that goes on from a save begins with the step after it. When servers go back to a save while the
+    loop runs (``PADDLELIKE_RESUME_POLICY=rollback``), the step under way ends without an effect and the loop
+    goes on from there. Every step must run the trainer's program once, with what belongs to its number. A
+    save in the loop that is cut short so raises RoundRolledBack, which may be caught: the save before stands.
+    Without servers it is ``range(steps)``.
+
+    Parameters
+    ----------
+    scope
+        Where the parameters are; None: the global scope. The startup program must have been run in it.
+
+    Examples
+    --------
+    >>> from paddlelike.distributed import resumable_steps
+    >>> [step for step in resumable_steps(3)]
+    [0, 1, 2]
+    """
+    from paddlelike.distributed.runtime.connection import resumable_steps
+
+    return resumable_steps(steps, scope)
 
 
 def _connect() -> Remote:

@@ -28,7 +28,7 @@ from paddlelike.framework.block import Block
 from paddlelike.framework.program import Program
 from paddlelike.framework.registry import Context
 
-__all__ = ["Connection", "leave_jobs", "resumable_steps", "trainer_of"]
+__all__ = ["Connection", "leave_jobs", "resumable_steps", "trainer_number", "trainer_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -51,24 +51,7 @@ def trainer_of(scope: Scope, number: int, block: Block) -> Trainer:
 
 
 def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
-    """The numbers of the steps to train, up to ``steps``, wherever the servers stand.
-
-    A job that goes on from a save begins with the step after it. When servers go back to a save while the
-    loop runs (``PADDLELIKE_RESUME_POLICY=rollback``), the step under way ends without an effect and the loop
-    goes on from there. Every step must run the trainer's program once, with what belongs to its number. A
-    save in the loop that is cut short so raises RoundRolledBack, which may be caught: the save before stands.
-    Without servers it is ``range(steps)``.
-
-    Parameters
-    ----------
-    scope
-        Where the parameters are; None: the global scope. The startup program must have been run in it.
-
-    Examples
-    --------
-    >>> [step for step in resumable_steps(3)]
-    [0, 1, 2]
-    """
+    """See :func:`paddlelike.distributed.resumable_steps`."""
     trainers = _trainers.get(_root(global_scope() if scope is None else scope), {})
     if not trainers:
         yield from range(steps)
@@ -106,7 +89,7 @@ def _endpoints(block: Block) -> list[str]:
     return list(dict.fromkeys(named()))
 
 
-def _trainer_id(block: Block) -> int:
+def trainer_number(block: Block) -> int:
     """The id of the trainer whose program this is; real Fluid writes 0 into every ``send``."""
     says = {op.type: op.attrs["trainer_id"] for op in block.ops if op.type in _SPEAKS}
     return next((says[name] for name in _SPEAKS if name in says), 0)
@@ -128,7 +111,7 @@ class Connection:
         """The trainer whose program has ``block`` and whose parameters are in ``scope``."""
         number = self._numbers.get(block.program)
         if number is None:
-            number = self._numbers[block.program] = _trainer_id(block)
+            number = self._numbers[block.program] = trainer_number(block)
         trainer = trainer_of(scope, number, block)
         key = _root(scope), number
         if key not in self._used:

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.distributed.communicator import Communicator
+from paddlelike.distributed.runtime.trainer import Trainer
+from paddlelike.errors import FaultError, UnsupportedError
 from tests.distributed.runtime.jobs import (
     Job,
     Network,
@@ -41,11 +44,6 @@ def test_one_trainer_has_the_bits_of_training_without_servers(mode: str, optimiz
 def test_every_update_is_applied_once(mode: str) -> None:
     """Gradients of a linear loss do not depend on the parameters, so neither does their sum on the order."""
 
-    def linear() -> Any:
-        x = fluid.data(name="x", shape=[None, 4], dtype="float32")
-        out = fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant(0.0)))
-        return fluid.layers.mean(out)
-
     def feeds(step: int, trainer: int) -> Any:
         return {"x": np.full((2, 4), 2.0**trainer, "float32")}
 
@@ -68,6 +66,87 @@ def test_two_trainers_learn(mode: str) -> None:
     with Job(network).start() as job:
         losses = np.array(job.train(feeds, 40))
     assert losses[:, -5:].mean() < 0.2 * losses[:, :5].mean()
+
+
+def linear() -> Any:
+    x = fluid.data(name="x", shape=[None, 4], dtype="float32")
+    zero = fluid.initializer.Constant(0.0)
+    return fluid.layers.mean(fluid.layers.fc(x, 1, param_attr=fluid.ParamAttr(initializer=zero)))
+
+
+@pytest.mark.parametrize("most", ["1", "3", "20"])
+def test_a_communicator_sends_every_gradient_once(most: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAGS_communicator_max_merge_var_num", most)
+    network = Network(linear, lambda: fluid.optimizer.SGD(1.0), MODES["runtime split"], sync=False)
+    with Job(network, trainers=1).start() as job:
+        programs = job.trainer(0)
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup)
+        communicator = Communicator(programs.main)
+        communicator.start()
+        assert communicator.is_running()
+        for _ in range(12):
+            executor.run(programs.main, feed={"x": np.ones((2, 4), "float32")})
+        communicator.stop()
+        assert not communicator.is_running()
+        executor.run(programs.main, feed={"x": np.ones((2, 4), "float32")})  # by itself again
+        held = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
+        executor.close()
+        values = [job.values(endpoint) for endpoint in job.endpoints]
+    (weight,) = [one["fc_0.w_0"] for one in values if "fc_0.w_0" in one]
+    assert np.array_equal(weight, np.full((4, 1), -13.0))
+    assert np.array_equal(held, weight)
+
+
+@pytest.mark.parametrize("is_distributed", [False, True])
+def test_a_communicator_trains_embeddings(is_distributed: bool) -> None:
+    def fast() -> Any:
+        return fluid.optimizer.SGD(0.1)
+
+    network = Network(embedding_bag(is_distributed=is_distributed), fast, MODES["half"], sync=False)
+    with Job(network, trainers=1).start() as job:
+        programs = job.trainer(0)
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup)
+        communicator = Communicator(programs.main)
+        communicator.start()
+        losses = [
+            float(executor.run(programs.main, feed=bag_feeds(step % 4, 0), fetch_list=[programs.loss])[0])
+            for step in range(120)
+        ]
+        executor.close()  # sends what is left
+    assert np.mean(losses[-4:]) < 0.5 * np.mean(losses[:4])
+
+
+def test_what_ends_a_communicator_is_raised_where_training_is() -> None:
+    with Job(Network(linear, sgd, sync=False), trainers=2).start() as job:
+        programs = job.trainer(0)
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup)
+        communicator = Communicator(programs.main)
+        communicator.start()
+        successor = Trainer(0, job.endpoints)
+        feed = {"x": np.ones((2, 4), "float32")}
+
+        def train_on() -> None:
+            for _ in range(10000):
+                executor.run(programs.main, feed=feed)
+
+        with pytest.raises(FaultError, match="another process has taken its place"):
+            train_on()
+        with pytest.raises(FaultError):
+            communicator.stop()
+        executor.close()
+        successor.close()
+        other = Trainer(1, job.endpoints)
+        other.close()
+
+
+def test_geo_mode_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="Geo"):
+        Communicator(fluid.Program(), 3)
+    with pytest.raises(TypeError, match="takes a trainer's Program"):
+        Communicator("program")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("is_distributed", [False, True])

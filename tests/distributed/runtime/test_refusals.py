@@ -221,9 +221,9 @@ def test_sizes_and_numbers_are_checked_before_memory_is_taken(what: str) -> None
     network = Network(embedding_bag(is_distributed=False, rows=50), sgd)
     with Job(network, servers=1, trainers=1).start() as job:
         trainer = Trainer(0, job.endpoints)
-        link, state = trainer._state._links[0], trainer._state
+        link, state = trainer.calls._state._links[0], trainer.calls._state
         me = {"v": 1, **state._me(), "incarnation": link.incarnation, "generation": 0}
-        channel, ids = trainer._channels[0], np.array([49, 50], "int64")
+        channel, ids = trainer.calls._channels[0], np.array([49, 50], "int64")
         asked: tuple[str, dict[str, Any], Any] = {
             "ids outside": ("Prefetch", {"table": "emb", "count": 2}, [Part(0, 0, as_bytes(ids))]),
             "count too large": ("Prefetch", {"table": "emb", "count": 1 << 40}, ()),

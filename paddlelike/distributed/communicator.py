@@ -1,0 +1,92 @@
+"""Fluid's Communicator: asynchronous training whose gradients travel while the next step is computed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.core.scope import global_scope
+from paddlelike.errors import RoleError, UnsupportedError
+from paddlelike.framework.program import Program
+
+if TYPE_CHECKING:
+    from paddlelike.distributed.runtime.trainer import Trainer
+
+__all__ = ["Communicator"]
+
+_GEO = 3  # Fluid's number of the mode
+
+
+class Communicator:
+    """Sends a trainer's gradients by a thread of its own, between :meth:`start` and :meth:`stop`.
+
+    Without one, every step of asynchronous training sends its gradients and waits for new parameters. With
+    one, steps go on with the parameters they have, the gradients of steps that come meanwhile are added up,
+    and each sum is sent once. ``exe.close()`` sends what is left.
+
+    ``FLAGS_communicator_max_merge_var_num`` (20) is how many steps are added up at most before the next
+    one waits; ``FLAGS_communicator_is_sgd_optimizer`` (1): 0 sends their mean instead.
+
+    Parameters
+    ----------
+    program
+        The trainer's program. Its startup program must have been run in the global scope before the start.
+    mode, kwargs, envs
+        As in Fluid; how trainers and servers work together is what the program says. Geo mode is not here.
+
+    Raises
+    ------
+    UnsupportedError
+        Geo mode.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        mode: int | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        envs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(program, Program):
+            raise TypeError(f"Communicator takes a trainer's Program, not {program!r}")
+        if mode == _GEO:
+            raise UnsupportedError(
+                "Communicator: trainers that send differences of parameters (Geo) are not here",
+                hint="use asynchronous mode; gradients of several steps are sent together",
+            )
+        self._program = program
+        self._envs = dict(envs or {})
+        self._trainer: Trainer | None = None
+
+    def start(self) -> None:
+        """Begin; in synchronous training, which has nothing to send meanwhile, nothing happens."""
+        from paddlelike.distributed.runtime.background import Background
+        from paddlelike.distributed.runtime.connection import trainer_number, trainer_of
+
+        block = self._program.global_block()
+        trainer = trainer_of(global_scope(), trainer_number(block), block)
+        if trainer.mode == "sync" or self.is_running():
+            return
+        most = self._number("communicator_max_merge_var_num", 20)
+        average = not self._number("communicator_is_sgd_optimizer", 1)
+        trainer.go_by_itself(Background(most=max(most, 1), average=average))
+        self._trainer = trainer
+
+    def stop(self) -> None:
+        """Send what is left and end. Raises what has gone wrong meanwhile."""
+        trainer, self._trainer = self._trainer, None
+        if trainer is not None:
+            trainer.go_by_itself(None)
+
+    def is_running(self) -> bool:
+        """Whether the thread is at work."""
+        return self._trainer is not None
+
+    def _number(self, name: str, default: int) -> int:
+        text = str(self._envs.get(name, os.environ.get(f"FLAGS_{name}", default)))
+        words = {"true": 1, "false": 0}
+        try:
+            return words[text.lower()] if text.lower() in words else int(text)
+        except ValueError:
+            raise RoleError(f"FLAGS_{name} is {text!r}; it is a number") from None
