@@ -105,7 +105,7 @@ class _State:
     def __init__(self) -> None:
         self.last: PendingSave | None = None
         self.untold: list[PendingSave] = []
-        self.watches = False
+        self.watches = 0  # the process in which the end is watched
 
 
 _state: Final = _State()
@@ -218,9 +218,13 @@ def _pieces(target: Array, source: Array) -> list[tuple[Array, Array]]:
 
 
 def _watch_the_end() -> None:
-    if _state.watches:
+    process = os.getpid()
+    if _state.watches != process:
+        _watch_multiprocessing()
+    if _state.watches:  # also in the process that this one was forked from
+        _state.watches = process
         return
-    _state.watches = True
+    _state.watches = process
     atexit.register(_tell_at_exit)
     # Python ends its own pools of threads before it calls what atexit knows, and a save needs one.
     early: Callable[[Callable[[], None]], None] | None = getattr(threading, "_register_atexit", None)
@@ -229,6 +233,15 @@ def _watch_the_end() -> None:
             early(finish)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
+
+
+def _watch_multiprocessing() -> None:
+    """Processes that ``multiprocessing`` began end without asking atexit; it has a register of its own."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _tell_at_exit, exitpriority=0)
 
 
 def _tell_at_exit() -> None:

@@ -101,9 +101,9 @@ class Directory:
         self._bad: dict[str, str] = {}
         if not place.exists():
             is_file = self._local and os.path.exists(place.path)
-            what = "is a file" if is_file else "does not exist"
+            what = "is a file, not a directory" if is_file else "does not exist"
             raise MissingFileError(
-                f"nothing can be loaded: directory {place.path} {what}",
+                f"nothing can be loaded: {'' if is_file else 'directory '}{place.path} {what}",
                 hint="a combined file needs filename=" if is_file else "check the path",
             )
         self._names = place.list_names()

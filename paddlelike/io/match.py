@@ -55,10 +55,12 @@ def drift(missing: Sequence[str], unexpected: Sequence[str]) -> str | None:
     have = {without_numbers(name) for name in unexpected}
     if not all(without_numbers(name) in have for name in missing):
         return None
+    alike = [name for name in unexpected if without_numbers(name) == without_numbers(missing[0])]
     return (
         f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files have "
-        f"{unexpected[0]!r}): the network was probably built twice in this process; build it under "
-        "fluid.unique_name.guard(), or in a new process"
+        f"{min(alike, key=_natural)!r}): the network was probably built twice in this process; build it "
+        "under fluid.unique_name.guard(), or in a new process (or map the names: plan_load(...).rules() "
+        "proposes how, to be given as rules=)"
     )
 
 

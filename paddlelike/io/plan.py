@@ -139,9 +139,12 @@ class LoadPlan:
                 f"nothing to load from {self.source}: every variable is skipped, kept or initialised"
             )
         unused = [row.file for row in self.others if row.what == "not asked for" and row.file is not None]
+        proposed = {proposal.variable: f" (perhaps {proposal.file})" for proposal in self.proposals}
         lines = []
         for row in problems[:20]:
-            near = near_names(row.variable or "", unused) if row.what == "missing" else ""
+            near = ""
+            if row.what == "missing":
+                near = proposed.get(row.variable or "") or near_names(row.variable or "", unused)
             lines.append(f"\n  {row.variable}: {row.why}{near}")
         if len(problems) > 20:
             lines.append(f"\n  and {len(problems) - 20} more")

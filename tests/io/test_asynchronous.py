@@ -255,6 +255,49 @@ def test_a_failure_that_nobody_saw_is_printed_at_the_end(tmp_path: Path) -> None
     assert "others were asked too" in done.stdout
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_failure_in_a_process_of_multiprocessing_is_told(tmp_path: Path, method: str) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import multiprocessing, sys
+            import numpy as np
+            import paddlelike as fluid
+
+            def save(path):
+                program = fluid.Program()
+                program.global_block().create_var(name="w", shape=[2], dtype="float32", persistable=True)
+                fluid.global_scope().var("w").get_tensor().set(np.ones(2, "float32"))
+                fluid.io.save_persistables(fluid.Executor(fluid.CPUPlace()), path, program, blocking=False)
+
+            if __name__ == "__main__":
+                save(sys.argv[2] + "/of-the-parent")
+                context = multiprocessing.get_context(sys.argv[1])
+                for path in ("/good", "/a-file"):
+                    child = context.Process(target=save, args=(sys.argv[2] + path,))
+                    child.start()
+                    child.join()
+                    print(child.exitcode)
+            """
+        )
+    )
+    (tmp_path / "a-file").write_text("")
+    done = subprocess.run(
+        [sys.executable, str(script), method, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == ["0", "1"], done.stderr
+    assert "the save into" in done.stderr
+    assert "is a file" in done.stderr
+    assert (tmp_path / "good" / "w").exists()
+    assert (tmp_path / "of-the-parent" / "w").exists()
+    assert done.returncode == 0
+
+
 def test_a_failure_that_was_told_is_not_told_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("in the way")
     done = run(
