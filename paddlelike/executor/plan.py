@@ -92,6 +92,8 @@ class Plan:
         where = block._owner(name)
         if where is None:
             where = block.program.global_block()  # a name without a variable: the run's own
+        if where.parent_idx >= 0:
+            where = _home(where, name)
         mine = self._numbers[where.idx]
         found = mine.get(name)
         if found is None:
@@ -286,6 +288,20 @@ def _has_rows(result: Any, path: tuple[int, ...], rows: int) -> bool:
     for index in path:
         result = result[index]
     return isinstance(result, np.ndarray) and result.shape[:1] == (rows,)
+
+
+def _home(block: Block, name: str) -> Block:
+    """The outermost block that declares a persistable of ``block``: a scope has one value of each name.
+
+    Programs of parameter servers declare what a schedule's sub-blocks use once more in those.
+    """
+    home, around = block, block if block.vars[name].persistable else None
+    while around is not None:
+        declared = around.vars.get(name)
+        if declared is not None and declared.persistable:
+            home = around
+        around = around.parent
+    return home
 
 
 def _temporaries(op: Operator) -> set[str]:

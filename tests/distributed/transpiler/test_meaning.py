@@ -84,6 +84,12 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "ftrl": lambda: fluid.optimizer.Ftrl(0.1),
     "lamb": lambda: fluid.optimizer.Lamb(0.01),
     "decayed_rate": lambda: fluid.optimizer.SGD(fluid.layers.exponential_decay(0.1, 2, 0.5)),
+    "piecewise_rate": lambda: fluid.optimizer.SGD(
+        fluid.layers.piecewise_decay(boundaries=[1, 3], values=[0.1, 0.05, 0.01])
+    ),
+    "warm_rate": lambda: fluid.optimizer.Adam(
+        fluid.layers.linear_lr_warmup(fluid.layers.noam_decay(64, 10), 2, 0.0, 0.1)
+    ),
     "l2": lambda: fluid.optimizer.Momentum(0.1, 0.9, regularization=fluid.regularizer.L2Decay(0.1)),
     "l1": lambda: fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L1Decay(0.01)),
     "global_norm": lambda: fluid.optimizer.Adam(0.01, grad_clip=fluid.clip.GradientClipByGlobalNorm(0.1)),
