@@ -202,7 +202,11 @@ def load_persistables(
     filename: str | bytes | None = None,
     **choices: Unpack[Choices],
 ) -> LoadReport:
-    """Load every persistable variable of a program, main or startup. See :func:`load_vars`."""
+    """Load every persistable variable of a program, main or startup. See :func:`load_vars`.
+
+    Of a parameter server's program, main or startup, these are its own rows of the variables: only they are
+    read, from a directory that any number of servers, or a single process, was saved into.
+    """
     return load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename, **choices)
 
 

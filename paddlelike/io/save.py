@@ -174,6 +174,9 @@ def save_persistables(
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save every persistable of a program: what going on with training needs. See :func:`save_vars`.
 
+    Of a trainer's program trainer 0 saves everything, also what only parameter servers have: the same
+    directory that a single process would save. The other trainers save nothing and say so.
+
     Without ``filename``, files that an earlier call saved into the directory go when they are of no variable
     any more, neither of this program nor of the current scope: two programs may share a directory, and a
     network that has changed leaves nothing of the one before. The report tells what went.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from paddlelike.distributed.persist.servers import servers_of
 from paddlelike.distributed.persist.shards import FOLDER, Shards
 from paddlelike.distributed.persist.standing import standing
 from paddlelike.distributed.persist.view import View
-from paddlelike.distributed.placement import Kind, Placement
+from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
@@ -23,6 +24,7 @@ from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
 from paddlelike.io.rules import Init
 from paddlelike.io.select import get_program_persistable_vars
+from paddlelike.storage.manifest import path_of
 from paddlelike.storage.places import is_remote, place
 
 __all__ = ["Alone", "ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
@@ -100,12 +102,13 @@ class ServerPart:
         variables = [variable for variable in chosen if variable.name in names]
         if not variables:
             self._nothing(where, slices, [variable.name for variable in chosen])
-        schedule = [one.name for one in slices if one.kind == Kind.SCHEDULE]
+        schedule = [one for one in slices if one.kind == Kind.SCHEDULE]
         others = placement.origins()
         return Loading(
             variables,
             lambda contents: View(contents, slices, others),
-            tuple(Init(name, "keep") for name in schedule),  # Fluid itself saves none of these
+            tuple(Init(one.name, "keep") for one in schedule),  # Fluid itself saves none of these
+            _notes(where, schedule),
         )
 
     def _nothing(self, where: str, slices: Sequence[Any], chosen: list[str]) -> None:
@@ -180,6 +183,13 @@ class TrainerPart:
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         """Its own variables: harmless, and needed for what no server keeps, such as moving means."""
+        role = os.environ.get("TRAINING_ROLE") or os.environ.get("PADDLE_TRAINING_ROLE")
+        if role == "PSERVER":
+            raise LoadError(
+                f"nothing was loaded from {where}: this process is a parameter server (TRAINING_ROLE), and "
+                "the program is a trainer's, whose variables are not the rows that a server keeps",
+                hint="load_persistables(exe, dirname, get_pserver_program(endpoint)), or its startup program",
+            )
         remote = set(self._placement.origins(Kind.REMOTE, Kind.TABLE))
         variables = [variable for variable in chosen if variable.name not in remote]
         note = "a trainer takes its parameters from the servers; they load this directory by themselves"
@@ -233,6 +243,17 @@ class _Joined:
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         return self._shards.read(wants, lazily=lazily)
+
+
+def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
+    counters = [one.name for one in schedule if one.dtype == VarType.INT64]
+    if not counters or is_remote(where) or Path(path_of(where)).exists():
+        return ()
+    note = (
+        f"there is no manifest: if Fluid's own trainer 0 saved this, {', '.join(counters)} is not what the "
+        "servers had, and the learning rate's schedule begins anew"
+    )
+    return (note,)
 
 
 def _some(names: Any, most: int = 6) -> str:

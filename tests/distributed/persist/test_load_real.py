@@ -118,3 +118,14 @@ def test_a_plan_tells_what_a_server_would_load() -> None:
         "fc_0.w_0.block0"
     ] == "fc_0.w_0"
     assert not plan.chosen("not asked for")
+
+
+def test_a_server_that_loads_the_trainers_program_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own rows would stay as startup made them, and nobody would notice."""
+    fluid.layers.fc(fluid.data("x", [None, 130]), 128)
+    program = fluid.default_main_program()
+    program._is_distributed, program._parameters_on_pservers = True, placement_of(RUN)
+    assert fluid.io.load_persistables(fluid.Executor(), saved_by(RUN), program)
+    monkeypatch.setenv("TRAINING_ROLE", "PSERVER")
+    with pytest.raises(LoadError, match="this process is a parameter server"):
+        fluid.io.load_persistables(fluid.Executor(), saved_by(RUN), program)

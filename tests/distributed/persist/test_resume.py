@@ -57,3 +57,15 @@ def test_the_directory_holds_what_one_process_would_have_saved(tmp_path: Path) -
     assert {"fc_0.w_0_moment1_0", "@LR_DECAY_COUNTER@", "fc_0.w_0_beta1_pow_acc_0"} <= held.keys()
     for name in held.keys() & values.keys():
         assert np.array_equal(held[name], values[name]), name
+
+
+def test_a_directory_without_a_manifest_may_have_forgotten_the_schedule(tmp_path: Path) -> None:
+    """Fluid's own trainer saves its counter, which nothing counts up, beside what the servers have."""
+    with SavingJob(ADAM, trainers=1) as job:
+        job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"))
+    for notes in (0, 1):
+        with SavingJob(ADAM, trainers=1, loaded=tmp_path / "model") as job:
+            job.go(perceptron_feeds, 1, 2)
+        for report in job.reports.values():
+            assert sum("begins anew" in note for note in report.notes) == notes
+        (tmp_path / "model.manifest.json").unlink(missing_ok=True)
