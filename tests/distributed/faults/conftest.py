@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,16 @@ class Ends:
 @pytest.fixture(scope="session")
 def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the process that all others are forked from."""
-    address = str(tmp_path_factory.mktemp("nursery") / "door")
+    with opened(tmp_path_factory.mktemp("nursery") / "door") as (address, _):
+        yield address
+
+
+@contextmanager
+def opened(door: Path, *within: str) -> Iterator[tuple[str, int]]:
+    """A nursery's address and process id; ``within``: the command that is to run it."""
     limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.distributed.faults.nursery", address],
+        [*within, sys.executable, "-m", "tests.distributed.faults.nursery", str(door)],
         cwd=Path(__file__).parents[3],
         env=os.environ | limits,
         stdout=subprocess.PIPE,
@@ -45,7 +52,7 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert child.stdout is not None
         with child.stdout as said:
             assert said.readline() == b"ready\n"
-            yield address
+            yield str(door), child.pid
     finally:
         child.kill()
         child.wait()

@@ -120,6 +120,8 @@ class Job:
         self._begin = time.monotonic()
         self.names = [f"server {i}" for i in range(servers)] + [f"trainer {i}" for i in range(trainers)]
         for name in self.names:
+            if name == "trainer 0" and "FLAGS_rpc_deadline" in self.settings:  # they wait no longer than that
+                self._until_served(servers)
             if name not in late:
                 self.start(name)
 
@@ -188,6 +190,15 @@ class Job:
             assert time.monotonic() < end, f"{name} did not stop:\n{self.describe()}"
             time.sleep(0.02)
         return process
+
+    def _until_served(self, servers: int) -> None:
+        serving: set[str] = set()
+
+        def all_serve(process: Process, said: dict[str, Any]) -> bool:
+            serving.update({process.name} if "serving" in said else ())
+            return len(serving) == servers
+
+        self.until(all_serve)
 
     def finish(self, limit: float = LIMIT) -> dict[str, dict[str, Any]]:
         """Wait until the newest process of every name has ended with code 0; what each said last."""

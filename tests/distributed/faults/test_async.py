@@ -1,0 +1,86 @@
+"""Asynchronous jobs: every update that was acknowledged is applied once, whatever happens to trainers."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+STEPS = 15
+
+
+def updates(job):
+    """How many updates each server holds at its end, and how many steps all trainers said they took."""
+    ended = job.finish()
+    steps = sum("done" in one for process in job.everyone for one in process.said)
+    return [ended[f"server {index}"]["end"] for index in range(len(job.endpoints))], steps
+
+
+@pytest.fixture
+def start(run):
+    return lambda **options: run(mode="async", every=0, steps=STEPS, **options)
+
+
+def test_without_faults_every_update_is_applied(start):
+    assert updates(start()) == ([2 * STEPS] * 2, 2 * STEPS)
+
+
+@pytest.mark.parametrize("moment", ["server.push", "server.apply", "server.apply.done"])
+def test_a_hung_server(moment, start):
+    settings = {"FLAGS_rpc_deadline": "1500", "FLAGS_rpc_retry_times": "20"}
+    job = start(faults={"server 1": {"at": moment, "number": 5, "do": "stop"}}, settings=settings)
+    hung = job.until_stopped("server 1")
+    time.sleep(4.0)
+    hung.send(signal.SIGCONT)
+    assert updates(job) == ([2 * STEPS] * 2, 2 * STEPS)
+
+
+def test_a_late_trainer(start):
+    job = start(late=("trainer 1",))
+    job.until_said("trainer 0", "done", 8)
+    job.start("trainer 1")
+    assert updates(job) == ([2 * STEPS] * 2, 2 * STEPS)
+
+
+def test_lost_answers(start):
+    job = start(faults={"trainer 0": {"lose": 5}, "trainer 1": {"lose": 7}})
+    assert updates(job) == ([2 * STEPS] * 2, 2 * STEPS)
+    assert job.restarts == 0
+
+
+@pytest.mark.parametrize("moment", ["trainer.push", "trainer.push.done", "trainer.pull"])
+def test_a_trainer_killed_counts_anew_and_loses_nothing(moment, start):
+    job = start(faults={"trainer 1": {"at": moment, "number": 6 if "push" in moment else None, "do": "kill"}})
+    held, steps = updates(job)
+    assert job.restarts == 1
+    for count in held:  # of the step under way a server may hold the update, or not
+        assert steps <= count <= steps + 1
+
+
+def kill_a_server(job):
+    """Kill server 1 while both trainers train."""
+    for name in ("trainer 0", "trainer 1"):
+        if job.processes[name].last("done") is None:
+            job.until_said(name, "done")
+    job.kill("server 1")
+    job.until_said("server 1", "exit")
+
+
+def test_a_server_that_never_returns_is_named(start):
+    job = start(think=0.3, settings={"FLAGS_rpc_deadline": "3000"}, restart=False)
+    kill_a_server(job)
+    assert job.codes(["trainer 0", "trainer 1"], limit=60) == [75, 75]
+    for name in ("trainer 0", "trainer 1"):
+        assert f"server {job.endpoints[1]} did not answer" in job.processes[name].errors
+
+
+def test_without_rollback_a_restarted_server_ends_the_job(start):
+    job = start(think=0.3, settings={"PADDLELIKE_RESUME_POLICY": "exit"}, restart=False)
+    kill_a_server(job)
+    job.start("server 1")
+    assert job.codes(["trainer 0", "trainer 1"], limit=60) == [75, 75]
+    for name in ("trainer 0", "trainer 1"):
+        assert f"server {job.endpoints[1]} was restarted" in job.processes[name].errors
