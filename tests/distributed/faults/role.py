@@ -22,8 +22,8 @@ from paddlelike.distributed.runtime.server import Service
 from paddlelike.errors import RoundRolledBack
 from tests.distributed.faults import points
 
-JOB: dict[str, Any] = json.loads(os.environ["JOB"])
-SAVES = os.environ["PADDLELIKE_CHECKPOINT_DIR"]
+JOB: dict[str, Any] = json.loads(os.environ.get("JOB", "{}"))
+SAVES = os.environ.get("PADDLELIKE_CHECKPOINT_DIR", "")
 WIDTH, WORDS, BATCH = 130, 40, 8
 
 
