@@ -152,9 +152,9 @@ class Calls:
             reached = self._reach(lambda now: self._state.save(now, directory, options))
             return list(self._state.manifests) if reached else None
 
-    def complete(self) -> None:
+    def complete(self) -> bool:
         """Tell every server that this trainer has finished."""
-        self._reach(self._state.complete)
+        return self._reach(self._state.complete)
 
     def disconnect(self) -> None:
         """Leave without a word."""

@@ -141,13 +141,19 @@ class Trainer:
         return found
 
     def close(self) -> None:
-        """Send what waits and tell every server that this trainer has finished; a lost job is only left."""
+        """Send what waits and tell every server that this trainer has finished; a lost job is only left.
+
+        Raises
+        ------
+        RoundRolledBack
+            The servers went back meanwhile: steps are to be trained again, by this process started anew.
+        """
         try:
             if not self.calls.is_lost:
                 self.go_by_itself(None)
                 if self.mode != "sync":
                     self.flush()
-                self.calls.complete()
+                self._check_still_there(self.calls.complete())
         finally:
             self.abandon()
 
