@@ -22,7 +22,7 @@ from paddlelike.storage.names import relative_path
 from paddlelike.storage.problems import explained
 from paddlelike.storage.retired import forget, remove_folders, remove_tree, rescue, walk
 from paddlelike.storage.siblings import Siblings
-from paddlelike.storage.system import exchange, sync_directory
+from paddlelike.storage.system import exchange, has_mounts, sync_directory
 
 __all__ = ["Generation", "clear"]
 
@@ -74,7 +74,8 @@ class Generation:
             return "rename"
         if len(self._changed) == 1 and not self._dropped:
             return "single"
-        return "exchange" if whole and not _works_inside(self._directory) else "journal"
+        stays = not whole or _works_inside(self._directory) or has_mounts(self._directory)
+        return "journal" if stays else "exchange"
 
     def _make(self) -> None:
         spare = os.path.join(self._siblings.staging, "spare")

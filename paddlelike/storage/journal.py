@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
+from paddlelike.storage.carrying import carry
 from paddlelike.storage.lock import Lock
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.opening import open_regular
@@ -200,46 +201,24 @@ def _move_all(moves: Sequence[tuple[str, str]]) -> None:
     left = [(source, target) for source, target in moves if os.path.lexists(source)]
     for folder in {os.path.dirname(target) for _, target in left}:
         os.makedirs(folder, exist_ok=True)
-    for source, target in left:
-        _move(source, target)
-
-
-def _move(source: str, target: str) -> None:
-    try:
-        os.replace(source, target)
-    except OSError:
-        if os.path.isdir(target) or _same_device(source, target):
-            raise
-        _copy_over(source, target)
-        os.unlink(source)
+    here = [_same_device(*move) for move in left]
+    for (source, target), near in zip(left, here, strict=True):
+        if near:
+            _move(source, target)
+    carry([move for move, near in zip(left, here, strict=True) if not near])
 
 
 def _same_device(source: str, target: str) -> bool:
     return os.lstat(source).st_dev == os.stat(os.path.dirname(target)).st_dev
 
 
-def _copy_over(source: str, target: str) -> None:
-    """Copy a file over another one: a mount point takes no names from outside.
-
-    The other one is removed first, since it may have more names, or be mapped by somebody, who would see what
-    is written into it. A file that is a mount point itself stays, and is written into.
-    """
-    with contextlib.suppress(FileNotFoundError, PermissionError):
-        try:
-            os.unlink(target)
-        except OSError as error:
-            if error.errno != errno.EBUSY:
-                raise
-    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-    with open(source, "rb") as old:
-        facts = os.fstat(old.fileno())
-        fd = os.open(target, flags, facts.st_mode & 0o777)
-        with open(fd, "wb") as new:
-            shutil.copyfileobj(old, new, 8 << 20)
-            new.truncate()
-    with contextlib.suppress(PermissionError):  # others may not give files away
-        os.chown(target, facts.st_uid, facts.st_gid)
-    shutil.copystat(source, target)
+def _move(source: str, target: str) -> None:
+    try:
+        os.replace(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.EXDEV) or os.path.isdir(target):
+            raise
+        carry([(source, target)])  # the file is a mount point itself
 
 
 def _remove(path: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["exchange", "reflink", "sync_directory", "sync_file_system"]
+__all__ = ["exchange", "has_mounts", "reflink", "sync_directory", "sync_file_system"]
 
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
@@ -31,6 +32,21 @@ def exchange(a: str, b: str) -> None:
     if call(_AT_FDCWD, os.fsencode(a), _AT_FDCWD, os.fsencode(b), ctypes.c_uint(_RENAME_EXCHANGE)):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), a, None, b)
+
+
+def has_mounts(directory: str) -> bool:
+    """Whether something is mounted below a directory, which would not come along with an exchange."""
+    try:
+        with open("/proc/self/mountinfo", "rb") as file:
+            points = [line.split(b" ", 5)[4] for line in file if line.count(b" ") > 4]
+    except OSError:  # not Linux
+        return False
+    front = os.fsencode(os.path.join(directory, ""))
+    return any(re.sub(rb"\\([0-7]{3})", _byte, point).startswith(front) for point in points)
+
+
+def _byte(octal: re.Match[bytes]) -> bytes:
+    return bytes([int(octal[1], 8)])
 
 
 def sync_file_system(path: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError
-from paddlelike.storage import manifest
+from paddlelike.storage import carrying, manifest
 from paddlelike.storage.transaction import Transaction
 from tests.storage.test_transaction import contents, names
 
@@ -248,3 +248,64 @@ def test_a_file_where_a_directory_should_be(tmp_path):
         save(tmp_path / "m" / "deeper", {"w": b"new"})
     assert "there is a file of that name" in caught.value.hint
     assert contents(tmp_path) == {"m": b"theirs"}
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_in_a_mount_point_no_file_is_ever_half_written(disk, monkeypatch, unnamed):
+    """Who looks at any moment finds each file old, new, or (for an instant) not at all."""
+    names_of = [f"w_{number}" for number in range(3)]
+    save(disk, dict.fromkeys(names_of, b"old" * 100000))
+    if not unnamed:
+        monkeypatch.setattr(carrying, "_UNNAMED", 0)
+    real, seen, torn = os.unlink, set(), []
+
+    def look() -> None:
+        for name in names_of:
+            data = (disk / name).read_bytes() if (disk / name).exists() else b""
+            seen.add(data[:3])
+            if data not in (b"", b"old" * 100_000, b"new" * 100_000):
+                torn.append(name)
+
+    def watched(path, **kwargs):
+        look()
+        real(path, **kwargs)
+        look()
+
+    monkeypatch.setattr(os, "unlink", watched)
+    copy = carrying.shutil.copyfileobj
+
+    def slowly(old, new, length):
+        copy(old, new, 1000)
+        look()
+
+    monkeypatch.setattr(carrying.shutil, "copyfileobj", slowly)
+    (disk / "w_1").chmod(0o640)
+    save(disk, dict.fromkeys(names_of, b"new" * 100000))
+    assert {b"old", b"new"} <= seen
+    assert not torn or not unnamed
+    assert stat.S_IMODE((disk / "w_1").stat().st_mode) == 0o640
+    monkeypatch.undo()
+    assert manifest.verify(disk).good == ("w_0", "w_1", "w_2")
+    assert names(disk) == names_of
+
+
+def test_in_a_mount_point_files_with_other_names_are_not_written_into(disk):
+    save(disk, {"w": b"old", "v": b"old"})
+    os.link(disk / "w", disk / "theirs")
+    save(disk, {"w": b"new", "v": b"new"})
+    assert (disk / "theirs").read_bytes() == b"old"
+    assert (disk / "w").read_bytes() == b"new"
+
+
+def test_a_file_that_is_a_mount_point_is_written_into(disk, tmp_path):
+    """As containers have it, where a single file is mounted."""
+    save(tmp_path / "a m", {"w": b"old", "v": b"old"})
+    (disk / "file").write_bytes(b"old")  # also where the name has a space
+    command = ["mount", "--bind", str(disk / "file"), str(tmp_path / "a m" / "w")]
+    subprocess.run(command, check=True)
+    try:
+        save(tmp_path / "a m", {"w": b"new!", "v": b"new!"})
+        assert (tmp_path / "a m" / "w").read_bytes() == b"new!"
+        assert (disk / "file").read_bytes() == b"new!"
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path / "a m" / "w")], check=True)

@@ -1,0 +1,98 @@
+"""Files that go over others in another file system, as where the directory is a mount point itself.
+
+No rename leads there. So the new files are written without a name first, in the target's own file system
+(Linux: O_TMPFILE), and get the names one right after the other: nobody ever finds a file that is half
+written. Where that cannot be, each is copied to its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["carry"]
+
+_MANY: Final = 100  # files that are open at a time
+_UNNAMED: Final = getattr(os, "O_TMPFILE", 0)
+_OVER: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def carry(moves: Sequence[tuple[str, str]]) -> None:
+    """Let each file of ``(source, target)`` go over the target; the sources go when all targets are there."""
+    for at in range(0, len(moves), _MANY):
+        some = moves[at : at + _MANY]
+        with contextlib.ExitStack() as closing:
+            unnamed = _copies(some, closing)
+            for (source, target), fd in zip(some, unnamed, strict=True):
+                if not _remove(target) or not _name(fd, target):
+                    _copy(source, target)
+    for source, _ in moves:
+        os.unlink(source)
+
+
+def _copies(moves: Sequence[tuple[str, str]], closing: contextlib.ExitStack) -> list[int]:
+    """Descriptors of copies that have no name yet; -1 where one cannot be made."""
+    copies = []
+    for source, target in moves:
+        fd = -1
+        try:
+            if _UNNAMED:
+                fd = os.open(os.path.dirname(target), os.O_WRONLY | _UNNAMED | os.O_CLOEXEC, 0o600)
+                closing.callback(os.close, fd)
+                _fill(fd, source)
+        except OSError:  # such as no room for both; or no such files there
+            fd = -1
+        copies.append(fd)
+    return copies
+
+
+def _name(fd: int, target: str) -> bool:
+    """Give a file its name; False: it has none to be copied, or the system cannot."""
+    if fd < 0:
+        return False
+    try:
+        mine = os.open("/proc/self/fd", os.O_RDONLY)
+        try:
+            os.link(str(fd), target, src_dir_fd=mine, follow_symlinks=True)
+        finally:
+            os.close(mine)
+    except OSError:
+        return False
+    return True
+
+
+def _remove(path: str) -> bool:
+    """Remove a file, since it may have more names, or be mapped; False: it is a mount point, and stays."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
+
+
+def _copy(source: str, target: str) -> None:
+    fd = os.open(target, _OVER, 0o600)
+    try:
+        _fill(fd, source)
+    finally:
+        os.close(fd)
+
+
+def _fill(fd: int, source: str) -> None:
+    """Give an open file the contents, the owner, the mode and the times of another one."""
+    with open(source, "rb") as old, open(fd, "wb", closefd=False) as new:
+        facts = os.fstat(old.fileno())
+        shutil.copyfileobj(old, new, 8 << 20)
+        new.truncate()
+    with contextlib.suppress(PermissionError):  # others may not give files away
+        os.fchown(fd, facts.st_uid, facts.st_gid)
+    os.fchmod(fd, facts.st_mode & 0o7777)
+    os.utime(fd, ns=(facts.st_atime_ns, facts.st_mtime_ns))
