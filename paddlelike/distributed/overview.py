@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from paddlelike.core.dtypes import VarType
@@ -47,13 +47,18 @@ class DistributedVar(NamedTuple):
 class Overview(Placement):
     """A :class:`Placement` that also answers as Fluid's ``VarsDistributed`` does.
 
-    Tables sharded by id and learning rates are not in Fluid's table, and so not in its answers.
+    Tables sharded by id, averages and learning rates are not in Fluid's table, and so not in its answers,
+    which come in the order in which the slices were given.
     """
+
+    def __init__(self, slices: Iterable[Slice], *, endpoints: Sequence[str], trainers: int = 1) -> None:
+        self._given = tuple(slices)
+        super().__init__(self._given, endpoints=endpoints, trainers=trainers)
 
     @property
     def distributed_vars(self) -> list[DistributedVar]:
         """All of Fluid's table."""
-        return [_view(s, s.vtype) for s in self if s.vtype is not None]
+        return [_view(s, s.vtype) for s in self._given if s.vtype is not None]
 
     def get_distributed_var_by_slice(self, var_name: str) -> DistributedVar | None:
         """The first slice that servers call ``var_name``."""

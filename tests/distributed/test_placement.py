@@ -15,8 +15,10 @@ from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.transpiler.slicing import block_name, origin_name, rows_of_blocks
 from paddlelike.errors import GraphError
 from tests.distributed.transpiler.cases import CASES
+from tests.distributed.transpiler.drawn import draw
 from tests.distributed.transpiler.networks import endpoints, transpiled
 
+JOBS = {**CASES, **{f"drawn-{seed}": draw(seed) for seed in range(20)}}
 SHAPES = st.lists(st.integers(1, 300), min_size=1, max_size=3)
 
 
@@ -38,12 +40,12 @@ def test_names_of_blocks_lead_back_to_the_variable(name: str, block: int, blocks
     assert block_name(name, 0, 1) == name
 
 
-@pytest.mark.filterwarnings("ignore:.*set_gradient_clip")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
+@pytest.mark.parametrize("name", JOBS)
 def test_every_row_of_every_variable_has_one_server(name: str) -> None:
-    _, main, _ = transpiled(fluid, CASES[name])
+    _, main, _ = transpiled(fluid, JOBS[name])
     table = main._parameters_on_pservers
-    assert table.endpoints == tuple(endpoints(CASES[name]))
+    assert table.endpoints == tuple(endpoints(JOBS[name]))
     for origin in table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE):
         slices = table.of(origin)
         rows = [s.first_row + i * s.stride for s in slices for i in range(s.rows)]
@@ -56,12 +58,13 @@ def test_every_row_of_every_variable_has_one_server(name: str) -> None:
     assert set(table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE)) == trained
 
 
-@pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:server .* keeps nothing")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
+@pytest.mark.filterwarnings("ignore:server .* keeps nothing", "ignore:.*takes the value of l1")
+@pytest.mark.parametrize("name", JOBS)
 def test_the_table_says_what_the_servers_programs_hold(name: str) -> None:
-    made, main, _ = transpiled(fluid, CASES[name])
+    made, main, _ = transpiled(fluid, JOBS[name])
     table = main._parameters_on_pservers
-    for endpoint in endpoints(CASES[name]):
+    for endpoint in endpoints(JOBS[name]):
         block = made.get_pserver_program(endpoint).global_block()
         for one in table.on(endpoint):
             var = block.var(one.name)

@@ -69,19 +69,20 @@ def _slice(
 
 
 def _optimizer_state(source: Program, training: Training, plan: Plan) -> Iterator[Slice]:
-    updates = {op.input("Param")[0]: op for op in training.ops if is_update(op)}
-    for one in plan.trained:
-        if one.param.name in updates:
-            yield from _state_of_one(source, updates[one.param.name], one)
+    trained = {one.param.name: one for one in plan.trained}
+    updates = [op for op in training.ops if is_update(op) and op.input("Param")[0] in trained]
+    for endpoint in plan.job.endpoints:
+        for op in updates:
+            one = trained[op.input("Param")[0]]
+            for piece in one.pieces:
+                if piece.endpoint == endpoint:
+                    yield from _state_of_piece(source, op, one, piece)
 
 
-def _state_of_one(source: Program, op: Operator, one: Trained) -> Iterator[Slice]:
-    for slot, whole in state_of(op, source.global_block()):
-        for piece in one.pieces:
-            shape = shape_on_server(op, slot, whole, piece.param.shape)
-            yield _slice(
-                whole, piece, name=whole.name, shape=shape, kind=Kind.OPTIMIZER, owner=one.param.name
-            )
+def _state_of_piece(source: Program, op: Operator, one: Trained, piece: Piece) -> Iterator[Slice]:
+    for slot, whole in sorted(state_of(op, source.global_block()), key=lambda pair: pair[0]):
+        shape = shape_on_server(op, slot, whole, piece.param.shape)
+        yield _slice(whole, piece, name=whole.name, shape=shape, kind=Kind.OPTIMIZER, owner=one.param.name)
 
 
 def _table(source: Program, plan: Plan) -> Iterator[Slice]:

@@ -203,11 +203,11 @@ def programs(fluid, case, fresh):
 
 
 def overview(fluid, case, fresh):
-    """Fluid's table of slices, sorted."""
+    """Fluid's table of slices."""
     fresh()
     table = transpiled(fluid, case)[1]._parameters_on_pservers
     found = [one for endpoint in endpoints(case) for one in table.get_distributed_vars_by_ep(endpoint)]
-    return sorted(
+    return [
         [
             one.endpoint,
             one.origin.name,
@@ -220,4 +220,4 @@ def overview(fluid, case, fresh):
             one.vtype,
         ]
         for one in found
-    )
+    ]
