@@ -86,6 +86,8 @@ def main(
     job = None if options.engine == "ray" else _job(parser, options)
     if options.engine == "ray" and (options.servers or options.trainers or options.start_port):
         parser.error("--engine ray places the processes itself: give --server_num and --worker_num")
+    if options.restart == "process":
+        os.environ.setdefault("PADDLELIKE_RESUME_POLICY", "rollback")
     if options.engine == "local" and options.address is not None:
         parser.error("--address names a Ray cluster: it goes with --engine ray")
     if not Path(options.training_script).is_file():
@@ -139,7 +141,12 @@ async def _supervise(
     prepare: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
     supervisor = Supervisor(
-        slots, max_restarts=options.max_restarts, grace=options.grace, tell=viewer.tell, prepare=prepare
+        slots,
+        max_restarts=options.max_restarts,
+        grace=options.grace,
+        tell=viewer.tell,
+        prepare=prepare,
+        alone=options.restart == "process",
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -239,6 +246,14 @@ def _parser(program: str, log_dir: str) -> argparse.ArgumentParser:
         metavar="N",
         help="how often the job is started again after a process was killed or asked for it; default: "
         "%(default)s",
+    )
+    watching.add_argument(
+        "--restart",
+        choices=["job", "process"],
+        default="job",
+        help="what is started again: the whole job, or only the process, for scripts that go back with the "
+        "servers (by paddlelike.distributed.resumable_steps and saves below PADDLELIKE_CHECKPOINT_DIR); "
+        "it sets PADDLELIKE_RESUME_POLICY=rollback; default: %(default)s",
     )
     watching.add_argument(
         "--grace",

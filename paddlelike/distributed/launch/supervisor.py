@@ -2,9 +2,11 @@
 
 A job fails when one of its processes does. It is restarted as a whole, since a server that died takes its
 parameters with it and the others have moved on: every process begins again, and the script goes on from
-its last save. Restarted are processes that were killed, or that ended with ``RESTART`` (75, the
-``EX_TEMPFAIL`` of sysexits.h): what a trainer or server ends with when others were lost. Any other exit
-code is an error of the script, which another attempt would only repeat.
+its last save. (Or only the process is restarted, where servers can go back to a checkpoint while they run.)
+Restarted are processes that were killed, or that ended with ``RESTART`` (75, the ``EX_TEMPFAIL`` of
+sysexits.h): what a trainer or server ends with when others were lost. Any other exit code is an error of
+the script, which another attempt would only repeat. Servers end together, when all trainers have closed; one
+that ends long before the others was told to end by somebody else, and counts as lost.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -48,7 +51,7 @@ class _Failure:
 
     @property
     def can_be_restarted(self) -> bool:
-        return self.code < 0 or self.code == RESTART
+        return self.code <= 0 or self.code == RESTART
 
 
 def explain_code(code: int) -> str:
@@ -59,16 +62,23 @@ def explain_code(code: int) -> str:
     """
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
+    if code == 0:
+        return "ended long before the other servers"
     return f"ended with exit code {code}" + (": restart from the last save" if code == RESTART else "")
 
 
 def shell_code(code: int) -> int:
     """The exit code by which a shell reports the same end.
 
-    >>> shell_code(-9), shell_code(75)
-    (137, 75)
+    >>> shell_code(-9), shell_code(1)
+    (137, 1)
     """
-    return 128 - code if code < 0 else code
+    return 128 - code if code < 0 else code or RESTART
+
+
+def _backoff(attempt: int) -> float:
+    """Seconds before the next attempt."""
+    return float(min(0.05 * 2**attempt, 5.0))
 
 
 class Supervisor:
@@ -79,7 +89,7 @@ class Supervisor:
     slots
         The job's processes, those of this machine or all.
     max_restarts
-        How often the job may be restarted.
+        How often the job may be restarted, or each process.
     grace
         Seconds that servers have to end by themselves after the last worker, and that any process has
         to end after it was asked to.
@@ -87,6 +97,8 @@ class Supervisor:
         Called with every line of the report.
     prepare
         Called before each attempt.
+    alone
+        Restart only the process that failed.
     """
 
     def __init__(
@@ -97,12 +109,15 @@ class Supervisor:
         grace: float,
         tell: Callable[[str], None],
         prepare: Callable[[], Awaitable[None]] | None = None,
+        alone: bool = False,
     ) -> None:
         self.slots = slots
         self.max_restarts = max_restarts
         self.grace = grace
         self.tell = tell
         self._prepare = prepare
+        self._alone = alone
+        self._restarts: Counter[str] = Counter()  # of each process, where they are restarted alone
         self.interrupted: int | None = None
         self._interrupt = asyncio.Event()
         self._running: dict[asyncio.Task[int], Slot] = {}
@@ -129,25 +144,42 @@ class Supervisor:
             await self._report(failure)
             if not failure.can_be_restarted:
                 return shell_code(failure.code)
-            if attempt == self.max_restarts:
+            if self._alone or attempt == self.max_restarts:
                 self.tell(f"no restart is left of {self.max_restarts}")
                 return shell_code(failure.code)
             attempt += 1
             self.tell(f"restart {attempt} of {self.max_restarts}, of the whole job")
-            await self._pause(min(0.05 * 2**attempt, 5))
+            await self._pause(_backoff(attempt))
 
     async def _attempt(self, attempt: int) -> _Failure | None:
         """One attempt, up to the end of every process; what failed first, if something did."""
         begin = time.monotonic()
         self._running = {asyncio.ensure_future(slot.run(attempt=attempt)): slot for slot in self.slots}
         try:
-            if await self._watch():
-                return await self._cause(time.monotonic() - begin)
+            while await self._watch():
+                failure = await self._cause(time.monotonic() - begin)
+                if not self._alone or not await self._restart_alone(failure):
+                    return failure
             if self.interrupted is None:
                 await self._wait_for(self._unfinished())  # servers that end by themselves
             return None
         finally:
             await self._end_all()
+
+    async def _restart_alone(self, failure: _Failure) -> bool:
+        """Start the process that failed again, beside the others; False if it may not be."""
+        slot = failure.slot
+        starts = self._restarts[str(slot.plan)] + 1
+        if not failure.can_be_restarted or starts > self.max_restarts:
+            return False
+        await self._report(failure)
+        self.tell(f"restart {starts} of {self.max_restarts}, of {slot.plan} alone")
+        self._restarts[str(slot.plan)] = starts
+        self._running = {task: other for task, other in self._running.items() if other is not slot}
+        await self._pause(_backoff(starts))
+        if self.interrupted is None:
+            self._running[asyncio.ensure_future(slot.run(attempt=starts))] = slot
+        return True
 
     async def _watch(self) -> bool:
         """Wait until every worker has ended well (False), or something failed (True)."""
@@ -156,12 +188,18 @@ class Supervisor:
             while True:
                 if any(task.done() and task.result() != 0 for task in self._running):
                     return self.interrupted is None
-                workers = [task for task, slot in self._running.items() if slot.plan.kind == "worker"]
-                waiting = [task for task in (workers or self._running) if not task.done()]
+                waiting = [task for task in (self._tasks("worker") or self._running) if not task.done()]
                 if not waiting or self._interrupt.is_set():
                     return False
-                pending = self._unfinished()
-                await asyncio.wait([*pending, interrupt], return_when=asyncio.FIRST_COMPLETED)
+                servers = [task.done() for task in self._tasks("server")]
+                some = any(servers) and not all(servers)
+                ended, _ = await asyncio.wait(
+                    [*self._unfinished(), interrupt],
+                    timeout=self.grace + _SETTLE if some else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if some and not ended:
+                    return True
         finally:
             interrupt.cancel()
 
@@ -175,7 +213,10 @@ class Supervisor:
 
     def _failures(self, seconds: float) -> list[_Failure]:
         ended = [(slot, task.result()) for task, slot in self._running.items() if task.done()]
-        return [_Failure(slot, code, seconds) for slot, code in ended if code != 0]
+        failed = [(slot, code) for slot, code in ended if code != 0]
+        if not failed:  # a server is missing
+            failed = [(slot, code) for slot, code in ended if slot.plan.kind == "server"]
+        return [_Failure(slot, code, seconds) for slot, code in failed]
 
     async def _end_all(self) -> None:
         """End what still runs: SIGTERM, then SIGKILL."""
@@ -194,6 +235,9 @@ class Supervisor:
 
     async def _pause(self, seconds: float) -> None:
         await asyncio.wait([asyncio.ensure_future(self._interrupt.wait())], timeout=seconds)
+
+    def _tasks(self, kind: str) -> list[asyncio.Task[int]]:
+        return [task for task, slot in self._running.items() if slot.plan.kind == kind]
 
     def _unfinished(self) -> list[asyncio.Task[int]]:
         return [task for task in self._running if not task.done()]

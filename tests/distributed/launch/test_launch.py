@@ -188,3 +188,58 @@ Path(name + ".token").write_text(os.environ["PADDLELIKE_JOB_TOKEN"])
         seen |= tokens
     assert len(seen) == 2
     assert all(len(token) >= 32 for token in seen)
+
+
+def test_a_server_that_ends_long_before_the_others_is_lost(tmp_path: Path) -> None:
+    # As one does that somebody else sent a SIGTERM.
+    script = """
+if name == "server1" and not start: sys.exit()
+if not server: time.sleep(0 if Path("server1.starts").read_text() == "2" else 60)
+else: time.sleep(60)
+"""
+    with Launched(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=0.5") as launched:
+        code, said = launched.end()
+    assert code == 0, said
+    assert "server 1 ended long before the other servers" in said
+    assert launched.starts("server1") == 2
+
+
+def test_servers_that_end_together_are_not_lost(tmp_path: Path) -> None:
+    script = """
+if server: until("closed")
+else: Path("closed").touch(); time.sleep(4); print("evaluated")
+"""
+    with Launched(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=0.5") as launched:
+        code, said = launched.end()
+    assert code == 0, said
+    assert (tmp_path / "log" / "workerlog.0").read_text() == "evaluated\n"
+
+
+def test_a_process_can_be_restarted_alone(tmp_path: Path) -> None:
+    script = """
+ready()
+print(os.environ["PADDLELIKE_RESUME_POLICY"])
+if name == "worker0" and start < 2: os.kill(os.getpid(), signal.SIGKILL)
+if name == "worker0": Path("done").touch()
+else: until("done")
+"""
+    options = ["--server_num=1", "--worker_num=2", "--restart=process", "--max_restarts=2"]
+    with Launched(tmp_path, script, *options) as launched:
+        code, said = launched.end()
+    assert code == 0, said
+    assert [launched.starts(name) for name in ("worker0", "worker1", "server0")] == [3, 1, 1]
+    assert "restart 2 of 2, of worker 0 alone" in said
+    assert (tmp_path / "log" / "workerlog.1").read_text() == "rollback\n"
+
+
+def test_restarts_of_a_process_are_counted(tmp_path: Path) -> None:
+    script = """
+if server: time.sleep(60)
+sys.exit(75)
+"""
+    options = ["--server_num=1", "--worker_num=1", "--restart=process", "--max_restarts=2", "--grace=1"]
+    with Launched(tmp_path, script, *options) as launched:
+        code, said = launched.end()
+    assert code == 75, said
+    assert launched.starts("worker0") == 3
+    assert launched.starts("server0") == 1
