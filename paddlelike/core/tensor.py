@@ -139,10 +139,11 @@ class SelectedRows:
     Rows may be unsorted and repeat; as a gradient, repeated rows add up.
     """
 
-    __slots__ = ("_height", "_rows", "_tensor")
+    __slots__ = ("_height", "_places", "_rows", "_tensor")
 
     def __init__(self, rows: Sequence[int] | Array = (), height: int = 0, value: Array | None = None) -> None:
         self._rows = np.asarray(rows, np.int64)
+        self._places: dict[int, int] | None = None  # by row number, made when it is asked for
         self._height = int(height)
         self._tensor = LoDTensor(value)
 
@@ -168,6 +169,29 @@ class SelectedRows:
     def set_rows(self, rows: Sequence[int] | Array) -> None:
         """Set the row numbers."""
         self._rows = np.asarray(rows, np.int64)
+        self._places = None
+        self._tensor.touch()
+
+    def places(self, rows: Array) -> Array:
+        """Where each of some row numbers stands, -1 where it does not; none of the rows here may repeat.
+
+        The first call costs as much as there are rows, each further one as many as are asked for.
+
+        >>> SelectedRows([7, 3], 10).places(np.array([3, 5, 7]))
+        array([ 1, -1,  0])
+        """
+        if self._places is None:
+            self._places = {row: place for place, row in enumerate(self._rows.tolist())}
+        find = self._places.get
+        return np.fromiter((find(row, -1) for row in rows.tolist()), np.int64, len(rows))
+
+    def add_rows(self, rows: Sequence[int] | Array) -> None:
+        """Put new row numbers behind those that are here."""
+        new = np.asarray(rows, np.int64)
+        if self._places is not None:
+            start = len(self._rows)
+            self._places.update((row, start + place) for place, row in enumerate(new.tolist()))
+        self._rows = np.concatenate([self._rows, new])
         self._tensor.touch()
 
     def height(self) -> int:

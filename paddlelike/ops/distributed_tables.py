@@ -111,24 +111,16 @@ class LookupSparseTable(OpDef):
 
 def _places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
     """Where each id stands in the table, -1 where it does not; new ids may take the next free places."""
-    known = w.row_array
-    order = np.argsort(known, kind="stable")
-    at = np.full(len(asked), -1)
-    if known.size:
-        near = order.take(np.searchsorted(known, asked, sorter=order), mode="clip")
-        at = np.where(known[near] == asked, near, -1)
+    at = w.places(asked)
     if grow and (at < 0).any():
-        values, first, which = np.unique(asked[at < 0], return_index=True, return_inverse=True)
-        turn = np.argsort(first, kind="stable")  # new ids in the order of their first mention
-        room = 0 if w.array is None else len(w.array)
-        if len(known) + len(values) > room:
+        new = np.array(list(dict.fromkeys(asked[at < 0].tolist())))  # in the order of their first mention
+        held, room = len(w.row_array), 0 if w.array is None else len(w.array)
+        if held + len(new) > room:
             raise EnforceNotMet(
-                f"lookup_sparse_table: W has room for {room} rows and holds {len(known)}; "
-                f"{len(values)} new ids do not fit",
+                f"lookup_sparse_table: W has room for {room} rows and holds {held}; "
+                f"{len(new)} new ids do not fit",
                 hint="make the table of embedding(is_distributed=True) as tall as there are ids",
             )
-        place = np.empty(len(values), np.int64)
-        place[turn] = len(known) + np.arange(len(values))
-        at[at < 0] = place[which.reshape(-1)]
-        w.set_rows(np.concatenate([known, values[turn]]))
+        w.add_rows(new)
+        at = w.places(asked)
     return at

@@ -90,14 +90,12 @@ def _check_range(ids: Array, height: int, padding_idx: int) -> None:
 
 def _rows_of(table: SelectedRows, ids: Array) -> Array:
     """Where each id stands among the rows of a table that holds only some of them."""
-    order = np.argsort(table.row_array, kind="stable")
-    at = np.searchsorted(table.row_array, ids, sorter=order)
-    rows = order.take(at, mode="clip") if order.size else np.zeros_like(ids)
-    missing = ids[table.row_array[rows] != ids] if order.size else ids
-    if missing.size:
+    rows = table.places(ids)
+    if (rows < 0).any():
         raise EnforceNotMet(
-            f"lookup_table: Ids hold {int(missing[0])}, "
-            f"which is none of the {len(order)} rows that the table W keeps"
+            f"lookup_table: Ids hold {int(ids[rows < 0][0])}, "
+            f"which is none of the {len(table.row_array)} rows that the table W keeps",
+            hint="does the table live on parameter servers? The trainer's program fetches rows from there",
         )
     return rows
 

@@ -45,15 +45,19 @@ class Sgd(Update):
 
 
 def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> SelectedRows:
-    place = {row: i for i, row in enumerate(param.rows())}
-    if not isinstance(grad, SelectedRows) or not place.keys() >= set(grad.rows()):
+    if not isinstance(grad, SelectedRows):
         raise ShapeError("sgd: Param holds selected rows; Grad must be sparse, with rows among them")
-    if not has_no_rows(grad):
-        held = grad.merged()
-        assert param.array is not None
-        assert held.array is not None
-        param.array[[place[row] for row in held.rows()]] -= lr * held.array
-        param.get_tensor().touch()
+    if has_no_rows(grad):
+        return param
+    held = grad.merged()
+    places = param.places(held.row_array)
+    if (places < 0).any():
+        missing = int(held.row_array[places < 0][0])
+        raise ShapeError(f"sgd: Grad holds row {missing}, Param holds selected rows without it")
+    assert param.array is not None
+    assert held.array is not None
+    param.array[places] -= lr * held.array
+    param.get_tensor().touch()
     return param
 
 

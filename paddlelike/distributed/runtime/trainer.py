@@ -75,8 +75,8 @@ class Trainer:
         if self._background is not None:
             self._background.put(server, entry, value)
             return
-        if entry.index in self._outbox[server]:
-            self.flush()  # the step before had no barrier
+        if entry.index in self._outbox[server]:  # the step before had no barrier, or never came to it
+            self._forget_outbox() if self.mode == "sync" else self.flush()
         self._outbox[server][entry.index] = value
 
     def barrier(self) -> None:

@@ -1,0 +1,38 @@
+"""Where rows of a table stand: found without looking at all of them, also after the table has grown."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddlelike.core.tensor import SelectedRows
+
+ROWS = st.lists(st.integers(0, 50), unique=True, max_size=20)
+
+
+@given(ROWS, st.lists(st.integers(0, 50), max_size=20))
+def test_places_are_those_a_search_finds(rows: list[int], asked: list[int]) -> None:
+    table = SelectedRows(rows, 51)
+    expected = [rows.index(row) if row in rows else -1 for row in asked]
+    assert table.places(np.array(asked, np.int64)).tolist() == expected
+
+
+@given(ROWS, ROWS, st.booleans())
+def test_added_rows_stand_behind_the_others(first: list[int], more: list[int], ask_before: bool) -> None:
+    new = [row for row in more if row not in first]
+    table = SelectedRows(first, 51)
+    if ask_before:
+        table.places(np.array([0]))
+    before = table.version
+    table.add_rows(new)
+    assert table.rows() == first + new
+    assert table.version > before
+    assert table.places(np.array(first + new, np.int64)).tolist() == list(range(len(first + new)))
+
+
+def test_rows_that_are_set_are_found_at_their_new_places() -> None:
+    table = SelectedRows([3, 5], 9)
+    assert table.places(np.array([5])).tolist() == [1]
+    table.set_rows([5, 3])
+    assert table.places(np.array([5])).tolist() == [0]
