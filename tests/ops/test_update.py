@@ -184,7 +184,7 @@ def test_sgd_moves_the_held_rows_of_a_table_of_selected_rows() -> None:
     out = registry.find("sgd").forward(table, _one(0.5), grad)
     assert out is table
     assert out.array.tolist() == [[1, 0.5], [0, 0.5], [1, 1]]
-    with pytest.raises(ShapeError, match="rows among them|selected rows without it"):
+    with pytest.raises(ShapeError, match=r"rows among them|selected rows without it"):
         registry.find("sgd").forward(table, _one(0.5), SelectedRows([1], 6, np.ones((1, 2), np.float32)))
 
 

@@ -121,13 +121,21 @@ class Job:
     def serve(self, endpoint: str, values: dict[str, Any] | None = None) -> None:
         """Start a server, with its rows of ``values`` if there are any."""
         programs, scope = self.server(endpoint), fluid.Scope()
+        if values is not None:
+            fluid.Executor(fluid.CPUPlace()).run(programs.startup, scope=scope)
+            for one in programs.main._parameters_on_pservers.on(endpoint):
+                if one.origin in values:
+                    rows = values[one.origin][one.first_row : one.first_row + one.rows]
+                    scope.var(one.name).get_tensor().set(rows)
+            programs.startup = None
+        self.start_server(endpoint, programs, scope)
+
+    def start_server(self, endpoint: str, programs: Programs, scope: Any = None) -> None:
+        """Run the programs of a server; without a startup program the scope has all values."""
+        scope = self.scopes[endpoint] = fluid.Scope() if scope is None else scope
         executor = fluid.Executor(fluid.CPUPlace())
-        executor.run(programs.startup, scope=scope)
-        for one in programs.main._parameters_on_pservers.on(endpoint):
-            if values is not None and one.origin in values:
-                rows = values[one.origin][one.first_row : one.first_row + one.rows]
-                scope.var(one.name).get_tensor().set(rows)
-        self.scopes[endpoint] = scope
+        if programs.startup is not None:
+            executor.run(programs.startup, scope=scope)
         future = self._pool.submit(lambda: executor.run(programs.main, scope=scope))
         self._serving.append((executor, future))  # type: ignore[arg-type]
 
