@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from paddlelike.distributed.launch.command import main
@@ -23,6 +25,11 @@ WRONG = {
     "ports twice": (["--servers", "a:1", "--start_port", "6170"], "give one of the two"),
     "no port": (["--start_port", "70000"], "'70000' is not a port"),
     "another mode": (["--run_mode", "collective"], "invalid choice: 'collective'"),
+    "ports on a cluster": (
+        ["--engine=ray", "--start_port", "6170"],
+        "--engine ray places the processes itself",
+    ),
+    "a cluster without Ray": (["--address", "a:1"], "--address names a Ray cluster"),
     "no time": (["--grace", "soon"], "'soon' is not a number of seconds"),
 }
 
@@ -51,3 +58,13 @@ def test_the_help_names_every_option_and_its_default(capsys: pytest.CaptureFixtu
                    "--workers", "--start_port", "--log_dir", "--max_restarts", "--grace", "75"):  # fmt: skip
         assert option in text
     assert max(map(len, text.splitlines())) <= 110
+
+
+def test_without_ray_the_error_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["--engine", "ray", __file__]) == 1
+    assert 'pip install "paddlelike[ray]"' in capsys.readouterr().err
