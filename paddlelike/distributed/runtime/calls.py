@@ -181,6 +181,7 @@ class Calls:
             outcome = self._state.outcome
             if isinstance(outcome, Closed):
                 outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
+                outcome.exit_code = 0  # nothing is left to do, so no launcher need start it again
             if isinstance(outcome, FaultError):
                 self._lose(outcome)
             if self._why is not None:

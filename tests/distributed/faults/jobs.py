@@ -211,8 +211,15 @@ class Job:
 
         if len(ended) < len(self.names):
             self.until(over, limit)
+        return self.ends()
+
+    def ends(self) -> dict[str, dict[str, Any]]:
+        """What each process that came to its end said of it."""
+        said = {name: process.last("end") for name, process in self.processes.items()}
         return {
-            name: next(one for one in reversed(self.processes[name].said) if "end" in one) for name in ended
+            name: next(one for one in reversed(self.processes[name].said) if "end" in one)
+            for name, end in said.items()
+            if end is not None
         }
 
     def codes(self, names: list[str], limit: float = LIMIT) -> list[int]:

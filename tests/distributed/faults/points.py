@@ -4,7 +4,7 @@ FAULT holds JSON: ``{"at": point, "number": round, "server": index, "do": "kill"
 may be left out), or ``{"lose": 7}``: every seventh answer to this trainer is lost after its work was done.
 
 ====================  ======================================================================
-trainer.<verb>        before the call
+trainer.<verb>        before the call; the last Complete is called leave
 trainer.<verb>.mid    when part of its payload is sent
 trainer.<verb>.done   when it is answered
 server.apply          before a round is applied
@@ -13,8 +13,7 @@ server.apply.done     when it is applied, before anybody knows
 server.<verb>         when the request has come, before it is worked on
 server.<verb>.done    when the answer is made, before it is sent
 server.load           before a saved directory is loaded
-server.write          before this server writes rows
-trainer.file          in a save, while a file is written
+server.write          in a save, before this server writes rows or tells where it stands
 ====================  ======================================================================
 """
 
@@ -84,6 +83,7 @@ def _wrap_calls() -> None:
 
     def pointed(trainer: Calls, step: Any) -> Any:
         verb, number = step.request.verb.lower(), _number(step.request)
+        verb = "leave" if getattr(step.request, "last", False) else verb
         current.where = (verb, number, step.server)
         reach(f"trainer.{verb}", number, step.server)
         reply = call(trainer, step)

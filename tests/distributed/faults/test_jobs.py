@@ -29,6 +29,17 @@ def test_a_job_killed_as_a_whole_resumes_from_its_save(servers, run, undisturbed
         assert begun[0] == 6
 
 
+def test_three_of_each_and_one_of_each_killed_at_once(run, undisturbed):
+    size = {"servers": 3, "trainers": 3}
+    faults = {
+        "server 2": {"at": "server.apply.mid", "number": 5, "do": "kill"},
+        "trainer 1": {"at": "trainer.commit", "number": 5, "server": 1, "do": "kill"},
+    }
+    job = run(faults=faults, **size)
+    assert Ends(job.finish()) == undisturbed(**size)
+    assert job.restarts >= 2
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_kills_and_stops(seed, run, undisturbed):
     """Kills and stops of anybody at any time; the seed chooses them, not their timing."""

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+import paddlelike as fluid
 from tests.distributed.faults.conftest import Ends
 
 pytestmark = pytest.mark.slow
@@ -20,6 +21,7 @@ KILL_AT = {
     "parameters are on their way": {"at": "server.commit.done", "number": 4},
     "nothing is saved yet": {"at": "server.push", "number": 1},
     "trainer 0 saves": {"at": "server.pull", "number": 6},
+    "it tells where it stands for a save": {"at": "server.write", "number": 6},
     "a trainer says its first words": {"at": "server.hello.done"},
     "trainers leave": {"at": "server.complete", "number": 10},
 }
@@ -36,6 +38,15 @@ def test_a_server_with_a_part_of_a_table_killed(run, undisturbed):
     job = run(network="sparse", faults={"server 0": {"at": "server.apply.mid", "number": 4, "do": "kill"}})
     assert Ends(job.finish()) == undisturbed(network="sparse")
     assert job.restarts >= 1
+
+
+def test_a_save_cut_short_is_not_there_and_is_made_again(run, undisturbed):
+    job = run(faults={"server 1": {"at": "server.pull", "number": 6, "do": "kill"}})
+    assert Ends(job.finish()) == undisturbed()
+    said = job.processes["trainer 0"].said
+    kept = [one for one in said if {"saved", "unsaved"} & set(one)]
+    assert kept == [{"saved": 3}, {"unsaved": 6, "back": 3}, {"saved": 6}, {"saved": 9}]
+    assert fluid.io.verify(str(job.saves))
 
 
 def test_both_servers_killed(run, undisturbed):

@@ -42,6 +42,15 @@ def test_trainer_0_killed_while_it_saves(moment, run, undisturbed):
     assert job.processes["trainer 0"].last("saved") == 9
 
 
+def test_a_trainer_killed_while_it_leaves_has_nothing_left_to_do(run, undisturbed):
+    job = run(faults={"trainer 1": {"at": "trainer.leave", "server": 1, "do": "kill"}}, late=("trainer 0",))
+    job.start("trainer 0")
+    job.until_said("trainer 1", "exit", 0)
+    assert "had finished this job in an earlier process" in job.processes["trainer 1"].errors
+    ended = Ends(job.ends())
+    assert ended.rows == undisturbed().rows
+
+
 def test_a_trainer_without_rollback_killed(run, undisturbed):
     fault = {"at": "trainer.commit", "number": 4, "do": "kill"}
     job = run(faults={"trainer 1": fault}, settings={"PADDLELIKE_RESUME_POLICY": "exit"})
