@@ -320,6 +320,11 @@ class ServerState:
 
     # The thread that owns the parameters
 
+    @property
+    def has_work(self) -> bool:
+        """Whether :meth:`ready` would give something now."""
+        return self._work is None and not self._broken and self._next_work() is not None
+
     def ready(self) -> Work | None:
         """What to do now; it is under way until :meth:`applied`, :meth:`written` or :meth:`failed`."""
         assert self._work is None, "the last work was not reported"

@@ -277,8 +277,13 @@ class Service:
         """What the protocol answers now."""
         with self.changed:
             reply: Reply = getattr(self.state, request.verb.lower())(request, time.monotonic())
-            self.asked.notify()
+            self.look()
         return reply
+
+    def look(self) -> None:
+        """Wake the thread that owns the variables, if there is something to do. Called under the lock."""
+        if self.state.has_work or self.state.finished:
+            self.asked.notify()
 
     def ask_until(self, request: Request, patience: float) -> Reply:
         """What the protocol answers, asked again while it says Waiting, for ``patience`` seconds."""

@@ -127,7 +127,7 @@ class _PushVerb(_Verb):
         service.received(receiver.size)
         with service.changed:
             reply = service.state.push_end(request, receiver, time.monotonic())
-            service.asked.notify()
+            service.look()
         return reply.to_header(), ()
 
 
