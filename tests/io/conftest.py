@@ -79,6 +79,13 @@ def url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         return f"hdfs://cluster:9000/user/me/{name}"
     if request.param == "memory":
         return f"memory://{name}/model"
+    return str(request.getfixturevalue("s3_url"))
+
+
+@pytest.fixture
+def s3_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A directory that is not there yet, in a bucket of its own."""
+    name = uuid.uuid4().hex
     for key, value in request.getfixturevalue("s3").items():
         monkeypatch.setenv(key, value)
     import fsspec

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import shutil
+import subprocess
 import sys
 import time
 import uuid
@@ -306,6 +308,62 @@ def test_a_saver_that_is_killed_at_any_call_leaves_old_or_new(
             break
     assert calls > 6
     assert outcomes == ({0.0, 2.0} if before == "nothing" else {1.0, 2.0})
+
+
+SAVER = """
+import sys
+import numpy as np
+import paddlelike as fluid
+
+url, endpoint = sys.argv[1:]
+import fsspec
+fsspec.config.conf.setdefault("s3", {}).update(endpoint_url=endpoint)
+program = fluid.Program()
+for name, size in (("big", 3000), ("deep/er", 3), ("v2", 3), ("v3", 3), ("v4", 3)):
+    program.global_block().create_var(name=name, shape=[size], dtype="float32", persistable=True)
+    fluid.global_scope().var(name).get_tensor().set(np.full(size, 2, "float32"))
+exe = fluid.Executor(fluid.CPUPlace())
+fluid.io.save_persistables(exe, url + "-warm", program)
+print("begin", flush=True)
+fluid.io.save_persistables(exe, url, program)
+print("end", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_process_that_is_killed_leaves_old_or_new_in_s3(
+    exe: fluid.Executor, program: fluid.Program, s3_url: str
+) -> None:
+    dice = random.Random(1)
+    fill(1)
+    fluid.io.save_persistables(exe, s3_url, program)
+    seen = set()
+    for _ in range(4):
+        saver = subprocess.Popen(
+            [sys.executable, "-c", SAVER, s3_url, os.environ["FSSPEC_S3_ENDPOINT_URL"]],
+            cwd=Path(fluid.__file__).parent.parent,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert saver.stdout is not None
+            assert saver.stdout.readline() == "begin\n"
+            time.sleep(dice.uniform(0, 0.3))  # when it is killed is left to chance
+        finally:
+            saver.kill()
+            saver.communicate()
+        ledger.forget()
+        found = set(loaded(exe, s3_url, program, verify=True))
+        assert found in ({1.0}, {2.0})
+        seen |= found
+        fill(1)
+        fluid.io.save_persistables(exe, s3_url, program)
+        assert loaded(exe, s3_url, program, verify=True) == [1] * 5
+        assert beside(s3_url) == ["model.manifest.json"]
+    assert seen
 
 
 def test_a_save_that_fails_leaves_the_old_set(
