@@ -9,6 +9,7 @@ from tests.distributed.transpiler.cases import Case
 
 __all__ = ["draw"]
 
+_NETWORKS = ["mlp", "mlp", "conv_bn", "word2vec", "lstm", "wide_deep", "frozen", "tagger", "loop", "sampled"]
 _OPTIMIZERS: list[dict[str, Any]] = [
     {},
     {},
@@ -23,6 +24,8 @@ _OPTIMIZERS: list[dict[str, Any]] = [
     {"name": "RMSProp", "momentum": 0.9},
     {"name": "Ftrl", "l1": 0.1, "l2": 0.1},
 ]
+#: Those that take no sparse gradients.
+_DENSE = ("Adamax", "DecayedAdagrad")
 _RATES: list[Any] = [
     0.1,
     0.1,
@@ -46,11 +49,13 @@ _CLIPS: list[Any] = [
 def draw(seed: int) -> Case:
     """The case of a seed, as plain values."""
     rng = random.Random(seed)
-    network = rng.choice(["mlp", "mlp", "conv_bn", "word2vec", "lstm", "wide_deep", "frozen"])
+    network = rng.choice(_NETWORKS)
+    args = _arguments(rng, network)
+    is_sparse = args.get("is_sparse", network in ("wide_deep", "tagger", "loop", "sampled"))
     case: Case = {
         "network": network,
-        "args": _arguments(rng, network),
-        "optimizer": _optimizer(rng),
+        "args": args,
+        "optimizer": _optimizer(rng, [o for o in _OPTIMIZERS if not (is_sparse and o.get("name") in _DENSE)]),
         "pservers": rng.randint(1, 5),
         "trainers": rng.randint(1, 4),
         "seed": rng.choice([0, 0, 1, 90, 2020]),
@@ -89,15 +94,17 @@ def _arguments(rng: random.Random, network: str) -> dict[str, Any]:
     if network == "wide_deep":
         args = {"slots": rng.randint(1, 5), "rows": rng.randint(5, 5000), "width": rng.randint(1, 20)}
         return {**args, "is_distributed": rng.random() < 0.4, "padding": rng.choice([None, None, 0, 3])}
-    return {}
+    return {"tree": rng.random() < 0.5} if network == "sampled" else {}
 
 
-def _optimizer(rng: random.Random) -> dict[str, Any]:
-    given = {**rng.choice(_OPTIMIZERS), "rate": rng.choice(_RATES)}
+def _optimizer(rng: random.Random, choice: list[dict[str, Any]]) -> dict[str, Any]:
+    given = {**rng.choice(choice), "rate": rng.choice(_RATES)}
     if rng.random() < 0.3 and given.get("name") != "Ftrl":
         given["l2" if rng.random() < 0.7 else "l1"] = 0.01
     if rng.random() < 0.25:
         given["old_clip"] = rng.choice(_CLIPS)
+    if rng.random() < 0.15:
+        given["average"] = True
     return given
 
 
