@@ -8,6 +8,7 @@ the next but by loading.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
@@ -162,3 +163,12 @@ def _shorten(remembered: dict[Any, T], size: Callable[[T], int]) -> None:
 
 
 ledger: Final = Ledger()
+
+
+def _renew_lock() -> None:
+    """In a forked process: who held the lock at that moment is not here to let go of it."""
+    ledger._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -164,6 +164,30 @@ def test_a_fork_inside_a_save_leaves_the_lock_to_its_parent(tmp_path: Path) -> N
     assert not (tmp_path / "lock").exists()
 
 
+def test_a_fork_while_a_save_is_noted_can_save(tmp_path: Path) -> None:
+    """The thread that holds the lock of the ledger at the moment of the fork is not in the child."""
+    code = """
+        import os, sys
+        import numpy as np
+        import paddlelike as fluid
+        from paddlelike.io.incremental import ledger
+
+        program = fluid.Program()
+        program.global_block().create_var(name="a", shape=[2], dtype="float32", persistable=True)
+        fluid.global_scope().var("a").get_tensor().set(np.ones(2, "float32"))
+        with ledger._lock:
+            child = os.fork()
+            if child == 0:
+                fluid.io.save_persistables(fluid.Executor(fluid.CPUPlace()), sys.argv[1], program)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    """
+    process = python(code, str(tmp_path / "m"))
+    _, said = ended(process)
+    assert process.returncode == 0, said
+    assert (tmp_path / "m" / "a").exists()
+
+
 TRAINER = """
     import sys
     import numpy as np
