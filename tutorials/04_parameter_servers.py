@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import paddlelike as fluid
+from paddlelike.distributed.launch.local import die_with_parent
 from paddlelike.distributed.roles import read_role
 
 SERVERS = {1: 2, 2: 2, 3: 3, 4: 3}  # by day
@@ -149,7 +150,7 @@ def job(day):
     command = [sys.executable, "-m", "paddlelike.distributed.launch", "--max_restarts", "10",
                "--server_num", str(SERVERS[day]), "--worker_num", str(TRAINERS),
                "--log_dir", str(HOME / f"log-{day}"), __file__, str(day)]  # fmt: skip
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, preexec_fn=die_with_parent())  # whoever ends this ends the job
 
 
 HOME.mkdir(exist_ok=True)
