@@ -19,7 +19,6 @@ from paddlelike.framework.variable import Variable
 
 __all__ = ["declare_table_gradients", "fetch_rows_remotely", "shard_table"]
 
-
 # Blocks of rows
 
 
@@ -138,7 +137,9 @@ def _prefetch(block: Block, plan: Plan) -> None:
     at = _without(block, lookups, max(at, lookups[0].idx))
     ids = [block._var_recursive(op.input("Ids")[0]) for op in lookups]
     outs = [block._var_recursive(op.output("Out")[0]) for op in lookups]
-    asked, found = prefetch_variables(block, ids[0], outs[0], range(len(plan.job.endpoints)))
+    servers = len(plan.job.endpoints)
+    asked = _for_each_server(block, "prefetch_compress_in_tmp", ids[0], servers)
+    found = _for_each_server(block, "prefetch_compress_out_tmp", outs[0], servers)
 
     def append() -> None:
         block.append_op("split_ids", {"Ids": ids}, {"Out": asked})
@@ -148,19 +149,12 @@ def _prefetch(block: Block, plan: Plan) -> None:
     _insert(block, at, append)
 
 
-def prefetch_variables(
-    block: Block, ids: Variable, out: Variable, servers: Iterable[int]
-) -> tuple[list[Variable], list[Variable]]:
-    """For each server what it is asked for and what it finds, declared like ``ids`` and ``out``."""
-
-    def declare(name: str, like: Variable) -> list[Variable]:
-        return [
-            block.create_var(name=f"{name}_{i}", type=like.type, shape=like.shape, dtype=like.dtype)
-            for i in servers
-        ]
-
-    servers = list(servers)
-    return declare("prefetch_compress_in_tmp", ids), declare("prefetch_compress_out_tmp", out)
+def _for_each_server(block: Block, name: str, like: Variable, servers: int) -> list[Variable]:
+    """A variable like another for each server."""
+    return [
+        block.create_var(name=f"{name}_{i}", type=like.type, shape=like.shape, dtype=like.dtype)
+        for i in range(servers)
+    ]
 
 
 def _send_table(block: Block, plan: Plan, grad: str, grads: Sequence[Variable]) -> None:

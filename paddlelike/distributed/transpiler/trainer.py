@@ -7,7 +7,8 @@ from typing import Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.transpiler.plan import Plan, Trained, control_variable
 from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely
-from paddlelike.distributed.transpiler.training import Training, remote_lookups, schedule_ops
+from paddlelike.distributed.transpiler.training import Training, read_whole, remote_lookups, schedule_ops
+from paddlelike.errors import GraphError
 from paddlelike.framework.block import Block
 from paddlelike.framework.operator import Operator, OpRole
 from paddlelike.framework.program import Program
@@ -24,11 +25,11 @@ def add_traffic(program: Program, plan: Plan, counter: Variable | None) -> None:
 
     ``counter`` is what an asynchronous trainer sends to move the schedules on, once a step.
     """
-    block = program.global_block()
-    lookups = remote_lookups(block)
+    lookups = remote_lookups(program.global_block())
+    needed = read_whole(program, lookups)
     for one in plan.trained:
         is_rows = one.pieces[0].grad.type == VarType.SELECTED_ROWS
-        one.remote = is_rows and one.param.name in lookups
+        one.remote = is_rows and one.param.name in lookups and one.param.name not in needed
     _send_gradients(program, plan)
     _receive_parameters(program, plan, counter)
 
@@ -42,6 +43,8 @@ def _send_gradients(program: Program, plan: Plan) -> None:
         one.sent = control_variable(program)
         start = len(block.ops)
         _send(block, plan, one)
+        if one.grad.name not in writers:
+            raise GraphError(f"no operator computes {one.grad.name!r}, the gradient of {one.param.name!r}")
         writer = id(writers[one.grad.name])
         behind[writer] = [*block.ops[start:], *behind.get(writer, [])]
     block.ops = [step for op in block.ops[:count] for step in (op, *behind.get(id(op), ()))]

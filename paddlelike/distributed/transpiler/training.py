@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "find_training",
     "is_update",
     "own_attrs",
+    "read_whole",
     "remote_lookups",
     "schedule_ops",
     "target_of",
@@ -33,6 +34,7 @@ __all__ = [
 
 #: Lookups of rows that a server may answer.
 LOOKUPS = ("lookup_table", "lookup_table_v2")
+_LOOKUP_GRADS = tuple(f"{type_}_grad" for type_ in LOOKUPS)
 _CLIP = re.compile(r"/gra(di|id)ent_clip")  # Paddle has it in both spellings
 _OF_THE_PLACE = ("op_namescope", "op_callstack")
 
@@ -118,6 +120,21 @@ def remote_lookups(block: Block) -> dict[str, list[Operator]]:
         if op.type in LOOKUPS and op.attrs.get("remote_prefetch"):
             found.setdefault(op.input("W")[0], []).append(op)
     return found
+
+
+def read_whole(program: Program, lookups: Mapping[str, Sequence[Operator]]) -> set[str]:
+    """The tables that trainers read otherwise than by these lookups, and so need whole."""
+    answered = {id(op) for ops in lookups.values() for op in ops}
+    return {
+        name
+        for block in program.blocks
+        for op in block.ops
+        if id(op) not in answered
+        and op.type not in _LOOKUP_GRADS  # they ask for its shape
+        and op.attrs.get("op_role") != OpRole.Optimize
+        for name in op.input_arg_names
+        if name in lookups
+    }
 
 
 def find_table(program: Program) -> str | None:

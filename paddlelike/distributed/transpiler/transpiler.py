@@ -61,9 +61,15 @@ class DistributeTranspiler:
     Notes
     -----
     Programs equal those of Fluid 1.8.5 (``DistributeTranspiler``) where its own can run. What fails there and
-    works here: ``split_method=HashName``; ``is_distributed=True``; one trainer alone;
-    ``transpile(sync_mode=False)`` with a default config; the methods in any order; sparse ``nce``; adadelta,
-    lamb and other optimizers; initializers other than constants and random numbers.
+    works here:
+
+    - the methods in any order; one trainer alone; ``transpile(sync_mode=False)`` with a default config;
+    - ``split_method=HashName``; ``is_distributed=True``; ``grad_clip`` of optimizers;
+    - adadelta, lamb; moving averages of parameters that are cut; betas of Adam that are variables; schedules
+      whose branches have variables of their own (``linear_lr_warmup``);
+    - cut parameters that are initialized by arrays or by several operators (weight normalization);
+    - sparse ``nce``; ids of one dim; lookups in one table with different ``padding_idx``, or that depend on
+      each other; sparse tables that are read by other operators too, or not trained.
 
     Raises
     ------

@@ -205,6 +205,22 @@ def test_lookups_that_depend_on_others() -> None:
     check_one_trainer(lambda: word2vec(dependent=True), OPTIMIZERS["sgd"], feeds=words)
 
 
+def tied() -> Any:
+    """The table of the words that are looked up is also what the scores are computed with."""
+    label, word = fluid.data("label", [None, 1], "int64"), fluid.data("u", [None, 1], "int64")
+    fluid.data("v", [None, 1], "int64")
+    found = fluid.layers.embedding(word, [1500, 12], is_sparse=True, param_attr="table")
+    table = fluid.default_main_program().global_block().var("table")
+    with_table = fluid.layers.matmul(found, table, transpose_y=True)
+    with_table.stop_gradient = True  # so that the table's gradient is still sparse
+    scores = fluid.layers.fc([found, with_table], 30, act="softmax")
+    return fluid.layers.mean(fluid.layers.cross_entropy(scores, label))
+
+
+def test_tables_that_other_operators_read() -> None:
+    check_one_trainer(tied, OPTIMIZERS["sgd"], feeds=words)
+
+
 def test_sparse_nce() -> None:
     """Fluid's own fails while it transpiles."""
     check_one_trainer(nce, OPTIMIZERS["sgd"], feeds=words)
