@@ -109,10 +109,9 @@ def serve(t: Any, exe: Any) -> None:
         holder = fluid.global_scope().find_var(one.name)
         held[f"{one.origin} {one.first_row}"] = np.array(holder.get_tensor())
     state = services[0].state
-    finished = state.finished
-    say(
-        end=state.round, finished=finished, rows={name: digest({name: array}) for name, array in held.items()}
-    )
+    rows = {name: digest({name: array}) for name, array in held.items()}
+    updates = state.saved_with()["updates"]
+    say(end=state.round, finished=state.finished, rows=rows, updates=updates)
 
 
 def train(t: Any, exe: Any, loss: Any) -> None:

@@ -60,6 +60,22 @@ def test_a_trainer_killed_counts_anew_and_loses_nothing(moment, start):
         assert steps <= count <= steps + 1
 
 
+@pytest.mark.parametrize(
+    "moment", ["server.push", "server.apply.mid", "server.apply.done", "server.pull.done"]
+)
+def test_a_server_killed_goes_on_from_its_save_and_applies_nothing_twice(moment, run):
+    number = {"number": 20} if moment.startswith("server.apply") else {"number": 9}
+    number = {} if moment == "server.pull.done" else number
+    fault = {"at": moment, "do": "kill"} | number
+    job = run(mode="async", every=3, steps=STEPS, think=0.05, faults={"server 1": fault})
+    ended = job.finish()
+    assert job.restarts == 1
+    assert ended["server 0"]["end"] == 2 * STEPS
+    assert sorted(last for _, _, last in ended["server 0"]["updates"]) == [STEPS, STEPS]
+    assert sorted(last for _, _, last in ended["server 1"]["updates"]) == [STEPS, STEPS]
+    assert ended["server 1"]["end"] <= 2 * STEPS  # what came after the save is lost, and nothing twice
+
+
 def kill_a_server(job):
     """Kill server 1 while both trainers train."""
     for name in ("trainer 0", "trainer 1"):
