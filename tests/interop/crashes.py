@@ -69,7 +69,7 @@ def reader(python: str) -> Iterator[Reader]:
     """A process with real Paddle, inside the ``with``."""
     quiet = {"GLOG_minloglevel": "3", "OMP_NUM_THREADS": "1", "CPU_NUM": "1"}
     process = subprocess.Popen(
-        [python, str(Path(__file__).with_name("read_forever.py"))],
+        [python, str(Path(__file__).with_name("driver_reading.py"))],
         env={**os.environ, **quiet},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
