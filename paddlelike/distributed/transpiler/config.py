@@ -9,7 +9,7 @@ from enum import IntEnum
 from paddlelike.distributed.transpiler.dispatch import PSDispatcher, RoundRobin
 from paddlelike.errors import UnsupportedError
 
-__all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config"]
+__all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config", "thread_numbers"]
 
 MIN_BLOCK_SIZE = 8192  # elements; Fluid's own lower bound
 

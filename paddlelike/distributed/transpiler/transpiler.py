@@ -10,7 +10,12 @@ import warnings
 from dataclasses import dataclass
 
 from paddlelike.distributed.overview import Overview
-from paddlelike.distributed.transpiler.config import DistributeTranspilerConfig, Job, check_config
+from paddlelike.distributed.transpiler.config import (
+    DistributedMode,
+    DistributeTranspilerConfig,
+    Job,
+    check_config,
+)
 from paddlelike.distributed.transpiler.placing import place_all
 from paddlelike.distributed.transpiler.plan import Plan, make_plan
 from paddlelike.distributed.transpiler.schedule import count_asynchronously
@@ -119,7 +124,7 @@ class DistributeTranspiler:
         trainers
             How many trainers there are.
         sync_mode
-            Whether servers wait for the gradients of all trainers.
+            Whether servers wait for the gradients of all trainers; say the same in the config.
         current_endpoint
             The server that this process is, if it is one.
 
@@ -214,6 +219,13 @@ class DistributeTranspiler:
         if "" in endpoints or len(set(endpoints)) < len(endpoints):
             raise ValueError(
                 f"pservers is {pservers!r}, expected different endpoints host:port with commas between them"
+            )
+        check_config(self.config)  # it may have been changed since
+        if sync_mode and self.config._distributed_mode != DistributedMode.SYNC:
+            warnings.warn(
+                "config.sync_mode is False, transpile(sync_mode=True) asks for rounds: servers will not wait "
+                "for all trainers, as in Fluid; pass sync_mode=False, or leave the config as it is",
+                stacklevel=3,
             )
         return Job(self.config, trainer_id, trainers, endpoints, current_endpoint, bool(sync_mode))
 

@@ -125,6 +125,22 @@ def build(case: Case) -> None:
     optimizer(fluid, **case.get("optimizer", {})).minimize(NETWORKS[case["network"]](fluid))
 
 
+def test_a_config_changed_later_is_checked_again() -> None:
+    build({"network": "mlp"})
+    made = fluid.DistributeTranspiler()
+    made.config.enable_dc_asgd = True
+    with pytest.raises(UnsupportedError, match="DC-ASGD"):
+        made.transpile(0, trainers=2)
+
+
+def test_config_and_arguments_that_say_different_things() -> None:
+    build({"network": "mlp"})
+    config = fluid.DistributeTranspilerConfig()
+    config.sync_mode = False
+    with pytest.warns(UserWarning, match="pass sync_mode=False"):
+        fluid.DistributeTranspiler(config).transpile(0, trainers=2)
+
+
 def test_nothing_transpiled_yet() -> None:
     with pytest.raises(GraphError, match="transpile") as caught:
         fluid.DistributeTranspiler().get_pserver_program(FIRST)
