@@ -15,12 +15,12 @@ applied is part of what is saved.
 
 from __future__ import annotations
 
-import hmac
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from paddlelike.distributed.protocol.door import Denial, Door
 from paddlelike.distributed.protocol.messages import (
     Beat,
     BeatReply,
@@ -140,20 +140,12 @@ class ServerState:
         checkpoints: Callable[[], Sequence[int]] = tuple,
     ) -> None:
         saved = saved or {}
-        self.incarnation, self.trainers, self.mode, self.plan, self.job = (
-            incarnation,
-            trainers,
-            mode,
-            plan,
-            job,
-        )
-        self.lease, self._checkpoints = lease, checkpoints
+        self.incarnation, self.trainers, self.mode = incarnation, trainers, mode
+        self._door = Door(trainers=trainers, mode=mode, plan=plan, job=job, lease=lease, now=now)
+        self._checkpoints = checkpoints
         self.generation = 0
         self.round = self.base = int(saved.get("round", 0))
         self.completed: dict[int, int] = dict(saved.get("completed", ()))
-        self._started = now
-        self._fences: dict[int, tuple[int, int]] = {}  # trainer -> newest (process, session)
-        self._seen: dict[int, float] = {}
         self._staged: dict[int, tuple[Staged, Any]] = {}
         self._marks: set[int] = set()
         self._queue: deque[tuple[int, int, int, Any]] = deque()  # trainer, process, number, contribution
@@ -170,13 +162,10 @@ class ServerState:
 
     def hello(self, request: Hello, now: float) -> Reply:
         """Where this server stands; from now on only this session of this process speaks for the trainer."""
-        if refused := self._refuse_stranger(request) or self._refuse_program(request):
+        if refused := self._refuse_stranger(request):
             return refused
-        me = (request.process, request.session)
-        if me < self._fences.get(request.trainer, me):
-            return self._refused("stale", "a later session of this process has said Hello")
-        self._fences[request.trainer] = me
-        self._seen[request.trainer] = now
+        if refused := self._denied(self._door.deny_program(request) or self._door.let_in(request, now)):
+            return refused
         staged = self._staged.get(request.trainer)
         return HelloReply(
             **self._status(),
@@ -235,7 +224,7 @@ class ServerState:
             return self._refused("nopush", f"nothing of trainer {request.trainer} is staged for {self.round}")
         self._marks.add(request.trainer)
         missing = self.missing()
-        silent = tuple(trainer for trainer in missing if self.is_silent(trainer, now))
+        silent = tuple(trainer for trainer in missing if self._door.is_silent(trainer, now))
         return Waiting(**self._status(), missing=missing, silent=silent, why="barrier")
 
     def pull(self, request: Pull, now: float) -> Reply:
@@ -258,7 +247,7 @@ class ServerState:
         """Notes that the trainer lives; tells an older process of it that it was replaced."""
         if refused := self._refuse_stranger(request):
             return refused
-        self._seen[request.trainer] = now
+        self._door.hear(request, now)
         return BeatReply(**self._status())
 
     def rollback(self, request: Rollback, now: float) -> Reply:
@@ -377,10 +366,6 @@ class ServerState:
         """The trainers whose commit the current round lacks."""
         return tuple(t for t in range(self.trainers) if t not in self._marks and t not in self.completed)
 
-    def is_silent(self, trainer: int, now: float) -> bool:
-        """Whether a trainer (or its start) has given no sign of life for longer than the lease."""
-        return now - self._seen.get(trainer, self._started) > self.lease
-
     def saved_with(self) -> dict[str, Any]:
         """What a manifest must hold beside the values for ``saved`` of a successor: plain JSON types."""
         return {
@@ -404,41 +389,18 @@ class ServerState:
     def _refuse_session(self, request: Request, now: float) -> Refused | None:
         if refused := self._refuse_stranger(request):
             return refused
-        self._seen[request.trainer] = now
-        if (request.process, request.session) != self._fences.get(request.trainer):
-            return self._refused("stale", "this session has not said Hello, or another one has since")
-        return None
+        self._door.hear(request, now)
+        return self._denied(self._door.deny_session(request))
 
     def _refuse_stranger(self, request: Request) -> Refused | None:
         if self._broken:
             return self._refused("failed", self._broken)
-        if not hmac.compare_digest(request.job.encode(), self.job.encode()):
-            return self._refused("job", "this server belongs to another job")
-        if request.trainer >= self.trainers:
-            return self._refused(
-                "trainer", f"trainer {request.trainer} of {self.trainers} (they count from 0)"
-            )
-        if request.process < self._fences.get(request.trainer, (0, 0))[0]:
-            return self._refused(
-                "fenced", f"a newer process has taken the place of trainer {request.trainer}"
-            )
-        return None
-
-    def _refuse_program(self, request: Hello) -> Refused | None:
-        if request.mode != self.mode:
-            return self._refused("mode", f"the trainer's program is {request.mode}, the server's {self.mode}")
-        if request.trainers != self.trainers:
-            return self._refused("trainer", f"{request.trainers} trainers are meant, here {self.trainers}")
-        if request.plan != self.plan:
-            return self._refused("plan", "the trainer's program places other rows on this server")
-        return None
+        return self._denied(self._door.deny_stranger(request))
 
     def _refuse_push(self, request: Push) -> Refused | None:
-        if request.plan != self.plan:
-            return self._refused("plan", "the trainer's program places other rows on this server")
         if request.trainer in self.completed:
             return self._refused("completed", f"trainer {request.trainer} has closed")
-        return None
+        return self._denied(self._door.deny_plan(request.plan))
 
     def _refuse_async(self, request: Request) -> Refused | None:
         if self.mode == "sync":
@@ -489,6 +451,9 @@ class ServerState:
 
     def _status(self) -> dict[str, Any]:
         return {"incarnation": self.incarnation, "generation": self.generation, "round": self.round}
+
+    def _denied(self, denial: Denial) -> Refused | None:
+        return None if denial is None else self._refused(*denial)
 
     def _refused(self, reason: Reason, text: str) -> Refused:
         return Refused(**self._status(), reason=reason, text=text)

@@ -21,7 +21,7 @@ class NoFence(ServerState):
         return None
 
     def hello(self, request: Hello, now: float) -> Reply:
-        self._fences.pop(request.trainer, None)
+        self._door._newest.pop(request.trainer, None)
         return super().hello(request, now)
 
 
