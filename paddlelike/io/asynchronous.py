@@ -22,7 +22,7 @@ from paddlelike.core import memory
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.io.report import SaveReport
 
-__all__ = ["Copies", "PendingSave", "finish", "forget", "settle", "start"]
+__all__ = ["Copies", "PendingSave", "finish", "forget", "settle", "start", "turn"]
 
 Array = np.ndarray[Any, Any]
 
@@ -105,10 +105,16 @@ class _State:
     def __init__(self) -> None:
         self.last: PendingSave | None = None
         self.untold: list[PendingSave] = []
+        self.turn = threading.RLock()  # of the thread that begins one
         self.watches = 0  # the process in which the end is watched
 
 
 _state: Final = _State()
+
+
+def turn() -> threading.RLock:
+    """Held by the thread that begins a save: one after the other, with the memory that copies lie in."""
+    return _state.turn
 
 
 def start(target: str, work: Callable[[], SaveReport]) -> PendingSave:
@@ -159,6 +165,7 @@ def forget() -> None:
     """Drop the save under way without a word, as in a process that was forked from the one that saves."""
     _state.last = None
     _state.untold.clear()
+    _state.turn = threading.RLock()
 
 
 def _told(save: PendingSave) -> None:

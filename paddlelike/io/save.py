@@ -206,9 +206,12 @@ def save_chosen(
     where = place(dirname)
     base, blocking = options.get("base"), options.get("blocking", True)
     checksum = options.get("checksum", "sha256")
-    with contextlib.ExitStack() as ending:
+    with contextlib.ExitStack() as turn, contextlib.ExitStack() as ending:
         if holding is not None:
             ending.push(holding)
+        if not blocking:
+            turn.enter_context(asynchronous.turn())
+            asynchronous.settle()  # also one that another thread has begun meanwhile
         there = elsewhere_of(program)
         saving = Saving(chosen)
         if there is not None:
@@ -244,14 +247,14 @@ def save_chosen(
         del changed
         later = ending.pop_all()
 
-    def work() -> SaveReport:
-        with later:
-            report = save.commit(begin)
-        if afterwards is not None:
-            afterwards()
-        return report
+        def work() -> SaveReport:
+            with later:
+                report = save.commit(begin)
+            if afterwards is not None:
+                afterwards()
+            return report
 
-    return work() if blocking else asynchronous.start(save.target, work)
+        return work() if blocking else asynchronous.start(save.target, work)
 
 
 class _Save:

@@ -133,6 +133,39 @@ def test_the_next_save_anywhere_waits_for_the_last(
     assert second.written == 2
 
 
+def test_threads_that_save_at_once_take_turns(exe: fluid.Executor, tmp_path: Path) -> None:
+    """Each has variables of its own; the memory for copies is the same."""
+    failures: list[BaseException] = []
+    programs = [fluid.Program() for _ in range(3)]
+    names = [[f"{name}_{number}" for name in NAMES] for number in range(3)]
+    for program, mine in zip(programs, names, strict=True):
+        for name, size in zip(mine, (300_000, 4), strict=True):
+            program.global_block().create_var(name=name, shape=[size], dtype="float32", persistable=True)
+            fluid.global_scope().var(name).get_tensor().set(np.zeros(size, "float32"))
+
+    def saves(number: int) -> None:
+        try:
+            for round_ in range(6):
+                fill(10 * number + round_, *names[number])
+                save(exe, tmp_path / str(number), programs[number])
+                fill(-1, *names[number])
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=saves, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    asynchronous.settle()
+    assert failures == []
+    for number, program in enumerate(programs):
+        fluid.io.load_persistables(exe, str(tmp_path / str(number)), program, verify=True)
+        for name in names[number]:
+            found = np.array(fluid.global_scope().find_var(name).get_tensor())
+            assert set(found.tolist()) == {10.0 * number + 5}
+
+
 def test_memory_for_copies_is_used_again() -> None:
     copies = Copies()
     arrays = [np.full(n, n, "float32") for n in (100, 50_000, 50_000, 70_000)]
