@@ -32,7 +32,7 @@ class SavingJob(Job):
         *,
         servers: int = 2,
         trainers: int = 2,
-        loaded: Path | None = None,
+        loaded: Path | str | None = None,
         form: str = "main",
         **choices: Any,
     ) -> None:
@@ -62,7 +62,13 @@ class SavingJob(Job):
         self._serving.append((executor, future))  # type: ignore[arg-type]
 
     def go(
-        self, feeds: Feeds, start: int, stop: int, *, save: tuple[int, Path] | None = None, **options: Any
+        self,
+        feeds: Feeds,
+        start: int,
+        stop: int,
+        *,
+        save: tuple[int, Path | str] | None = None,
+        **options: Any,
     ) -> list[list[float]]:
         """The losses of steps ``start`` to ``stop``; ``save``: before which step, and where to."""
         programs = [self.trainer(number) for number in range(self.trainers)]
@@ -82,7 +88,7 @@ class SavingJob(Job):
         feeds: Feeds,
         start: int,
         stop: int,
-        save: tuple[int, Path] | None,
+        save: tuple[int, Path | str] | None,
         options: dict[str, Any],
     ) -> list[float]:
         scope = self.scopes[f"trainer {number}"] = fluid.Scope() if number else fluid.global_scope()

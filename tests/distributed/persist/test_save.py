@@ -19,6 +19,8 @@ from paddlelike.errors import LoadError, SaveError
 from paddlelike.storage.transaction import Transaction
 from tests.distributed.persist.jobs import SavingJob
 from tests.distributed.persist.test_resume import ADAM
+from tests.distributed.persist.test_tables import SHARDS
+from tests.distributed.persist.test_tables import feeds as table_feeds
 from tests.distributed.runtime.jobs import MOMENTUM, Network, perceptron, perceptron_feeds, sgd
 
 
@@ -177,3 +179,20 @@ def test_verify_finds_damage_in_the_rows_of_another_server(tmp_path: Path) -> No
     assert fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program)
     with pytest.raises(LoadError, match=r"fc_0\.w_0"):
         fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program, verify=True)
+
+
+@pytest.mark.parametrize("network", [ADAM, SHARDS], ids=["dense", "shards"])
+def test_a_directory_behind_a_url_is_saved_and_loaded(network: Network, tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    feeds = table_feeds if network is SHARDS else perceptron_feeds
+    url = f"memory://{tmp_path.name}/model"
+    with SavingJob(network, servers=2, trainers=1) as job:
+        losses = job.go(feeds, 0, 4, save=(2, url))
+    with SavingJob(network, servers=3, trainers=1, loaded=url) as job:
+        assert job.go(feeds, 2, 4) == [losses[0][2:]]
+
+
+def test_servers_do_not_write_behind_a_url(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    with SavingJob(ADAM, trainers=1) as job, pytest.raises(SaveError, match="a directory that all can see"):
+        job.go(perceptron_feeds, 0, 2, save=(1, f"memory://{tmp_path.name}/model"), by_servers=True)
