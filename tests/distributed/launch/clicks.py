@@ -1,0 +1,62 @@
+"""The first day of the tutorial on parameter servers, as a job whose processes can be found and killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.distributed.launch.launched import wait_until
+
+PROJECT = Path(__file__).parents[3]
+SCRIPT = PROJECT / "tutorials" / "04_parameter_servers.py"
+
+
+@contextmanager
+def launched(home: Path, mark: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """The first day of the tutorial; its processes can be told by ``mark`` in their environment."""
+    (home / "clicks").mkdir(parents=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "paddlelike.distributed.launch", "--grace=3", *options, str(SCRIPT), "1"],
+        cwd=home,
+        env=os.environ | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "PADDLELIKE_JOB_ID": mark},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def pid_of(mark: str, *variables: str) -> int | None:
+    """The process with these in its environment."""
+    wanted = {f"PADDLELIKE_JOB_ID={mark}".encode(), *(one.encode() for one in variables)}
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if wanted <= set(path.read_bytes().split(b"\0")):
+                return int(path.parent.name)
+        except OSError:
+            continue
+    return None
+
+
+def running(mark: str, *variables: str) -> int:
+    """The process with these in its environment, once there is one."""
+    wait_until(lambda: pid_of(mark, *variables) is not None, f"a process with {variables}")
+    found = pid_of(mark, *variables)
+    assert found is not None
+    return found
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def last_save(home: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (home / "clicks/checkpoints/step-00000060").iterdir()}

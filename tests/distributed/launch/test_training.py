@@ -1,0 +1,53 @@
+"""A day of training whose processes are killed again and again: the bits of one that nobody disturbed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import uuid
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.launch.clicks import last_save, launched, running
+from tests.distributed.launch.launched import wait_until
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc"),
+]
+
+SERVER = "TRAINING_ROLE=PSERVER", "PADDLE_PSERVER_ID=0"
+SAVER = "TRAINING_ROLE=TRAINER", "PADDLE_TRAINER_ID=0"
+
+
+def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
+    with launched(tmp_path / "alone", uuid.uuid4().hex) as process:
+        _, said = process.communicate(timeout=200)
+        assert process.returncode == 0, said
+
+    home, mark = tmp_path / "killed", uuid.uuid4().hex
+    log = home / "log" / "workerlog.0"
+    checkpoints = home / "clicks" / "checkpoints"
+    moments = [
+        (SERVER, "steps", lambda: "step 5:" in log.read_text()),
+        (SAVER, "a save", lambda: any(checkpoints.glob("*15.manifest.json"))),
+        (SERVER, "the server to be there", lambda: True),
+        (SAVER, "another save", lambda: any(checkpoints.glob("*30.manifest.json"))),
+    ]
+    with launched(home, mark, "--max_restarts=10") as process:
+        for attempt, (victim, what, moment) in enumerate(moments):
+            wait_until(lambda attempt=attempt: starts(log) == attempt, f"attempt {attempt}")  # type: ignore[misc]
+            pid = running(mark, *victim)
+            wait_until(moment, what)
+            os.kill(pid, signal.SIGKILL)
+        _, said = process.communicate(timeout=200)
+        assert process.returncode == 0, said
+    assert said.count("was killed by SIGKILL") == len(moments)
+    assert last_save(home) == last_save(tmp_path / "alone")
+
+
+def starts(log: Path) -> int:
+    """How often the job was restarted; -1 before it was started."""
+    return log.read_text().count("---- restart") if log.exists() else -1
