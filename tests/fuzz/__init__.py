@@ -13,6 +13,7 @@ readers        the readers of bytes, and what must hold of what they accept
 loaders        the loaders of directories with one file changed
 control_files  manifests, checkpoints, journals and rules
 markers        what lies beside directories behind URLs
+calls          messages between trainers and servers, tables of servers
 trees          names of variables, links and staging areas
 guard          the limits: time, memory, files, code
 guided         one target under atheris, by hand

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.fuzz.calls import CALLS
 from tests.fuzz.control_files import CONTROL_FILES
 from tests.fuzz.loaders import LOADERS
 from tests.fuzz.markers import MARKERS
@@ -12,4 +13,5 @@ from tests.fuzz.trees import TREES
 
 __all__ = ["TARGETS"]
 
-TARGETS: Final = {target.name: target for target in (*READERS, *LOADERS, *CONTROL_FILES, *MARKERS, *TREES)}
+_ALL: Final = (*READERS, *LOADERS, *CONTROL_FILES, *MARKERS, *TREES, *CALLS)
+TARGETS: Final = {target.name: target for target in _ALL}

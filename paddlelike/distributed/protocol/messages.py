@@ -419,6 +419,6 @@ def reply_from_header(verb: str, header: Mapping[str, Any]) -> Reply:
     """
     kinds: dict[Any, type[Reply]] = {"waiting": Waiting, "refused": Refused, "ok": REPLIES[verb]}
     kind = header.get("kind")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise FormatError(f"a reply to {verb} of kind {str(kind)[:20]!r}; known are {', '.join(kinds)}")
     return kinds[kind].from_header(header)

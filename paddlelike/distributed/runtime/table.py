@@ -127,9 +127,9 @@ class Table:
         try:
             rows = [
                 (str(name), Role(role), tuple(int(dim) for dim in shape), VarType(dtype))
-                for name, role, shape, dtype in json.loads(data)
+                for name, role, shape, dtype in json.loads(data.decode())
             ]
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise FormatError(f"what the server says of its variables is no table: {error}") from None
         return cls(rows)
 
@@ -160,18 +160,24 @@ class Served:
 
         A program that real Fluid made for trainers without barriers says so too, but takes one name from all.
         """
-        return not self.op.attrs.get("distributed_mode", 0) and any(self.inputs.values())
+        rounds = not self.op.attrs.get("distributed_mode", 0)
+        return rounds and (not self.inputs or any(self.inputs.values()))
 
     @property
-    def made_by_schedule(self) -> set[str]:
-        """What only the schedule's block gives a value."""
-        if self.schedule <= 0:
-            return set()
+    def made_by_blocks(self) -> set[str]:
+        """What the schedule and the updates compute on their way: no block reads it before it is written."""
         read: set[str] = set()
         made: set[str] = set()
-        for op in self.op.block.program.blocks[self.schedule].ops:
-            read |= reads(op) - made
-            made |= writes(op)
+        updates = [index for index in self.op.attrs["optimize_blocks"] if index != self.schedule]
+        scheduled: set[str] = set()
+        for index in ([self.schedule] if self.schedule > 0 else []) + updates:
+            mine = set(scheduled)
+            for op in self.op.block.program.blocks[index].ops:
+                read |= reads(op) - mine
+                mine |= writes(op)
+            made |= mine
+            if index == self.schedule:
+                scheduled = mine
         return made - read
 
     def contribution(self, gradient: str, trainer: int) -> str:
