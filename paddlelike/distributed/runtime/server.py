@@ -90,7 +90,7 @@ class Service:
         )
 
     def _check_values(self) -> None:
-        made = self.served.made_by_schedule
+        made = self.served.made_by_blocks
         wanted = [e for e in self.served.table if e.role != Role.GRADIENT and e.name not in made]
         missing = [e.name for e in wanted if self._held(e) is None]
         if missing:
