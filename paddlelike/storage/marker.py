@@ -21,7 +21,7 @@ from paddlelike.storage import manifest
 from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.stores import Store, told
 
-__all__ = ["Marker", "encode", "newest", "numbers", "path_of", "read", "staging", "stagings"]
+__all__ = ["Marker", "encode", "newest", "numbers", "outdated", "path_of", "read", "staging", "stagings"]
 
 _TRIES: Final = 5  # to read the newest one while others save
 
@@ -63,6 +63,19 @@ def numbers(names: Iterable[str], base: str) -> list[int]:
     front = path_of(base).rpartition("/")[2]
     rests = [name[len(front) :] for name in names if name.startswith(front)]
     return sorted(-1 if not rest else int(rest[1:]) for rest in rests if re.fullmatch(r"(\.\d{1,15})?", rest))
+
+
+def outdated(names: Iterable[str], base: str, number: int) -> list[str]:
+    """Of names beside ``base`` the markers before the newest, and those that killed savers left half made."""
+    names = list(names)
+    front = path_of(base).rpartition("/")[2]
+    top = max([*numbers(names, base), number])
+    old = {f"{front}.{each}" for each in numbers(names, base) if 0 <= each < top}
+    aside = re.compile(
+        re.escape(front) + r"\.(\d{1,15})\.[0-9a-f]{8}"
+    )  # of stores that move them to their names
+    found = {name: aside.fullmatch(name) for name in names}
+    return sorted(old) + [name for name, match in found.items() if match and int(match[1]) <= number]
 
 
 def newest(store: Store, base: str) -> int:

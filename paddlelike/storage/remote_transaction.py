@@ -275,9 +275,7 @@ def _in_place(
     store.put(where.marker, data)
     above = where.base.rpartition("/")[0]
     names = store.beside(where.base + ".")
-    known = marker.numbers(names, where.base)
-    old = [number for number in known if 0 <= number < known[-1]]  # also this one, when others came after it
-    store.remove(above, [_split(marker.path_of(where.base, number))[1][0] for number in old])
+    store.remove(above, marker.outdated(names, where.base, of.number))
     for folder in marker.stagings(names, where.base, of.number):
         store.remove(folder, [])
     return files

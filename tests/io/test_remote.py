@@ -524,12 +524,15 @@ def test_what_killed_savers_left_is_removed_by_the_next_one(
 ) -> None:
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
+    where.store.put(f"{where.marker}.2.0123abcd", b"not made yet")
     for number in (1, 2, 9):
         where.store.write(f"{where.root}.saving-{number}-abcd", {"v2": [b"of somebody who was killed"]})
     fill(5)
     fluid.io.save_persistables(exe, url, program)
     left = [name for name in where.store.beside(where.root) if ".saving-" in name]
     assert left == [where.root.rpartition("/")[2] + ".saving-9-abcd"]  # of a save that may still come
+    front = where.marker.rpartition("/")[2]
+    assert sorted(where.store.beside(where.marker)) == [front, front + ".2"]
     assert loaded(exe, url, program, verify=True) == [5] * 5
 
 
