@@ -1,0 +1,72 @@
+"""Transpiled jobs over a real wire: one trainer and three servers train to the bits of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from tests.distributed.runtime.jobs import SEED, Job, Network
+from tests.distributed.transpiler.test_meaning import (
+    OPTIMIZERS,
+    batches,
+    mlp,
+    nce,
+    tied,
+    with_weight_norm,
+    word2vec,
+    words,
+)
+from tests.fresh import fresh_programs
+
+STEPS = 4
+
+
+class Averaged:
+    """SGD, and a moving average of every parameter beside it."""
+
+    def minimize(self, loss: Any) -> None:
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        fluid.optimizer.ExponentialMovingAverage(0.9).update()
+
+
+HASHED = {"split_method": fluid.transpiler.HashName}
+JOBS: dict[str, tuple[Network, Callable[..., Any]]] = {
+    **{name: (Network(mlp, optimizer), batches) for name, optimizer in OPTIMIZERS.items()},
+    "averages": (Network(mlp, Averaged), batches),
+    "by_name": (Network(mlp, OPTIMIZERS["adam"], HASHED), batches),
+    "weight_norm": (Network(with_weight_norm, OPTIMIZERS["adam"]), batches),
+    "sparse": (Network(word2vec, OPTIMIZERS["adam"]), words),
+    "sparse_l2": (Network(word2vec, OPTIMIZERS["l2"]), words),
+    "dependent": (Network(lambda: word2vec(dependent=True), OPTIMIZERS["sgd"]), words),
+    "nce": (Network(nce, OPTIMIZERS["sgd"]), words),
+    "tied": (Network(tied, OPTIMIZERS["sgd"]), words),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_one_trainer_and_three_servers(name: str) -> None:
+    network, draw = JOBS[name]
+    feeds = [draw(np.random.default_rng(step)) for step in range(STEPS)]
+    expected, begun = alone(network, feeds)
+    with Job(network, servers=3, trainers=1) as job:
+        job.start_with(begun)
+        (losses,) = job.train(lambda step, trainer: feeds[step], STEPS)
+    assert losses == expected
+    assert losses[-1] != losses[0]
+
+
+def alone(network: Network, feeds: list[Any]) -> tuple[list[float], dict[str, Any]]:
+    """The losses of the network in one process, and all values that it began with."""
+    with fresh_programs(SEED) as (main, startup):
+        loss = network.build()
+        network.optimizer().minimize(loss)
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe.run(startup, scope=scope)
+    names = [v.name for v in main.list_vars() if v.persistable]
+    begun = {name: np.array(scope.find_var(name).get_tensor()) for name in names}
+    losses = [exe.run(main, feed=feed, fetch_list=[loss], scope=scope)[0][0] for feed in feeds]
+    return [float(value) for value in losses], begun
