@@ -279,6 +279,20 @@ def test_a_port_that_is_taken_is_an_error(serve: Serve) -> None:
         second.start()
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.2", "[::1]"])
+def test_an_endpoint_may_be_a_name_or_any_address(host: str) -> None:
+    if host == "[::1]":
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError as error:
+            pytest.skip(f"no IPv6 here: {error}")
+    with (
+        Server(f"{host}:0", {"Echo": Verb()}, security=CLEAR) as server,
+        Channel(f"{host}:{server.port}", security=CLEAR) as channel,
+    ):
+        assert channel.call("Echo", {"a": 1}, timeout=30) == {"a": 1}
+
+
 def test_only_the_host_of_the_endpoint_is_bound(serve: Serve) -> None:
     server, _ = serve({"Echo": Verb()})
     with pytest.raises(ConnectionRefusedError):
