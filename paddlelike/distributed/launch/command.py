@@ -25,7 +25,7 @@ from paddlelike.distributed.launch.plan import (
 )
 from paddlelike.distributed.launch.supervisor import RESTART, Slot, Supervisor
 from paddlelike.distributed.launch.viewer import Viewer
-from paddlelike.errors import PaddlelikeError
+from paddlelike.errors import PaddlelikeError, RoleError
 
 __all__ = ["main"]
 
@@ -84,7 +84,9 @@ def main(
     parser = _parser(program, log_dir)
     options = parser.parse_args(arguments)
     job = None if options.engine == "ray" else _job(parser, options)
-    if options.engine == "ray" and (options.servers or options.trainers or options.start_port):
+    if options.engine == "ray" and (
+        options.servers or options.trainers or options.start_port or options.host
+    ):
         parser.error("--engine ray places the processes itself: give --server_num and --worker_num")
     if options.restart == "process":
         os.environ.setdefault("PADDLELIKE_RESUME_POLICY", "rollback")
@@ -127,8 +129,14 @@ async def _launch(
     slots = [
         LocalSlot(plan, command, log_dir=log_dir, environment=environment)
         for plan in job.processes()
-        if is_this_machine(plan.host)
+        if (is_this_machine(plan.host) if options.host is None else plan.host == options.host)
     ]
+    if not slots:
+        raise RoleError(
+            f"no process of this job runs here: {options.host or 'this machine'} is none of the hosts "
+            f"{', '.join(sorted({plan.host for plan in job.processes()}))}",
+            hint="--host says which of them this machine is",
+        )
     viewer.tell(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers" + _logs(log_dir))
     viewer.watch(job.servers, environment)
     return await _supervise(slots, options, viewer)
@@ -220,6 +228,13 @@ def _parser(program: str, log_dir: str) -> argparse.ArgumentParser:
         metavar="HOST:PORT,...",
         help="the endpoints of all workers; those on this machine are started here. Nobody connects to a "
         "worker, so that only the hosts matter",
+    )
+    job.add_argument(
+        "--host",
+        "--node_ip",
+        metavar="HOST",
+        help="which of the hosts in --servers and --trainers this machine is; default: those with an address "
+        "of this machine",
     )
     job.add_argument(
         "--start_port",

@@ -16,13 +16,15 @@ SCRIPT = PROJECT / "tutorials" / "04_parameter_servers.py"
 
 
 @contextmanager
-def launched(home: Path, mark: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+def launched(home: Path, mark: str, *options: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
     """The first day of the tutorial; its processes can be told by ``mark`` in their environment."""
-    (home / "clicks").mkdir(parents=True)
+    (home / "clicks").mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
         [sys.executable, "-m", "paddlelike.distributed.launch", "--grace=3", *options, str(SCRIPT), "1"],
         cwd=home,
-        env=os.environ | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "PADDLELIKE_JOB_ID": mark},
+        env=os.environ
+        | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "PADDLELIKE_JOB_ID": mark}
+        | variables,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

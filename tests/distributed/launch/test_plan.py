@@ -106,5 +106,5 @@ def test_ports_count_up_from_the_first() -> None:
 def test_a_machine_knows_its_own_addresses() -> None:
     assert is_this_machine("127.0.0.1")
     assert is_this_machine("localhost")
-    assert not is_this_machine("192.0.2.1")  # kept for documentation by RFC 5737
+    assert not is_this_machine("198.51.100.7")  # kept for documentation by RFC 5737
     assert not is_this_machine("no such host")

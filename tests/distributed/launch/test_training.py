@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from paddlelike.distributed.launch.plan import free_endpoints
 from tests.distributed.launch.clicks import last_save, launched, running
 from tests.distributed.launch.launched import wait_until
 
@@ -45,6 +46,29 @@ def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
         _, said = process.communicate(timeout=200)
         assert process.returncode == 0, said
     assert said.count("was killed by SIGKILL") == len(moments)
+    assert last_save(home) == last_save(tmp_path / "alone")
+
+
+def test_launchers_on_two_machines_restart_the_job_together(tmp_path: Path) -> None:
+    with launched(tmp_path / "alone", uuid.uuid4().hex) as process:
+        _, said = process.communicate(timeout=200)
+        assert process.returncode == 0, said
+
+    home, mark = tmp_path / "two", uuid.uuid4().hex
+    job = [f"--servers={','.join(free_endpoints(2))}", "--trainers=127.0.0.1:1,127.0.0.2:2"]
+    here = [*job, "--host=127.0.0.1", "--log_dir=here"]
+    there = [*job, "--host=127.0.0.2", "--log_dir=there"]
+    shared = {"PADDLELIKE_JOB_TOKEN": uuid.uuid4().hex}
+    with launched(home, mark, *here, **shared) as first, launched(home, mark, *there, **shared) as second:
+        wait_until(lambda: starts(home / "there" / "workerlog.1") == 0, "the worker there")
+        pid = running(mark, "TRAINING_ROLE=PSERVER", "PADDLE_PSERVER_ID=1")
+        wait_until(lambda: "step 20:" in (home / "there" / "workerlog.1").read_text(), "steps")
+        os.kill(pid, signal.SIGKILL)
+        ends = [one.communicate(timeout=200)[1] for one in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], ends
+    assert "server 1 was killed by SIGKILL" in ends[1]
+    assert "restart 1 of 3" in ends[0]
+    assert sorted(path.name for path in (home / "here").iterdir()) == ["serverlog.0", "workerlog.0"]
     assert last_save(home) == last_save(tmp_path / "alone")
 
 
