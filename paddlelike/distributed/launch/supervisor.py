@@ -244,8 +244,8 @@ class Supervisor:
 
     async def _report(self, failure: _Failure) -> None:
         plan = failure.slot.plan
-        self.tell(
-            f"{plan} {explain_code(failure.code)} after {failure.seconds:.1f} s; its log ({plan.log}) ends:"
-        )
-        for line in (await failure.slot.tail()).splitlines() or ["(it is empty)"]:
+        what = f"{plan} {explain_code(failure.code)} after {failure.seconds:.1f} s"
+        lines = (await failure.slot.tail()).splitlines()
+        self.tell(f"{what}; its log ({plan.log}) ends:" if lines else what)
+        for line in lines:
             self.tell(f"  {line}")
