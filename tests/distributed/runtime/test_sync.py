@@ -50,6 +50,15 @@ def test_one_trainer_has_the_bits_of_training_without_servers(optimizer: Any, se
     assert losses == expected
 
 
+@pytest.mark.filterwarnings("ignore:.*keeps nothing", "ignore:the program to run is empty")
+def test_servers_that_keep_nothing_keep_up() -> None:
+    expected, begun = train_locally(MOMENTUM, lambda step: perceptron_feeds(step, 0), 3)
+    with Job(MOMENTUM, servers=7, trainers=1) as job:
+        job.start_with(begun)
+        (losses,) = job.train(perceptron_feeds, 3)
+    assert losses == expected
+
+
 def test_two_runs_have_the_same_bits() -> None:
     def once() -> tuple[list[list[float]], list[dict[str, Any]]]:
         with Job(Network(perceptron, adam_with_schedule)).start() as job:
