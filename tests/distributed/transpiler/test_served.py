@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import paddlelike as fluid
+from tests.distributed.persist.jobs import SavingJob
 from tests.distributed.runtime.jobs import SEED, Job, Network
 from tests.distributed.transpiler.test_meaning import (
     OPTIMIZERS,
@@ -57,6 +59,22 @@ def test_one_trainer_and_three_servers(name: str) -> None:
         (losses,) = job.train(lambda step, trainer: feeds[step], STEPS)
     assert losses == expected
     assert losses[-1] != losses[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_what_three_servers_saved_goes_on_with_two(name: str, tmp_path: Path) -> None:
+    """Whatever state the optimizer has, cut or whole."""
+    network, draw = JOBS[name]
+
+    def feeds(step: int, trainer: int) -> Any:
+        return draw(np.random.default_rng(step))
+
+    with SavingJob(network, servers=3, trainers=1) as job:
+        (losses,) = job.go(feeds, 0, STEPS, save=(2, tmp_path / "model"))
+    with SavingJob(network, servers=2, trainers=1, loaded=tmp_path / "model") as job:
+        (again,) = job.go(feeds, 2, STEPS)
+    assert again == losses[2:]
 
 
 def alone(network: Network, feeds: list[Any]) -> tuple[list[float], dict[str, Any]]:
