@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 
 from paddlelike.core.dtypes import VarType
@@ -12,6 +13,7 @@ from paddlelike.distributed.placement import Slice
 from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor
 from paddlelike.io.contents import Combined, Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.save import _outside
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.places import place
 
@@ -21,9 +23,9 @@ __all__ = ["View"]
 class View:
     """What a load of a server's program sees.
 
-    Every file is compared with what the servers are to hold of it (element type, shape of the whole
-    variable, and the manifest where there is one) before any of its rows are read; then only the server's
-    own rows are.
+    Every file is compared with what the servers are to hold of it (element type and shape of the whole
+    variable; a size that is not the manifest's is a warning) before any of its rows are read; then only the
+    server's own rows are.
 
     Parameters
     ----------
@@ -83,10 +85,19 @@ class View:
             )
         if header.lod:
             return f"file {found.name} has {len(header.lod)} LoD levels: it cannot be read in slices"
+        self._compare(found)
+        return None
+
+    def _compare(self, found: Held) -> None:
+        """Say where a file is not the one that was saved: real Fluid may have saved over the directory."""
         record = None if self._manifest is None else self._manifest.files.get(found.name)
         if record is not None and found.size and record.size != found.size:
-            return f"file {found.name} has {found.size} bytes, saved were {record.size}"
-        return None
+            warnings.warn(
+                f"{self.where}/{found.name} has {found.size} bytes, the manifest says {record.size}: it was "
+                "written by another program after the save",
+                UserWarning,
+                stacklevel=_outside(),
+            )
 
 
 def _name(contents: Combined) -> None:

@@ -69,3 +69,16 @@ def test_a_directory_without_a_manifest_may_have_forgotten_the_schedule(tmp_path
         for report in job.reports.values():
             assert sum("begins anew" in note for note in report.notes) == notes
         (tmp_path / "model.manifest.json").unlink(missing_ok=True)
+
+
+def test_real_fluid_may_save_over_a_directory_of_ours(tmp_path: Path) -> None:
+    """Its powers of beta are four bytes longer for each further server that has them."""
+    with SavingJob(ADAM, trainers=1) as job:
+        (losses,) = job.go(perceptron_feeds, 0, 3, save=(1, tmp_path / "model"))
+    path = tmp_path / "model" / "fc_0.w_0_beta1_pow_acc_0"
+    path.write_bytes(path.read_bytes() + path.read_bytes()[-4:])
+    replaced = pytest.warns(UserWarning, match="has 32 bytes, the manifest says 28")
+    with replaced as warned, SavingJob(ADAM, trainers=1, loaded=tmp_path / "model") as job:
+        (again,) = job.go(perceptron_feeds, 1, 3)
+    assert len(warned) == 2  # one for each server
+    assert again == losses[1:]
