@@ -60,11 +60,11 @@ class Handlers:
     def _many(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], Iterator[bytes]]:
         def handle(incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
             for message in self._answer(name, verb, incoming, context):
-                self._watch.waits(context.cancel)  # until gRPC has sent it
+                wait = self._watch.waits(context.cancel)  # until gRPC has sent it
                 try:
                     yield message
                 finally:
-                    self._watch.goes_on()
+                    self._watch.goes_on(wait)
 
         return handle
 
@@ -96,11 +96,11 @@ class Handlers:
             return refused.header, ()
 
     def _next(self, incoming: Iterator[bytes], context: Any) -> bytes:
-        self._watch.waits(context.cancel)
+        wait = self._watch.waits(context.cancel)
         try:
             message = next(incoming, None)
         finally:
-            self._watch.goes_on()
+            self._watch.goes_on(wait)
         if message is None:
             raise FrameError("the call broke off before its end")
         return message

@@ -14,7 +14,7 @@ class Watch:
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
-        self._waiting: dict[int, tuple[float, Callable[[], object]]] = {}
+        self._waiting: dict[object, tuple[float, Callable[[], object]]] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -27,19 +27,21 @@ class Watch:
         if self._thread is not None:
             self._thread.join()
 
-    def waits(self, cancel: Callable[[], object]) -> None:
-        """This thread begins to wait for a peer; ``cancel`` must end that from another thread."""
-        self._waiting[threading.get_ident()] = time.monotonic() + self._limit, cancel
+    def waits(self, cancel: Callable[[], object]) -> object:
+        """A wait for a peer begins, which ``cancel`` can end from another thread; a key to end it by."""
+        key = object()
+        self._waiting[key] = time.monotonic() + self._limit, cancel
+        return key
 
-    def goes_on(self) -> None:
-        """This thread waits no longer."""
-        del self._waiting[threading.get_ident()]
+    def goes_on(self, key: object) -> None:
+        """That wait has ended, in whichever thread."""
+        del self._waiting[key]
 
     def check(self, now: float) -> None:
         """Cancel what has waited too long at the time ``now`` of the monotonic clock."""
         for key, entry in list(self._waiting.items()):
             end, cancel = entry
-            if end < now and self._waiting.get(key) is entry:
+            if end < now and key in self._waiting:
                 cancel()
 
     def _run(self) -> None:

@@ -230,9 +230,9 @@ def test_only_waits_for_a_peer_count_and_each_by_itself(serve: Serve) -> None:
     assert channel.call("Slow", {"a": 1}) == {"a": 1}
     cancelled: list[str] = []
     for name, ahead in (("one", 599), ("two", 599), ("three", 601)):  # more than the limit in all
-        watch.waits(functools.partial(cancelled.append, name))
+        wait = watch.waits(functools.partial(cancelled.append, name))
         watch.check(time.monotonic() + ahead)
-        watch.goes_on()
+        watch.goes_on(wait)
     assert cancelled == ["three"]
 
 
