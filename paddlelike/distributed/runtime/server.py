@@ -64,7 +64,7 @@ class Service:
         self._ctx = ctx
         self.served = Served(ctx.op)  # type: ignore[arg-type]
         self.mode: Mode = "sync" if self.served.is_synchronous else "async"
-        self.staging = Staging(self.served.table)
+        self.staging = Staging(self.served.table, self.served.sparse)
         self.guards = {} if self.mode == "sync" else _guards(self.served)
         lock = threading.RLock()
         self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,12 @@ Array = np.ndarray[Any, Any]
 class Contribution(Into):
     """One push: takes the records as they come in; afterwards the gradients by number."""
 
-    def __init__(self, dense: dict[int, Array], sparse: dict[int, SelectedRows]) -> None:
+    def __init__(
+        self, dense: dict[int, Array], sparse: dict[int, SelectedRows], wanted: frozenset[int]
+    ) -> None:
         self.dense = dense
         self.sparse = sparse
+        self._wanted = wanted
         arrays = {values_at(index): array for index, array in dense.items()}
         for index, rows in sparse.items():
             assert rows.array is not None
@@ -35,8 +38,13 @@ class Contribution(Into):
         """The gradients that came, checked; ``whole``: every gradient of the server must be among them."""
         if whole:
             self.check()
-        else:
-            self.check(index for index, filled in self._filled.items() if filled)
+            missing = self._wanted - self.dense.keys() - self.sparse.keys()
+            if missing:
+                raise FrameError(f"a push without the gradients {sorted(missing)[:5]}")
+        else:  # what was begun, and what the header spoke of
+            begun = {number for number, filled in self._filled.items() if filled}
+            said = {place(index) for index in self.sparse for place in (rows_at, values_at)}
+            self.check(begun | said)
         for rows in self.sparse.values():
             numbers = rows.row_array
             if numbers.size and not (numbers.min() >= 0 and numbers.max() < rows.height()):
@@ -52,9 +60,13 @@ class Staging:
     ----------
     table
         The server's; its gradients are what is taken.
+    only_rows
+        Numbers of gradients that come as selected rows only: a table may be larger than memory can be twice.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, only_rows: Collection[int] = ()) -> None:
+        self._only_rows = frozenset(only_rows)
+        self._wanted = frozenset(entry.index for entry in table.having(Role.GRADIENT))
         self._entries = {entry.index: entry for entry in table.having(Role.GRADIENT, Role.COUNTER)}
         self._free: list[dict[int, Array]] = []
         self._lock = threading.Lock()
@@ -76,9 +88,9 @@ class Staging:
         for index in sparse.keys() & dense.keys():
             del dense[index]
         for index, entry in self._entries.items():
-            if index not in dense and index not in sparse:
+            if index not in dense and index not in sparse and index not in self._only_rows:
                 dense[index] = memory.empty(entry.shape, entry.numpy_dtype)
-        return Contribution(dense, sparse)
+        return Contribution(dense, sparse, self._wanted)
 
     def give_back(self, contribution: Contribution) -> None:
         """Let a later push use the memory, once nobody reads it any more."""

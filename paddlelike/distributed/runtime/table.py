@@ -180,6 +180,12 @@ class Served:
                 scheduled = mine
         return made - read
 
+    @property
+    def sparse(self) -> set[int]:
+        """The numbers of the gradients of tables, which come as selected rows."""
+        tables = {entry.name for entry in self.table.having(Role.REMOTE, Role.TABLE)}
+        return {self.table[gradient].index for gradient, name in self.parameters.items() if name in tables}
+
     def contribution(self, gradient: str, trainer: int) -> str:
         """What the program calls the gradient that comes from a trainer."""
         names = self.inputs[gradient]
