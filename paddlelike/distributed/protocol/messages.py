@@ -250,12 +250,14 @@ class Save(_Addressed):
 class Complete(_Addressed):
     """This trainer closes; ``round`` is the first one it takes no part in (its update count when async).
 
-    ``last``: every server has acknowledged this; the trainer will not be heard of again.
+    ``last``: every server has acknowledged this; the trainer will not be heard of again. ``left``: others of
+    whom it knows that they said so before, which a server that was restarted since does not.
     """
 
     verb = "Complete"
     round: int = is_(number)
     last: bool = is_(flag, default=False)
+    left: tuple[int, ...] = is_(numbers, default=())
 
 
 # ---------------------------------------------------------------------------------------------- replies
@@ -313,10 +315,9 @@ class HelloReply(Reply):
     """Where the server stands and what it holds of the caller.
 
     ``base`` is the round this incarnation or generation began with; ``busy``: it goes back to it now;
-    ``lost``: it could not, and waits for another rollback;
-    ``staged`` and ``marked``: what it holds of this trainer in the current round; ``checkpoints``: the rounds
-    it can go back to; ``completed``: (trainer, round) of those that closed; ``applied``: the caller's last
-    update (async).
+    ``lost``: it could not, and waits for another rollback; ``staged`` and ``marked``: what it holds of this
+    trainer in the current round; ``checkpoints``: the rounds it can go back to; ``completed``: (trainer,
+    round) of those that closed, of whom ``left`` have ended; ``applied``: the caller's last update (async).
     """
 
     base: int = is_(number)
@@ -326,6 +327,7 @@ class HelloReply(Reply):
     marked: bool = is_(flag)
     checkpoints: tuple[int, ...] = is_(numbers)
     completed: tuple[tuple[int, int], ...] = is_(pairs)
+    left: tuple[int, ...] = is_(numbers, default=())
     applied: int = is_(number, default=0)
 
 

@@ -176,6 +176,7 @@ class ServerState:
             marked=request.trainer in self._marks,
             checkpoints=tuple(sorted(self._checkpoints())),
             completed=tuple(sorted(self.completed.items())),
+            left=tuple(sorted(self._left)),
             applied=self._last_update(request.trainer, request.process),
         )
 
@@ -296,7 +297,8 @@ class ServerState:
         if refused:
             return refused
         if request.last:
-            self._left.add(request.trainer)
+            self._left |= {request.trainer, *request.left}
+            self.completed = dict.fromkeys(self._left, request.round) | self.completed
         if request.trainer not in self.completed:
             if not request.last and self.mode == "sync" and request.round != self.round:
                 return self._refused(

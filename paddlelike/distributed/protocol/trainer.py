@@ -145,6 +145,7 @@ class TrainerState:
         self._goal: _Stage | None = None  # what an agreement interrupted; None: join
         self._details: Any = None  # of the goal
         self._servers: Collection[int] | None = None  # of the goal; None: all
+        self._left: set[int] = set()  # other trainers that have ended, by the last Hellos
         self._hellos: dict[int, HelloReply] = {}
         self._back = Back(0, 0, (), "")
         self._agreeing_since: float | None = None
@@ -283,8 +284,8 @@ class TrainerState:
         if stage == "save":
             directory, options = self._details
             return Save(**me, number=self._saves, directory=directory, version=version, options=options)
-        last = stage == "leave"
-        return Complete(**me, round=self.round if self.mode == "sync" else self.update, last=last)
+        first = self.round if self.mode == "sync" else self.update
+        return Complete(**me, round=first, last=stage == "leave", left=tuple(sorted(self._left)))
 
     # What replies mean
 
@@ -371,6 +372,7 @@ class TrainerState:
         for link, hello in zip(self._links, hellos, strict=True):
             link.restarted |= link.incarnation not in ("", hello.incarnation)
             link.incarnation = hello.incarnation
+        self._left = {trainer for hello in hellos for trainer in hello.left} - {self.trainer}
         self._check_restarts(hellos)
         if self.outcome is not None:
             return

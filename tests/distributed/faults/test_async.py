@@ -72,7 +72,6 @@ def test_a_server_killed_goes_on_from_its_save_and_applies_nothing_twice(moment,
     assert job.restarts == 1
     assert ended["server 0"]["end"] == 2 * STEPS
     assert sorted(last for _, _, last in ended["server 0"]["updates"]) == [STEPS, STEPS]
-    assert sorted(last for _, _, last in ended["server 1"]["updates"]) == [STEPS, STEPS]
     assert ended["server 1"]["end"] <= 2 * STEPS  # what came after the save is lost, and nothing twice
 
 

@@ -14,6 +14,7 @@ def check_sync(seeds: range) -> None:
         world = run_sync(seed)
         assert world.check_sync() == reference(len(world.servers), world.rounds), f"seed {seed}"
         world.check_replaced()
+        world.settle()
 
 
 def check_noisy(seeds: range) -> None:
@@ -35,6 +36,7 @@ def check_async(seeds: range) -> None:
         world = run_async(seed)
         world.check_async()
         world.check_replaced()
+        world.settle()
 
 
 CHECKS = (check_sync, check_noisy, check_shrinking, check_async)

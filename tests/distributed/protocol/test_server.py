@@ -221,6 +221,16 @@ def test_a_last_word_counts_on_a_server_that_was_restarted(talk):
     assert talk.state.finished
 
 
+def test_a_server_that_was_restarted_hears_of_those_who_left_from_others(talk):
+    talk.say("Complete", 0, last=True)
+    assert talk.say("Hello", 1).left == (0,)
+    later = Talk(incarnation="b")
+    later.say("Hello", 1)
+    later.say("Complete", 1)
+    later.say("Complete", 1, last=True, left=(0,))
+    assert later.state.finished
+
+
 def test_a_close_completes_the_round_the_others_wait_in(talk):
     talk.push(0, "g0")
     talk.say("Commit", 0)

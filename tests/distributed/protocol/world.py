@@ -154,7 +154,7 @@ class World:
         self.count = 0
         self.incarnations = 0
         self.processes = 0
-        self.kills = 0
+        self.kills = self.late_kills = 0
         self.gradients: dict[int, tuple[int, int, tuple[int, ...]]] = {}
         self.servers: list[Server] = [self.boot(server) for server in range(servers)]
         self.trainers: list[Trainer] = []
@@ -181,6 +181,15 @@ class World:
         if self.until_stuck:
             return bool(newest) and all(t.finished for t in newest)
         return len(newest) == len(self.rounds) and all(t.finished for t in newest)
+
+    def settle(self) -> None:
+        """Let what is under way happen: servers end, but where one may have forgotten who had left."""
+        end = self.now + 20.0
+        while self.events and self.events[0][0] < end:
+            self.now, _, action = heapq.heappop(self.events)
+            action()
+        finished = all(s.state.finished for s in self.servers)
+        assert finished or self.late_kills, f"a server waits: {self.describe()}"
 
     # What must hold in the end
 
@@ -255,9 +264,12 @@ class World:
         return Server(state, value, list(history))
 
     def kill_server(self, index: int) -> None:
-        if any(t.state.is_leaving for t in self.trainers) or not self.servers[index].alive:
+        leaving = [t.state.is_leaving for t in self.newest_trainers()]
+        enough = all(leaving) if self.mode != "sync" else any(leaving)
+        if (leaving and enough) or not self.servers[index].alive:
             return  # what a server forgets of trainers that have left cannot be made good
         self.kills += 1
+        self.late_kills += any(leaving)
         self.servers[index].alive = False
         self.later(self.random.random() * self.faults.down, lambda: self.restart_server(index))
 
