@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.distributed.runtime.table import Role
 from tests.distributed.runtime.jobs import (
     MOMENTUM,
     Job,
@@ -117,3 +118,41 @@ def test_compiled_programs_train_alike(places: int | None) -> None:
         np.testing.assert_allclose(losses, plain, rtol=1e-5)
     else:
         assert losses == plain
+
+
+def test_a_parallel_executor_trains_alike_and_the_executor_beside_it_closes() -> None:
+    with Job(MOMENTUM, trainers=1).start() as job:
+        (plain,) = job.train(perceptron_feeds, 3)
+    with Job(MOMENTUM, trainers=1).start() as job:
+        programs, scope = job.trainer(0), fluid.Scope()
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup, scope=scope)
+        parallel = fluid.ParallelExecutor(
+            use_cuda=False, loss_name=programs.loss.name, main_program=programs.main, scope=scope
+        )
+        losses = [
+            parallel.run(feed=perceptron_feeds(step, 0), fetch_list=[programs.loss.name])[0].item()
+            for step in range(3)
+        ]
+        executor.close()
+    assert losses == plain
+
+
+def test_a_step_that_broke_off_leaves_nothing_behind() -> None:
+    with Job(MOMENTUM, trainers=1).start() as job:
+        (expected,) = job.train(perceptron_feeds, 2)
+    with Job(MOMENTUM, trainers=1).start() as job:
+        programs, scope = job.trainer(0), fluid.Scope()
+        executor = fluid.Executor(fluid.CPUPlace())
+        executor.run(programs.startup, scope=scope)
+        trainer = executor._remote.open().trainer(scope, programs.main.global_block())  # type: ignore[attr-defined]
+        losses = []
+        for step in range(2):
+            broken = zip(trainer.endpoints, trainer.tables, strict=True)  # sent, but the barrier never came
+            for endpoint, table in broken:
+                for entry in table.having(Role.GRADIENT):
+                    trainer.send(endpoint, entry.name, np.full(entry.shape, np.nan, "float32"))
+            feed, fetches = perceptron_feeds(step, 0), [programs.loss]
+            losses += executor.run(programs.main, feed=feed, fetch_list=fetches, scope=scope)
+        executor.close()
+    assert [float(loss) for loss in losses] == expected
