@@ -233,11 +233,12 @@ class Service:
                 self._ctx.write(name, given[trainer][entry.index] if trainer in given else None)
         if self.served.schedule > 0:
             self._ctx.run_block(self.served.schedule)
+        sums = {block: name for name, block in self.served.blocks.items()}
         for index in self.served.op.attrs["optimize_blocks"]:
             if index != self.served.schedule:  # which Fluid lists among them
                 self._ctx.run_block(index)
-        for name in self.served.blocks:
-            self._ctx.write(name, None)  # let go of its sum
+            if index in sums:
+                self._ctx.write(sums[index], None)  # its memory is the next sum's
 
     def _apply_update(self, trainer: int, contribution: Contribution) -> None:
         """What one trainer sent: its step for the schedule, then each gradient by its own block."""
