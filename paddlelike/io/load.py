@@ -162,13 +162,15 @@ def load_vars(
         raise RuntimeError("this Executor was closed; make a new one")
     program = program_of(main_program)
     chosen = select(program, vars, predicate)
-    if not chosen:
+    begin = time.perf_counter()
+    asked = asked_for(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names), dirname)
+    if not asked.variables and asked.notes:  # they say why
+        return LoadReport(str(dirname), notes=asked.notes)
+    if not asked.variables:
         raise LoadError(
             f"nothing to load from {dirname}: the program has no such variable",
             hint="pass the program that was built (main_program=), or vars=",
         )
-    begin = time.perf_counter()
-    asked = asked_for(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names), dirname)
     with _without_collections():
         stamp, plan, reading, values = _read(dirname, filename, asked, lazy, verify, in_place)
         moved = hand_over.put(plan, values)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.scope import global_scope
 from paddlelike.distributed.persist.export import with_local_lookups
 from paddlelike.distributed.persist.gather import How, extras_of
 from paddlelike.distributed.persist.servers import servers_of
 from paddlelike.distributed.persist.shards import FOLDER, Shards
-from paddlelike.distributed.persist.standing import standing
+from paddlelike.distributed.persist.standing import note_idle_load, standing
 from paddlelike.distributed.persist.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import LoadError, SaveError
@@ -23,6 +25,7 @@ from paddlelike.framework.variable import Variable
 from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
 from paddlelike.io.rules import Init
+from paddlelike.io.save import _outside
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.manifest import path_of
 from paddlelike.storage.places import is_remote, place
@@ -100,8 +103,15 @@ class ServerPart:
         slices = placement.on(endpoint)
         names = {one.name for one in slices}
         variables = [variable for variable in chosen if variable.name in names]
+        if not slices:
+            return self._idle(where, placement)
         if not variables:
-            self._nothing(where, slices, [variable.name for variable in chosen])
+            raise LoadError(
+                f"nothing was loaded from {where}: parameter server {endpoint} keeps "
+                f"{_some(one.name for one in slices)}, and the load asks for "
+                f"{_some(variable.name for variable in chosen) or 'nothing'}",
+                hint="load_persistables(exe, dirname, program) with the program of this server",
+            )
         schedule = [one for one in slices if one.kind == Kind.SCHEDULE]
         others = placement.origins()
         return Loading(
@@ -111,20 +121,15 @@ class ServerPart:
             _notes(where, schedule),
         )
 
-    def _nothing(self, where: str, slices: Sequence[Any], chosen: list[str]) -> None:
-        if slices:
-            raise LoadError(
-                f"nothing was loaded from {where}: parameter server {self._endpoint} keeps "
-                f"{_some(one.name for one in slices)}, and the load asks for {_some(chosen)}",
-                hint="load_persistables(exe, dirname, program) with the program of this server",
-            )
-        assert self._placement is not None
-        raise LoadError(
-            f"nothing was loaded from {where}: parameter server {self._endpoint} keeps no variable at all; "
-            f"there are {len(self._placement.endpoints)} servers for "
-            f"{len(self._placement.origins())} variables",
-            hint="use fewer servers, or a smaller min_block_size",
+    def _idle(self, where: str, placement: Placement) -> Loading:
+        """There are more servers than variables; such a one serves nothing, and that is as it should be."""
+        note = (
+            f"parameter server {self._endpoint} keeps no variable at all, so it loads nothing from {where}: "
+            f"there are {len(placement.endpoints)} servers for {len(placement.origins())} variables"
         )
+        warnings.warn(note, UserWarning, stacklevel=_outside())
+        note_idle_load(global_scope(), where)
+        return Loading([], notes=(note,))
 
 
 class TrainerPart:

@@ -9,12 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from paddlelike.core.scope import Scope
 from paddlelike.distributed.persist.servers import Servers
 from paddlelike.errors import SaveError
 from paddlelike.storage.places import place
 
-__all__ = ["standing", "standing_of"]
+__all__ = ["idle_load", "note_idle_load", "standing", "standing_of"]
+
+#: What servers without any variable were told to load: else nothing tells at which round they begin.
+_idle: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
 
 
 def standing(servers: Servers, is_synchronous: bool) -> dict[str, Any]:
@@ -50,3 +55,13 @@ def standing_of(dirname: str | os.PathLike[str], endpoint: str | None = None) ->
     rounds = [one.get("round") for one in said.values() if isinstance(one, Mapping)]
     known = [number for number in rounds if isinstance(number, int)]
     return {"round": min(known)} if known else None
+
+
+def note_idle_load(scope: Scope, where: str) -> None:
+    """Remember that a server which keeps nothing was told to load a directory."""
+    _idle[scope] = where
+
+
+def idle_load(scope: Scope) -> str | None:
+    """The directory that a server which keeps nothing was told to load, or None."""
+    return _idle.get(scope)

@@ -103,13 +103,18 @@ class Service:
     def _loaded_with(self) -> dict[str, Any]:
         """Where the saved directory stands from which this server's parameters were loaded, if they were.
 
+        A server without parameters goes by its counters, one without anything by what it was told to load.
         Who had finished by then does not matter: the trainers of this job are others.
         """
-        from paddlelike.distributed.persist.standing import standing_of
+        from paddlelike.distributed.persist.standing import idle_load, standing_of
 
-        holders = [self._ctx.scope.find_var(name) for name in self.served.parameters.values()]
-        origins = {holder.origin for holder in holders if holder is not None}
+        states = [entry.name for entry in self.served.table if entry.role == Role.STATE]
+        names = list(self.served.parameters.values()) or states
+        holders = [self._ctx.scope.find_var(name) for name in names]
+        origins = {holder.origin for holder in holders if holder is not None and holder.value is not None}
         origin = origins.pop() if len(origins) == 1 else None
+        if not names:
+            origin = idle_load(self._ctx.scope)
         standing = None if origin is None else standing_of(origin, self.served.endpoint)
         return {key: value for key, value in (standing or {}).items() if key in ("round", "updates")}
 

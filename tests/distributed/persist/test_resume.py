@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from tests.distributed.persist.jobs import SavingJob, alone
-from tests.distributed.runtime.jobs import Network, adam_with_schedule, perceptron_feeds
+from tests.distributed.runtime.jobs import Network, adam_with_schedule, perceptron_feeds, sgd
 
 
 def wide() -> Any:
@@ -82,3 +83,31 @@ def test_real_fluid_may_save_over_a_directory_of_ours(tmp_path: Path) -> None:
         (again,) = job.go(perceptron_feeds, 1, 3)
     assert len(warned) == 2  # one for each server
     assert again == losses[1:]
+
+
+def line() -> Any:
+    """13 -> 1: two small variables, for servers to have nothing to do."""
+    x = fluid.data(name="x", shape=[None, 13], dtype="float32")
+    y = fluid.data(name="y", shape=[None, 1], dtype="float32")
+    return fluid.layers.mean(fluid.layers.square_error_cost(input=fluid.layers.fc(input=x, size=1), label=y))
+
+
+def line_feeds(step: int, trainer: int) -> Any:
+    x = np.random.RandomState(step).uniform(-1, 1, (4, 13)).astype("float32")
+    return {"x": x, "y": x.sum(1, keepdims=True)}
+
+
+@pytest.mark.parametrize("optimizer", [sgd, adam_with_schedule])
+@pytest.mark.filterwarnings("ignore:server .* keeps nothing")
+def test_servers_without_variables_load_nothing_and_serve(tmp_path: Path, optimizer: Any) -> None:
+    network = Network(line, optimizer)
+    with SavingJob(network, servers=1, trainers=1) as job:
+        (losses,) = job.go(line_feeds, 0, 4, save=(2, tmp_path / "model"))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with SavingJob(network, servers=5, trainers=1, loaded=tmp_path / "model") as job:
+            (again,) = job.go(line_feeds, 2, 4)
+    assert again == losses[2:]
+    idle = [one for one in said if "keeps no variable at all" in str(one.message)]
+    assert len(idle) == (3 if optimizer is sgd else 0)  # counters of schedules are everywhere
+    assert [bool(report) for report in job.reports.values()].count(False) == len(idle)
