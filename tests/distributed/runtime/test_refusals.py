@@ -129,6 +129,27 @@ def test_servers_of_two_jobs_are_told_apart() -> None:
         Trainer(0, [one.endpoints[0], two.endpoints[1]])
 
 
+def test_a_trainer_with_another_token_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PADDLELIKE_JOB_TOKEN", "one")
+    with Job(MOMENTUM, servers=1, trainers=1).start() as job:
+        with Channel(job.endpoints[0]) as channel:
+            describe(channel, 20.0)
+        monkeypatch.setenv("PADDLELIKE_JOB_TOKEN", "another")
+        with pytest.raises(RejectedError, match=f"{job.endpoints[0]}.*job token"):
+            Trainer(0, job.endpoints)
+        monkeypatch.setenv("PADDLELIKE_JOB_TOKEN", "one")
+        assert len(job.train(perceptron_feeds, 2)[0]) == 2
+
+
+def test_a_trainer_of_another_job_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Job(MOMENTUM, servers=1, trainers=1).start() as job:
+        with Channel(job.endpoints[0]) as channel:
+            describe(channel, 20.0)  # it has read its environment
+        monkeypatch.setenv("PADDLELIKE_JOB_ID", "another")
+        with pytest.raises(FaultError, match="another job"):
+            Trainer(0, job.endpoints)
+
+
 def test_operators_between_processes_need_an_executor_that_can_reach_them() -> None:
     job = Job(MOMENTUM)
     programs = job.server(job.endpoints[0])
