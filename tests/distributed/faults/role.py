@@ -19,6 +19,7 @@ import numpy as np
 import paddlelike as fluid
 from paddlelike.distributed.runtime.connection import resumable_steps
 from paddlelike.distributed.runtime.server import Service
+from paddlelike.distributed.wire import Server
 from paddlelike.errors import RoundRolledBack
 from tests.distributed.faults import points
 
@@ -95,14 +96,19 @@ def serve(t: Any, exe: Any) -> None:
         points.reach("server.load")
         fluid.io.load_persistables(exe, SAVES, main)
     services: list[Service] = []
-    run = Service.run
+    run, enter = Service.run, Server.__enter__
 
     def noted(service: Service) -> None:
         services.append(service)
-        say(serving=endpoint, round=service.state.round)
         run(service)
 
+    def entered(server: Server) -> Server:
+        found = enter(server)
+        say(serving=endpoint, round=services[0].state.round)
+        return found
+
     Service.run = noted  # type: ignore[method-assign]
+    Server.__enter__ = entered  # type: ignore[method-assign]
     exe.run(main)
     held = {}
     for one in main._parameters_on_pservers.on(endpoint):
