@@ -45,7 +45,11 @@ def _connect() -> Remote:
 
 
 def _part_of(program: Program) -> Elsewhere | None:
-    from paddlelike.distributed.persist import part_of
+    if not program._is_distributed and not any(op.type == "listen_and_serv" for op in program.blocks[0].ops):
+        from paddlelike.distributed.persist.alone import Alone
+
+        return Alone(program)
+    from paddlelike.distributed.persist.programs import part_of  # more to import: only for who needs it
 
     return part_of(program)
 

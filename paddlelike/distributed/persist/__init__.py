@@ -4,12 +4,7 @@ The directory is the one a single process would write: a file per variable of th
 Paddle's format. So it does not tell how many servers there were, and any number of them, or none, can go on
 with it. Only a table that is sharded by id has a file per server, ``__lookup_table__/<table>_<number>``.
 
-:mod:`.programs` says what a save or a load of a program is in this process, :mod:`.view` what a directory
-looks like from a server, :mod:`.gather` brings variables together in a file, :mod:`.serve` is what a server
-does for a save, :mod:`.standing` the place in training that a manifest keeps.
+:mod:`.alone` and :mod:`.programs` say what a save or a load of a program is in this process, :mod:`.view`
+what a directory looks like from a server, :mod:`.gather` brings variables together in a file, :mod:`.serve`
+is what a server does for a save, :mod:`.standing` the place in training that a manifest keeps.
 """
-
-from paddlelike.distributed.persist.programs import part_of
-from paddlelike.distributed.persist.standing import standing_of
-
-__all__ = ["part_of", "standing_of"]

@@ -14,23 +14,20 @@ from paddlelike.core.scope import global_scope
 from paddlelike.distributed.persist.export import with_local_lookups
 from paddlelike.distributed.persist.gather import How, extras_of
 from paddlelike.distributed.persist.servers import servers_of
-from paddlelike.distributed.persist.shards import FOLDER, Shards
 from paddlelike.distributed.persist.standing import note_idle_load, standing
 from paddlelike.distributed.persist.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import LoadError, SaveError
-from paddlelike.framework.operator import OpRole
 from paddlelike.framework.program import Program
 from paddlelike.framework.variable import Variable
-from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
 from paddlelike.io.rules import Init
 from paddlelike.io.save import _outside
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.manifest import path_of
-from paddlelike.storage.places import is_remote, place
+from paddlelike.storage.places import is_remote
 
-__all__ = ["Alone", "ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
+__all__ = ["ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
 
 #: What only trainers' programs hold.
 _TRAINERS = frozenset(
@@ -43,7 +40,7 @@ def part_of(program: Program) -> Elsewhere | None:
     placement, endpoint = placement_of(program), endpoint_of(program)
     if endpoint is not None:
         return ServerPart(program, placement, endpoint)
-    return Alone(program) if placement is None else TrainerPart(program, placement)
+    return None if placement is None else TrainerPart(program, placement)
 
 
 def placement_of(program: Program) -> Placement | None:
@@ -201,53 +198,6 @@ class TrainerPart:
         if not variables:
             raise LoadError(f"nothing was loaded from {where}: every variable asked for lives on the servers")
         return Loading(variables, notes=(note,))
-
-
-class Alone:
-    """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
-
-    takes_slices = False
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def saving(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
-    ) -> Saving:
-        return Saving(chosen)
-
-    def predicting(self, program: Program) -> Program:
-        return program
-
-    def loading(self, chosen: list[Variable], where: str) -> Loading:
-        if is_remote(where) or not Path(where, FOLDER).is_dir():
-            return Loading(chosen)
-        shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}
-        ops = self._program.global_block().ops
-        for_training = any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops)
-        return Loading(chosen, lambda contents: _Joined(contents, shapes, for_training=for_training))
-
-
-class _Joined:
-    """A directory whose sharded tables look like whole ones."""
-
-    def __init__(self, contents: Contents, shapes: dict[str, tuple[int, ...]], *, for_training: bool) -> None:
-        self.where = contents.where
-        self._contents = contents
-        self._shapes = shapes
-        self._shards = Shards(place(self.where), contents, for_training=for_training)
-
-    def names(self) -> list[str]:
-        return [name for name in self._contents.names() if not name.startswith(FOLDER + "/")]
-
-    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
-        found = self._contents.look(name, kind)
-        if found is not None or name not in self._shapes:
-            return found
-        return self._shards.look_whole(name, self._shapes[name])
-
-    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        return self._shards.read(wants, lazily=lazily)
 
 
 def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.persist.alone import FOLDER
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor, selected_rows
@@ -30,7 +31,6 @@ __all__ = ["FOLDER", "Shards", "shard_name"]
 Array = np.ndarray[Any, Any]
 Choice = Callable[[Array], Array]
 
-FOLDER: Final = "__lookup_table__"
 _CHUNK: Final = 4 << 20  # bytes that are looked through at a time
 _ROWS_AT: Final = 12  # where the ids begin in a shard
 

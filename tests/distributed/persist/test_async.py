@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.persist import standing_of
+from paddlelike.distributed.persist.standing import standing_of
 from tests.distributed.persist.jobs import SavingJob
 from tests.distributed.persist.test_resume import ADAM
 from tests.distributed.persist.test_tables import BLOCKS, SHARDS, feeds

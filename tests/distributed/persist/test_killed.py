@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.persist import standing_of
+from paddlelike.distributed.persist.standing import standing_of
 from tests.distributed.persist.jobs import SavingJob
 from tests.distributed.persist.test_resume import ADAM
 from tests.distributed.runtime.jobs import free_endpoints, perceptron_feeds

@@ -12,8 +12,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.persist import standing_of
 from paddlelike.distributed.persist.gather import How, extras_of
+from paddlelike.distributed.persist.standing import standing_of
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.storage.transaction import Transaction
