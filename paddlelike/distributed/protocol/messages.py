@@ -85,7 +85,7 @@ __all__ = [
 
 PROTOCOL = 1
 
-Mode = Literal["sync", "async", "half_async"]
+Mode = Literal["sync", "async"]  # half-async trainers push sums of several steps, and are async here
 Reason = Literal[
     "stale",  # the server, its generation or the caller's session is another one: say Hello
     "fenced",  # a newer process bears this trainer id: end

@@ -50,7 +50,7 @@ def describe(channel: Channel, window: float) -> Description:
             time.sleep(_PAUSE)
             continue
         mode, trainers = head.get("mode"), head.get("trainers")
-        if mode not in ("sync", "async", "half_async") or type(trainers) is not int:
+        if mode not in ("sync", "async") or type(trainers) is not int:
             raise RejectedError(
                 channel.endpoint, "Describe", f"it calls itself {mode!r} for {trainers!r} trainers"
             )

@@ -45,7 +45,7 @@ def run_async(seed: int, **options: Any) -> World:
         "servers": pick([1, 2]),
         "rounds": [8] * pick([1, 2, 3]),
         "every": pick([0, 1, 2]),
-        "mode": pick(["async", "half_async"]),
+        "mode": "async",
         "faults": faults_of(seed),
     }
     world = World(seed, **size | options)

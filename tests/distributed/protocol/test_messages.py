@@ -36,7 +36,7 @@ VALUES = {
     "tuple[tuple[int, int], ...]": ((1, 2), (3, 4)),
     "Staged | None": Staged(3, 2, 1),
     "Mapping[str, Any]": {"a": [1, 2]},
-    "Mode": "half_async",
+    "Mode": "async",
     "Reason": "stale",
 }
 
