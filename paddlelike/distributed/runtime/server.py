@@ -262,16 +262,16 @@ class Service:
         self._ctx.write(name, self._ctx.read(name) + steps)
 
     def _start_counters(self) -> None:
-        """Let the first step of any trainer be step 0, as in training without servers.
+        """Let the steps of all trainers together go on from the counter, whoever counted before.
 
-        The startup program gives every trainer's count 1 and the sum a negative number, and so Fluid begins
-        behind the number of trainers.
+        Of a new job the first step is step 0, as in training without servers. (Its startup program gives the
+        counter a negative number and every trainer 1, and so Fluid begins behind the number of trainers.)
         """
         for counter, names in self.served.counters.items():
-            if int(self._ctx.read(counter)[0]) < 0:
-                for trainer, name in names.items():
-                    first = -1 if trainer == min(names) else 0
-                    self._ctx.write(name, np.full_like(self._ctx.read(name), first))
+            done = max(int(self._ctx.read(counter)[0]), -1)
+            for trainer, name in names.items():
+                counted = done if trainer == min(names) else 0
+                self._ctx.write(name, np.full_like(self._ctx.read(name), counted))
 
     # The threads of the wire
 

@@ -157,3 +157,17 @@ def test_embeddings_train_asynchronously(is_distributed: bool) -> None:
     with Job(network, trainers=1).start() as job:
         (losses,) = job.train(bag_feeds, 5)
     assert losses == expected
+
+
+def test_a_schedule_goes_on_when_fewer_trainers_do() -> None:
+    with Job(Network(perceptron, adam_with_schedule, sync=False), servers=1, trainers=2) as job:
+        programs, scope = job.server(job.endpoints[0]), fluid.Scope()
+        fluid.Executor(fluid.CPUPlace()).run(programs.startup, scope=scope)
+        saved = {"@LR_DECAY_COUNTER@": 299, "@LR_DECAY_COUNTER@.trainer_0": 100}  # there were three
+        for name, value in saved.items():
+            scope.find_var(name).get_tensor().set(np.array([value]))
+        programs.startup = None
+        job.start_server(job.endpoints[0], programs, scope)
+        job.train(perceptron_feeds, 4)
+        values = job.values(job.endpoints[0])
+    assert values["@LR_DECAY_COUNTER@"].tolist() == [299 + 8]
