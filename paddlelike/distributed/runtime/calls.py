@@ -175,9 +175,13 @@ class Calls:
             with self._changed:
                 goal(time.monotonic())
             others = [self._pool.submit(self._drive, server) for server in range(1, len(self.endpoints))]
-            self._drive(0)
-            for other in others:
-                other.result()
+            try:
+                self._drive(0)
+                for other in others:
+                    other.result()
+            except BaseException:  # Ctrl-C
+                self._lose(FaultError("this trainer was interrupted in a call and cannot go on"))
+                raise
             outcome = self._state.outcome
             if isinstance(outcome, Closed):
                 outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")

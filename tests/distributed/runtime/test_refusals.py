@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.distributed.runtime.calls import Calls
 from paddlelike.distributed.runtime.describe import describe
 from paddlelike.distributed.runtime.table import Role
 from paddlelike.distributed.runtime.trainer import Trainer
@@ -118,6 +119,21 @@ def test_the_second_process_of_a_trainer_fences_the_first() -> None:
         second.refresh()
         first.abandon()
         second.abandon()
+
+
+def test_a_trainer_that_was_interrupted_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(calls: Calls, server: int) -> None:
+        raise KeyboardInterrupt
+
+    with Job(MOMENTUM, trainers=1).start() as job:
+        trainer = Trainer(0, job.endpoints)
+        with monkeypatch.context() as patch:
+            patch.setattr(Calls, "_drive", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                trainer.refresh()
+        with pytest.raises(FaultError, match="was interrupted"):
+            trainer.refresh()
+        trainer.close()
 
 
 def test_servers_of_two_jobs_are_told_apart() -> None:
