@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 from paddlelike.distributed.launch.local import LocalSlot
@@ -108,7 +107,7 @@ class _Place:
 class RaySlot:
     """The place of one process on a cluster; a ``Slot``."""
 
-    def __init__(self, actor: Any, ray: ModuleType, command: Sequence[str], place: _Place) -> None:
+    def __init__(self, actor: Any, ray: Any, command: Sequence[str], place: _Place) -> None:
         self.actor = actor
         self.plan = ProcessPlan("worker", 0, "", "", {})  # filled before each attempt
         self.passed_on: Mapping[str, str] = {}
@@ -247,7 +246,7 @@ async def ray_job(
         await asyncio.to_thread(ray.shutdown)
 
 
-def _connect(address: str | None, processes: int) -> ModuleType:
+def _connect(address: str | None, processes: int) -> Any:
     """Ray, connected to a cluster."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
