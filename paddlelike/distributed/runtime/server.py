@@ -70,8 +70,8 @@ class Service:
         self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
         saved = self._loaded_with()
         self._way_back = self._make_way_back(settings, saved) if settings.rollback else None
-        self._lease = settings.lease
         self._tasks: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._lease, self._begun = settings.lease, time.monotonic()
         self._heard: dict[int, float] = {}
         self._bytes_in = self._bytes_out = self._rounds = 0
         self._stopping = False
@@ -359,7 +359,9 @@ class Service:
     def status(self) -> dict[str, Any]:
         """Rounds, bytes and who is alive, as plain values."""
         now = time.monotonic()
-        trainers = range(self.served.trainers)
+        with self.changed:
+            here = [t for t in range(self.served.trainers) if t not in self.state.completed]
+        silent = [trainer for trainer in here if now - self._heard.get(trainer, self._begun) > self._lease]
         return {
             "endpoint": self.served.endpoint,
             "mode": self.mode,
@@ -367,7 +369,7 @@ class Service:
             "bytes_in": self._bytes_in,
             "bytes_out": self._bytes_out,
             "trainers": self.served.trainers,
-            "silent": [t for t in trainers if now - self._heard.get(t, -1e9) > self._lease],
+            "silent": silent,
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from tests.distributed.runtime.jobs import (
     Network,
     free_endpoints,
     momentum,
+    perceptron,
     perceptron_feeds,
 )
 from tests.distributed.runtime.test_sparse import bag_feeds, embedding_bag, sgd
@@ -214,8 +216,9 @@ def test_the_ids_of_a_shard_can_be_pulled() -> None:
 
 
 def test_status_counts_rounds_and_bytes_and_names_the_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PADDLELIKE_LEASE", "0.3")
-    with Job(MOMENTUM, servers=1, trainers=1).start() as job, Channel(job.endpoints[0]) as channel:
+    monkeypatch.setenv("PADDLELIKE_LEASE", "0.5")
+    network = Network(perceptron, momentum, sync=False)  # nobody waits for the trainer that never comes
+    with Job(network, servers=1, trainers=2).start() as job, Channel(job.endpoints[0]) as channel:
         describe(channel, 20.0)
         before = channel.call("Status", {})
         programs, scope = job.trainer(0), fluid.Scope()
@@ -224,12 +227,16 @@ def test_status_counts_rounds_and_bytes_and_names_the_silent(monkeypatch: pytest
         for step in range(3):
             executor.run(programs.main, feed=perceptron_feeds(step, 0), scope=scope)
         after = channel.call("Status", {})
+        end = time.monotonic() + 20
+        while (late := channel.call("Status", {}))["silent"] != [1] and time.monotonic() < end:
+            time.sleep(0.05)
         executor.close()
+        closed = channel.call("Status", {})
     size = 4 * (130 * 128 + 128 + 128 + 1)
-    assert (before["rounds"], before["silent"]) == (0, [0])
-    assert (after["rounds"], after["silent"]) == (3, [])
-    assert after["bytes_in"] == 3 * size
+    assert (before["rounds"], before["bytes_in"], before["trainers"]) == (0, 0, 2)
+    assert (after["rounds"], after["bytes_in"]) == (3, 3 * size)
     assert after["bytes_out"] == 4 * size  # the start values too
+    assert (late["silent"], closed["silent"]) == ([1], [1])
 
 
 @pytest.mark.parametrize(
