@@ -64,6 +64,22 @@ def test_a_server_killed_again_while_it_loads(run, undisturbed):
     assert job.restarts >= 2
 
 
+@pytest.mark.parametrize(
+    ("name", "point"),
+    [
+        ("server 0", "server.rollback"),
+        ("server 0", "server.rollback.done"),
+        ("trainer 0", "trainer.rollback"),
+        ("trainer 1", "trainer.rollback.done"),
+    ],
+)
+def test_another_process_killed_while_all_go_back(name, point, run, undisturbed):
+    first = {"at": "server.push", "number": 4, "do": "kill"}
+    job = run(faults={"server 1": first, name: {"at": point, "do": "kill"}})
+    assert Ends(job.finish()) == undisturbed()
+    assert job.restarts >= 1  # trainers race: the second fault may find nothing left to do
+
+
 @pytest.mark.parametrize("moment", ["server.push", "server.apply.mid", "server.commit.done"])
 def test_a_server_hung_for_longer_than_a_call_may_take(moment, run, undisturbed):
     settings = {"FLAGS_rpc_deadline": "1500", "FLAGS_rpc_retry_times": "20"}
