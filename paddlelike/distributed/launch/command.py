@@ -139,7 +139,7 @@ async def _launch(
         )
     viewer.tell(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers" + _logs(log_dir))
     viewer.watch(job.servers, environment)
-    return await _supervise(slots, options, viewer)
+    return await _supervise(slots, options, viewer, shared=len(slots) < len(job.processes()))
 
 
 async def _supervise(
@@ -147,6 +147,8 @@ async def _supervise(
     options: argparse.Namespace,
     viewer: Viewer,
     prepare: Callable[[], Awaitable[None]] | None = None,
+    *,
+    shared: bool = False,
 ) -> int:
     supervisor = Supervisor(
         slots,
@@ -155,6 +157,7 @@ async def _supervise(
         tell=viewer.tell,
         prepare=prepare,
         alone=options.restart == "process",
+        shared=shared,
     )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -26,6 +26,7 @@ __all__ = ["RESTART", "Slot", "Supervisor", "explain_code", "shell_code"]
 RESTART: Final = 75
 
 _SETTLE: Final = 1.0  # seconds in which the cause of a failure may still come to light
+_NOTICE: Final = 3.0  # seconds in which trainers of other launchers call a server again
 
 
 class Slot(Protocol):
@@ -99,6 +100,9 @@ class Supervisor:
         Called before each attempt.
     alone
         Restart only the process that failed.
+    shared
+        Other launchers have processes of the same job. They learn of a restart by what their trainers find at
+        the servers here, which therefore stay for a moment before they are restarted once more.
     """
 
     def __init__(
@@ -110,6 +114,7 @@ class Supervisor:
         tell: Callable[[str], None],
         prepare: Callable[[], Awaitable[None]] | None = None,
         alone: bool = False,
+        shared: bool = False,
     ) -> None:
         self.slots = slots
         self.max_restarts = max_restarts
@@ -117,6 +122,7 @@ class Supervisor:
         self.tell = tell
         self._prepare = prepare
         self._alone = alone
+        self._shared = shared
         self._restarts: Counter[str] = Counter()  # of each process, where they are restarted alone
         self.interrupted: int | None = None
         self._interrupt = asyncio.Event()
@@ -209,6 +215,8 @@ class Supervisor:
         if not any(failure.can_be_restarted for failure in failures):
             await asyncio.wait(self._running, timeout=min(_SETTLE, self.grace))
             failures = self._failures(seconds)
+        if self._shared and all(failure.code == RESTART for failure in failures):
+            await self._pause(_NOTICE)
         return next((failure for failure in failures if failure.can_be_restarted), failures[0])
 
     def _failures(self, seconds: float) -> list[_Failure]:

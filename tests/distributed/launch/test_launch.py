@@ -194,8 +194,9 @@ def test_a_server_that_ends_long_before_the_others_is_lost(tmp_path: Path) -> No
     # As one does that somebody else sent a SIGTERM.
     script = """
 if name == "server1" and not start: sys.exit()
-if not server: time.sleep(0 if Path("server1.starts").read_text() == "2" else 60)
-else: time.sleep(60)
+if server: time.sleep(60)
+until("server1.starts")
+while Path("server1.starts").read_text() != "2": time.sleep(0.02)
 """
     with Launched(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=0.5") as launched:
         code, said = launched.end()
