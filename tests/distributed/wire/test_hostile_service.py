@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.runtime.table import Role
 from paddlelike.distributed.runtime.trainer import Trainer
 from paddlelike.distributed.wire import Channel, Into, Security, wait_for_servers
@@ -62,10 +63,14 @@ def calls(service: tuple[subprocess.Popen[bytes], str]) -> list[Call]:
         tall = next(name for name in names if table[name].shape[0] > 3)
         trainer.lookup([(service[1], tall, np.arange(3))])
         for entry in table.having(Role.GRADIENT):
-            trainer.send(service[1], entry.name, np.zeros(entry.shape, entry.numpy_dtype))
-        round_ = threading.Thread(target=lambda: _ignore(trainer.barrier), daemon=True)
+            value = np.zeros(entry.shape, entry.numpy_dtype)
+            if entry.name.startswith("table"):
+                value = SelectedRows(np.arange(2), entry.shape[0], value[:2])
+            trainer.send(service[1], entry.name, value)
+        failed: list[Exception] = []
+        round_ = threading.Thread(target=lambda: failed.extend(_failure(trainer.barrier)), daemon=True)
         round_.start()
-        assert arrived.wait(60)  # it now waits for the other trainers
+        assert arrived.wait(60), failed  # it now waits for the other trainers
         trainer.abandon()
         round_.join(60)
     verbs = {verb for verb, _, _ in recorded}
@@ -87,11 +92,12 @@ def calls(service: tuple[subprocess.Popen[bytes], str]) -> list[Call]:
     return recorded + [call for call in made if call[0] not in verbs]
 
 
-def _ignore(act: Any) -> None:
+def _failure(act: Any) -> list[Exception]:
     try:
         act()
-    except Exception:  # the trainer was abandoned
-        return
+    except Exception as error:  # the trainer is abandoned
+        return [error]
+    return []
 
 
 JUNK: list[Any] = [
