@@ -150,8 +150,15 @@ def serve(megabytes: str, ports: str, me: str) -> None:
     program, startup = transpiler.get_pserver_programs(endpoints[int(me)])
     executor = fluid.Executor(fluid.CPUPlace())
     executor.run(startup)
-    threading.Thread(target=answer_questions, args=({},), daemon=True).start()
+    threading.Thread(target=answer_then_end, daemon=True).start()
     executor.run(program)
+
+
+def answer_then_end() -> None:
+    """Answer the parent; a server whose parent died would wait for its trainers for ever."""
+    answer_questions({})
+    time.sleep(10)
+    os._exit(1)
 
 
 def train_runtime(megabytes: str, ports: str, me: str) -> None:
