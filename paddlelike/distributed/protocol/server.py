@@ -361,8 +361,15 @@ class ServerState:
     @property
     def finished(self) -> bool:
         """Every trainer has closed on every server, and nothing is left to do."""
-        idle = self._work is None and not self._queue and not self._restoring
-        return len(self._left) == self.trainers and idle
+        return len(self._left) == self.trainers and self._is_idle()
+
+    def is_over(self, now: float) -> bool:
+        """Whether this server may end: finished, or those who closed were lost before their last word."""
+        gone = all(t in self._left or self._door.is_silent(t, now) for t in range(self.trainers))
+        return len(self.completed) == self.trainers and gone and self._is_idle()
+
+    def _is_idle(self) -> bool:
+        return self._work is None and not self._queue and not self._restoring
 
     def missing(self) -> tuple[int, ...]:
         """The trainers whose commit the current round lacks."""

@@ -150,7 +150,7 @@ class Service:
                 work = self.state.ready()
                 if work is not None:
                     return work
-                if self.state.finished:
+                if self.state.is_over(time.monotonic()):
                     break
                 self.asked.wait(_TURN)
         return None

@@ -221,6 +221,14 @@ def test_a_last_word_counts_on_a_server_that_was_restarted(talk):
     assert talk.state.finished
 
 
+def test_a_trainer_lost_before_its_last_word_is_not_waited_for(talk):
+    talk.say("Complete", 0, last=True, now=5.0)
+    assert not talk.state.is_over(99.0)
+    talk.say("Complete", 1, now=10.0)
+    assert not talk.state.is_over(39.0)
+    assert talk.state.is_over(41.0)
+
+
 def test_a_server_that_was_restarted_hears_of_those_who_left_from_others(talk):
     talk.say("Complete", 0, last=True)
     assert talk.say("Hello", 1).left == (0,)
