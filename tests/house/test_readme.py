@@ -34,7 +34,7 @@ def test_every_path_of_the_map_exists() -> None:
 
 
 def test_ci_runs_the_tests_as_the_readme_says() -> None:
-    (command,) = re.findall(r"bin/(python -m pytest -n 2)", README)
+    (command,) = re.findall(r"bin/(python -m pytest -n 2 --dist worksteal)", README)
     assert command in (PROJECT / ".ci" / "run").read_text()
 
 
