@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
-import secrets
+import itertools
+import os
+import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,11 +20,22 @@ Feed = dict[str, Any]
 SEED = 2020
 
 
+def _own_ports() -> Iterator[int]:
+    """Ports outside of what is given to whoever asks for any; other processes of these tests have others."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
+    ports = list(range(20000 + 1000 * worker, 21000 + 1000 * worker))
+    random.Random(os.getpid()).shuffle(ports)  # another one than that of a run which has just ended
+    return itertools.cycle(ports)
+
+
+_ports: Final = _own_ports()
+
+
 def free_endpoints(count: int) -> list[str]:
-    """Addresses of this machine that nobody uses, outside of what is given to whoever asks for any port."""
+    """Addresses of this machine that nobody uses, none given twice in a row."""
     found: list[str] = []
     while len(found) < count:
-        port = secrets.choice(range(20000, 30000))
+        port = next(_ports)
         with socket.socket() as one:
             try:
                 one.bind(("127.0.0.1", port))
