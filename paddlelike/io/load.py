@@ -264,8 +264,7 @@ def names_of(given: Iterable[Variable | str] | Program | None) -> list[str] | No
 
 
 def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool = False) -> Contents:
-    """The source that ``dirname`` and ``filename`` of a load stand for."""
-    asynchronous.finish()
+    """The source that ``dirname`` and ``filename`` of a load stand for, no save being under way."""
     if dirname is None:
         if not isinstance(filename, bytes | bytearray | memoryview):
             raise TypeError("without dirname, filename is the bytes that were saved")

@@ -125,9 +125,9 @@ def fit_state(
 def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
     if isinstance(source, Mapping):
         return Arrays("a dict", source)
+    asynchronous.finish()
     if source is None or filename is not None or place(source).exists():
         return opened(source, filename)
-    asynchronous.finish()
     path = os.fspath(source)
     prefix = path.removesuffix(".pdparams").removesuffix(".pdopt")
     where, base = beside(prefix)

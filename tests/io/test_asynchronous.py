@@ -100,6 +100,16 @@ def test_the_values_of_the_moment_are_saved(
     assert manifest.verify(tmp_path / "a")
 
 
+def test_a_plan_is_of_the_save_under_way_not_of_the_file_beside_it(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
+) -> None:
+    (tmp_path / "a.pdparams").write_bytes(b"what a plan would look at where there is no directory a")
+    pending = save(exe, tmp_path / "a", program)
+    threading.Timer(0.2, gate.set).start()
+    assert [row.what for row in fluid.io.plan_load(tmp_path / "a", program).rows] == ["load", "load"]
+    assert pending.done()
+
+
 def test_a_wait_may_end_before_the_save(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
