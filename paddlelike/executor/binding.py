@@ -117,9 +117,9 @@ def bound(
     target
         The number of the only result, where it just goes into the values; None: ``store`` it.
     """
-    take = taker(numbers, copied)
     flat = [number for number in numbers if isinstance(number, int)]
-    if target is None or copied or len(flat) < len(numbers):
+    if target is None or copied or len(flat) < len(numbers) or len(flat) not in (1, 2):
+        take = taker(numbers, copied)
 
         def run(frame: Frame) -> None:
             values = frame.values
@@ -141,22 +141,12 @@ def bound(
             for number in dead:
                 values[number] = None
 
-    elif len(flat) == 2:
+    else:
         a, b = flat
 
         def run(frame: Frame) -> None:
             values = frame.values
             values[target] = result = kernel(values[a], values[b])
-            if share is not None and frame.lods:
-                share(frame.lods, result)
-            for number in dead:
-                values[number] = None
-
-    else:
-
-        def run(frame: Frame) -> None:
-            values = frame.values
-            values[target] = result = kernel(*take(values))
             if share is not None and frame.lods:
                 share(frame.lods, result)
             for number in dead:
