@@ -20,6 +20,7 @@ from paddlelike.errors import LoadError, MissingFileError, SaveError
 from paddlelike.io import asynchronous
 from paddlelike.io.incremental import ledger
 from paddlelike.storage import generation, manifest
+from tests.io.checkpointing import put, steps, two_variables, value
 
 ROOT = Path(fluid.__file__).parent.parent
 
@@ -34,24 +35,9 @@ def program() -> Iterator[fluid.Program]:
     """Two variables: a changes at every step, b does not."""
     ledger.forget()
     asynchronous.forget()
-    program = fluid.Program()
-    for name in "ab":
-        program.global_block().create_var(name=name, shape=[2], dtype="float32", persistable=True)
-        put(name, 0)
+    program = two_variables()
     yield program
     asynchronous.forget()
-
-
-def put(name: str, number: float) -> None:
-    fluid.global_scope().var(name).get_tensor().set(np.full(2, number, "float32"))
-
-
-def value(name: str) -> float:
-    return float(np.array(fluid.global_scope().find_var(name).get_tensor())[0])
-
-
-def steps(checkpoints: fluid.io.Checkpoints) -> list[int]:
-    return [checkpoint.step for checkpoint in checkpoints.list()]
 
 
 def entries(root: Path) -> list[str]:

@@ -16,6 +16,7 @@ from paddlelike.io.incremental import ledger
 from paddlelike.storage import remote_transaction
 from paddlelike.storage.places import place
 from paddlelike.storage.remote import RemotePlace
+from tests.io.checkpointing import put, steps, two_variables, value
 
 pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")
 
@@ -36,24 +37,9 @@ def program() -> Iterator[fluid.Program]:
     ledger.forget()
     asynchronous.forget()
     with fluid.scope_guard(fluid.Scope()):
-        program = fluid.Program()
-        for name in "ab":
-            program.global_block().create_var(name=name, shape=[2], dtype="float32", persistable=True)
-            put(name, 0)
+        program = two_variables()
         yield program
     asynchronous.forget()
-
-
-def put(name: str, number: float) -> None:
-    fluid.global_scope().var(name).get_tensor().set(np.full(2, number, "float32"))
-
-
-def value(name: str) -> float:
-    return float(np.array(fluid.global_scope().find_var(name).get_tensor())[0])
-
-
-def steps(checkpoints: fluid.io.Checkpoints) -> list[int]:
-    return [checkpoint.step for checkpoint in checkpoints.list()]
 
 
 def where(url: str) -> RemotePlace:
