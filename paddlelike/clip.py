@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.operator import OpRole
-from paddlelike.framework.program import Program, default_main_program, name_scope
-from paddlelike.framework.registry import GradOp, grad_name
-from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.layers.constants import fill_constant
+from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.program import Program, default_main_program, name_scope
+from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.layers.emit import emit
+from paddlelike.layers.tensor.constants import fill_constant
 
 if TYPE_CHECKING:
-    from paddlelike.framework.block import Block
+    from paddlelike.framework.graph.block import Block
 
 __all__ = [
     "ErrorClipByValue",

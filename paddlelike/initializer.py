@@ -19,9 +19,9 @@ from paddlelike.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from paddlelike.framework.block import Block
-    from paddlelike.framework.operator import Operator
-    from paddlelike.framework.variable import Variable
+    from paddlelike.framework.graph.block import Block
+    from paddlelike.framework.graph.operator import Operator
+    from paddlelike.framework.graph.variable import Variable
 
 __all__ = [
     "MSRA",

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.framework.program import default_main_program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.program import default_main_program
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import INTEGERS, check_variable
-from paddlelike.layers.embeddings import one_hot_inputs, padding_row, table_lookup
 from paddlelike.layers.emit import emit
-from paddlelike.layers.io import check_data
+from paddlelike.layers.io.inputs import check_data
+from paddlelike.layers.nn.embedding import one_hot_inputs, padding_row, table_lookup
 
 __all__ = ["data", "embedding", "one_hot"]
 

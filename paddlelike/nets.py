@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.variable import Variable
-from paddlelike.layers.activation import sigmoid
-from paddlelike.layers.arithmetic import elementwise_mul, scale
-from paddlelike.layers.batch_normalization import batch_norm
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
-from paddlelike.layers.convolution import conv2d
-from paddlelike.layers.dense import fc, matmul
-from paddlelike.layers.joining import split
-from paddlelike.layers.pooling import pool2d
-from paddlelike.layers.random import dropout
-from paddlelike.layers.sequence import sequence_conv, sequence_pool
-from paddlelike.layers.shaping import reshape, transpose
+from paddlelike.layers.elementwise.activation import sigmoid
+from paddlelike.layers.elementwise.arithmetic import elementwise_mul, scale
+from paddlelike.layers.nn.batch_norm import batch_norm
+from paddlelike.layers.nn.conv import conv2d
+from paddlelike.layers.nn.dense import fc, matmul
+from paddlelike.layers.nn.pool import pool2d
+from paddlelike.layers.random.tensors import dropout
+from paddlelike.layers.sequence.lod_sequence import sequence_conv, sequence_pool
+from paddlelike.layers.tensor.joining import split
+from paddlelike.layers.tensor.shaping import reshape, transpose
 
 __all__ = [
     "glu",

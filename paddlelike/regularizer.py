@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.framework.program import name_scope
+from paddlelike.framework.graph.program import name_scope
 
 if TYPE_CHECKING:
-    from paddlelike.framework.block import Block
-    from paddlelike.framework.variable import Parameter, Variable
+    from paddlelike.framework.graph.block import Block
+    from paddlelike.framework.graph.variable import Parameter, Variable
 
 __all__ = [
     "L1Decay",

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.dtypes import AttrType, VarType
-from paddlelike.framework.schema import messages
+from paddlelike.framework.codec.schema import messages
 
 Canonical = dict[str, Any]
 

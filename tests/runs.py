@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.framework.program import Program
+from paddlelike.framework.graph.program import Program
 from tests.fresh import fresh_programs
 from tests.golden_data import Arrays
 from tests.networks import SEED, Built, as_feed, network

@@ -197,7 +197,7 @@ def test_starts_must_fit_their_targets() -> None:
 
 
 def test_operators_of_other_paddles_are_not_differentiated() -> None:
-    from paddlelike.framework.schema import messages
+    from paddlelike.framework.codec.schema import messages
 
     message = messages().ProgramDesc()
     block = message.blocks.add(idx=0, parent_idx=-1)

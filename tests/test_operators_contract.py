@@ -10,9 +10,8 @@ import pytest
 
 import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import AttrType
-from paddlelike.framework import registry
-from paddlelike.framework.operator import COMMON_ATTRS
-from paddlelike.framework.registry import ABSENT, REQUIRED, Attr, OpDef
+from paddlelike.framework.graph.operator import COMMON_ATTRS
+from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, OpDef, registry
 from tests.golden_data import table
 from tests.ops.contract import View
 

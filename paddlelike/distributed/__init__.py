@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from paddlelike.core.scope import Scope
 from paddlelike.executor.remote import provide_remote
-from paddlelike.framework.program import Program
-from paddlelike.framework.remote import Remote
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.opdef.remote import Remote
 from paddlelike.io.elsewhere import Elsewhere, provide_elsewhere
 
 __all__ = ["resumable_steps"]
@@ -33,23 +33,23 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     >>> [step for step in resumable_steps(3)]
     [0, 1, 2]
     """
-    from paddlelike.distributed.runtime.connection import resumable_steps
+    from paddlelike.distributed.client.connection import resumable_steps
 
     return resumable_steps(steps, scope)
 
 
 def _connect() -> Remote:
-    from paddlelike.distributed.runtime import Connection  # with the wire: only for who needs it
+    from paddlelike.distributed.client import Connection  # with the wire: only for who needs it
 
     return Connection()
 
 
 def _part_of(program: Program) -> Elsewhere | None:
     if not program._is_distributed and not any(op.type == "listen_and_serv" for op in program.blocks[0].ops):
-        from paddlelike.distributed.persist.alone import Alone
+        from paddlelike.distributed.checkpoint.alone import Alone
 
         return Alone(program)
-    from paddlelike.distributed.persist.programs import part_of  # more to import: only for who needs it
+    from paddlelike.distributed.checkpoint.programs import part_of  # more to import: only for who needs it
 
     return part_of(program)
 

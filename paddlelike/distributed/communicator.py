@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import RoleError, UnsupportedError
-from paddlelike.framework.program import Program
+from paddlelike.framework.graph.program import Program
 
 if TYPE_CHECKING:
-    from paddlelike.distributed.runtime.trainer import Trainer
+    from paddlelike.distributed.client.trainer import Trainer
 
 __all__ = ["Communicator"]
 
@@ -61,8 +61,8 @@ class Communicator:
 
     def start(self) -> None:
         """Begin; in synchronous training, which has nothing to send meanwhile, nothing happens."""
-        from paddlelike.distributed.runtime.background import Background
-        from paddlelike.distributed.runtime.connection import trainer_number, trainer_of
+        from paddlelike.distributed.client.background import Background
+        from paddlelike.distributed.client.connection import trainer_number, trainer_of
 
         block = self._program.global_block()
         trainer = trainer_of(global_scope(), trainer_number(block), block)

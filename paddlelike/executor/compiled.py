@@ -24,10 +24,10 @@ from paddlelike.executor.plan import Plan, Step
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
-from paddlelike.framework.graph import writes
-from paddlelike.framework.operator import OpRole
-from paddlelike.framework.program import Program, default_main_program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.program import Program, default_main_program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.passes.views import writes
 
 __all__ = ["CompiledProgram", "ParallelExecutor"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from paddlelike.core.random import Generator
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoD
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
 
 if TYPE_CHECKING:
     from paddlelike.executor.frame import Frame
@@ -26,7 +26,7 @@ class Snapshot(NamedTuple):
 
 
 class StepContext:
-    """The :class:`~paddlelike.framework.registry.Context` of one operator in one run."""
+    """The :class:`~paddlelike.framework.opdef.registry.Context` of one operator in one run."""
 
     __slots__ = ("_block", "_frame", "op")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["FetchHandler", "run_over"]
 

@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.frame import Frame, keep
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["one_feed", "put_feeds"]
 

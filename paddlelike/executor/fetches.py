@@ -9,9 +9,9 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, NotInitializedError
 from paddlelike.executor.frame import Frame
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["OneElement", "all_updates", "as_numpy", "fetch_names", "fetched", "updates_of"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from paddlelike.framework import registry
-from paddlelike.framework.block import Block
-from paddlelike.framework.graph import reads, writes
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.registry import EMPTY
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import EMPTY, registry
+from paddlelike.framework.passes.views import reads, writes
 
 __all__ = ["Aliases", "initialized", "is_persistable", "last_uses"]
 

@@ -21,13 +21,12 @@ from paddlelike.executor.binding import Run, Share, Store, bound, storer, taker
 from paddlelike.executor.context import StepContext
 from paddlelike.executor.frame import Frame
 from paddlelike.executor.lifetimes import Aliases, initialized, last_uses
-from paddlelike.framework import registry
-from paddlelike.framework.block import Block
-from paddlelike.framework.graph import overwritten
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import Program
-from paddlelike.framework.registry import EMPTY, OpDef
-from paddlelike.framework.variable import HOLDERS, Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import HOLDERS, Variable
+from paddlelike.framework.opdef import EMPTY, OpDef, registry
+from paddlelike.framework.passes.views import overwritten
 
 __all__ = ["Fed", "Plan", "Step"]
 

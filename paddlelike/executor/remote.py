@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from paddlelike.errors import UnsupportedError
-from paddlelike.framework.remote import Remote
+from paddlelike.framework.opdef.remote import Remote
 
 __all__ = ["RemoteSwitch", "provide_remote"]
 

@@ -16,9 +16,9 @@ from paddlelike.executor.fetches import all_updates, fetch_names, fetched, updat
 from paddlelike.executor.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
-from paddlelike.framework.graph import needed_ops
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program, default_main_program
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program, default_main_program
+from paddlelike.framework.passes.views import needed_ops
 
 __all__ = ["Executor"]
 

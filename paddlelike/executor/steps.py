@@ -17,12 +17,11 @@ from paddlelike.errors import (
 from paddlelike.executor import profile
 from paddlelike.executor.frame import Frame
 from paddlelike.executor.plan import Step
-from paddlelike.framework import registry
-from paddlelike.framework.block import Block
 from paddlelike.framework.environment import flag
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.registry import EMPTY
-from paddlelike.framework.variable import HOLDERS
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import HOLDERS
+from paddlelike.framework.opdef import EMPTY, registry
 
 __all__ = ["run_steps"]
 

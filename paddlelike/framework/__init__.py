@@ -2,7 +2,6 @@
 
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
-from paddlelike.framework.block import Block
 from paddlelike.framework.environment import (
     get_flags,
     in_dygraph_mode,
@@ -10,8 +9,9 @@ from paddlelike.framework.environment import (
     require_version,
     set_flags,
 )
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import (
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import (
     Program,
     default_main_program,
     default_startup_program,
@@ -21,8 +21,8 @@ from paddlelike.framework.program import (
     switch_main_program,
     switch_startup_program,
 )
-from paddlelike.framework.registry import grad_name as grad_var_name
-from paddlelike.framework.variable import Parameter, Variable, variable_kind
+from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
+from paddlelike.framework.opdef import grad_name as grad_var_name
 
 __all__ = [
     "Block",

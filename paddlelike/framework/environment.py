@@ -109,5 +109,5 @@ def load_op_library(lib_filename: str) -> None:
     """Not here: libraries of C++ operators cannot be loaded."""
     raise UnsupportedError(
         f"{lib_filename} cannot be loaded: there are no C++ operators here",
-        hint="write the operator in Python: a subclass of paddlelike.framework.registry.OpDef",
+        hint="write the operator in Python: a subclass of paddlelike.framework.opdef.registry.OpDef",
     )

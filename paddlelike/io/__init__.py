@@ -1,14 +1,15 @@
 """Variables and storage: saving and loading values, programs and models for prediction."""
 
-from paddlelike.io.asynchronous import PendingSave
-from paddlelike.io.checkpoints import Checkpoint, Checkpoints
-from paddlelike.io.inference import load_inference_model, save_inference_model
-from paddlelike.io.load import load_params, load_persistables, load_vars
-from paddlelike.io.plan import LoadPlan
-from paddlelike.io.preview import fit_state, plan_load
+from paddlelike.io.checkpoints.checkpoints import Checkpoint, Checkpoints
+from paddlelike.io.export.inference import load_inference_model, save_inference_model
+from paddlelike.io.load.load import load_params, load_persistables, load_vars
+from paddlelike.io.load.plan import LoadPlan
+from paddlelike.io.load.preview import fit_state, plan_load
+from paddlelike.io.load.slices import load_slice
 from paddlelike.io.report import LoadReport, SaveReport
-from paddlelike.io.rules import Init, Rename, Rules, Skip
-from paddlelike.io.save import save_params, save_persistables, save_vars
+from paddlelike.io.rules.rules import Init, Rename, Rules, Skip
+from paddlelike.io.save.asynchronous import PendingSave
+from paddlelike.io.save.save import save_params, save_persistables, save_vars
 from paddlelike.io.select import (
     get_program_parameter,
     get_program_persistable_vars,
@@ -16,7 +17,6 @@ from paddlelike.io.select import (
     is_parameter,
     is_persistable,
 )
-from paddlelike.io.slices import load_slice
 from paddlelike.io.state import load, load_program_state, save, set_program_state
 from paddlelike.io.verify import Verification, verify
 from paddlelike.reader import (

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
-from paddlelike.io.contents import Contents
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.load.contents import Contents
 from paddlelike.io.report import Moved
-from paddlelike.io.rules import Rule
-from paddlelike.storage.writing import Buffer
+from paddlelike.io.rules.rules import Rule
+from paddlelike.storage.local.writing import Buffer
 
 __all__ = ["Elsewhere", "Extra", "Loading", "Saving", "elsewhere_of", "provide_elsewhere"]
 

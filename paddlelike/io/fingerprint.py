@@ -7,8 +7,8 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from paddlelike.errors import GraphError
-from paddlelike.framework import proto
-from paddlelike.framework.program import Program
+from paddlelike.framework.codec import program_desc as proto
+from paddlelike.framework.graph.program import Program
 
 __all__ = ["fingerprint"]
 

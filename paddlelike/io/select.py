@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.framework.program import Program, default_main_program
-from paddlelike.framework.variable import HOLDERS, Parameter, Variable
+from paddlelike.framework.graph.program import Program, default_main_program
+from paddlelike.framework.graph.variable import HOLDERS, Parameter, Variable
 
 __all__ = [
     "get_program_parameter",

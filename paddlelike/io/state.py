@@ -15,18 +15,18 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError, MissingFileError, NotInitializedError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.formats import combined, lod_tensor, state
-from paddlelike.framework import proto
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
-from paddlelike.io import asynchronous
-from paddlelike.io.compat import add_compatibility
-from paddlelike.io.load import load_vars
-from paddlelike.io.match import near_names
-from paddlelike.io.plan import check
+from paddlelike.framework.codec import program_desc as proto
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.export.compat import add_compatibility
+from paddlelike.io.load.load import load_vars
+from paddlelike.io.load.match import near_names
+from paddlelike.io.load.plan import check
 from paddlelike.io.report import LoadReport, Moved, SaveReport
-from paddlelike.io.save import _outside
+from paddlelike.io.save import asynchronous
+from paddlelike.io.save.save import _outside
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
-from paddlelike.storage.places import Place, beside, place
+from paddlelike.storage.location import Location, beside, locate
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 
@@ -106,7 +106,7 @@ def load_program_state(
     if pickled is not None:
         return pickled
     path = os.fspath(model_path)
-    directory, (where, name) = place(path), beside(path)
+    directory, (where, name) = locate(path), beside(path)
     if directory.exists():
         return _read_directory(directory, var_list)
     if where.has(name):
@@ -187,7 +187,7 @@ def _read_pickles(prefix: str) -> dict[str, Array] | None:
     raise LoadError(f"{prefix}.pdparams was saved anew, {_TRIES} times, while it was being read")
 
 
-def _read_directory(directory: Place, var_list: Iterable[Variable] | None) -> dict[str, Array]:
+def _read_directory(directory: Location, var_list: Iterable[Variable] | None) -> dict[str, Array]:
     names = directory.list_names() if var_list is None else [v.name for v in var_list]
     models = ("__model__", "__model__.main_program")
     wanted = [name for name in names if os.path.basename(name) not in models]
@@ -197,7 +197,7 @@ def _read_directory(directory: Place, var_list: Iterable[Variable] | None) -> di
 def _load_older(
     program: Program, path: str, executor: Executor | None, var_list: Iterable[Variable] | None
 ) -> LoadReport:
-    directory, (where, name) = place(path), beside(path)
+    directory, (where, name) = locate(path), beside(path)
     whole = directory.exists()
     if not whole and not where.has(name):
         raise MissingFileError(f"there is neither {path}.pdparams, nor a directory or file {path}")

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 
 from paddlelike.errors import FormatError, LoadError, StorageError
-from paddlelike.io import asynchronous
+from paddlelike.io.save import asynchronous
 from paddlelike.storage import manifest
+from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record, Verification
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.places import LocalPlace, Place, place
 
 __all__ = ["Verification", "record_of", "records_of", "refusal", "verify"]
 
@@ -23,7 +23,7 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     it, cannot be verified: the result is false and says so.
 
     >>> import tempfile
-    >>> from paddlelike.storage.transaction import write_all
+    >>> from paddlelike.storage.local.transaction import write_all
     >>> home = tempfile.mkdtemp()
     >>> write_all(f"{home}/model", {"fc_0.w_0": [b"..."]})
     >>> result = verify(f"{home}/model")
@@ -31,11 +31,11 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     (False, ('fc_0.w_0',))
     """
     asynchronous.finish()
-    where = place(dirname)
+    where = locate(dirname)
     return where.verify()
 
 
-def records_of(directory: Place) -> Mapping[str, Record]:
+def records_of(directory: Location) -> Mapping[str, Record]:
     """What the manifest of a directory says of its files.
 
     Raises
@@ -54,7 +54,7 @@ def records_of(directory: Place) -> Mapping[str, Record]:
     return found
 
 
-def record_of(directory: Place, filename: str, *, needed: bool) -> Record | None:
+def record_of(directory: Location, filename: str, *, needed: bool) -> Record | None:
     """What the manifest of a directory, or of that one file in it, says of the file.
 
     Raises
@@ -64,8 +64,8 @@ def record_of(directory: Place, filename: str, *, needed: bool) -> Record | None
     """
     try:
         found = _read(directory)
-        if found is None and isinstance(directory, LocalPlace):
-            found = _read(LocalPlace(os.path.join(directory.path, filename)))
+        if found is None and isinstance(directory, LocalDirectory):
+            found = _read(LocalDirectory(os.path.join(directory.path, filename)))
         if found is None and needed:
             found = records_of(directory)  # which tells that there is none
     except (LoadError, StorageError):
@@ -90,8 +90,8 @@ def refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
     )
 
 
-def _read(directory: Place) -> Mapping[str, Record] | None:
-    if not isinstance(directory, LocalPlace):
+def _read(directory: Location) -> Mapping[str, Record] | None:
+    if not isinstance(directory, LocalDirectory):
         found = directory.manifest()
         return None if found is None else found.files
     try:

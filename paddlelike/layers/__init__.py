@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from paddlelike.layers.activation import (
+from paddlelike.layers.control.branches import Switch, case, cond, switch_case
+from paddlelike.layers.control.debugging import Print, py_func
+from paddlelike.layers.control.if_else import IfElse
+from paddlelike.layers.control.loops import While, while_loop
+from paddlelike.layers.control.step_counter import autoincreased_step_counter
+from paddlelike.layers.control.tensor_array import (
+    array_length,
+    array_read,
+    array_write,
+    create_array,
+    reorder_lod_tensor_by_rank,
+    tensor_array_to_tensor,
+)
+from paddlelike.layers.elementwise.activation import (
     abs,
     acos,
     asin,
@@ -49,7 +62,7 @@ from paddlelike.layers.activation import (
     tanh_shrink,
     thresholded_relu,
 )
-from paddlelike.layers.arithmetic import (
+from paddlelike.layers.elementwise.arithmetic import (
     addcmul,
     clamp,
     clip,
@@ -68,33 +81,7 @@ from paddlelike.layers.arithmetic import (
     sum,
     sums,
 )
-from paddlelike.layers.arrays import (
-    array_length,
-    array_read,
-    array_write,
-    create_array,
-    reorder_lod_tensor_by_rank,
-    tensor_array_to_tensor,
-)
-from paddlelike.layers.batch_normalization import (
-    batch_norm,
-    inplace_abn,
-)
-from paddlelike.layers.beam_decoder import (
-    BeamSearchDecoder,
-)
-from paddlelike.layers.branches import (
-    Switch,
-    case,
-    cond,
-    switch_case,
-)
-from paddlelike.layers.cells import (
-    GRUCell,
-    LSTMCell,
-    RNNCell,
-)
-from paddlelike.layers.comparison import (
+from paddlelike.layers.elementwise.comparison import (
     allclose,
     elementwise_equal,
     equal,
@@ -112,56 +99,20 @@ from paddlelike.layers.comparison import (
     logical_xor,
     not_equal,
 )
-from paddlelike.layers.constants import (
-    arange,
-    diag,
-    eye,
-    fill_constant,
-    fill_constant_batch_size_like,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    range,
-    zeros,
-    zeros_like,
+from paddlelike.layers.io.inputs import data, load
+from paddlelike.layers.io.readers import create_py_reader_by_data, double_buffer, py_reader, read_file
+from paddlelike.layers.learning_rate_scheduler import (
+    cosine_decay,
+    exponential_decay,
+    inverse_time_decay,
+    linear_lr_warmup,
+    natural_exp_decay,
+    noam_decay,
+    piecewise_decay,
+    polynomial_decay,
 )
-from paddlelike.layers.convolution import (
-    conv2d,
-    conv2d_transpose,
-    conv3d,
-    conv3d_transpose,
-)
-from paddlelike.layers.creation import (
-    assign,
-    create_global_var,
-    create_parameter,
-    create_tensor,
-)
-from paddlelike.layers.debugging import (
-    Print,
-    py_func,
-)
-from paddlelike.layers.decoding import (
-    BasicDecoder,
-    DecodeHelper,
-    Decoder,
-    GreedyEmbeddingHelper,
-    SampleEmbeddingHelper,
-    TrainingHelper,
-    dynamic_decode,
-)
-from paddlelike.layers.dense import (
-    addmm,
-    bilinear_tensor_product,
-    bmm,
-    dot,
-    fc,
-    matmul,
-    mul,
-)
-from paddlelike.layers.distance_losses import (
+from paddlelike.layers.linalg.matrices import cross, diag_embed, dist, kron, trace, tril, triu
+from paddlelike.layers.loss.distance import (
     center_loss,
     huber_loss,
     log_loss,
@@ -172,23 +123,34 @@ from paddlelike.layers.distance_losses import (
     smooth_l1,
     square_error_cost,
 )
-from paddlelike.layers.distributions import (
-    Categorical,
-    MultivariateNormalDiag,
-    Normal,
-    Uniform,
+from paddlelike.layers.loss.pointwise import (
+    bpr_loss,
+    cross_entropy,
+    dice_loss,
+    kldiv_loss,
+    label_smooth,
+    sigmoid_cross_entropy_with_logits,
+    sigmoid_focal_loss,
+    softmax_with_cross_entropy,
+    teacher_student_sigmoid_loss,
 )
-from paddlelike.layers.dynamic_rnn import (
-    DynamicRNN,
+from paddlelike.layers.loss.sampled import hsigmoid, nce, sampled_softmax_with_cross_entropy
+from paddlelike.layers.loss.structured import (
+    beam_search,
+    beam_search_decode,
+    crf_decoding,
+    ctc_greedy_decoder,
+    edit_distance,
+    hash,
+    linear_chain_crf,
+    warpctc,
 )
-from paddlelike.layers.embeddings import (
-    embedding,
-    one_hot,
-)
-from paddlelike.layers.if_else import (
-    IfElse,
-)
-from paddlelike.layers.image import (
+from paddlelike.layers.metric.metrics import accuracy, auc, chunk_eval, mean_iou
+from paddlelike.layers.nn.batch_norm import batch_norm, inplace_abn
+from paddlelike.layers.nn.conv import conv2d, conv2d_transpose, conv3d, conv3d_transpose
+from paddlelike.layers.nn.dense import addmm, bilinear_tensor_product, bmm, dot, fc, matmul, mul
+from paddlelike.layers.nn.embedding import embedding, one_hot
+from paddlelike.layers.nn.image import (
     add_position_encoding,
     affine_grid,
     fsp_matrix,
@@ -205,7 +167,109 @@ from paddlelike.layers.image import (
     temporal_shift,
     unfold,
 )
-from paddlelike.layers.indexing import (
+from paddlelike.layers.nn.norm import (
+    affine_channel,
+    data_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    lrn,
+    spectral_norm,
+)
+from paddlelike.layers.nn.pool import adaptive_pool2d, adaptive_pool3d, pool2d, pool3d
+from paddlelike.layers.random.distributions import Categorical, MultivariateNormalDiag, Normal, Uniform
+from paddlelike.layers.random.tensors import (
+    dropout,
+    gaussian_random,
+    gaussian_random_batch_size_like,
+    randint,
+    randn,
+    random_crop,
+    randperm,
+    sampling_id,
+    uniform_random,
+    uniform_random_batch_size_like,
+)
+from paddlelike.layers.recurrent.beam_search import BeamSearchDecoder
+from paddlelike.layers.recurrent.cells import GRUCell, LSTMCell, RNNCell
+from paddlelike.layers.recurrent.decoding import (
+    BasicDecoder,
+    DecodeHelper,
+    Decoder,
+    GreedyEmbeddingHelper,
+    SampleEmbeddingHelper,
+    TrainingHelper,
+    dynamic_decode,
+)
+from paddlelike.layers.recurrent.dynamic_rnn import DynamicRNN
+from paddlelike.layers.recurrent.lod_rnn import (
+    dynamic_gru,
+    dynamic_lstm,
+    dynamic_lstmp,
+    gru_unit,
+    lstm,
+    lstm_unit,
+)
+from paddlelike.layers.recurrent.static_rnn import StaticRNN
+from paddlelike.layers.recurrent.unrolled import rnn
+from paddlelike.layers.reduction.reduce import (
+    argmax,
+    argmin,
+    argsort,
+    cos_sim,
+    cumsum,
+    l2_normalize,
+    logsumexp,
+    mean,
+    reduce_all,
+    reduce_any,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+    topk,
+    unique,
+    unique_with_counts,
+)
+from paddlelike.layers.sequence.lod_reset import lod_append, lod_reset
+from paddlelike.layers.sequence.lod_sequence import (
+    im2sequence,
+    row_conv,
+    sequence_concat,
+    sequence_conv,
+    sequence_enumerate,
+    sequence_expand,
+    sequence_expand_as,
+    sequence_first_step,
+    sequence_last_step,
+    sequence_mask,
+    sequence_pad,
+    sequence_pool,
+    sequence_reshape,
+    sequence_reverse,
+    sequence_scatter,
+    sequence_slice,
+    sequence_softmax,
+    sequence_unpad,
+)
+from paddlelike.layers.tensor.constants import (
+    arange,
+    diag,
+    eye,
+    fill_constant,
+    fill_constant_batch_size_like,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    range,
+    zeros,
+    zeros_like,
+)
+from paddlelike.layers.tensor.creation import assign, create_global_var, create_parameter, create_tensor
+from paddlelike.layers.tensor.indexing import (
     crop,
     crop_tensor,
     gather,
@@ -229,154 +293,9 @@ from paddlelike.layers.indexing import (
     strided_slice,
     where,
 )
-from paddlelike.layers.io import (
-    data,
-    load,
-)
-from paddlelike.layers.joining import (
-    concat,
-    expand,
-    expand_as,
-    meshgrid,
-    split,
-    stack,
-    unstack,
-)
-from paddlelike.layers.learning_rate_scheduler import (
-    cosine_decay,
-    exponential_decay,
-    inverse_time_decay,
-    linear_lr_warmup,
-    natural_exp_decay,
-    noam_decay,
-    piecewise_decay,
-    polynomial_decay,
-)
-from paddlelike.layers.lod import (
-    lod_append,
-    lod_reset,
-)
-from paddlelike.layers.loops import (
-    While,
-    while_loop,
-)
-from paddlelike.layers.losses import (
-    bpr_loss,
-    cross_entropy,
-    dice_loss,
-    kldiv_loss,
-    label_smooth,
-    sigmoid_cross_entropy_with_logits,
-    sigmoid_focal_loss,
-    softmax_with_cross_entropy,
-    teacher_student_sigmoid_loss,
-)
-from paddlelike.layers.matrices import (
-    cross,
-    diag_embed,
-    dist,
-    kron,
-    trace,
-    tril,
-    triu,
-)
-from paddlelike.layers.metric_op import (
-    accuracy,
-    auc,
-    chunk_eval,
-    mean_iou,
-)
-from paddlelike.layers.normalization import (
-    affine_channel,
-    data_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    lrn,
-    spectral_norm,
-)
-from paddlelike.layers.pooling import (
-    adaptive_pool2d,
-    adaptive_pool3d,
-    pool2d,
-    pool3d,
-)
-from paddlelike.layers.random import (
-    dropout,
-    gaussian_random,
-    gaussian_random_batch_size_like,
-    randint,
-    randn,
-    random_crop,
-    randperm,
-    sampling_id,
-    uniform_random,
-    uniform_random_batch_size_like,
-)
-from paddlelike.layers.readers import (
-    create_py_reader_by_data,
-    double_buffer,
-    py_reader,
-    read_file,
-)
-from paddlelike.layers.recurrent import (
-    dynamic_gru,
-    dynamic_lstm,
-    dynamic_lstmp,
-    gru_unit,
-    lstm,
-    lstm_unit,
-)
-from paddlelike.layers.reduction import (
-    argmax,
-    argmin,
-    argsort,
-    cos_sim,
-    cumsum,
-    l2_normalize,
-    logsumexp,
-    mean,
-    reduce_all,
-    reduce_any,
-    reduce_max,
-    reduce_mean,
-    reduce_min,
-    reduce_prod,
-    reduce_sum,
-    topk,
-    unique,
-    unique_with_counts,
-)
-from paddlelike.layers.sampled_losses import (
-    hsigmoid,
-    nce,
-    sampled_softmax_with_cross_entropy,
-)
-from paddlelike.layers.selected_rows import (
-    get_tensor_from_selected_rows,
-    merge_selected_rows,
-)
-from paddlelike.layers.sequence import (
-    im2sequence,
-    row_conv,
-    sequence_concat,
-    sequence_conv,
-    sequence_enumerate,
-    sequence_expand,
-    sequence_expand_as,
-    sequence_first_step,
-    sequence_last_step,
-    sequence_mask,
-    sequence_pad,
-    sequence_pool,
-    sequence_reshape,
-    sequence_reverse,
-    sequence_scatter,
-    sequence_slice,
-    sequence_softmax,
-    sequence_unpad,
-)
-from paddlelike.layers.shaping import (
+from paddlelike.layers.tensor.joining import concat, expand, expand_as, meshgrid, split, stack, unstack
+from paddlelike.layers.tensor.selected_rows import get_tensor_from_selected_rows, merge_selected_rows
+from paddlelike.layers.tensor.shaping import (
     cast,
     flatten,
     flip,
@@ -387,25 +306,6 @@ from paddlelike.layers.shaping import (
     t,
     transpose,
     unsqueeze,
-)
-from paddlelike.layers.static_rnn import (
-    StaticRNN,
-)
-from paddlelike.layers.step_counter import (
-    autoincreased_step_counter,
-)
-from paddlelike.layers.structured import (
-    beam_search,
-    beam_search_decode,
-    crf_decoding,
-    ctc_greedy_decoder,
-    edit_distance,
-    hash,
-    linear_chain_crf,
-    warpctc,
-)
-from paddlelike.layers.unrolled import (
-    rnn,
 )
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = [
     "BOOL",

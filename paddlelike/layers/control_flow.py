@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from paddlelike.layers.arithmetic import increment
-from paddlelike.layers.arrays import (
+from paddlelike.layers.control.branches import Switch, case, cond, switch_case
+from paddlelike.layers.control.debugging import Print
+from paddlelike.layers.control.if_else import IfElse, merge_lod_tensor, split_lod_tensor
+from paddlelike.layers.control.loops import While, while_loop
+from paddlelike.layers.control.sub_blocks import ConditionalBlock
+from paddlelike.layers.control.tensor_array import (
     array_length,
     array_read,
     array_to_lod_tensor,
@@ -15,8 +19,8 @@ from paddlelike.layers.arrays import (
     reorder_lod_tensor_by_rank,
     shrink_memory,
 )
-from paddlelike.layers.branches import Switch, case, cond, switch_case
-from paddlelike.layers.comparison import (
+from paddlelike.layers.elementwise.arithmetic import increment
+from paddlelike.layers.elementwise.comparison import (
     equal,
     greater_equal,
     greater_than,
@@ -25,12 +29,8 @@ from paddlelike.layers.comparison import (
     less_than,
     not_equal,
 )
-from paddlelike.layers.debugging import Print
-from paddlelike.layers.dynamic_rnn import DynamicRNN
-from paddlelike.layers.if_else import IfElse, merge_lod_tensor, split_lod_tensor
-from paddlelike.layers.loops import While, while_loop
-from paddlelike.layers.static_rnn import StaticRNN
-from paddlelike.layers.sub_blocks import ConditionalBlock
+from paddlelike.layers.recurrent.dynamic_rnn import DynamicRNN
+from paddlelike.layers.recurrent.static_rnn import StaticRNN
 
 __all__ = [
     "ConditionalBlock",

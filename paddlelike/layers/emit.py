@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.helper import LayerHelper
 
 __all__ = ["emit", "emit_all"]

@@ -9,9 +9,9 @@ from typing import Any
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program, default_main_program, default_startup_program
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program, default_main_program, default_startup_program
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.initializer import Constant, Initializer, Xavier
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
 
@@ -127,7 +127,7 @@ class LayerHelper:
         dtype = VarType.FP32 if dtype is None else convert_dtype(dtype)
         shape = [int(dim) for dim in shape]
         if isinstance(attr, WeightNormParamAttr):
-            from paddlelike.layers.weight_norm import create_weight_normalized
+            from paddlelike.layers.nn.weight_norm import create_weight_normalized
 
             return create_weight_normalized(self, attr, shape, dtype)
         return self._make_parameter(attr, shape, dtype, stop_gradient, type)

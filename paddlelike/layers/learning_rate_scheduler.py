@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.program import default_main_program
-from paddlelike.framework.variable import Variable
-from paddlelike.layers.constants import fill_constant
+from paddlelike.framework.graph.program import default_main_program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.control.step_counter import autoincreased_step_counter
 from paddlelike.layers.control_flow import Switch
-from paddlelike.layers.creation import assign, create_global_var
 from paddlelike.layers.emit import emit
-from paddlelike.layers.step_counter import autoincreased_step_counter
+from paddlelike.layers.tensor.constants import fill_constant
+from paddlelike.layers.tensor.creation import assign, create_global_var
 
 __all__ = [
     "cosine_decay",

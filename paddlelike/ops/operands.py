@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.registry import Array, Spec
+from paddlelike.framework.opdef import Array, Spec
 
 __all__ = ["alike", "axis_of", "filled", "known", "numbers", "same_or_unknown", "size_of"]
 

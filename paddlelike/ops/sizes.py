@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.registry import Spec
+from paddlelike.framework.opdef import Spec
 
 __all__ = ["batch_size_like", "sizes_of", "wanted_sizes"]
 

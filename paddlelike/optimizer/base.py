@@ -12,17 +12,17 @@ from typing import Any, ClassVar, NoReturn
 from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
 from paddlelike.errors import GraphError, UnsupportedError
-from paddlelike.framework import registry
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import (
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import (
     Program,
     default_main_program,
     device_guard,
     name_scope,
     program_guard,
 )
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.opdef import registry
 from paddlelike.optimizer.state import Accumulator, ParamGrad, ParamGrads, State
 from paddlelike.regularizer import append_regularization_ops
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program, default_startup_program, program_guard
-from paddlelike.framework.variable import Variable
-from paddlelike.layers.constants import fill_constant
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program, default_startup_program, program_guard
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control_flow import Switch
-from paddlelike.layers.creation import assign, create_global_var
 from paddlelike.layers.emit import emit
+from paddlelike.layers.tensor.constants import fill_constant
+from paddlelike.layers.tensor.creation import assign, create_global_var
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import ParamGrads
 

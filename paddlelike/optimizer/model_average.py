@@ -8,12 +8,12 @@ from typing import Any
 
 from paddlelike import unique_name
 from paddlelike.executor.run import Executor
-from paddlelike.framework.block import Block
-from paddlelike.framework.program import Program, default_main_program, name_scope, program_guard
-from paddlelike.framework.variable import Parameter, Variable
-from paddlelike.layers.creation import assign
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.program import Program, default_main_program, name_scope, program_guard
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.creation import assign
 from paddlelike.optimizer.base import Optimizer
 
 __all__ = ["ModelAverage"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.clip import GradientClipBase
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from paddlelike import unique_name
 from paddlelike.executor.run import Executor
-from paddlelike.framework.block import Block
-from paddlelike.framework.program import Program, default_main_program, name_scope, program_guard
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.program import Program, default_main_program, name_scope, program_guard
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.layers.checks import INTEGERS
+from paddlelike.layers.control.step_counter import autoincreased_step_counter
 from paddlelike.layers.control_flow import Switch
-from paddlelike.layers.creation import assign, create_global_var
 from paddlelike.layers.emit import emit
-from paddlelike.layers.step_counter import autoincreased_step_counter
+from paddlelike.layers.tensor.creation import assign, create_global_var
 from paddlelike.optimizer.model_average import restoring, with_copies
 
 __all__ = ["ExponentialMovingAverage"]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from paddlelike.errors import GraphError, UnsupportedError
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import ParamGrads
 

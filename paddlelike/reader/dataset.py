@@ -23,7 +23,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FeedError, UnsupportedError
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 

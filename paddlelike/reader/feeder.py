@@ -11,8 +11,8 @@ from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.places import Place, cpu_places
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FeedError
-from paddlelike.framework.program import Program, default_main_program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.program import Program, default_main_program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["DataFeeder"]
 

@@ -17,9 +17,9 @@ from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EOFException, FeedError, GraphError, UnsupportedError
-from paddlelike.framework.block import Block
-from paddlelike.framework.program import default_main_program, default_startup_program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.program import default_main_program, default_startup_program
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.readers import batch as batch_reader

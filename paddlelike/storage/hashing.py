@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Final, Literal, Protocol
 
-from paddlelike.storage.local import File
+from paddlelike.storage.local.files import File
 
 __all__ = ["ALGORITHMS", "Algorithm", "Hasher", "hasher", "joined_crc32", "of_file", "of_parts"]
 

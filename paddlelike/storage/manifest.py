@@ -30,10 +30,10 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import hashing
-from paddlelike.storage.journal import recover
-from paddlelike.storage.local import THREADS, File, Path, list_names
+from paddlelike.storage.local.files import THREADS, File, Path, list_names
+from paddlelike.storage.local.journal import recover
+from paddlelike.storage.local.siblings import Siblings
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.siblings import Siblings
 
 __all__ = [
     "Manifest",

@@ -162,8 +162,8 @@ def answer_then_end() -> None:
 
 
 def train_runtime(megabytes: str, ports: str, me: str) -> None:
-    from paddlelike.distributed.runtime.table import Role
-    from paddlelike.distributed.runtime.trainer import Trainer
+    from paddlelike.distributed.client.trainer import Trainer
+    from paddlelike.distributed.server.table import Role
 
     _, endpoints = transpiled(megabytes, ports, me)
     trainer = Trainer(int(me), endpoints)

@@ -14,12 +14,13 @@ from typing import Any
 from unittest import mock
 
 from paddlelike.errors import SaveError
-from paddlelike.storage import generation, journal, manifest
-from paddlelike.storage.journal import _move as move
-from paddlelike.storage.local import recover
+from paddlelike.storage import manifest
+from paddlelike.storage.local import generation, journal
+from paddlelike.storage.local.files import recover
+from paddlelike.storage.local.journal import _move as move
+from paddlelike.storage.local.system import exchange as exchange_dirs
+from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.parts import Part
-from paddlelike.storage.system import exchange as exchange_dirs
-from paddlelike.storage.transaction import Transaction
 
 __all__ = ["FOREIGN", "MODELS", "Model", "contents", "refuse"]
 

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.storage import generation
+from paddlelike.storage.local import generation
 from tests.crash.models import FOREIGN, Model, refuse
 
 __all__ = ["NETWORKS", "Paddle", "digest"]

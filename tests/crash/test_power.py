@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.storage import generation
-from paddlelike.storage.transaction import Transaction
+from paddlelike.storage.local import generation
+from paddlelike.storage.local.transaction import Transaction
 from tests.crash import tracer
 from tests.crash.models import refuse
 

@@ -99,7 +99,7 @@ def test_feeds_that_do_not_fit(exe: fluid.Executor, value: object, words: str) -
 
 
 def test_operators_of_other_paddles_are_named_when_they_are_run(exe: fluid.Executor) -> None:
-    from paddlelike.framework.schema import messages
+    from paddlelike.framework.codec.schema import messages
 
     message = messages().ProgramDesc()
     block = message.blocks.add(idx=0, parent_idx=-1)

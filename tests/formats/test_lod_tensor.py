@@ -19,7 +19,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import lod_tensor
 from paddlelike.formats.tensor_desc import decode_desc
-from paddlelike.storage.local import File
+from paddlelike.storage.local.files import File
 from tests.formats.damage import cuts, flips, peak_memory, refuses
 from tests.golden_data import GOLDEN
 

@@ -8,8 +8,8 @@ import pytest
 
 from paddlelike.core.dtypes import AttrType
 from paddlelike.errors import FormatError
-from paddlelike.framework.program import Program
-from paddlelike.framework.schema import messages
+from paddlelike.framework.codec.schema import messages
+from paddlelike.framework.graph.program import Program
 
 
 def blocks(count: int, parents: Any = None) -> Any:

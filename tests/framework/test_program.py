@@ -39,7 +39,7 @@ def types(program: fluid.Program) -> list[str]:
 def test_the_text_is_a_program_desc(main: fluid.Program, details: bool) -> None:
     from google.protobuf import text_format
 
-    from paddlelike.framework.schema import messages
+    from paddlelike.framework.codec.schema import messages
 
     text = main.to_string(True, with_details=details)
     if details:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.distributed.protocol import messages as protocol
-from paddlelike.distributed.runtime.table import Table
+from paddlelike.distributed.server.table import Table
 from paddlelike.distributed.wire import Into, parts_of
 from paddlelike.distributed.wire.frames import Intake, messages, split
 from tests.fuzz.control_files import json_changed

@@ -15,11 +15,11 @@ from typing import Final
 
 import paddlelike as fluid
 from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.framework.program import Program
-from paddlelike.io.rules import Rules, match_all
+from paddlelike.framework.graph.program import Program
+from paddlelike.io.rules.rules import Rules, match_all
 from paddlelike.io.select import is_persistable
 from paddlelike.storage import manifest
-from paddlelike.storage.journal import recover
+from paddlelike.storage.local.journal import recover
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
 from tests.fuzz.mutations import mutated

@@ -16,7 +16,7 @@ import paddlelike as fluid
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.errors import PaddlelikeError
-from paddlelike.framework.program import Program
+from paddlelike.framework.graph.program import Program
 from paddlelike.io.select import is_persistable
 from tests.fuzz import program_maker, readers, stream_maker
 from tests.fuzz.guard import Fault

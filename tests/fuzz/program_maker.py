@@ -10,7 +10,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from paddlelike.framework.schema import messages
+from paddlelike.framework.codec.schema import messages
 from tests.fuzz.mutations import EXTREMES
 
 __all__ = ["changed", "made", "nested"]

@@ -11,8 +11,8 @@ from typing import Any, Final
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats import combined, lod_tensor, pickles, selected_rows, state
 from paddlelike.formats.explain import HEAD, explain
-from paddlelike.framework.program import Program
-from paddlelike.framework.schema import Messages, messages, parse
+from paddlelike.framework.codec.schema import Messages, messages, parse
+from paddlelike.framework.graph.program import Program
 from tests.fuzz import pickle_maker, program_maker, seeds, stream_maker
 from tests.fuzz.guard import Fault, Guard
 from tests.fuzz.mutations import mutated

@@ -14,8 +14,8 @@ from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import combined, lod_tensor, pickles, selected_rows, state
-from paddlelike.framework.program import Program
-from paddlelike.framework.schema import messages, parse
+from paddlelike.framework.codec.schema import messages, parse
+from paddlelike.framework.graph.program import Program
 from paddlelike.storage import manifest
 from tests.fuzz import seeds
 

@@ -12,11 +12,11 @@ import numpy as np
 import paddlelike as fluid
 from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.errors import PaddlelikeError
-from paddlelike.framework.program import Program
-from paddlelike.storage.local import list_names
+from paddlelike.framework.graph.program import Program
+from paddlelike.storage.local.files import list_names
+from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.parts import Part
-from paddlelike.storage.transaction import Transaction
 from tests.fuzz import tree_maker
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope

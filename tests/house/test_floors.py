@@ -46,7 +46,7 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [
-        ("core/spoilt.py", "import paddlelike.framework.registry", {FLOORS}),
+        ("core/spoilt.py", "import paddlelike.framework.opdef.registry", {FLOORS}),
         ("framework/spoilt.py", "from paddlelike.formats import lod_tensor", {APART}),
         ("ops/spoilt.py", "import paddlelike as fluid", {FACE, FLOORS}),  # the face knows all floors
         ("stray.py", "", {FLOORS}),

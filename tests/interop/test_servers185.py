@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.distributed.persist.jobs import SavingJob
+from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.runtime.jobs import Network, free_endpoints
 from tests.interop.driver_servers import build, feeds, make_optimizer
 from tests.interop.real import FLUID185, HERE

@@ -17,11 +17,12 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import SaveError
-from paddlelike.io import asynchronous
-from paddlelike.io.asynchronous import Copies, PendingSave
-from paddlelike.io.incremental import ledger
 from paddlelike.io.report import SaveReport
-from paddlelike.storage import manifest, transaction
+from paddlelike.io.save import asynchronous
+from paddlelike.io.save.asynchronous import Copies, PendingSave
+from paddlelike.io.save.incremental import ledger
+from paddlelike.storage import manifest
+from paddlelike.storage.local import transaction
 
 ROOT = Path(fluid.__file__).parent.parent
 NAMES = ["large", "small"]
@@ -361,7 +362,7 @@ def test_a_forked_process_has_no_saves_of_its_parent(tmp_path: Path) -> None:
     done = run(
         tmp_path,
         """
-        from paddlelike.storage.transaction import Transaction
+        from paddlelike.storage.local.transaction import Transaction
         real = Transaction.commit
         def slow(self):
             time.sleep(0.5)
@@ -388,7 +389,7 @@ def test_killed_in_the_middle_the_old_files_stand(tmp_path: Path) -> None:
         """
         fluid.io.save_persistables(exe, 'a', main)
         fluid.global_scope().find_var("w").get_tensor().set(np.full(3_000_000, 6, "float32"))
-        from paddlelike.storage import generation
+        from paddlelike.storage.local import generation
         generation.Generation.commit = lambda self, **_: os.kill(os.getpid(), 9)
         fluid.io.save_persistables(exe, 'a', main, blocking=False)
         """,

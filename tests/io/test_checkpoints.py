@@ -17,9 +17,10 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError, SaveError
-from paddlelike.io import asynchronous
-from paddlelike.io.incremental import ledger
-from paddlelike.storage import generation, manifest
+from paddlelike.io.save import asynchronous
+from paddlelike.io.save.incremental import ledger
+from paddlelike.storage import manifest
+from paddlelike.storage.local import generation
 from tests.io.checkpointing import put, steps, two_variables, value
 
 ROOT = Path(fluid.__file__).parent.parent
@@ -283,7 +284,7 @@ TRAINING = """
 import os, sys, time
 import numpy as np
 import paddlelike as fluid
-from paddlelike.storage import generation
+from paddlelike.storage.local import generation
 
 root, blocking, strike = sys.argv[1], sys.argv[2] == "blocking", int(sys.argv[3])
 fluid.default_startup_program().random_seed = 3

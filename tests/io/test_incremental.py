@@ -14,9 +14,9 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.framework import registry
-from paddlelike.io import incremental
-from paddlelike.io.incremental import Ledger, ledger, state_of
+from paddlelike.framework.opdef import registry
+from paddlelike.io.save import incremental
+from paddlelike.io.save.incremental import Ledger, ledger, state_of
 from paddlelike.storage import manifest
 
 NAMES = [f"v{number}" for number in range(5)]
@@ -342,10 +342,10 @@ def test_what_was_loaded_from_there_counts_as_saved_there(
     assert manifest.verify(tmp_path / "a")
 
 
-class FakePlace:
-    """A place whose stamp and manifest a test sets."""
+class FakeLocation:
+    """A location whose stamp and manifest a test sets."""
 
-    key = "place"
+    key = "location"
 
     def __init__(self) -> None:
         self.now: object = 1
@@ -359,16 +359,16 @@ class FakePlace:
 
 
 def test_what_was_loaded_counts_until_the_variable_or_the_directory_changes() -> None:
-    book, place = Ledger(), FakePlace()
+    book, location = Ledger(), FakeLocation()
     holder = fluid.global_scope().find_var("v0")
-    book.note_loaded(place, 1, [holder])
-    assert book.known(place).loaded(holder, "v0") is place.files["v0"]
-    assert book.known(place).loaded(holder, "sub/v0") is None
-    place.now = 2
-    assert book.known(place).loaded(holder, "v0") is None
-    place.now = 1
+    book.note_loaded(location, 1, [holder])
+    assert book.known(location).loaded(holder, "v0") is location.files["v0"]
+    assert book.known(location).loaded(holder, "sub/v0") is None
+    location.now = 2
+    assert book.known(location).loaded(holder, "v0") is None
+    location.now = 1
     put("v0", 2)
-    assert book.known(place).loaded(holder, "v0") is None
+    assert book.known(location).loaded(holder, "v0") is None
 
 
 def test_the_ledger_keeps_no_variable_and_not_every_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,12 +379,12 @@ def test_the_ledger_keeps_no_variable_and_not_every_directory(monkeypatch: pytes
     holder.get_tensor().set(np.ones(2, "float32"))
     record = manifest.Record(1, None, (1, 1))
     for number in range(40):
-        place = FakePlace()
-        place.key = f"place{number}"
-        book.note_saved(place, None, [(holder, state_of(holder), record)])
+        location = FakeLocation()
+        location.key = f"location{number}"
+        book.note_saved(location, None, [(holder, state_of(holder), record)])
     assert len(book._saves) == 20
-    assert book.known(place).saved(holder) is record
-    saves = book.known(place)._saves
+    assert book.known(location).saved(holder) is record
+    saves = book.known(location)._saves
     assert len(saves) == 1
     scope.erase(["w"])
     del holder

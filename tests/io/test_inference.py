@@ -11,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError, LoadError, MissingFileError, NotInitializedError
-from paddlelike.framework.schema import messages
+from paddlelike.framework.codec.schema import messages
 
 NORM = [f"batch_norm_0.{name}" for name in ("w_0", "b_0", "w_1", "w_2")]
 X = np.arange(8, dtype="float32").reshape(2, 4) / 8

@@ -15,9 +15,10 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor
-from paddlelike.io import lazy
-from paddlelike.storage import manifest, mapping
-from paddlelike.storage.transaction import Transaction
+from paddlelike.io.load import lazy
+from paddlelike.storage import manifest
+from paddlelike.storage.local import mapping
+from paddlelike.storage.local.transaction import Transaction
 from tests.io.loading import executor, own, program_of, value
 
 F32 = "float32"

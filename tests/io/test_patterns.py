@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddlelike.errors import FormatError
-from paddlelike.io.patterns import LONGEST, Pattern
-from paddlelike.io.rules import Rename, Rules, match_all
+from paddlelike.io.rules.patterns import LONGEST, Pattern
+from paddlelike.io.rules.rules import Rename, Rules, match_all
 
 ATOMS = st.sampled_from(
     ["a", "b", "_", ".", r"\d", r"\w", r"\.", "[ab]", "[^a]", "[]a]", r"[\d_]", "1", r"\x61"]

@@ -28,12 +28,14 @@ from paddlelike.errors import (
     SaveError,
     StorageError,
 )
-from paddlelike.io import asynchronous
-from paddlelike.io.incremental import ledger
-from paddlelike.storage import manifest, remote_transaction, stores
+from paddlelike.io.save import asynchronous
+from paddlelike.io.save.incremental import ledger
+from paddlelike.storage import manifest
+from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import decode
-from paddlelike.storage.places import place
-from paddlelike.storage.remote import RemotePlace
+from paddlelike.storage.remote import stores
+from paddlelike.storage.remote import transaction as remote_transaction
+from paddlelike.storage.remote.directory import RemoteDirectory
 
 pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")
 
@@ -80,9 +82,9 @@ def loaded(exe: fluid.Executor, url: str, program: fluid.Program, **choices: Any
 # The places
 
 
-def remote(url: str) -> RemotePlace:
-    found = place(url)
-    assert isinstance(found, RemotePlace)
+def remote(url: str) -> RemoteDirectory:
+    found = locate(url)
+    assert isinstance(found, RemoteDirectory)
     return found
 
 
@@ -569,11 +571,11 @@ def test_a_saver_that_is_killed_while_it_removes(
             except Killed:
                 done = False
             dying(-1)
-            seen = place(url).list_names()
+            seen = locate(url).list_names()
             assert seen in (NAMES, ["v2"])
             put("v2", 10)
             fluid.io.save_persistables(exe, url, smaller)
-        assert place(url).list_names() == sorted(files(url)) == ["v2"]
+        assert locate(url).list_names() == sorted(files(url)) == ["v2"]
         if done:
             break
     assert calls > 6

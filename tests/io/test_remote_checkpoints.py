@@ -11,11 +11,11 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import MissingFileError, SaveError
-from paddlelike.io import asynchronous
-from paddlelike.io.incremental import ledger
-from paddlelike.storage import remote_transaction
-from paddlelike.storage.places import place
-from paddlelike.storage.remote import RemotePlace
+from paddlelike.io.save import asynchronous
+from paddlelike.io.save.incremental import ledger
+from paddlelike.storage.location import locate
+from paddlelike.storage.remote import transaction as remote_transaction
+from paddlelike.storage.remote.directory import RemoteDirectory
 from tests.io.checkpointing import put, steps, two_variables, value
 
 pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")
@@ -42,9 +42,9 @@ def program() -> Iterator[fluid.Program]:
     asynchronous.forget()
 
 
-def where(url: str) -> RemotePlace:
-    found = place(url)
-    assert isinstance(found, RemotePlace)
+def where(url: str) -> RemoteDirectory:
+    found = locate(url)
+    assert isinstance(found, RemoteDirectory)
     return found
 
 
@@ -84,7 +84,7 @@ def test_the_files_of_a_removed_checkpoint_stay_for_those_who_read_it(
     train(checkpoints, exe, program, 1)
     listed = checkpoints.list()[0]
     with checkpoints.reading(listed) as path:
-        reader = place(path)
+        reader = locate(path)
         assert reader.has("a")
         train(checkpoints, exe, program, 2)
         assert steps(checkpoints) == [2]

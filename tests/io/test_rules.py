@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import FormatError, LoadError
-from paddlelike.io.rules import Init, Rename, Rules, Skip, match_all
+from paddlelike.io.rules.rules import Init, Rename, Rules, Skip, match_all
 from tests.io.loading import executor, network, own, program_of, save, unchanged, value, values
 
 F32 = "float32"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.io import read
-from paddlelike.storage.local import File
+from paddlelike.io.load import read
+from paddlelike.storage.local.files import File
 from tests.io.loading import network, own, save
 
 F32 = "float32"

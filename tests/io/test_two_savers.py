@@ -15,8 +15,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.formats import lod_tensor
-from paddlelike.storage.local import open_file
-from paddlelike.storage.lock import Lock
+from paddlelike.storage.local.files import open_file
+from paddlelike.storage.local.lock import Lock
 
 ROOT = Path(fluid.__file__).parent.parent
 
@@ -125,7 +125,7 @@ def test_a_fork_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Pat
     """As the workers of a data reader do, which were forked while a save was under way."""
     code = """
         import os, signal, sys
-        from paddlelike.storage.lock import Lock
+        from paddlelike.storage.local.lock import Lock
 
         lock = Lock(sys.argv[1], "the model")
         lock.__enter__()
@@ -170,7 +170,7 @@ def test_a_fork_while_a_save_is_noted_can_save(tmp_path: Path) -> None:
         import os, sys
         import numpy as np
         import paddlelike as fluid
-        from paddlelike.io.incremental import ledger
+        from paddlelike.io.save.incremental import ledger
 
         program = fluid.Program()
         program.global_block().create_var(name="a", shape=[2], dtype="float32", persistable=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.io import contents
+from paddlelike.io.load import contents
 from tests.io.loading import executor, network, program_of, save, unchanged, value, values
 
 F32 = "float32"

@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import GraphError, OperatorError
-from paddlelike.layers.sub_blocks import ConditionalBlock
+from paddlelike.layers.control.sub_blocks import ConditionalBlock
 
 layers = fluid.layers
 

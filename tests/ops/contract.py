@@ -17,8 +17,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.random import Generator
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.framework import registry
-from paddlelike.framework.registry import ABSENT, EMPTY, REQUIRED, Array, LoD, Spec, grad_name
+from paddlelike.framework.opdef import ABSENT, EMPTY, REQUIRED, Array, LoD, Spec, grad_name, registry
 
 Values = dict[str, Any]  # slot -> array, SelectedRows, LoDTensor (array with LoD), or a list of them
 

@@ -10,7 +10,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
-from paddlelike.ops.beam import BeamSearchDecode
+from paddlelike.ops.recurrent.beam_search import BeamSearchDecode
 
 END = 0
 #: Words, scores and LoD of every step of two sources; source 0 ends with step 1.

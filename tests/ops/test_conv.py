@@ -10,9 +10,8 @@ import pytest
 import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
-from paddlelike.framework import registry
-from paddlelike.framework.registry import Spec
-from paddlelike.ops import windows
+from paddlelike.framework.opdef import Spec, registry
+from paddlelike.ops.kernels import windows
 from tests.ops.contract import full_attrs
 
 

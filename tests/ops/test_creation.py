@@ -10,8 +10,7 @@ import pytest
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
-from paddlelike.framework import registry
-from paddlelike.framework.registry import Spec
+from paddlelike.framework.opdef import Spec, registry
 from tests.ops.contract import View
 from tests.ops.test_random import compute, infer
 

@@ -7,8 +7,8 @@ import pytest
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Spec
-from paddlelike.ops.cross_entropy import CrossEntropy, SoftmaxWithCrossEntropy
+from paddlelike.framework.opdef import Spec
+from paddlelike.ops.loss.cross_entropy import CrossEntropy, SoftmaxWithCrossEntropy
 
 P = np.array([[0.5, 0.0, 0.5]], np.float32)
 

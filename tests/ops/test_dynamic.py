@@ -9,8 +9,8 @@ import pytest
 
 from paddlelike.core.tensor import LoD, LoDTensor, LoDTensorArray
 from paddlelike.errors import EnforceNotMet
-from paddlelike.framework import registry
-from paddlelike.ops.dynamic import RankTable
+from paddlelike.framework.opdef import registry
+from paddlelike.ops.recurrent.dynamic_rnn import RankTable
 from tests.ops.contract import FakeContext, View
 
 X = np.arange(14, dtype=np.float64).reshape(7, 2)

@@ -8,8 +8,8 @@ import pytest
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Spec
-from paddlelike.ops.embedding import LookupTable, LookupTableGrad
+from paddlelike.framework.opdef import Spec
+from paddlelike.ops.nn.embedding import LookupTable, LookupTableGrad
 
 W = np.arange(6, dtype=np.float32).reshape(3, 2)
 IDS = np.array([[0], [2], [1], [2]])

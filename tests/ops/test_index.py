@@ -7,9 +7,9 @@ import pytest
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Spec
-from paddlelike.ops.ids import OneHotV2
-from paddlelike.ops.index import Gather, GatherNd, Scatter
+from paddlelike.framework.opdef import Spec
+from paddlelike.ops.tensor.gather import Gather, GatherNd, Scatter
+from paddlelike.ops.tensor.one_hot import OneHotV2
 
 X = np.arange(6.0).reshape(3, 2)
 TWICE = np.array([1, 1])

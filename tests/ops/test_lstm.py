@@ -10,10 +10,10 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.registry import Array, Spec
-from paddlelike.ops.gru import GruUnit
-from paddlelike.ops.lstm import Lstm
-from paddlelike.ops.rnn import Steps
+from paddlelike.framework.opdef import Array, Spec
+from paddlelike.ops.kernels.recurrent import Steps
+from paddlelike.ops.recurrent.gru import GruUnit
+from paddlelike.ops.recurrent.lstm import Lstm
 
 FLAG = "FLAGS_lstm_cell_gradient"
 

@@ -12,8 +12,8 @@ import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
-from paddlelike.framework.registry import Spec, find
-from paddlelike.ops.unary import erf
+from paddlelike.framework.opdef import Spec, find
+from paddlelike.ops.elementwise.unary import erf
 from tests.ops.contract import View, full_attrs, run
 
 _rng = np.random.default_rng(14)

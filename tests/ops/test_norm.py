@@ -10,8 +10,7 @@ import pytest
 import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError, UnsupportedError
-from paddlelike.framework import registry
-from paddlelike.framework.registry import Spec
+from paddlelike.framework.opdef import Spec, registry
 from tests.ops.contract import View, full_attrs
 
 X = np.array([[1.0, 2, 0, 4], [-1, 0, 3, 2], [0, 5, 1, 1]])

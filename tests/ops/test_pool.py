@@ -10,8 +10,7 @@ import pytest
 import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
-from paddlelike.framework import registry
-from paddlelike.framework.registry import Array, Spec
+from paddlelike.framework.opdef import Array, Spec, registry
 from tests.ops.contract import full_attrs
 
 X = np.array([[1, 1, 0, 2], [1, 1, 2, 2], [0, 3, 3, 1], [3, 3, 0, 1]], np.float32).reshape(1, 1, 4, 4)
@@ -59,7 +58,7 @@ def test_the_index_is_that_of_the_first_of_equal_maxima(attrs: dict[str, Any]) -
 
 
 def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from paddlelike.ops import pooling
+    from paddlelike.ops.kernels import pooling
 
     x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))
     op = registry.find("pool2d")

@@ -12,8 +12,7 @@ import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework import registry
-from paddlelike.framework.registry import Spec
+from paddlelike.framework.opdef import Spec, registry
 from tests.ops.contract import FakeContext, View, full_attrs
 
 Arrays = dict[str, Any]

@@ -9,9 +9,9 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.random import Generator
-from paddlelike.framework import registry
-from paddlelike.layers.sampled_losses import alias_table
-from paddlelike.ops.sampled_classes import _Classes
+from paddlelike.framework.opdef import registry
+from paddlelike.layers.loss.sampled import alias_table
+from paddlelike.ops.loss.sampled_classes import _Classes
 from tests.ops.contract import FakeContext, View
 
 layers = fluid.layers

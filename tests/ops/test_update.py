@@ -12,9 +12,8 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError, UnsupportedError
-from paddlelike.framework import registry
-from paddlelike.framework.registry import Spec
-from paddlelike.ops import updating
+from paddlelike.framework.opdef import Spec, registry
+from paddlelike.ops.update import step as updating
 from tests.ops.contract import FakeContext, View, full_attrs
 
 P = np.array([[1, -1], [2, 0.5], [-0.25, 3]], np.float32)

@@ -9,8 +9,7 @@ import pytest
 import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
-from paddlelike.framework import registry
-from paddlelike.framework.registry import Spec
+from paddlelike.framework.opdef import Spec, registry
 
 
 def _spec(*shape: int) -> Spec:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage import generation, journal, manifest
-from paddlelike.storage.local import list_names, recover
-from paddlelike.storage.lock import Lock
-from paddlelike.storage.transaction import Transaction
+from paddlelike.storage import manifest
+from paddlelike.storage.local import generation, journal
+from paddlelike.storage.local.files import list_names, recover
+from paddlelike.storage.local.lock import Lock
+from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names, without_exchange
 
 FILES = {"a/b": b"x" * 300, "v": b"v", "w": b"w" * 100_000}

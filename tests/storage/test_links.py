@@ -19,9 +19,9 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError, StorageError
 from paddlelike.formats import lod_tensor
 from paddlelike.storage import manifest
-from paddlelike.storage.local import File, list_names, read_front, recover
-from paddlelike.storage.retired import walk
-from paddlelike.storage.transaction import Transaction, write_all
+from paddlelike.storage.local.files import File, list_names, read_front, recover
+from paddlelike.storage.local.retired import walk
+from paddlelike.storage.local.transaction import Transaction, write_all
 from tests.io.loading import executor, program_of, value
 
 ONES = np.ones((200, 100), "float32")  # large enough to be mapped

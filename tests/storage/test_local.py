@@ -10,8 +10,8 @@ import pytest
 
 from paddlelike.errors import FormatError, OutOfMemoryError, StorageError
 from paddlelike.formats import lod_tensor
-from paddlelike.storage.local import LARGE, File, list_names, open_file, read_all
-from paddlelike.storage.transaction import write_all
+from paddlelike.storage.local.files import LARGE, File, list_names, open_file, read_all
+from paddlelike.storage.local.transaction import write_all
 
 
 def test_bytes_at_positions(tmp_path):

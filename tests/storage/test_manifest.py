@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import manifest
+from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.manifest import Record, verify
-from paddlelike.storage.transaction import Transaction
 
 FILES = {"a/b": b"x" * 300, "empty": b"", "w": bytes(range(256)) * 300}
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError
-from paddlelike.storage import generation, manifest
+from paddlelike.storage import manifest
+from paddlelike.storage.local import generation
+from paddlelike.storage.local.transaction import Committed, Transaction
 from paddlelike.storage.parts import Part
-from paddlelike.storage.transaction import Committed, Transaction
 from tests.storage.test_transaction import contents, names, without_exchange
 
 MODEL, STATE = Part("model"), Part("state")

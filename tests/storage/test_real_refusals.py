@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError
-from paddlelike.storage import carrying, manifest
-from paddlelike.storage.transaction import Transaction
+from paddlelike.storage import manifest
+from paddlelike.storage.local import carrying
+from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names
 
 pytestmark = pytest.mark.skipif(

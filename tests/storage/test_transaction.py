@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import FormatError, PaddlelikeError, SaveError, StorageError
-from paddlelike.storage import generation
-from paddlelike.storage.local import LARGE
-from paddlelike.storage.transaction import Transaction, write_all
+from paddlelike.storage.local import generation
+from paddlelike.storage.local.files import LARGE
+from paddlelike.storage.local.transaction import Transaction, write_all
 
 FILES = {"b": [b"head", b"data"], "a/deep/er": [b"x"], "empty": [b""], "large": [b"h", bytes(LARGE)]}
 

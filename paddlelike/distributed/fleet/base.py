@@ -10,9 +10,9 @@ from paddlelike.core.places import CPUPlace
 from paddlelike.distributed.fleet.role_maker import RoleMakerBase
 from paddlelike.errors import RoleError
 from paddlelike.executor import Executor
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.optimizer import Optimizer
 
 __all__ = ["DistributedOptimizer", "Fleet", "Mode"]

@@ -20,17 +20,17 @@ from paddlelike.distributed.fleet.strategy import (
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.errors import GraphError
 from paddlelike.executor import CompiledProgram, Executor
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program, default_startup_program
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program, default_startup_program
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.io import (
     get_program_persistable_vars,
     load_persistables,
     save_inference_model,
     save_persistables,
 )
-from paddlelike.io.inference import inference_program
-from paddlelike.io.save import save_chosen
+from paddlelike.io.export.inference import inference_program
+from paddlelike.io.save.save import save_chosen
 
 __all__ = [
     "AsyncStrategy",
@@ -107,7 +107,7 @@ class DistributedTranspiler(Fleet):
             Names the servers that do not.
         """
         self._programs()
-        from paddlelike.distributed.runtime.settings import Settings
+        from paddlelike.distributed.settings import Settings
         from paddlelike.distributed.wire import wait_for_servers  # only for who needs it
 
         window = Settings.from_environment().limits.window
@@ -137,7 +137,7 @@ class DistributedTranspiler(Fleet):
 
     def stop_worker(self) -> None:
         """Leave the job; servers end when all trainers have."""
-        from paddlelike.distributed.runtime.connection import leave_jobs
+        from paddlelike.distributed.client.connection import leave_jobs
 
         leave_jobs()
         self._executor.close()

@@ -1,6 +1,6 @@
 """What trainers and servers say to each other and when: messages and two state machines, nothing else.
 
-No sockets, no threads, no clock: whoever carries the messages (:mod:`paddlelike.distributed.runtime`) passes
+No sockets, no threads, no clock: whoever carries the messages (:mod:`paddlelike.distributed.client`) passes
 the time in. :mod:`.messages` are the words, :mod:`.door` says who may speak to a server, :mod:`.server` what
 it answers, :mod:`.trainer` what a trainer asks next, :mod:`.agreement` how trainers bring servers together.
 

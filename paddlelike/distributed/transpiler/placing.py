@@ -11,9 +11,9 @@ from paddlelike.distributed.transpiler.plan import Piece, Plan, Trained
 from paddlelike.distributed.transpiler.state import shape_on_server, state_of
 from paddlelike.distributed.transpiler.table_server import rows_of_shard
 from paddlelike.distributed.transpiler.training import Training, is_update, schedule_ops, target_of
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["place_all"]
 

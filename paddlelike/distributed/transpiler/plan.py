@@ -13,9 +13,9 @@ from paddlelike.distributed.transpiler.config import Job
 from paddlelike.distributed.transpiler.slicing import block_name, rows_of_blocks
 from paddlelike.distributed.transpiler.training import Training, trainable_pairs
 from paddlelike.errors import GraphError
-from paddlelike.framework.program import Program
-from paddlelike.framework.schema import messages
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.codec.schema import messages
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["Piece", "Plan", "Trained", "control_variable", "make_plan"]
 

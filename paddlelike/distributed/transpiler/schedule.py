@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from paddlelike.distributed.transpiler.config import Job
 from paddlelike.distributed.transpiler.training import own_attrs, schedule_ops
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["add_schedule", "count_asynchronously"]
 

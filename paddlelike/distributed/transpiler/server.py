@@ -13,10 +13,10 @@ from paddlelike.distributed.transpiler.schedule import add_schedule
 from paddlelike.distributed.transpiler.state import shape_on_server, state_of
 from paddlelike.distributed.transpiler.table_server import TableBlocks, add_table
 from paddlelike.distributed.transpiler.training import Training, is_update, own_attrs, target_of
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["make_server_program"]
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from paddlelike.distributed.transpiler.plan import Plan, Trained
 from paddlelike.distributed.transpiler.training import remote_lookups
 from paddlelike.errors import GraphError
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["declare_table_gradients", "fetch_rows_remotely", "shard_table"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from paddlelike.distributed.transpiler.plan import Plan, control_variable
 from paddlelike.distributed.transpiler.training import own_attrs
 from paddlelike.errors import GraphError
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import Program
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
 
 __all__ = ["check_startup", "fake_tables", "make_server_startup", "receive_first_values"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["shape_on_server", "state_of"]
 

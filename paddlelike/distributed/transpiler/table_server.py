@@ -12,10 +12,10 @@ from typing import NamedTuple
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.transpiler.plan import Plan
 from paddlelike.distributed.transpiler.training import Training
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["TableBlocks", "add_table", "rows_of_shard"]
 

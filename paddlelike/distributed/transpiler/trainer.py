@@ -9,10 +9,10 @@ from paddlelike.distributed.transpiler.plan import Plan, Trained, control_variab
 from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely
 from paddlelike.distributed.transpiler.training import Training, read_whole, remote_lookups, schedule_ops
 from paddlelike.errors import GraphError
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["add_traffic", "remove_updates"]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.block import Block
-from paddlelike.framework.operator import Operator, OpRole
-from paddlelike.framework.program import Program
-from paddlelike.framework.variable import Parameter, Variable
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Parameter, Variable
 
 __all__ = [
     "LOOKUPS",

@@ -30,7 +30,7 @@ from paddlelike.distributed.transpiler.startup import (
 from paddlelike.distributed.transpiler.trainer import add_traffic, remove_updates
 from paddlelike.distributed.transpiler.training import Training, find_table, find_training
 from paddlelike.errors import GraphError
-from paddlelike.framework.program import Program, default_main_program, default_startup_program
+from paddlelike.framework.graph.program import Program, default_main_program, default_startup_program
 
 __all__ = ["DistributeTranspiler"]
 
@@ -261,7 +261,7 @@ def _known(done: _Transpiled | None) -> _Transpiled:
 
 
 def _wait_for(endpoints: tuple[str, ...]) -> None:
-    from paddlelike.distributed.runtime.settings import Settings
+    from paddlelike.distributed.settings import Settings
     from paddlelike.distributed.wire import wait_for_servers
 
     wait_for_servers(endpoints, Settings.from_environment().limits.window)

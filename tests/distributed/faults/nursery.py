@@ -76,10 +76,10 @@ def run(address: str) -> None:
 
 
 if __name__ == "__main__":
-    import paddlelike.distributed.persist
-    import paddlelike.distributed.runtime
+    import paddlelike.distributed.checkpoint
+    import paddlelike.distributed.client
 
-    assert paddlelike.distributed.persist is not None
+    assert paddlelike.distributed.checkpoint is not None
     run(sys.argv[1])
     from tests.distributed.faults import role
 

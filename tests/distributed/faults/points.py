@@ -26,9 +26,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from paddlelike.distributed.client.calls import Calls
 from paddlelike.distributed.protocol.messages import Request
-from paddlelike.distributed.runtime.calls import Calls
-from paddlelike.distributed.runtime.server import Service
+from paddlelike.distributed.server.server import Service
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import UnreachableError
 from paddlelike.executor.context import StepContext

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.distributed.runtime.connection import resumable_steps
-from paddlelike.distributed.runtime.server import Service
+from paddlelike.distributed.client.connection import resumable_steps
+from paddlelike.distributed.server.server import Service
 from paddlelike.distributed.wire import Server
 from paddlelike.errors import RoundRolledBack
 from tests.distributed.faults import points

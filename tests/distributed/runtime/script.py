@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import paddlelike as fluid
-from paddlelike.distributed.runtime import resumable_steps
+from paddlelike.distributed.client import resumable_steps
 from tests.distributed.runtime import jobs
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.distributed.client.trainer import Trainer
 from paddlelike.distributed.communicator import Communicator
-from paddlelike.distributed.runtime.trainer import Trainer
 from paddlelike.errors import FaultError, UnsupportedError
 from tests.distributed.runtime.jobs import (
     Job,

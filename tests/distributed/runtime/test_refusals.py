@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.runtime.calls import Calls
-from paddlelike.distributed.runtime.describe import describe
-from paddlelike.distributed.runtime.table import Role
-from paddlelike.distributed.runtime.trainer import Trainer
+from paddlelike.distributed.client.calls import Calls
+from paddlelike.distributed.client.describe import describe
+from paddlelike.distributed.client.trainer import Trainer
+from paddlelike.distributed.server.table import Role
 from paddlelike.distributed.wire import Channel, Into, Part, as_bytes
 from paddlelike.errors import (
     DeadlineError,

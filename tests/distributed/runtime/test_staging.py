@@ -7,8 +7,8 @@ import pytest
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.runtime.staging import Contribution, Staging
-from paddlelike.distributed.runtime.table import Role, Table, rows_at, values_at
+from paddlelike.distributed.server.staging import Contribution, Staging
+from paddlelike.distributed.server.table import Role, Table, rows_at, values_at
 from paddlelike.distributed.wire import as_bytes
 from paddlelike.errors import FrameError
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.runtime.table import Role
+from paddlelike.distributed.server.table import Role
 from tests.distributed.runtime.jobs import (
     MOMENTUM,
     Job,

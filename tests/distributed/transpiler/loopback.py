@@ -15,7 +15,7 @@ import numpy as np
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.program import Program
+from paddlelike.framework.graph.program import Program
 
 
 class Servers:

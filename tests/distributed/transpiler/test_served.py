@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.distributed.persist.jobs import SavingJob
+from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.runtime.jobs import SEED, Job, Network
 from tests.distributed.transpiler.test_meaning import (
     OPTIMIZERS,

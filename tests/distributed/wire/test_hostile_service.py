@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.runtime.table import Role
-from paddlelike.distributed.runtime.trainer import Trainer
+from paddlelike.distributed.client.trainer import Trainer
+from paddlelike.distributed.server.table import Role
 from paddlelike.distributed.wire import Channel, Into, Security, wait_for_servers
 from paddlelike.distributed.wire.frames import messages
 from paddlelike.errors import FrameError

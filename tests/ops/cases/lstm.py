@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.ops.cudnn_lstm import parameter_count
+from paddlelike.ops.recurrent.cudnn_lstm import parameter_count
 from tests.ops.cases.sequence import ENDS, joined, parts
 from tests.ops.contract import Case
 

@@ -1,0 +1,72 @@
+"""An ordinary program, which may go on with what servers saved.
+
+This module is part of every load, so it imports little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.elsewhere import Loading, Saving
+from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
+from paddlelike.storage.location import is_remote, locate
+
+__all__ = ["FOLDER", "Alone"]
+
+#: Where the shards of tables lie in a saved directory, as in Fluid.
+FOLDER = "__lookup_table__"
+
+
+class Alone:
+    """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
+
+    takes_slices = False
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def saving(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+    ) -> Saving:
+        return Saving(chosen)
+
+    def predicting(self, program: Program) -> Program:
+        return program
+
+    def loading(self, chosen: list[Variable], where: str) -> Loading:
+        if is_remote(where) or not Path(where, FOLDER).is_dir():
+            return Loading(chosen)
+        shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}
+        ops = self._program.global_block().ops
+        for_training = any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops)
+        return Loading(chosen, lambda contents: _Joined(contents, shapes, for_training=for_training))
+
+
+class _Joined:
+    """A directory whose sharded tables look like whole ones."""
+
+    def __init__(self, contents: Contents, shapes: dict[str, tuple[int, ...]], *, for_training: bool) -> None:
+        self.where = contents.where
+        self._contents = contents
+        self._shapes = shapes
+        from paddlelike.distributed.checkpoint.shards import Shards
+
+        self._shards = Shards(locate(self.where), contents, for_training=for_training)
+
+    def names(self) -> list[str]:
+        return [name for name in self._contents.names() if not name.startswith(FOLDER + "/")]
+
+    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
+        found = self._contents.look(name, kind)
+        if found is not None or name not in self._shapes:
+            return found
+        return self._shards.look_whole(name, self._shapes[name])
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        return self._shards.read(wants, lazily=lazily)

@@ -1,0 +1,48 @@
+"""A trainer's program for processes without servers: lookups that servers answer become local ones."""
+
+from __future__ import annotations
+
+from paddlelike.errors import SaveError
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.passes import clone as passes
+
+__all__ = ["with_local_lookups"]
+
+
+def with_local_lookups(program: Program) -> Program:
+    """A copy that predicts without servers; what trains is in it as it was.
+
+    Raises
+    ------
+    SaveError
+        It looks up rows of a table that it does not name.
+    """
+    clone = passes.copy(program)
+    table = program._distributed_lookup_table
+    clone._is_distributed = clone._is_chief = False
+    clone._parameters_on_pservers = clone._ps_endpoint = clone._distributed_lookup_table = None
+    block = clone.global_block()
+    for index in reversed(range(len(block.ops))):
+        op = block.ops[index]
+        if op.type == "distributed_lookup_table":
+            _replace(block, index, op.attrs["lookup_table_version"], op.input("W")[0], "Outputs")
+        elif op.type == "merge_ids":
+            if table is None:
+                raise SaveError("the program looks up rows by prefetch and does not say of which table")
+            _replace(block, index, "lookup_table", table, "Out")
+        elif op.type in ("split_ids", "prefetch"):
+            block._remove_op(index)
+    return clone
+
+
+def _replace(block: Block, index: int, kind: str, table: str, slot: str) -> None:
+    """Put local lookups in the place of one that servers did."""
+    op: Operator = block.ops[index]
+    pairs = list(zip(op.input("Ids"), op.output(slot), strict=True))
+    padding = op.attrs.get("padding_idx", -1)
+    block._remove_op(index)
+    for ids, out in pairs:
+        inputs = {"W": [table], "Ids": [ids]}
+        block._insert_op(index, kind, inputs, {"Out": [out]}, {"padding_idx": padding})

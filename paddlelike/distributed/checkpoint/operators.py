@@ -1,0 +1,57 @@
+"""What the operators of Fluid's own save programs do: recv_save and checkpoint_notify.
+
+``fluid.io.save_persistables`` does without them, since it writes everything in one transaction; they are for
+programs that hold them. Each of them replaces its file, or its files, whole.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from paddlelike.core.dtypes import convert_dtype
+from paddlelike.distributed.checkpoint.gather import How, extras_of
+from paddlelike.distributed.checkpoint.servers import OneByOne, Servers
+from paddlelike.distributed.checkpoint.shards import FOLDER
+from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.errors import EnforceNotMet, SaveError
+from paddlelike.storage.local.transaction import write_all
+
+__all__ = ["checkpoint_notify", "recv_save"]
+
+
+def recv_save(servers: Servers, attrs: Any) -> None:
+    """Gather the slices that a ``recv_save`` operator names into its file."""
+    path = Path(attrs["file_path"])
+    if not attrs["overwrite"] and path.exists():
+        raise SaveError(f"recv_save: {path} is there already, and overwrite is false")
+    whole = tuple(attrs["shape"])
+    placement = Placement(_slices(path.name, whole, attrs), endpoints=list(dict.fromkeys(attrs["endpoints"])))
+    (extra,) = extras_of(OneByOne(servers), placement, [path.name], How(None))
+    write_all(path.parent, {path.name: extra.buffers})
+
+
+def _slices(name: str, whole: tuple[int, ...], attrs: Any) -> list[Slice]:
+    """The slices by rows. Those that are not cut, such as powers of beta, are whole on each server."""
+    dtype = convert_dtype(attrs["dtype"])
+    shapes = [tuple(int(dim) for dim in text.split(",") if dim) for text in attrs["slice_shapes"]]
+    slices = []
+    first = 0
+    for block, (server, remote, shape) in enumerate(
+        zip(attrs["endpoints"], attrs["remote_varnames"], shapes, strict=True)
+    ):
+        is_whole = math.prod(shape) == math.prod(whole)
+        row = 0 if is_whole else first
+        slices.append(Slice(name, remote, server, block, row, shape, whole, dtype, Kind.OPTIMIZER))
+        first += shape[0]
+    return slices
+
+
+def checkpoint_notify(servers: Servers, attrs: Any, placement: Placement | None) -> None:
+    """Write every server's shard of the table of a ``checkpoint_notify`` operator below its directory."""
+    table, directory = attrs["lookup_table"], Path(attrs["dir"])
+    if placement is None or table not in placement.origins(Kind.TABLE):
+        raise EnforceNotMet(f"checkpoint_notify: {table!r} is no table that is sharded by id")
+    extras = extras_of(OneByOne(servers), placement, [table], How(None))
+    write_all(directory, {extra.name.removeprefix(FOLDER + "/"): extra.buffers for extra in extras})

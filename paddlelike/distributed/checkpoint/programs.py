@@ -1,0 +1,216 @@
+"""What a save or a load of a distributed program is in this process, a trainer's or a server's."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.scope import global_scope
+from paddlelike.distributed.checkpoint.export import with_local_lookups
+from paddlelike.distributed.checkpoint.gather import How, extras_of
+from paddlelike.distributed.checkpoint.position import note_idle_load, standing
+from paddlelike.distributed.checkpoint.servers import servers_of
+from paddlelike.distributed.checkpoint.view import View
+from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.errors import LoadError, SaveError
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
+from paddlelike.io.rules.rules import Init
+from paddlelike.io.save.save import _outside
+from paddlelike.io.select import get_program_persistable_vars
+from paddlelike.storage.location import is_remote
+from paddlelike.storage.manifest import path_of
+
+__all__ = ["ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
+
+#: What only trainers' programs hold.
+_TRAINERS = frozenset(
+    {"send", "recv", "send_barrier", "fetch_barrier", "fake_init", "distributed_lookup_table", "prefetch"}
+)
+
+
+def part_of(program: Program) -> Elsewhere | None:
+    """How ``program`` is saved and loaded in this process."""
+    placement, endpoint = placement_of(program), endpoint_of(program)
+    if endpoint is not None:
+        return ServerPart(program, placement, endpoint)
+    return None if placement is None else TrainerPart(program, placement)
+
+
+def placement_of(program: Program) -> Placement | None:
+    """Which rows live where, as the transpiler noted it on the program."""
+    found = program._parameters_on_pservers
+    return found if isinstance(found, Placement) else None
+
+
+def endpoint_of(program: Program) -> str | None:
+    """The server whose main or startup program this is; None: it is no server's."""
+    block = program.global_block()
+    for op in block.ops:
+        if op.type == "listen_and_serv":
+            return str(op.attrs["endpoint"])
+    if placement_of(program) is None or program._ps_endpoint is None:
+        return None
+    if any(op.type in _TRAINERS for op in block.ops) or any(v.is_data for v in block.vars.values()):
+        return None
+    return program._ps_endpoint
+
+
+class ServerPart:
+    """A server's main or startup program: it loads its own rows, and leaves saving to trainer 0."""
+
+    takes_slices = True
+
+    def __init__(self, program: Program, placement: Placement | None, endpoint: str) -> None:
+        self._placement = placement
+        self._endpoint = endpoint
+
+    def saving(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+    ) -> Saving:
+        raise SaveError(
+            f"the program of parameter server {self._endpoint} is not saved by itself: it holds only rows",
+            hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
+        )
+
+    def predicting(self, program: Program) -> Program:
+        raise SaveError(f"the program of parameter server {self._endpoint} predicts nothing")
+
+    def loading(self, chosen: list[Variable], where: str) -> Loading:
+        endpoint, placement = self._endpoint, self._placement
+        if placement is None:
+            raise LoadError(
+                f"nothing was loaded from {where}: the program of parameter server {endpoint} does not say "
+                "which rows of which variables it keeps",
+                hint="a program read from bytes has lost that: take the one of "
+                "DistributeTranspiler.get_pserver_program(endpoint)",
+            )
+        if endpoint not in placement.endpoints:
+            raise LoadError(
+                f"nothing was loaded from {where}: {endpoint} is none of the parameter servers "
+                f"{', '.join(placement.endpoints)}, so no rows are its own",
+                hint="the endpoint of a server is written exactly as in transpile(pservers=...)",
+            )
+        slices = placement.on(endpoint)
+        names = {one.name for one in slices}
+        variables = [variable for variable in chosen if variable.name in names]
+        if not slices:
+            return self._idle(where, placement)
+        if not variables:
+            raise LoadError(
+                f"nothing was loaded from {where}: parameter server {endpoint} keeps "
+                f"{_some(one.name for one in slices)}, and the load asks for "
+                f"{_some(variable.name for variable in chosen) or 'nothing'}",
+                hint="load_persistables(exe, dirname, program) with the program of this server",
+            )
+        schedule = [one for one in slices if one.kind == Kind.SCHEDULE]
+        others = placement.origins()
+        return Loading(
+            variables,
+            lambda contents: View(contents, slices, others),
+            tuple(Init(one.name, "keep") for one in schedule),  # Fluid itself saves none of these
+            _notes(where, schedule),
+        )
+
+    def _idle(self, where: str, placement: Placement) -> Loading:
+        """There are more servers than variables; such a one serves nothing, and that is as it should be."""
+        note = (
+            f"parameter server {self._endpoint} keeps no variable at all, so it loads nothing from {where}: "
+            f"there are {len(placement.endpoints)} servers for {len(placement.origins())} variables"
+        )
+        warnings.warn(note, UserWarning, stacklevel=_outside())
+        note_idle_load(global_scope(), where)
+        return Loading([], notes=(note,))
+
+
+class TrainerPart:
+    """A trainer's program: trainer 0 saves everything, the others nothing."""
+
+    takes_slices = False
+
+    def __init__(self, program: Program, placement: Placement) -> None:
+        self._program = program
+        self._placement = placement
+
+    def saving(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+    ) -> Saving:
+        """Parameters are here; what servers keep is gathered, and all of it in asynchronous training."""
+        if not self._program._is_chief:
+            return Saving([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
+        names = {variable.name for variable in chosen}
+        kinds = list(Kind)
+        if self._is_synchronous():  # what came with the last round is what the servers hold
+            kinds.remove(Kind.PARAMETER)
+        persistables = {v.name for v in get_program_persistable_vars(self._program)}
+        if part == "params" or names < persistables:  # what was asked for by name, and no more
+            gathered = sorted(names.intersection(self._placement.origins(*kinds)))
+        else:
+            gathered = self._placement.origins(*kinds)
+        here = [variable for variable in chosen if variable.name not in set(gathered)]
+        if not gathered:
+            return Saving(here)
+        if not options.get("blocking", True):
+            raise SaveError(
+                f"{where}: what the servers keep cannot be saved while training goes on; it would be of "
+                "several rounds",
+                hint="save with blocking=True",
+            )
+        by_servers, local = options.get("by_servers", False), not is_remote(where)
+        if by_servers and not local:
+            raise SaveError(f"{where}: servers write by themselves only into a directory that all can see")
+        servers = servers_of(executor, self._program)
+        is_synchronous = self._is_synchronous()
+        said = standing(servers, is_synchronous)
+        how = How(options.get("checksum", "sha256"), by_servers, local, joined=part == "params")
+        if (
+            not is_synchronous
+        ):  # updates go on: what the manifest counts must not be less than what values have
+            how = replace(how, after=lambda: said.update(standing(servers, is_synchronous)))
+        return Saving(here, extras_of(servers, self._placement, gathered, how), {"servers": said})
+
+    def _is_synchronous(self) -> bool:
+        ops = self._program.global_block().ops
+        return any(op.type == "send_barrier" and not op.attrs.get("half_async") for op in ops)
+
+    def predicting(self, program: Program) -> Program:
+        """The lookups are done by the servers; for prediction they are local ones again."""
+        return with_local_lookups(program)
+
+    def loading(self, chosen: list[Variable], where: str) -> Loading:
+        """Its own variables: harmless, and needed for what no server keeps, such as moving means."""
+        role = os.environ.get("TRAINING_ROLE") or os.environ.get("PADDLE_TRAINING_ROLE")
+        if role == "PSERVER":
+            raise LoadError(
+                f"nothing was loaded from {where}: this process is a parameter server (TRAINING_ROLE), and "
+                "the program is a trainer's, whose variables are not the rows that a server keeps",
+                hint="load_persistables(exe, dirname, get_pserver_program(endpoint)), or its startup program",
+            )
+        remote = set(self._placement.origins(Kind.REMOTE, Kind.TABLE))
+        variables = [variable for variable in chosen if variable.name not in remote]
+        note = "a trainer takes its parameters from the servers; they load this directory by themselves"
+        if not variables:
+            raise LoadError(f"nothing was loaded from {where}: every variable asked for lives on the servers")
+        return Loading(variables, notes=(note,))
+
+
+def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
+    counters = [one.name for one in schedule if one.dtype == VarType.INT64]
+    if not counters or is_remote(where) or Path(path_of(where)).exists():
+        return ()
+    note = (
+        f"there is no manifest: if Fluid's own trainer 0 saved this, {', '.join(counters)} is not what the "
+        "servers had, and the learning rate's schedule begins anew"
+    )
+    return (note,)
+
+
+def _some(names: Any, most: int = 6) -> str:
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")

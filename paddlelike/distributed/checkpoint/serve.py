@@ -1,0 +1,114 @@
+"""What a server does for a save: it writes its rows into files that trainer 0 has begun."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.checkpoint.shards import shard_name
+from paddlelike.distributed.placement import Slice
+from paddlelike.errors import FormatError, NotInitializedError, SaveError
+from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
+from paddlelike.storage.local.files import File
+from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.names import relative_path
+
+__all__ = ["write"]
+
+_CHUNK: Final = 4 << 20  # bytes between summing and writing
+
+
+def write(scope: Scope, slices: Iterable[Slice], directory: str, names: Iterable[str]) -> dict[str, Any]:
+    """Write the rows of ``slices`` into the files ``names`` of a directory, at their places.
+
+    A server never makes a file, and writes only into one that already is the variable it has rows of, or into
+    an empty one for its shard: whoever may ask it to save could else write anywhere.
+
+    Returns
+    -------
+    ``{"crc32": {slice: crc of its rows}}``; of a shard, of the whole file.
+
+    Raises
+    ------
+    SaveError
+        A file is not there, or is none of this variable.
+    """
+    wanted = set(names)
+    sums: dict[str, int] = {}
+    for one in slices:
+        name = shard_name(one.origin, one.first_row) if one.is_selected_rows else one.origin
+        if name in wanted:
+            path = str(Path(directory, relative_path(name)))
+            write_one = _write_shard if one.is_selected_rows else _write_rows
+            sums[one.name] = write_one(scope, one, path)
+    return {"crc32": sums}
+
+
+def _write_rows(scope: Scope, one: Slice, path: str) -> int:
+    value = _value(scope, one)
+    if not isinstance(value, LoDTensor) or value.array is None or value.array.nbytes != one.nbytes:
+        raise SaveError(f"{one.name!r} on {one.endpoint} is not {one.dtype.name}{list(one.shape)}")
+    try:
+        with File(path) as file:
+            header = lod_tensor.read_header(file)
+            offset, _ = header.rows(one.first_row, one.first_row + one.rows)
+    except (FormatError, OSError) as error:
+        raise _unseen(one, error) from error
+    if header.dtype != one.dtype or header.shape != one.whole or header.surplus or header.lod:
+        raise SaveError(f"{path} is not the file of {one.origin!r}: {header.dtype.name}{list(header.shape)}")
+    return _put(one, path, offset, [tensor_desc.elements(value.array)])
+
+
+def _write_shard(scope: Scope, one: Slice, path: str) -> int:
+    value = _value(scope, one)
+    if not isinstance(value, SelectedRows) or value.array is None:
+        raise SaveError(f"{one.name!r} on {one.endpoint} is no table")
+    try:
+        with File(path) as file:
+            size = file.size
+    except OSError as error:
+        raise _unseen(one, error) from error
+    if size:
+        raise SaveError(f"{path} is not empty: it is not the file that trainer 0 began")
+    return _put(one, path, 0, selected_rows.encode(value, dtype=one.dtype))
+
+
+def _value(scope: Scope, one: Slice) -> Any:
+    holder = scope.find_var(one.name)
+    if holder is None or holder.value is None:
+        raise NotInitializedError(f"{one.name!r} cannot be saved by {one.endpoint}: it holds no value")
+    return holder.value
+
+
+def _put(one: Slice, path: str, offset: int, buffers: Iterable[Buffer]) -> int:
+    """Write buffers from an offset on; returns their crc32."""
+    crc = 0
+    try:
+        fd = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+        try:
+            for buffer in buffers:
+                data = memoryview(buffer)
+                for at in range(0, len(data), _CHUNK):
+                    piece = data[at : at + _CHUNK]
+                    crc = zlib.crc32(piece, crc)
+                    while piece:
+                        count = os.pwrite(fd, piece, offset)
+                        piece, offset = piece[count:], offset + count
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise SaveError(f"{one.endpoint} cannot write {path}: {error.strerror}") from error
+    return crc
+
+
+def _unseen(one: Slice, error: Exception) -> SaveError:
+    return SaveError(
+        f"{one.endpoint} does not find the file that trainer 0 began: {error}",
+        hint="servers save by themselves only into a directory that all processes see; else save without "
+        "by_servers=",
+    )

@@ -1,0 +1,251 @@
+"""Tables that are sharded by id: ``__lookup_table__/<table>_<i>`` has the rows with ``id % servers == i``.
+
+A shard is a file of SelectedRows: the ids met so far, and room for as many rows as the server may come to
+keep. Places that no id has taken yet hold first values. Any number of servers can take a table over: the
+same number reads each its own file as it is; another one looks through all ids and keeps its own; from a
+whole table (a single process wrote it) every server takes each n-th row; and a single process puts the
+shards together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
+from paddlelike.core.scope import global_scope
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.checkpoint.alone import FOLDER
+from paddlelike.distributed.placement import Slice
+from paddlelike.errors import LoadError
+from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.load.read import bytes_of
+from paddlelike.storage.location import File, Location
+
+__all__ = ["FOLDER", "Shards", "shard_name"]
+
+Array = np.ndarray[Any, Any]
+Choice = Callable[[Array], Array]
+
+_CHUNK: Final = 4 << 20  # bytes that are looked through at a time
+_ROWS_AT: Final = 12  # where the ids begin in a shard
+
+
+def shard_name(table: str, number: int) -> str:
+    """The file of a shard, as Fluid calls it.
+
+    >>> shard_name("emb", 1)
+    '__lookup_table__/emb_1'
+    """
+    return f"{FOLDER}/{table}_{number}"
+
+
+class _Taken(NamedTuple):
+    """A value that is picked out of other files than its own."""
+
+    files: tuple[Held, ...]
+    mine: Choice  # which of some ids
+    one: Slice | None  # whose shard it becomes; None: the whole table
+
+
+class Shards:
+    """The tables of a directory.
+
+    Parameters
+    ----------
+    where
+        The directory.
+    contents
+        The same, for headers.
+    for_training
+        Rows that were never met must have first values; else they are zero.
+    """
+
+    def __init__(self, where: Location, contents: Contents, *, for_training: bool = True) -> None:
+        self._for_training = for_training
+        self._where = where
+        self._contents = contents
+        self._taken: dict[str, _Taken] = {}
+
+    def look(self, one: Slice) -> Held | Unreadable | None:
+        """What server ``one.first_row`` of ``one.stride`` takes."""
+        whole = self._contents.look(one.origin, VarType.LOD_TENSOR)
+        parts = self._parts(one.origin)
+        if isinstance(parts, Unreadable):
+            return parts
+        if whole is not None and parts:
+            return Unreadable(
+                one.origin,
+                f"there are both a file {one.origin} and shards of it, {parts[0].name} ...",
+                "remove those that are older; a table is saved whole by one process and in shards by servers",
+            )
+        number, servers = one.first_row, one.stride
+        if len(parts) == servers and parts[number].header.shape == one.shape:
+            return parts[number]
+        if parts:
+            problem = _misfit(parts[0], one)
+            return Unreadable(parts[0].name, problem) if problem else self._take(parts, one)
+        if not isinstance(whole, Held):
+            return whole
+        header = whole.header
+        if header.dtype != one.dtype or header.shape != one.whole:
+            return Unreadable(
+                whole.name,
+                f"file {whole.name} holds {header.dtype.name}{list(header.shape)}, the servers keep shards "
+                f"of {one.dtype.name}{list(one.whole)}",
+            )
+        return self._take([whole], one)
+
+    def look_whole(self, table: str, shape: tuple[int, ...]) -> Held | Unreadable | None:
+        """The shards of a table of that shape, put together."""
+        parts = self._parts(table)
+        if isinstance(parts, Unreadable):
+            return parts
+        if not parts:
+            return None
+        if parts[0].header.shape[1:] != shape[1:]:
+            return Unreadable(
+                parts[0].name,
+                f"shards of rows {list(parts[0].header.shape[1:])}, the program wants {list(shape)}",
+            )
+        name = shard_name(table, 0)
+        self._taken[name] = _Taken(tuple(parts), np.ones_like, None)
+        return Held(name, lod_tensor.Header(parts[0].header.dtype, shape, (), 0, 0, 0))
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        """The values of the directory, those of tables picked out of the files that hold their rows."""
+        plain = [want for want in wants if want.held.name not in self._taken]
+        reading = self._contents.read(plain, lazily=lazily)
+        values = iter(reading.values)
+        return reading._replace(
+            values=[
+                self._picked(want.held) if want.held.name in self._taken else next(values) for want in wants
+            ]
+        )
+
+    # --- what there is --------------------------------------------------------------------------------
+
+    def _parts(self, table: str) -> list[Held] | Unreadable:
+        parts: list[Held] = []
+        while True:
+            found = self._contents.look(shard_name(table, len(parts)), VarType.SELECTED_ROWS)
+            if isinstance(found, Unreadable):
+                return found
+            if found is None:
+                return parts
+            parts.append(found)
+
+    def _take(self, files: list[Held], one: Slice) -> Held:
+        number, servers = one.first_row, one.stride
+        name = files[0].name
+        self._taken[name] = _Taken(tuple(files), lambda ids: ids % servers == number, one)
+        return Held(name, selected_rows.Header(one.dtype, one.shape, 0, one.shape[0], 0, 0, 0))
+
+    # --- the values -----------------------------------------------------------------------------------
+
+    def _picked(self, held: Held) -> LoDTensor | SelectedRows:
+        taken = self._taken[held.name]
+        return self._whole(held, taken) if taken.one is None else self._shard(taken.one, taken)
+
+    def _shard(self, one: Slice, taken: _Taken) -> SelectedRows:
+        """The rows of one server by rising id, the places behind them as they are in the scope."""
+        array = self._first_values(one.name, one.shape, one.dtype)
+        found = [ids[taken.mine(ids)] for ids in self._ids(taken)]
+        ids = np.sort(np.concatenate(found))
+        if len(ids) > len(array):
+            raise LoadError(
+                f"{len(ids)} rows of table {one.origin!r} belong to {one.endpoint}, which has room for "
+                f"{len(array)}",
+                hint="is the table as tall as when it was saved?",
+            )
+        met = self._fill(
+            array, taken, lambda some: np.where(taken.mine(some), np.searchsorted(ids, some), -1)
+        )
+        if met != len(ids):
+            raise LoadError(f"table {one.origin!r}: some ids are in two shards", hint="load another save")
+        self._need_first_values(one.name, met, len(array))
+        return SelectedRows(ids, one.shape[0], array)
+
+    def _whole(self, held: Held, taken: _Taken) -> LoDTensor:
+        header = held.header
+        table = held.name.removeprefix(FOLDER + "/").removesuffix("_0")
+        array = self._first_values(table, header.shape, header.dtype)
+        met = self._fill(array, taken, lambda some: some)
+        self._need_first_values(table, met, len(array))
+        return LoDTensor(array)
+
+    def _first_values(self, name: str, shape: tuple[int, ...], dtype: VarType) -> Array:
+        """New memory that holds what the variable holds."""
+        array = memory.empty(shape, TENSOR_DTYPES[dtype].numpy)
+        holder = global_scope().find_var(name)
+        value = None if holder is None else getattr(holder.value, "array", None)
+        self._has_first = value is not None and value.shape == shape
+        array[...] = value if self._has_first else 0
+        return array
+
+    def _need_first_values(self, name: str, met: int, room: int) -> None:
+        if met < room and self._for_training and not self._has_first:
+            raise LoadError(
+                f"{met} rows of {name!r} were saved, {room - met} have not been met yet and have no value",
+                hint="run the startup program before the load",
+            )
+
+    def _ids(self, taken: _Taken) -> Iterator[Array]:
+        """The ids of every file; checked, for shards of other numbers than these would mean lost ones."""
+        for number, held in enumerate(taken.files):
+            header = held.header
+            if isinstance(header, lod_tensor.Header):
+                yield np.arange(header.shape[0])
+                continue
+            with self._where.open_file(held.name) as file:
+                ids = np.frombuffer(file.read_at(_ROWS_AT, 8 * header.row_count), "<i8").astype(np.int64)
+            if len(ids) > header.shape[0] or np.any(ids % len(taken.files) != number) or np.any(ids < 0):
+                raise LoadError(
+                    f"{held.name} is not shard {number} of {len(taken.files)}: its ids are others",
+                    hint="is a shard missing?",
+                )
+            yield ids
+
+    def _fill(self, array: Array, taken: _Taken, places: Choice) -> int:
+        """Copy rows where ``places`` says, -1 for nowhere; returns how many."""
+        count = 0
+        for held, ids in zip(taken.files, self._ids(taken), strict=True):
+            where = places(ids)
+            if where.size and where.max() >= len(array):
+                raise LoadError(f"{held.name} holds row {int(where.max())} of {len(array)}")
+            with self._where.open_file(held.name) as file:
+                for first, rows in _chunks(file, held, len(ids)):
+                    some = where[first : first + len(rows)]
+                    array[some[some >= 0]] = rows[some >= 0]
+            count += len(np.unique(where[where >= 0]))
+        return count
+
+
+def _misfit(part: Held, one: Slice) -> str | None:
+    header = part.header
+    if header.dtype == one.dtype and header.shape[1:] == one.shape[1:]:
+        return None
+    return (
+        f"file {part.name} holds rows {header.dtype.name}{list(header.shape[1:])}, the server keeps "
+        f"{one.dtype.name}{list(one.shape[1:])}"
+    )
+
+
+def _chunks(file: File, held: Held, count: int) -> Iterator[tuple[int, Array]]:
+    """The first ``count`` rows of a file in pieces: the number of the first row, and the rows."""
+    header = held.header
+    dtype = TENSOR_DTYPES[header.dtype].numpy
+    width = int(np.prod(header.shape[1:], dtype=np.int64))
+    most = max(_CHUNK // max(width * dtype.itemsize, 1), 1)
+    buffer = np.empty((min(most, count), *header.shape[1:]), dtype)
+    for first in range(0, count, most):
+        rows = buffer[: min(most, count - first)]
+        offset = header.data_offset + first * width * dtype.itemsize
+        target = bytes_of(rows)
+        if file.readinto_at(offset, target) != len(target):
+            raise LoadError(f"{held.name} became shorter while it was read")
+        yield first, lod_tensor.native(rows)

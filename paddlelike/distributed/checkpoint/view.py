@@ -1,0 +1,128 @@
+"""A saved directory as one server sees it: under each of its names, its own rows of the variable's file."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.distributed.checkpoint.shards import FOLDER, Shards
+from paddlelike.distributed.placement import Slice
+from paddlelike.errors import LoadError
+from paddlelike.formats import lod_tensor
+from paddlelike.io.load.contents import Combined, Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.save.save import _outside
+from paddlelike.storage.location import locate
+from paddlelike.storage.manifest import Manifest
+
+__all__ = ["View"]
+
+
+class View:
+    """What a load of a server's program sees.
+
+    Every file is compared with what the servers are to hold of it (element type and shape of the whole
+    variable; a size that is not the manifest's is a warning) before any of its rows are read; then only the
+    server's own rows are.
+
+    Parameters
+    ----------
+    contents
+        The directory.
+    slices
+        What the server keeps.
+    others
+        Variables that other servers or trainers take from the directory.
+    """
+
+    def __init__(self, contents: Contents, slices: Iterable[Slice], others: Iterable[str]) -> None:
+        self.where = contents.where
+        if isinstance(contents, Combined):
+            _name(contents)
+        self._contents = contents
+        self._slices = {one.name: one for one in slices}
+        self._others = set(others) - {one.origin for one in self._slices.values()}
+        where = locate(self.where)
+        self._manifest: Manifest | None = where.manifest()
+        self._shards = Shards(where, contents)
+
+    def names(self) -> list[str]:
+        """The files that are not another process's."""
+        return [
+            name
+            for name in self._contents.names()
+            if name not in self._others and not name.startswith(FOLDER + "/")
+        ]
+
+    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
+        one = self._slices.get(name)
+        if one is None:
+            return self._contents.look(name, kind)
+        if one.is_selected_rows:
+            return self._shards.look(one)
+        found = self._contents.look(one.origin, VarType.LOD_TENSOR)
+        if not isinstance(found, Held):
+            return found
+        problem = self._problem(one, found)
+        if problem is not None:
+            return Unreadable(found.name, problem)
+        return _rows_of(found, one) if one.is_slice else found
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        return self._shards.read(wants, lazily=lazily)
+
+    def _problem(self, one: Slice, found: Held) -> str | None:
+        """Why a file does not hold the variable that this is a slice of, or None."""
+        header = found.header
+        assert isinstance(header, lod_tensor.Header)
+        one_number = math.prod(header.shape) == math.prod(one.whole) == 1
+        if header.dtype != one.dtype or (header.shape != one.whole and not one_number):
+            return (
+                f"file {found.name} holds {header.dtype.name}{list(header.shape)}, the servers' slices are "
+                f"cut from {one.dtype.name}{list(one.whole)}"
+            )
+        if header.lod:
+            return f"file {found.name} has {len(header.lod)} LoD levels: it cannot be read in slices"
+        self._compare(found)
+        return None
+
+    def _compare(self, found: Held) -> None:
+        """Say where a file is not the one that was saved: real Fluid may have saved over the directory."""
+        record = None if self._manifest is None else self._manifest.files.get(found.name)
+        if record is not None and found.size and record.size != found.size:
+            warnings.warn(
+                f"{self.where}/{found.name} has {found.size} bytes, the manifest says {record.size}: it was "
+                "written by another program after the save",
+                UserWarning,
+                stacklevel=_outside(),
+            )
+
+
+def _name(contents: Combined) -> None:
+    """Give the values of a combined file the names that the manifest has for them.
+
+    Those of the server's program would be of no use: it holds other variables than the one that saved.
+    """
+    names = contents.saved_names
+    if names is None:
+        raise LoadError(
+            f"{contents.where} is a combined file, which stores no names, and it has no manifest that does",
+            hint="save the variables without filename=, a file each, for parameter servers",
+        )
+    contents.name(names)
+
+
+def _rows_of(found: Held, one: Slice) -> Held:
+    """The rows of a slice as if they were a file's: the same file, another beginning and shape."""
+    header = found.header
+    assert isinstance(header, lod_tensor.Header)
+    last = one.first_row + one.rows
+    offset, size = header.rows(one.first_row, last)
+    part = header._replace(shape=one.shape, data_offset=offset, data_bytes=size)
+    value = found.value
+    if isinstance(value, LoDTensor):
+        assert value.array is not None
+        value = LoDTensor(value.array[one.first_row : last].copy())
+    return Held(found.name, part, value, found.size)

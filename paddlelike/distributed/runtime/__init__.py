@@ -1,8 +1,0 @@
-"""Distributed programs at work: operators, the protocol and the wire joined."""
-
-from __future__ import annotations
-
-from paddlelike.distributed.runtime.connection import Connection, resumable_steps, trainer_of
-from paddlelike.distributed.runtime.trainer import Trainer
-
-__all__ = ["Connection", "Trainer", "resumable_steps", "trainer_of"]

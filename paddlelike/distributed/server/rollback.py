@@ -1,0 +1,95 @@
+"""Where a server can go back to: its start values, and the saves of trainer 0 that it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.checkpoint.position import standing_of
+from paddlelike.errors import LoadError, PaddlelikeError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.program import Program
+from paddlelike.io.load.load import load_persistables
+
+__all__ = ["WayBack"]
+
+Value = LoDTensor | SelectedRows
+
+
+class WayBack:
+    """The rounds to which one server can return.
+
+    The start values are copied, so that a server that may go back needs twice the memory of its variables.
+
+    Parameters
+    ----------
+    scope, names
+        Where the server's variables are, and which they are.
+    program
+        The server's program, which says what its rows of a saved directory are.
+    root
+        A directory of ``save_persistables``, or one that holds such directories; None: there are no saves.
+    start
+        The round of the start values.
+    """
+
+    def __init__(
+        self, scope: Scope, names: list[str], program: Program, endpoint: str, root: str | None, start: int
+    ) -> None:
+        self._scope = scope
+        self._program = program
+        self._endpoint = endpoint
+        self._root = root
+        self._start = start
+        self._copies = {name: _copy(value) for name, value in self._held(names)}
+
+    def rounds(self) -> list[int]:
+        """The rounds, in order."""
+        return sorted({self._start, *self._saves()})
+
+    def go(self, round: int) -> None:
+        """Put every variable back to what it was when ``round`` began. Raises LoadError where that failed."""
+        saves = self._saves()
+        if round in saves:
+            with scope_guard(self._scope):
+                load_persistables(Executor(), saves[round], self._program)
+        elif round == self._start:
+            for name, value in self._copies.items():
+                self._scope.var(name).set_value(_copy(value))
+        else:
+            raise LoadError(f"there is no save of round {round} any more", hint=f"looked into {self._root}")
+
+    def _held(self, names: list[str]) -> Iterator[tuple[str, Value]]:
+        for name in names:
+            holder = self._scope.find_var(name)
+            if holder is not None and isinstance(holder.value, LoDTensor | SelectedRows):
+                yield name, holder.value
+
+    def _saves(self) -> dict[int, str]:
+        """By round the directory of a save; of several the last by name."""
+        found: dict[int, str] = {}
+        for path in self._directories():
+            try:
+                standing = standing_of(path, self._endpoint)
+            except (PaddlelikeError, OSError, ValueError):
+                continue  # half written, or no save at all
+            if standing is not None and isinstance(standing.get("round"), int):
+                found[standing["round"]] = path
+        return found
+
+    def _directories(self) -> list[str]:
+        root = None if self._root is None else Path(self._root)
+        if root is None or not root.is_dir():
+            return []
+        return [*sorted(str(path) for path in root.iterdir() if path.is_dir()), str(root)]
+
+
+def _copy(value: Value) -> Value:
+    array = None if value.array is None else np.array(value.array)
+    if isinstance(value, SelectedRows):
+        return SelectedRows(value.row_array.copy(), value.height(), array)
+    return LoDTensor(array, value.lod())

@@ -1,0 +1,216 @@
+"""The verbs of a server: bytes into staging, waiting in bounded turns, arrays out. They never compute."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from paddlelike.distributed.protocol.messages import (
+    Beat,
+    Commit,
+    CommitReply,
+    Complete,
+    Hello,
+    Prefetch,
+    PrefetchReply,
+    Pull,
+    PullReply,
+    Push,
+    Request,
+    Rollback,
+    Save,
+)
+from paddlelike.distributed.server.staging import Contribution
+from paddlelike.distributed.server.table import Role, values_at
+from paddlelike.distributed.wire import CHUNK, Header, Into, Part, Refused, as_bytes
+from paddlelike.errors import FormatError, FrameError
+
+if TYPE_CHECKING:
+    from paddlelike.distributed.server.server import Service
+
+__all__ = ["verbs_of"]
+
+Kind = TypeVar("Kind", bound=Request)
+Answer = tuple[Header, Iterable[Part]]
+
+_LONGEST_TURN = 30.0  # seconds that one call may wait for something on this server
+_MOST_IDS = 1 << 24  # of one prefetch
+
+
+def verbs_of(service: Service) -> dict[str, Any]:
+    """What a server answers, by name."""
+    return {
+        "Describe": _Describe(service),
+        "Status": _Status(service),
+        "Hello": _Plain(service, Hello),
+        "Beat": _Plain(service, Beat),
+        "Complete": _Plain(service, Complete),
+        "Rollback": _Patient(service, Rollback),
+        "Save": _Patient(service, Save),
+        "Push": _PushVerb(service),
+        "Commit": _CommitVerb(service),
+        "Pull": _PullVerb(service),
+        "Prefetch": _PrefetchVerb(service),
+    }
+
+
+class _Verb:
+    def __init__(self, service: Service) -> None:
+        self.service = service
+
+    def begin(self, head: Header) -> Any:
+        return None
+
+    def read(self, kind: type[Kind], head: Header) -> Kind:
+        """The request in a header; a malformed one is the caller's fault."""
+        try:
+            request = kind.from_header(head)
+        except FormatError as error:
+            raise FrameError(error.message, hint=error.hint) from None
+        self.service.hear(request)
+        return request
+
+
+class _Describe(_Verb):
+    """The table, before anything else: a trainer compares it with its own program."""
+
+    def end(self, head: Header, receiver: None) -> Answer:
+        served = self.service.served
+        header = {"mode": self.service.mode, "trainers": served.trainers}
+        return header, [Part(0, 0, memoryview(served.table.to_bytes()))]
+
+
+class _Status(_Verb):
+    """How the server is doing, for who watches: no part of the protocol."""
+
+    def end(self, head: Header, receiver: None) -> Answer:
+        return self.service.status(), ()
+
+
+class _Plain(_Verb):
+    """Answered at once."""
+
+    def __init__(self, service: Service, kind: type[Request]) -> None:
+        super().__init__(service)
+        self.kind = kind
+
+    def end(self, head: Header, receiver: None) -> Answer:
+        request = self.read(self.kind, head)
+        return self.service.ask(request).to_header(), ()
+
+
+class _Patient(_Plain):
+    """Answered when the thread that owns the parameters has done it."""
+
+    def end(self, head: Header, receiver: None) -> Answer:
+        request = self.read(self.kind, head)
+        return self.service.ask_until(request, _LONGEST_TURN).to_header(), ()
+
+
+class _PushVerb(_Verb):
+    def begin(self, head: Header) -> Contribution:
+        request = self.read(Push, head)
+        service = self.service
+        with service.changed:
+            reply = service.state.push_begin(request, time.monotonic())
+        if reply is not None:
+            raise Refused(reply.to_header())
+        return service.staging.take(request.rows)
+
+    def end(self, head: Header, receiver: Contribution) -> Answer:
+        request = Push.from_header(head)
+        service = self.service
+        receiver.finish(whole=service.mode == "sync")
+        service.received(receiver.size)
+        with service.changed:
+            reply = service.state.push_end(request, receiver, time.monotonic())
+            service.look()
+        return reply.to_header(), ()
+
+
+class _CommitVerb(_Verb):
+    def end(self, head: Header, receiver: None) -> Answer:
+        request = self.read(Commit, head)
+        reply = self.service.ask_until(request, min(request.poll, _LONGEST_TURN))
+        parts: Iterable[Part] = ()
+        if isinstance(reply, CommitReply):
+            parts = _values(self.service, [e.index for e in self.service.served.table.having(Role.PARAMETER)])
+        return reply.to_header(), parts
+
+
+class _PullVerb(_Verb):
+    def end(self, head: Header, receiver: None) -> Answer:
+        request = self.read(Pull, head)
+        service = self.service
+        reply = service.ask_until(request, _LONGEST_TURN)
+        if not isinstance(reply, PullReply):
+            return reply.to_header(), ()
+        table = service.served.table
+        if request.slices is None:
+            return reply.to_header(), _values(service, [e.index for e in table.having(Role.PARAMETER)])
+        return reply.to_header(), _asked(service, request.slices)
+
+
+class _PrefetchVerb(_Verb):
+    def begin(self, head: Header) -> Into:
+        request = self.read(Prefetch, head)
+        entry = self.service.served.table.get(request.table)
+        if entry is None or entry.role not in (Role.REMOTE, Role.TABLE, Role.PARAMETER):
+            raise FrameError(f"a prefetch of {request.table!r}, which is no table of this server")
+        if request.count > _MOST_IDS:
+            raise FrameError(f"a prefetch of {request.count} ids; {_MOST_IDS} are the most of one call")
+        return _Ids(np.empty(request.count, np.int64))
+
+    def end(self, head: Header, receiver: Any) -> Answer:
+        request = Prefetch.from_header(head)
+        receiver.check()
+        service = self.service
+        reply = service.ask_until(request, _LONGEST_TURN)
+        if not isinstance(reply, PrefetchReply):
+            return reply.to_header(), ()
+        rows = service.lookup(request.table, receiver.ids)
+        service.sent(rows.nbytes)
+        return reply.to_header(), [Part(0, 0, as_bytes(rows))]
+
+
+class _Ids(Into):
+    """The ids of a prefetch."""
+
+    def __init__(self, ids: np.ndarray[Any, Any]) -> None:
+        super().__init__({0: ids})
+        self.ids = ids
+
+
+def _asked(service: Service, numbers: Iterable[int]) -> Iterator[Part]:
+    """The values of entries; from the number of entries on, the row numbers of tables."""
+    table = service.served.table
+    for number in numbers:
+        index = number % len(table)
+        entry = table.entries[index]
+        if entry.role == Role.TABLE and number < 2 * len(table):
+            rows, values = service.table(entry)
+            yield Part(0, 0, as_bytes(rows if number >= len(table) else values))
+        elif entry.role == Role.GRADIENT or number >= len(table):
+            raise FrameError(f"a pull of number {number}, which is not among what this server gives")
+        else:
+            yield from _values(service, [index])
+
+
+def _values(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
+    """The values of entries as they are now, each copied piece by piece where another thread may write."""
+    for index in indexes:
+        entry = service.served.table.entries[index]
+        array = service.value(entry)
+        service.sent(array.nbytes)
+        view = as_bytes(array)
+        guard = service.guards.get(entry.name)
+        if guard is None:
+            yield Part(values_at(index), 0, view)
+            continue
+        for start in range(0, len(view), CHUNK):
+            with guard:
+                piece = bytes(view[start : start + CHUNK])
+            yield Part(values_at(index), start, memoryview(piece))

@@ -1,0 +1,1 @@
+"""Programs as bytes and text: ProgramDesc, protobuf text."""

@@ -1,0 +1,1 @@
+"""The graph as plain data: variables, operators, blocks, programs."""

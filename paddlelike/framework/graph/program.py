@@ -1,0 +1,325 @@
+"""A program: blocks of operators over named variables, and the guards that say which one is being built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.variable import Parameter, Variable
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = [
+    "Program",
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "name_scope",
+    "program_guard",
+    "switch_main_program",
+    "switch_startup_program",
+]
+
+
+class Program:
+    """What an :class:`Executor` runs.
+
+    A network is built into two programs: the main program computes and trains, the startup program
+    gives the persistable variables their first values.
+
+    >>> main, startup = Program(), Program()
+    >>> with program_guard(main, startup):
+    ...     default_main_program() is main
+    True
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = [Block(self, 0)]
+        self.current_block_idx = 0
+        self._seed = 0
+        self._version = 0  # raised by every change, so that plans made of it are made anew
+        self.plans: dict[Any, Any] = {}  # an executor's, by what they were made for
+        self._backward_passes = 0  # appended so far
+        self._op_role = OpRole.Forward
+        self._op_role_var: list[str] = []
+        self.encoded: Any = None  # the message it was read from, for fields that have no name here
+        # Set by the transpiler of distributed programs.
+        self._is_distributed = False
+        self._is_chief = False
+        self._endpoints: list[str] = []
+        self._ps_endpoint: str | None = None
+        self._parameters_on_pservers: Any = None
+        self._distributed_lookup_table: str | None = None
+
+    # What is in it
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of blocks."""
+        return len(self.blocks)
+
+    def block(self, index: int) -> Block:
+        """The block of that number. Raises IndexError."""
+        return self.blocks[index]
+
+    def global_block(self) -> Block:
+        """Block 0."""
+        return self.blocks[0]
+
+    def current_block(self) -> Block:
+        """The block that layers append to."""
+        return self.blocks[self.current_block_idx]
+
+    def list_vars(self) -> Iterator[Variable]:
+        """All variables, block by block in order of creation."""
+        for block in self.blocks:
+            yield from block.vars.values()
+
+    def all_parameters(self) -> list[Parameter]:
+        """The parameters of all blocks."""
+        return [v for v in self.list_vars() if isinstance(v, Parameter)]
+
+    @property
+    def random_seed(self) -> int:
+        """The seed that initializers and dropout take over when they are built; 0: a new one every run."""
+        return self._seed
+
+    @random_seed.setter
+    def random_seed(self, seed: int) -> None:
+        if not isinstance(seed, int) or isinstance(seed, bool):
+            raise ValueError(f"random_seed is an integer, not {seed!r}")
+        self._seed = seed
+
+    def global_seed(self, seed: int = 0) -> None:
+        """Set the seed of this program and of the default programs."""
+        default_main_program().random_seed = default_startup_program().random_seed = seed
+        self.random_seed = seed
+
+    # Forms
+
+    @property
+    def desc(self) -> ProgramDesc:
+        """The few calls of Fluid's C++ description that scripts use."""
+        return ProgramDesc(self)
+
+    @staticmethod
+    def parse_from_string(binary_str: bytes) -> Program:
+        """The program in a serialized ProgramDesc; parameters come back as plain variables, as in Fluid."""
+        from paddlelike.framework.codec import program_desc as proto
+
+        return proto.decode_program(binary_str)
+
+    def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
+        """This program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold."""
+        from paddlelike.framework.codec import text
+
+        return text.of_program(self, with_details=with_details)
+
+    def __str__(self) -> str:
+        return self.to_string(True)
+
+    def __repr__(self) -> str:
+        return self.to_string(True)
+
+    def graph(self) -> nx.DiGraph[Any]:
+        """Operators and variables as a directed networkx graph, for tools and pictures."""
+        from paddlelike.framework.passes import views as graph
+
+        return graph.program_graph(self)
+
+    # Copies
+
+    def clone(self, for_test: bool = False) -> Program:
+        """A copy. ``for_test``: only the forward part, with dropout and batch_norm in test mode."""
+        from paddlelike.framework.passes import clone as passes
+
+        return passes.test_clone(self) if for_test else passes.copy(self)
+
+    def _prune(self, targets: Sequence[Variable | str] | Variable | str) -> Program:
+        """A copy that computes ``targets`` and nothing else."""
+        return self._prune_with_input([], targets)
+
+    def _prune_with_input(
+        self, feeded_var_names: Sequence[str], targets: Sequence[Variable | str] | Variable | str
+    ) -> Program:
+        from paddlelike.framework.passes import clone as passes
+
+        if isinstance(targets, Variable | str):
+            targets = [targets]
+        names: list[Any] = [getattr(target, "name", target) for target in targets]
+        block = self.global_block()
+        unknown = [n for n in names if not isinstance(n, str) or not block._has_var_recursive(n)]
+        if unknown:
+            raise GraphError(f"a program is pruned to its variables; it has no {unknown}")
+        return passes.prune(self, feeds=list(feeded_var_names), targets=names)
+
+    def _inference_optimize(self, prune_read_op: bool = True) -> Program:
+        from paddlelike.framework.passes import clone as passes
+
+        return passes.inference_copy(self, without_readers=prune_read_op)
+
+    # Changes
+
+    def _changed(self) -> None:
+        self._version += 1
+        if self.plans:
+            self.plans.clear()
+
+    def _create_block(self, parent_idx: int | None = None) -> Block:
+        parent = self.current_block_idx if parent_idx is None else parent_idx
+        self.blocks.append(Block(self, len(self.blocks), parent))
+        self.current_block_idx = len(self.blocks) - 1
+        self._changed()
+        return self.current_block()
+
+    def _rollback(self) -> None:
+        self.current_block_idx = self.current_block().parent_idx
+
+    @property
+    def _common_attrs(self) -> dict[str, Any]:
+        """What every operator appended now carries."""
+        return {
+            "op_role": self._op_role,
+            "op_role_var": self._op_role_var,
+            "op_namescope": _name_scope.path,
+            "op_device": _device,
+        }
+
+    @contextmanager
+    def _role_guard(self, role: int, variables: Sequence[Variable | str] = ()) -> Iterator[None]:
+        before = self._op_role, self._op_role_var
+        self._op_role = role
+        self._op_role_var = [v if isinstance(v, str) else v.name for v in variables]
+        try:
+            yield
+        finally:
+            self._op_role, self._op_role_var = before
+
+    def _optimized_guard(self, param_and_grads: Sequence[Any]) -> Any:
+        """Operators appended inside update these variables."""
+        return self._role_guard(OpRole.Optimize, [v for v in param_and_grads if v is not None])
+
+    def _lr_schedule_guard(self, is_with_opt: bool = False) -> Any:
+        """Operators appended inside compute a learning rate."""
+        return self._role_guard(OpRole.LRSched | (OpRole.Optimize if is_with_opt else 0))
+
+    def _backward_role_guard(self) -> Any:
+        """Operators appended inside belong to the backward pass."""
+        return self._role_guard(OpRole.Backward)
+
+
+class ProgramDesc:
+    """Fluid's ``program.desc``, as far as scripts use it."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def serialize_to_string(self) -> bytes:
+        """The program as a serialized ProgramDesc, Paddle's own encoding."""
+        from paddlelike.framework.codec import program_desc as proto
+
+        return proto.encode_program(self._program)
+
+    def num_blocks(self) -> int:
+        """The number of blocks."""
+        return self._program.num_blocks
+
+
+class _NameScope:
+    """A node of the tree behind ``op_namescope``; siblings of one name are numbered."""
+
+    def __init__(self, path: str = "/", parent: _NameScope | None = None) -> None:
+        self.path = path
+        self.parent = parent
+        self._counts: dict[str, int] = {}
+
+    def child(self, prefix: str) -> _NameScope:
+        count = self._counts.get(prefix, 0)
+        self._counts[prefix] = count + 1
+        name = prefix if count == 0 else f"{prefix}_{count}"
+        return _NameScope(f"{self.path}{name}/", self)
+
+
+_name_scope = _NameScope()
+_device = ""
+_main_program = Program()
+_startup_program = Program()
+
+
+def default_main_program() -> Program:
+    """The program that layers are built into."""
+    return _main_program
+
+
+def default_startup_program() -> Program:
+    """The program that initializers are built into."""
+    return _startup_program
+
+
+def switch_main_program(program: Program) -> Program:
+    """Make ``program`` the default main program; returns the one so far."""
+    global _main_program
+    old, _main_program = _main_program, program
+    return old
+
+
+def switch_startup_program(program: Program) -> Program:
+    """Make ``program`` the default startup program; returns the one so far."""
+    global _startup_program
+    old, _startup_program = _startup_program, program
+    return old
+
+
+@contextmanager
+def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
+    """Build layers into these programs inside the ``with`` block."""
+    for what, program in (("main_program", main_program), ("startup_program", startup_program)):
+        if not isinstance(program, Program) and (program is not None or what == "main_program"):
+            raise TypeError(f"program_guard: {what} is a Program, not {program!r}")
+    old_main = switch_main_program(main_program)
+    old_startup = None if startup_program is None else switch_startup_program(startup_program)
+    try:
+        yield
+    finally:
+        switch_main_program(old_main)
+        if old_startup is not None:
+            switch_startup_program(old_startup)
+
+
+@contextmanager
+def name_scope(prefix: str | None = None) -> Iterator[None]:
+    """Mark operators built inside with a path such as ``/encoder/`` (attribute ``op_namescope``)."""
+    global _name_scope
+    if not prefix:
+        raise GraphError("name_scope needs a name that is not empty")
+    outer = _name_scope
+    _name_scope = outer.child(prefix)
+    try:
+        yield
+    finally:
+        _name_scope = outer
+
+
+def reset_name_scope() -> None:
+    """Start the numbering of name scopes afresh (a new process has it so)."""
+    global _name_scope
+    _name_scope = _NameScope()
+
+
+@contextmanager
+def device_guard(device: str | None = None) -> Iterator[None]:
+    """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here."""
+    global _device
+    name = "" if device is None else device
+    if name.split(":")[0] not in ("", "cpu", "gpu"):
+        raise ValueError(f"device_guard takes 'cpu', 'gpu' or None, not {device!r}")
+    before, _device = _device, name
+    try:
+        yield
+    finally:
+        _device = before

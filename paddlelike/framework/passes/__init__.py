@@ -1,0 +1,1 @@
+"""Passes: Program -> Program, and networkx views of a program."""

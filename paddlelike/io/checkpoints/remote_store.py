@@ -1,0 +1,96 @@
+"""Checkpoints behind URLs, where there are no locks.
+
+A checkpoint is removed in two steps: first its markers, so that nobody finds it any more, and a note
+``step-<n>.removed`` says so; its files go at the next save, when who was reading them has come to the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from paddlelike.errors import PaddlelikeError
+from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.remote.directory import RemoteDirectory, locate
+from paddlelike.storage.remote.stores import told
+
+__all__ = ["RemoteShelf"]
+
+_STEP: Final = re.compile(r"(step-\d{8,})\.(manifest\.json(?:\.\d+)?|removed)")
+_STAGING: Final = re.compile(r"(step-\d{8,})\.saving-\d+-[0-9a-f]+")
+
+
+class RemoteShelf:
+    """A directory of a store."""
+
+    def __init__(self, url: str) -> None:
+        where = locate(url)
+        self.root = where.path
+        self._store = where.store
+        self._folder = where.root
+        self._suspects: dict[str, object] = {}  # folders of savers that seem dead, as they were last time
+
+    def path(self, step: int) -> str:
+        return f"{self.root}/step-{step:08d}"
+
+    def paths(self) -> list[str]:
+        found = self._found()
+        return [f"{self.root}/{name}" for name, kinds in found.items() if kinds - {"removed"}]
+
+    def manifest(self, path: str) -> Manifest | None:
+        return locate(path).read_marker().manifest
+
+    @contextlib.contextmanager
+    def held(self, path: str | None) -> Iterator[bool]:
+        """Gives whether a checkpoint is there; it stays until the save after the next one at least."""
+        yield path is not None and self.manifest(path) is not None
+
+    def reserve(self, path: str) -> None:
+        """Take the note away that the files there are to be removed, and those files."""
+        name = path.rpartition("/")[2]
+        with told(path):
+            if "removed" in self._found(name).get(name, ()):
+                self._clear(locate(path), name)
+
+    def remove(self, path: str) -> None:
+        where = locate(path)
+        name = path.rpartition("/")[2]
+        with contextlib.suppress(PaddlelikeError), told(path):
+            self._store.put(f"{where.base}.removed", b"")
+            markers = self._found(name)[name] - {"removed"}
+            self._store.remove(self._folder, [f"{name}.{kind}" for kind in markers])
+            self._suspects[name] = None  # whose files go the next time
+
+    def sweep(self) -> None:
+        with contextlib.suppress(PaddlelikeError), told(self.root):
+            listed = self._store.beside(f"{self._folder}/step-")
+            for name, kinds in _kinds(listed).items():
+                if "removed" in kinds and self._suspects.pop(name, name) is not None:
+                    self._clear(locate(f"{self.root}/{name}"), name, only_note=len(kinds) > 1)
+            names = [name for name in listed if _STAGING.fullmatch(name)]
+            stagings = {name: self._store.find(f"{self._folder}/{name}") for name in names}
+            for name, files in stagings.items():
+                if self._suspects.get(name) == files:  # since a whole save ago
+                    self._store.remove(f"{self._folder}/{name}", list(files))
+            self._suspects |= stagings
+
+    def _found(self, begin: str = "step-") -> dict[str, set[str]]:
+        with told(self.root):
+            return _kinds(self._store.beside(f"{self._folder}/{begin}"))
+
+    def _clear(self, where: RemoteDirectory, name: str, *, only_note: bool = False) -> None:
+        if not only_note:
+            self._store.remove(where.root, list(self._store.find(where.root)))
+        self._store.remove(self._folder, [f"{name}.removed"])
+
+
+def _kinds(names: Iterable[str]) -> dict[str, set[str]]:
+    """Of every checkpoint what lies beside it: markers, and the note that it was removed."""
+    found: dict[str, set[str]] = {}
+    for name in names:
+        match = _STEP.fullmatch(name)
+        if match:
+            found.setdefault(match[1], set()).add(match[2])
+    return found

@@ -1,0 +1,168 @@
+"""Where checkpoints lie: below a local directory or a URL; how they are held, and removed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
+
+from paddlelike.errors import SaveError, StorageError
+from paddlelike.storage import manifest
+from paddlelike.storage.local import generation
+from paddlelike.storage.local.lock import Lock
+from paddlelike.storage.local.siblings import Siblings
+from paddlelike.storage.location import is_remote, locate
+from paddlelike.storage.manifest import Manifest
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: nobody is noticed who reads
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["LocalShelf", "Shelf", "shelf"]
+
+_NAME: Final = re.compile(r"step-\d{8,}")
+_MANIFEST: Final = re.compile(r"step-\d{8,}\.manifest\.json")
+_HELPER: Final = re.compile(r"(step-\d{8,})\.(saving|journal|lock|manifest\.json\.next|removed)")
+
+
+class Shelf(Protocol):
+    """The directory in which checkpoints lie, each in a directory of its own."""
+
+    root: str
+
+    def path(self, step: int) -> str:
+        """The directory of a checkpoint."""
+
+    def paths(self) -> list[str]:
+        """The directories that may be checkpoints."""
+
+    def manifest(self, path: str) -> Manifest | None:
+        """The manifest of a checkpoint that is complete."""
+
+    def held(self, path: str | None) -> AbstractContextManager[bool]:
+        """Keep others from removing a checkpoint inside the ``with``; gives whether it is there."""
+
+    def reserve(self, path: str) -> None:
+        """Say that a checkpoint is going to be saved there."""
+
+    def remove(self, path: str) -> None:
+        """Remove a checkpoint, unless somebody reads or writes it: then a later save removes it."""
+
+    def sweep(self) -> None:
+        """Remove what killed processes left."""
+
+
+def shelf(root: str | os.PathLike[str]) -> Shelf:
+    """The shelf in a directory, or behind a URL."""
+    if not is_remote(root):
+        return LocalShelf(locate(root).path)
+    from paddlelike.io.checkpoints.remote_store import RemoteShelf
+
+    return RemoteShelf(os.fspath(root))
+
+
+class LocalShelf:
+    """A directory of this machine's file systems. Who reads a checkpoint locks its directory."""
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.realpath(root)
+
+    def path(self, step: int) -> str:
+        return os.path.join(self.root, f"step-{step:08d}")
+
+    def paths(self) -> list[str]:
+        try:
+            names = os.listdir(self.root)
+        except FileNotFoundError:
+            return []
+        return [os.path.join(self.root, name) for name in names if _NAME.fullmatch(name)]
+
+    def manifest(self, path: str) -> Manifest | None:
+        found = manifest.read(path)
+        return found if os.path.isdir(path) else None
+
+    def held(self, path: str | None) -> AbstractContextManager[bool]:
+        return _held(path)
+
+    def reserve(self, path: str) -> None:
+        """Nothing: the lock of the save says so."""
+
+    def remove(self, path: str) -> None:
+        _remove(path)
+
+    def sweep(self) -> None:
+        names = set(os.listdir(self.root))
+        left = {match[1] for name in names if (match := _HELPER.fullmatch(name))}
+        left |= {name.partition(".")[0] for name in names if _MANIFEST.fullmatch(name)} - names
+        for name in left:
+            _sweep(os.path.join(self.root, name))
+
+
+@contextlib.contextmanager
+def _held(path: str | None) -> Iterator[bool]:
+    """Keep others from removing a directory; gives whether it is there."""
+    try:
+        fd = -1 if path is None else os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        fd = -1
+    if path is None or fd < 0:
+        yield False
+        return
+    try:
+        yield _locked(fd, exclusive=False) and _is_at(fd, path)
+    finally:
+        os.close(fd)
+
+
+def _locked(fd: int, *, exclusive: bool) -> bool:
+    """Whether a lock on a directory is ours; yes where there are no such locks."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _is_at(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except OSError:
+        return False
+
+
+def _remove(path: str) -> None:
+    """Remove a checkpoint, unless somebody reads or writes it: then a later save removes it."""
+    siblings = Siblings(path)
+    with contextlib.suppress(SaveError, OSError), Lock(siblings.lock, path):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            if _locked(fd, exclusive=True) and _is_at(fd, path):
+                gone = path + ".removed"
+                shutil.rmtree(gone, ignore_errors=True)
+                os.rename(path, gone)
+                for helper in (siblings.next, siblings.manifest):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(helper)
+                shutil.rmtree(gone, ignore_errors=True)
+        finally:
+            os.close(fd)
+
+
+def _sweep(path: str) -> None:
+    """Remove what a killed process left beside a checkpoint, or in place of one."""
+    siblings = Siblings(path)
+    with contextlib.suppress(SaveError, StorageError, OSError), Lock(siblings.lock, path):
+        generation.clear(siblings, path, spare=False)
+        shutil.rmtree(path + ".removed", ignore_errors=True)
+        if not os.path.isdir(path):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(siblings.manifest)

@@ -1,0 +1,332 @@
+"""Models for prediction: a pruned program with its parameters, in a directory."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError, LoadError, MissingFileError, PaddlelikeError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.codec import program_desc as proto
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.passes import clone as passes
+from paddlelike.io.elsewhere import elsewhere_of
+from paddlelike.io.export.compat import add_compatibility
+from paddlelike.io.load.load import load_persistables
+from paddlelike.io.save import asynchronous
+from paddlelike.io.save.save import _check_executor, _outside, add_to
+from paddlelike.io.select import get_program_persistable_vars, program_of
+from paddlelike.storage.location import Location, locate
+from paddlelike.storage.parts import Part
+
+__all__ = ["load_inference_model", "save_inference_model"]
+
+_WRITERS = ("save", "save_combine", "recv_save")
+_MOST = 1 << 31  # bytes of a program: what protobuf reads
+_TRIES = 3  # when somebody saves into the directory at the same time
+
+
+def save_inference_model(
+    dirname: str | os.PathLike[str],
+    feeded_var_names: Sequence[str] | str,
+    target_vars: Sequence[Variable] | Variable,
+    executor: Executor,
+    main_program: Any = None,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+    export_for_deployment: bool = True,
+    program_only: bool = False,
+) -> list[str]:
+    """Save what computes ``target_vars`` from ``feeded_var_names``, as Paddle's inference tools want it.
+
+    As in Fluid, each call appends one ``scale`` operator per target to ``main_program``, whose output names
+    the target.
+
+    The program and its parameters replace an earlier export of these file names as one, with what that had
+    and this has not.
+
+    Parameters
+    ----------
+    dirname
+        The directory, made when missing; or a URL such as ``s3://bucket/model``, see the extra "remote".
+    model_filename
+        File of the program; None: ``__model__``.
+    params_filename
+        One file for all parameters; None: a file each.
+    export_for_deployment
+        False: the whole program, as ``<model>.main_program``, and all its persistables.
+    program_only
+        Save the program without values.
+
+    Returns
+    -------
+    The names under which the targets are fetched.
+    """
+    _check_executor(executor, "save_inference_model")
+    feeds = _feed_names(feeded_var_names)
+    targets = _targets(target_vars)
+    program = program_of(main_program)
+    if dirname is None:
+        raise TypeError("save_inference_model: dirname is a path, not None")
+    where = locate(dirname)
+    asynchronous.settle()
+    _check_feeds(program, feeds, targets)
+    there = elsewhere_of(program)
+    idle = None if there is None else there.saving(executor, [], where.path, "params", {}).idle
+    if idle is not None:
+        warnings.warn(idle, UserWarning, stacklevel=_outside())
+        return [f"save_infer_model/scale_{number}.tmp_0" for number in range(len(targets))]
+    _note_metrics(program)
+    _clear_devices(program)
+    outputs = _scaled(program, targets)
+    names = [v.name for v in outputs]
+    model = os.path.basename(model_filename) if model_filename else "__model__"
+    params = os.path.basename(params_filename) if params_filename else None
+    if not export_for_deployment:
+        model += ".main_program"
+    exported = program
+    if export_for_deployment:
+        plain = program if there is None else there.predicting(program)
+        exported = inference_program(plain, feeds, names)
+    part = None if program_only else Part(f"export {model} {params or ''}".rstrip())
+    writing = where.begin(part=part)
+    writing.add(model, [_encoded(exported)])
+    if not program_only:
+        add_to(executor, writing, where, get_program_persistable_vars(exported), params, there)
+    writing.commit()
+    return names
+
+
+def load_inference_model(
+    dirname: str | os.PathLike[str] | None,
+    executor: Executor,
+    model_filename: str | bytes | None = None,
+    params_filename: str | bytes | None = None,
+    pserver_endpoints: Sequence[str] | None = None,
+) -> list[Any]:
+    """Load a model for prediction: ``[program, feed names, fetch variables]``.
+
+    ``dirname`` may be a URL, see :func:`save_inference_model`. None: ``model_filename`` and
+    ``params_filename`` are the bytes of the two files. The values go into the current scope, all of them or
+    none.
+
+    Raises
+    ------
+    ValueError
+        The directory does not exist.
+    LoadError
+        A file is missing (then also FileNotFoundError), or does not fit the program.
+    """
+    _check_executor(executor, "load_inference_model")
+    if dirname is None:
+        data = _in_memory(model_filename, params_filename)
+        return _loaded(executor, data, "memory", None, params_filename)
+    where = locate(dirname)
+    asynchronous.finish()
+    for _ in range(_TRIES):
+        if not where.exists():
+            raise ValueError(f"load_inference_model: there is no directory {where.path}")
+        stamp = where.stamp()
+        name = os.path.basename(os.fsdecode(model_filename or "__model__"))
+        model = os.path.join(where.path, name)
+        params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))
+        try:
+            loaded = _loaded(executor, _read_model(where, name), model, where.path, params)
+        except PaddlelikeError:
+            if where.stamp() == stamp:
+                raise
+        else:
+            if where.stamp() == stamp:  # else the program may be of one export, the parameters of the next
+                return loaded
+    raise LoadError(
+        f"{where.path} was saved anew, {_TRIES} times, while the model in it was being loaded",
+        hint="load when nobody saves there",
+    )
+
+
+def _loaded(
+    executor: Executor, data: bytes, where: str, directory: str | None, params: str | bytes | None
+) -> list[Any]:
+    try:
+        program = proto.decode_program(data)
+    except ValueError as error:
+        raise LoadError(f"{where} is no model: {error}", hint=getattr(error, "hint", None)) from error
+    if not program.blocks:
+        raise LoadError(f"{where} is no model: it is empty", hint="it was cut, or never written to its end")
+    _check_writes_nothing(program, where)
+    ports = _ports(program, where)
+    if get_program_persistable_vars(program):
+        load_persistables(executor, directory, program, params)
+    feeds, fetches = ports
+    return [program, feeds, [program.global_block().var(name) for name in fetches]]
+
+
+def _check_writes_nothing(program: Program, where: str) -> None:
+    """A model computes; one that writes files is not what it says, and whoever runs it would not notice."""
+    for block in program.blocks:
+        for op in block.ops:
+            if op.type in _WRITERS:
+                raise LoadError(
+                    f"{where} is no model for prediction: its operator {op.type!r} would write "
+                    f"{op.attrs.get('file_path')!r} in every run",
+                    hint="if that is meant: Program.parse_from_string(bytes), then load_persistables",
+                )
+
+
+def _ports(program: Program, where: str) -> tuple[list[str], list[str]]:
+    """The names that are fed and fetched, in order of their columns."""
+    block = program.global_block()
+    found: dict[str, dict[int, str]] = {"feed": {}, "fetch": {}}
+    for op in block.ops:
+        if op.type not in found:
+            continue
+        names = op.output("Out") if op.type == "feed" else op.input("X")
+        col = op.attrs.get("col")
+        if len(names) != 1 or type(col) is not int or not block.has_var(names[0]):
+            raise LoadError(
+                f"{where} is no model: a {op.type} operator has column {col!r} and variables {names}; "
+                "a number and one variable of the program are expected"
+            )
+        found[op.type][col] = names[0]
+    feeds, fetches = ([names[col] for col in sorted(names)] for names in found.values())
+    return feeds, fetches
+
+
+def inference_program(program: Program, feeds: list[str], targets: list[str]) -> Program:
+    """The part of ``program`` that computes ``targets`` from ``feeds``, with feed and fetch operators."""
+    clone = passes.copy(program)
+    top = clone.global_block()
+    top.ops = [op for op in top.ops if op.type not in ("feed", "fetch")]
+    for op in top.ops:
+        op.is_target = False
+    pruned = passes.prune(clone, feeds=feeds, targets=targets)
+    pruned = passes.inference_copy(pruned, without_readers=True)
+    block = pruned.global_block()
+    if feeds:
+        holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
+    for col, name in enumerate(feeds):
+        block._prepend_op(
+            type="feed",
+            inputs={"X": [holder]},
+            outputs={"Out": [block.var(name)]},
+            attrs={"col": col},
+        )
+    holder = block.create_var(name="fetch", type=VarType.FETCH_LIST, persistable=True)
+    for col, name in enumerate(targets):
+        block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": col})
+    return pruned
+
+
+def _feed_names(given: Any) -> list[str]:
+    names = [given] if isinstance(given, str) else list(given)
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"feeded_var_names holds names (str), not {given!r}")
+    return names
+
+
+def _targets(given: Any) -> list[Variable]:
+    targets = [given] if isinstance(given, Variable) else list(given)
+    if not targets or not all(isinstance(target, Variable) for target in targets):
+        raise ValueError(f"target_vars holds variables, at least one, not {given!r}")
+    return targets
+
+
+def _check_feeds(program: Program, feeds: list[str], targets: list[Variable]) -> None:
+    """Every feed must exist and matter, before anything is appended."""
+    block = program.global_block()
+    for target in targets:
+        block._var_recursive(target.name)
+    unknown = [name for name in feeds if not block.has_var(name)]
+    pruned = passes.prune(
+        program, feeds=[f for f in feeds if f not in unknown], targets=[t.name for t in targets]
+    )
+    read = {name for op in pruned.global_block().ops for name in op.input_arg_names}
+    useless = [name for name in feeds if name not in unknown and name not in read]
+    useless = [name for name in useless if name not in {t.name for t in targets}]
+    if unknown or useless:
+        what = "are not in the program" if unknown else "are not used by the targets"
+        raise GraphError(
+            f"save_inference_model: feeds {unknown or useless} {what} (targets {[t.name for t in targets]})",
+            hint="feed the inputs the targets are computed from: "
+            + ", ".join(sorted(n for n in read if block.has_var(n) and block.var(n).is_data)),
+        )
+    needed = sorted(n for n in read if block.has_var(n) and block.var(n).is_data and n not in feeds)
+    if needed:
+        raise GraphError(
+            f"save_inference_model: the targets are also computed from {needed}, which is not fed",
+            hint="add it to feeded_var_names, or choose targets that do not need it",
+        )
+
+
+def _note_metrics(program: Program) -> None:
+    if any(op.type == "auc" for op in program.global_block().ops):
+        warnings.warn(
+            "the program computes auc, which keeps statistics of all batches; choose targets before it",
+            UserWarning,
+            stacklevel=_outside(),
+        )
+
+
+def _clear_devices(program: Program) -> None:
+    for op in program.global_block().ops:
+        if op.attrs.get("op_device"):
+            op._set_attr("op_device", "")
+
+
+def _scaled(program: Program, targets: list[Variable]) -> list[Variable]:
+    """One ``scale`` by 1 per target, whose output carries the target's public name."""
+    block = program.global_block()
+    outputs = []
+    for number, target in enumerate(targets):
+        name = unique_name.generate(f"save_infer_model/scale_{number}.tmp")
+        out = block.create_var(name=name, dtype=target.dtype)
+        block.append_op(
+            type="scale",
+            inputs={"X": [target]},
+            outputs={"Out": [out]},
+            attrs={"scale": 1.0, "bias": 0.0, "bias_after_scale": True},
+        )
+        outputs.append(out)
+    return outputs
+
+
+def _encoded(program: Program) -> bytes:
+    message = proto.program_message(program)
+    message.version.version = proto.PADDLE_VERSION
+    add_compatibility(message)
+    return bytes(message.SerializeToString(deterministic=True))
+
+
+def _in_memory(model: Any, params: Any) -> bytes:
+    for what, data in (("model_filename", model), ("params_filename", params)):
+        if data is not None and not isinstance(data, bytes):
+            raise TypeError(f"without dirname, {what} is the bytes of the file")
+    if model is None:
+        raise ValueError("without dirname, model_filename is the bytes of the model")
+    return bytes(model)
+
+
+def _read_model(where: Location, name: str) -> bytes:
+    if not where.has(name):
+        programs = [other for other in where.list_names() if "/" not in other and _is_program(where, other)]
+        raise MissingFileError(
+            f"load_inference_model: there is no file {os.path.join(where.path, name)}",
+            hint=f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
+            if programs
+            else "the directory holds no program",
+        )
+    with where.open_file(name) as file:
+        return file.read(_MOST)
+
+
+def _is_program(where: Location, name: str) -> bool:
+    """Whether a file begins as a ProgramDesc does: with its first block."""
+    if not where.has(name):  # a link that leads nowhere, a pipe
+        return False
+    with where.open_file(name) as file:
+        return file.read_at(0, 1) == b"\n"

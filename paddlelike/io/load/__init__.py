@@ -1,0 +1,1 @@
+"""Loading: contents -> plan -> values -> commit to the scope."""

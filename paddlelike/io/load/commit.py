@@ -1,0 +1,111 @@
+"""The end of a load: values go into the scope all at once, and what was done is told."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.scope import global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.io.load.contents import Reading, Value
+from paddlelike.io.load.lazy import MappedTensor
+from paddlelike.io.load.plan import LoadPlan, Row
+from paddlelike.io.load.values import constant
+from paddlelike.io.report import LoadReport, Moved
+from paddlelike.io.save.incremental import ledger
+from paddlelike.storage.location import Location
+
+__all__ = ["note", "put", "report"]
+
+
+def put(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
+    """Put the values into the scope. Nothing fails from here on; an interrupt comes through afterwards."""
+    scope = global_scope()
+    filled = [
+        (scope.find_var(fill.variable.name) or scope.var(fill.variable.name), LoDTensor(constant(fill)))
+        for fill in plan.fills
+    ]
+    holders = [scope.find_var(step.variable.name) or scope.var(step.variable.name) for step in plan.steps]
+    named = list(zip(holders, values, strict=True))
+    moved = {}
+    for holder, value in named:
+        array = value._array if isinstance(value, LoDTensor) else value.array
+        assert array is not None
+        moved[holder.name] = Moved(array.shape, _name_of(array.dtype), array.nbytes, holder.is_initialized())
+
+    def hand_over() -> None:
+        for holder, value in (*named, *filled):
+            old = holder.value
+            if type(old) is type(value) is LoDTensor:
+                assert value.array is not None
+                old.adopt(value.array, value._lod)  # whoever holds the tensor sees its new value
+            elif old is not value:
+                holder.set_value(value)
+            holder.origin = plan.source
+
+    try:
+        hand_over()
+    except BaseException:
+        hand_over()
+        raise
+    return moved
+
+
+@functools.lru_cache(64)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    return dtype.name  # which numpy makes anew every time
+
+
+def note(where: Location, stamp: object, plan: LoadPlan) -> None:
+    """Tell the ledger of saves which variables now hold just what lies in the files of their names."""
+    scope = global_scope()
+    holders = [scope.find_var(step.variable.name) for step in plan.steps if step.recipe is None]
+    same = [
+        holder
+        for holder in holders
+        if holder is not None and not isinstance(holder.value, MappedTensor)  # it has no array yet
+    ]
+    ledger.note_loaded(where, stamp, same)
+
+
+def report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verify: bool) -> LoadReport:
+    """What was loaded, and what was not, by the plan."""
+    notes = [
+        f"{held.name}: {held.header.surplus} bytes after the tensor were passed over"
+        for step in plan.steps
+        for held in step.held
+        if held.header.surplus and held.size
+    ]
+    if reading.unaligned:
+        notes.append(
+            f"{reading.unaligned} of {reading.mapped} mapped values do not begin at a multiple of their "
+            "element's size: each will be copied when it is first used"
+        )
+    by_kind: dict[str, list[Row]] = {}
+    for row in plan.others:
+        by_kind.setdefault(row.what, []).append(row)
+
+    def names(what: str) -> tuple[str, ...]:
+        return tuple(row.variable for row in by_kind.get(what, ()) if row.variable is not None)
+
+    return LoadReport(
+        source=plan.source,
+        loaded=moved,
+        missing=names("missing"),
+        unexpected=tuple(row.file for row in by_kind.get("not asked for", ()) if row.file is not None),
+        notes=tuple(notes),
+        misfits={row.variable: row.why for row in by_kind.get("does not fit", ()) if row.variable},
+        renamed={
+            step.variable.name: " + ".join(step.recipe.files)
+            for step in plan.steps
+            if step.recipe is not None and step.recipe.files != (step.variable.name,)
+        },
+        skipped=names("skip"),
+        kept=names("keep"),
+        initialized=names("init"),
+        verified=verify,
+        mapped=reading.mapped,
+    )

@@ -1,0 +1,132 @@
+"""Lazy loads: values that are views of their files, mapped copy-on-write.
+
+Nothing is read before it is used, and what training writes goes to pages of this process alone; the files
+never change. What a mapping cannot do:
+
+- Somebody who writes *into* a file that is mapped changes values that were not used yet, and somebody who
+  cuts it ends this process (the system's SIGBUS). Saves of this package never do: they replace files, so
+  that a mapping keeps the old ones, however often one saves into the directory that was loaded; and where
+  they use files again (``keep_generation=True``), those that are mapped are left (``storage.mapping``).
+  Paddle and tools such as ``rsync --inplace`` write into files: load eagerly what they write meanwhile.
+- A mapping keeps its file open, so only the largest files are mapped, a quarter of those that a process may
+  have open; the others are read.
+- The elements of a file begin after a header of 20 to 40 bytes, wherever its dims let it end. Where that is
+  no multiple of the element's size, numpy would copy the array in every single operation; such a value is
+  copied once, when it is first used (:class:`MappedTensor`). Half of all shapes or more are affected.
+- The first write to a page costs as much as reading three: load eagerly for training, lazily to predict,
+  to look, or to use a part.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import TENSOR_DTYPES
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.storage.local.mapping import hold
+from paddlelike.storage.local.opening import open_regular, unreadable
+
+__all__ = ["MIN_BYTES", "MappedTensor", "Mapper"]
+
+Array = np.ndarray[Any, Any]
+
+MIN_BYTES: Final = 64 << 10  # reading less is cheaper than mapping it
+_SHARE: Final = 4  # a load maps no more than this part of the files that may be open
+
+
+class MappedTensor(LoDTensor):
+    """A tensor over a mapped file, whose elements are not aligned there; its first user gets a copy."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Array | None:
+        """The array itself; from the first call on in memory of its own."""
+        if self._array is not None and not self._array.flags.aligned:
+            self._array = memory.place(self._array)
+        return self._array
+
+
+class Mapper:
+    """Makes views of files for one load.
+
+    Parameters
+    ----------
+    sizes
+        The sizes of the files that will be asked for; empty: nothing is to be mapped.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.mapped = 0
+        self.unaligned = 0
+        self._from = MIN_BYTES if sizes else sys.maxsize
+        most = _most_files()
+        if len(sizes) > most:
+            self._from = max(sorted(sizes)[-most], MIN_BYTES)
+        self._maps: dict[str, mmap.mmap | None] = {}
+
+    def view(
+        self,
+        path: str,
+        size: int,
+        header: lod_tensor.Header | selected_rows.Header,
+        rows: tuple[int, int] | None,
+    ) -> LoDTensor | None:
+        """The value as a view of its file of ``size`` bytes; None where it is better read."""
+        if size < self._from or not isinstance(header, lod_tensor.Header) or not np.little_endian:
+            return None
+        offset, nbytes, shape = header.data_offset, header.data_bytes, header.shape
+        if rows is not None:
+            offset, nbytes = header.rows(*rows)
+            shape = (rows[1] - rows[0], *shape[1:])
+        if nbytes < MIN_BYTES:
+            return None
+        mapped = self._map(path, size)
+        if mapped is None:
+            return None
+        dtype = TENSOR_DTYPES[header.dtype].numpy
+        array = np.frombuffer(mapped, dtype, math.prod(shape), offset).reshape(shape)
+        self.mapped += 1
+        lod = [list(level) for level in header.lod] if rows is None else []
+        if array.flags.aligned:
+            return LoDTensor(array, lod)
+        self.unaligned += 1
+        return MappedTensor(array, lod)
+
+    def _map(self, path: str, size: int) -> mmap.mmap | None:
+        if path not in self._maps:
+            self._maps[path] = _mapped(path, size)
+        return self._maps[path]
+
+
+def _most_files() -> int:
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return 128
+    return max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE, 1)
+
+
+def _mapped(path: str, size: int) -> mmap.mmap | None:
+    """The file, mapped; None: a saver writes into it, who takes it for one that nobody needs any more."""
+    fd, facts = open_regular(path)
+    try:
+        if facts.st_size != size:
+            raise FormatError(f"{path}: it had {size} bytes a moment ago, now it has {facts.st_size}")
+        if not hold(fd):
+            return None
+        return mmap.mmap(fd, size, access=mmap.ACCESS_COPY)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    finally:
+        os.close(fd)

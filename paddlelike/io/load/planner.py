@@ -1,0 +1,280 @@
+"""Making the plan of a load: every header compared with the program, by the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.scope import global_scope
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.load.contents import Contents, Held, Unreadable
+from paddlelike.io.load.match import Named, Proposal, drift, near_names, propose
+from paddlelike.io.load.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, check, facts_of
+from paddlelike.io.load.recipe import Misfit, Recipe, outcome
+from paddlelike.io.rules.rules import Init, Rename, Rules, Skip, all_sources, match_all, matcher
+
+__all__ = ["make_plan"]
+
+
+def make_plan(
+    contents: Contents,
+    variables: Sequence[Variable],
+    rules: Rules,
+    *,
+    strict: bool,
+    find: Callable[[str], Variable | None],
+) -> LoadPlan:
+    """What ``rules`` make of ``contents`` for ``variables``.
+
+    ``find`` knows the variables of the program by name, also those that are not to be loaded.
+    """
+    return _Planner(contents, variables, rules, find).plan(strict)
+
+
+class _Planner:
+    """Goes through the variables once and collects rows, steps and fills."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        variables: Sequence[Variable],
+        rules: Rules,
+        find: Callable[[str], Variable | None],
+    ) -> None:
+        self.contents = contents
+        self.variables = {variable.name: variable for variable in variables}
+        self.find = find
+        self.skips = [matcher(rule.pattern) for rule in rules if isinstance(rule, Skip)]
+        self.inits = [(matcher(rule.pattern), rule.value) for rule in rules if isinstance(rule, Init)]
+        self.ordered = [rule for rule in rules if not isinstance(rule, Init)]
+        self.rows: list[Row] = []
+        self.steps: list[Step] = []
+        self.fills: list[Fill] = []
+        self.used: set[str] = set()
+        self.moved: dict[str, str] = {}  # files that rules give to a variable
+        self.skipped_files: set[str] = set()
+
+    def plan(self, strict: bool) -> LoadPlan:
+        recipes = self._recipes() if self.ordered else {}
+        look, plain = self.contents.look, not (self.ordered or self.inits)
+        for variable in self.variables.values():
+            if plain:  # thousands of variables, most of them as they should be
+                found = look(variable.name, variable.type)
+                if type(found) is Held:
+                    header = found.header
+                    if header.dtype is variable.dtype and header.shape == variable.shape:
+                        self.steps.append(Step(variable, (found,)))
+                        continue
+            self._decide(variable, recipes.get(variable.name), strict)
+        self.used.update([step.held[0].name for step in self.steps])
+        unused = self._unused()
+        proposals, hint = self._diagnosis(unused)
+        others = (*self.rows, *(Row(None, name, "not asked for") for name in unused))
+        steps, fills = tuple(self.steps), tuple(self.fills)
+        return LoadPlan(self.contents.where, others, strict, proposals, hint, steps, fills)
+
+    # What the rules say
+
+    def _recipes(self) -> dict[str, Recipe]:
+        """What every variable is made of, where a rule says it."""
+        found: dict[str, Recipe] = {}
+        hit: set[int] = set()
+        names = self.contents.names()
+        for name in names:
+            for number, rule in enumerate(self.ordered):
+                if isinstance(rule, Skip):
+                    if matcher(rule.pattern)(name):
+                        self.skipped_files.add(name)
+                        break
+                    continue
+                targets = match_all(rule, name)
+                if targets:
+                    hit.add(number)
+                    self._apply(rule, name, targets, found)
+                    break
+        self._check_exact(hit, set(names))
+        return found
+
+    def _apply(self, rule: Rename, name: str, targets: list[str], found: dict[str, Recipe]) -> None:
+        files = tuple(all_sources(rule, name))
+        start, whole = 0, 0
+        if rule.split is not None:
+            whole = sum(self._length(target, rule.split) for target in targets)
+        for target in targets:
+            variable = self.find(target)
+            if variable is None:
+                if target in rule.targets:  # it was asked for by its full name
+                    near = near_names(target, list(self.variables))
+                    self._row(target, name, "bad rule", f"the program has no such variable{near}")
+                continue
+            part = None
+            if rule.split is not None:
+                part = start, start + self._length(target, rule.split)
+                start = part[1]
+            self.used.update(files)
+            self.moved.update(dict.fromkeys(files, target))
+            if target in found:
+                both = f"{' + '.join(found[target].files)} and {' + '.join(files)}"
+                self._row(target, name, "bad rule", f"two rules make it, of {both}")
+                continue
+            found[target] = Recipe(files, rule, part, whole)
+
+    def _length(self, target: str, axis: int) -> int:
+        variable = self.find(target)
+        return variable.shape[axis] if variable is not None and 0 <= axis < len(variable.shape) else 0
+
+    def _check_exact(self, hit: set[int], names: set[str]) -> None:
+        """A file that a rule names in full must be there."""
+        for number, rule in enumerate(self.ordered):
+            if not isinstance(rule, Rename) or number in hit:
+                continue
+            source = rule.sources[0]
+            if (
+                not source.startswith("re:")
+                and "*" not in source
+                and "?" not in source
+                and source not in names
+            ):
+                near = near_names(source, sorted(names))
+                self._row(", ".join(rule.targets), source, "bad rule",
+                          f"a rule asks for the file {source}, which is not there{near}")  # fmt: skip
+
+    def _init_of(self, name: str) -> str | float | None:
+        return next((value for matches, value in self.inits if matches(name)), None)
+
+    # What becomes of a variable
+
+    def _decide(self, variable: Variable, recipe: Recipe | None, strict: bool) -> None:
+        name = variable.name
+        if self.skips and any(matches(name) for matches in self.skips):
+            self.rows.append(Row(name, None, "skip", facts_of(variable)))
+            return
+        files = (name,) if recipe is None else recipe.files
+        held: list[Held] = []
+        for file in files:
+            found = self._look(file, variable, recipe)
+            if isinstance(found, Row):
+                self._without(variable, found, strict)
+                return
+            held.append(found)
+            self.used.add(found.name)
+        init = self._init_of(name) if self.inits else None
+        base = "keep" if init is None else init
+        problem = self._problem(variable, held, recipe, base)
+        if problem is None:
+            self.steps.append(Step(variable, tuple(held), recipe, base))
+            return
+        has = held[0].header.dtype, held[0].header.shape
+        self._without(
+            variable, Row(name, " + ".join(files), "does not fit", facts_of(variable), has, problem), strict
+        )
+
+    def _look(self, file: str, variable: Variable, recipe: Recipe | None) -> Held | Row:
+        """A file of a variable, or what is wrong."""
+        found: Held | Unreadable | None = None
+        if file not in self.skipped_files and (recipe is not None or file not in self.moved):
+            found = self.contents.look(file, variable.type)
+        if isinstance(found, Held):
+            return found
+        if isinstance(found, Unreadable):
+            self.used.add(found.name)
+            wants = facts_of(variable)
+            return Row(variable.name, file, "does not fit", wants, None, found.what, found.hint)
+        why = "there is no such file" if recipe is None else f"there is no file {file}"
+        if recipe is None and file in self.moved:
+            why = f"a rule gives the file of that name to {self.moved[file]}"
+        return Row(variable.name, None, "missing", facts_of(variable), None, why)
+
+    def _problem(
+        self, variable: Variable, held: list[Held], recipe: Recipe | None, base: str | float
+    ) -> str | None:
+        """Why a variable cannot take the value, or None."""
+        if recipe is None:
+            return check(variable, held[0].header.dtype, held[0].header.shape)
+        if recipe.changes and variable.type == VarType.SELECTED_ROWS:
+            return "values of SelectedRows are loaded as they are, or not at all"
+        try:
+            found = outcome(recipe, [(one.header.dtype, one.header.shape) for one in held], variable)
+        except Misfit as misfit:
+            return str(misfit)
+        problem = check(variable, *found)
+        if problem is None and recipe.rule is not None and recipe.rule.overlap and base == "keep":
+            return _no_base(variable)
+        return problem
+
+    def _without(self, variable: Variable, row: Row, strict: bool) -> None:
+        """What becomes of a variable that is not loaded."""
+        init = self._init_of(variable.name)
+        if init is not None and (row.what == "missing" or not strict):
+            row = self._fill(variable, init, row)
+        self.rows.append(row)
+
+    def _fill(self, variable: Variable, init: str | float, row: Row) -> Row:
+        wants = row.wants
+        if init == "keep":
+            return Row(variable.name, row.file, "keep", wants, row.has, row.why)
+        if -1 in variable.shape or variable.type != VarType.LOD_TENSOR:
+            why = f"{row.why}; {variable.type.name}{list(variable.shape)} is not initialised by a number"
+            return Row(variable.name, row.file, "does not fit", wants, row.has, why)
+        value = 0.0 if init == "zero" else float(init)
+        self.fills.append(Fill(variable, value))
+        return Row(variable.name, row.file, "init", wants, row.has, f"{init}; {row.why}")
+
+    def _row(self, variable: str, file: str, what: What, why: str) -> None:
+        self.rows.append(Row(variable, file, what, None, None, why))
+
+    # What is left over
+
+    def _unused(self) -> list[str]:
+        return [
+            name
+            for name in self.contents.names()
+            if name not in self.used
+            and name not in self.skipped_files
+            and not any(matches(name) for matches in self.skips)
+        ]
+
+    def _diagnosis(self, unused: list[str]) -> tuple[tuple[Proposal, ...], str | None]:
+        problems = [row for row in self.rows if row.what in PROBLEMS]
+        missing = [row.variable for row in problems if row.what == "missing" and row.variable is not None]
+        if not problems:
+            return (), None
+        proposals: tuple[Proposal, ...] = ()
+        if missing and unused:
+            files = [self.contents.look(name, VarType.LOD_TENSOR) for name in unused]
+            named = [Named(f.name, f.header.dtype, f.header.shape) for f in files if isinstance(f, Held)]
+            wanted = [Named(n, self.variables[n].dtype, tuple(self.variables[n].shape)) for n in missing]
+            proposals = tuple(propose(wanted, named, self._fits))
+        hint = drift(missing, unused) or next((row.hint for row in problems if row.hint), None)
+        if hint is None and proposals:
+            hint = (
+                f"{len(proposals)} of them may have other names in the files: plan_load(...).rules() "
+                "proposes them, to be given as rules="
+            )
+        return proposals, hint or _advice(len(missing) == len(problems))
+
+    def _fits(self, variable: Named, file: Named) -> bool:
+        return check(self.variables[variable.name], file.dtype, file.shape) is None
+
+
+def _no_base(variable: Variable) -> str | None:
+    """Why there is no value that an overlap could be copied into, or None."""
+    holder = global_scope().find_var(variable.name)
+    if holder is None or not holder.is_initialized():
+        return "it has no value that could be kept beside the overlap: run the startup program, or give init="
+    shape = tuple(holder.value.array.shape)
+    if shape != tuple(variable.shape):
+        return f"its value has shape {list(shape)}, the program declares {list(variable.shape)}"
+    return None
+
+
+def _advice(all_missing: bool) -> str:
+    if all_missing:
+        return (
+            "the program and the one that saved must be the same network with the same names; "
+            "strict=False loads what fits, vars= a part"
+        )
+    return (
+        "the program must be the network that saved these files (strict=False loads what fits); "
+        "nothing in the scope was changed"
+    )

@@ -1,0 +1,149 @@
+"""What a load would do, told beforehand; and the same rules applied to plain dicts of arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from paddlelike.core.tensor import Array
+from paddlelike.errors import LoadError
+from paddlelike.formats import state
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.load.contents import Arrays, Contents
+from paddlelike.io.load.load import Asked, asked_for, names_of, opened
+from paddlelike.io.load.plan import LoadPlan
+from paddlelike.io.load.values import constant, values_of
+from paddlelike.io.rules.rules import Rule, Rules
+from paddlelike.io.save import asynchronous
+from paddlelike.io.select import is_persistable, program_of, select
+from paddlelike.storage.location import beside, locate
+
+__all__ = ["fit_state", "plan_load"]
+
+Path = str | os.PathLike[str]
+Init = str | float | Mapping[str, str | float] | None
+
+
+def plan_load(
+    dirname: Path | Mapping[str, Array] | None,
+    program: Any = None,
+    *,
+    filename: str | bytes | None = None,
+    vars: Iterable[Variable | str] | None = None,  # noqa: A002  (Fluid's name)
+    predicate: Callable[[Variable], bool] | None = is_persistable,
+    strict: bool = True,
+    rename: Mapping[str, str | Sequence[str]] | None = None,
+    rules: Rules | Iterable[Rule] | None = None,
+    skip: str | Iterable[str] | None = None,
+    init: Init = None,
+    names: Iterable[Variable | str] | Program | None = None,
+) -> LoadPlan:
+    """What :func:`load_vars` would do with these arguments. Only headers are read, and nothing is changed.
+
+    ``dirname`` may also be the path of a ``.pdparams`` file, with or without its suffix, or a dict as
+    ``load_program_state`` gives it. Print the plan to see it; its ``rules()`` are proposals for variables
+    whose files seem to have other names, to be looked at and passed to the load.
+
+    Raises
+    ------
+    LoadError
+        There is nothing that could be looked at. What does not fit is no error here but part of the plan.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> def network():
+    ...     main, startup = fluid.Program(), fluid.Program()
+    ...     with fluid.program_guard(main, startup):
+    ...         fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    ...     return main, startup
+    >>> with fluid.unique_name.guard():
+    ...     first, second = network(), network()  # the second one's names go on counting
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(first[1])
+    ...     report = fluid.io.save_persistables(exe, home + "/fc", first[0])
+    []
+    >>> plan = fluid.io.plan_load(home + "/fc", second[0])
+    >>> bool(plan), [row.what for row in plan.rows]
+    (False, ['missing', 'missing', 'not asked for', 'not asked for'])
+    >>> print(plan.rules())
+    fc_0.w_0 -> fc_1.w_0
+    fc_0.b_0 -> fc_1.b_0
+    >>> bool(fluid.io.plan_load(home + "/fc", second[0], rules=plan.rules()))
+    True
+    """
+    program = program_of(program)
+    chosen = select(program, vars, predicate)
+    asked = asked_for(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names), dirname)
+    return asked.plan(asked.seen(_contents(dirname, filename)))
+
+
+def fit_state(
+    state_dict: Mapping[str, Array],
+    program: Any = None,
+    *,
+    strict: bool = False,
+    rename: Mapping[str, str | Sequence[str]] | None = None,
+    rules: Rules | Iterable[Rule] | None = None,
+    skip: str | Iterable[str] | None = None,
+    init: Init = None,
+) -> dict[str, Array]:
+    """The values of a dict under the names, and in the forms, that ``program`` wants.
+
+    For ``set_program_state``, after ``load_program_state``. The keywords are those of :func:`load_vars`;
+    what the dict does not hold, or what does not fit, is left out unless ``strict``.
+
+    Raises
+    ------
+    LoadError
+        Nothing fits; or with ``strict``, something does not.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main, fluid.Program()):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 2]), 1, param_attr="w", bias_attr=False)
+    >>> rules = Rules().rename("linear.weight", "w", transpose=True)
+    >>> fit_state({"linear.weight": np.float32([[1, 2]])}, main, rules=rules)
+    {'w': array([[1.],
+           [2.]], dtype=float32)}
+    """
+    program = program_of(program)
+    wanted = select(program, None, is_persistable)
+    contents = Arrays("a dict", state_dict)
+    plan = Asked(program, wanted, Rules.of(rules, rename, skip, init), strict, None).plan(contents)
+    refused = plan.refusal()
+    if refused is not None:
+        raise refused
+    _, values = values_of(contents, plan)
+    made = {step.variable.name: _array(value) for step, value in zip(plan.steps, values, strict=True)}
+    return made | {fill.variable.name: constant(fill) for fill in plan.fills}
+
+
+def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
+    if isinstance(source, Mapping):
+        return Arrays("a dict", source)
+    asynchronous.finish()
+    if source is None or filename is not None or locate(source).exists():
+        return opened(source, filename)
+    path = os.fspath(source)
+    prefix = path.removesuffix(".pdparams").removesuffix(".pdopt")
+    where, base = beside(prefix)
+    where.recover()
+    files = [base + suffix for suffix in (".pdparams", ".pdopt") if base and where.has(base + suffix)]
+    if not files:
+        return opened(source, None)
+    arrays: dict[str, Any] = {}
+    for name in files:
+        with where.open_file(name) as file:
+            arrays |= state.decode(file.read()).arrays
+    return Arrays(f"{prefix}{files[0].removeprefix(base)}", arrays)
+
+
+def _array(value: Any) -> Array:
+    if value.array is None:
+        raise LoadError("a value without elements")
+    array: Array = value.array
+    return array

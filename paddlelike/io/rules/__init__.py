@@ -1,0 +1,1 @@
+"""Rules that map names of a checkpoint to variables of a program."""

@@ -1,0 +1,1 @@
+"""Saving: selected variables -> one storage transaction."""

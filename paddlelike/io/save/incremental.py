@@ -1,0 +1,174 @@
+"""Which value of which variable lies in which directory, so that a save writes only what changed since.
+
+A variable counts as saved in a directory after a save of it there, and after a load of it from there. What
+is remembered is the count of its writes, the array itself, and the facts of the file; a file that is not the
+one that was saved any more is noticed by those, and written again. Nothing is remembered from one process to
+the next but by loading.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+
+from paddlelike.core.scope import ScopeVariable
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.storage.manifest import Manifest, Record
+
+__all__ = ["Known", "Ledger", "Location", "State", "array_of", "ledger", "state_of"]
+
+T = TypeVar("T")
+Array = np.ndarray[Any, Any]
+
+_MOST: Final = 200_000  # values that are remembered, of all directories; the last ones in any case
+
+
+class Location(Protocol):
+    """What the ledger asks of a directory."""
+
+    @property
+    def key(self) -> str:
+        """The same text for the same directory, however it is spelt."""
+
+    def stamp(self) -> object:
+        """What changes when files of the directory are replaced; None: there is no telling."""
+
+    def manifest(self) -> Manifest | None:
+        """The manifest; None when there is none, or none to be trusted."""
+
+
+class State(NamedTuple):
+    """A value of a variable: how often it had been written, and its array."""
+
+    version: int
+    array: ref[Array]
+
+    def is_of(self, holder: ScopeVariable) -> bool:
+        """Whether the variable holds this value still."""
+        if holder.version != self.version:
+            return False
+        held = self.array()
+        return held is not None and held is array_of(holder.value)
+
+
+def state_of(holder: ScopeVariable) -> State:
+    """The value that a variable holds now. It is a tensor."""
+    return State(holder.version, ref(array_of(holder.value)))
+
+
+def array_of(value: Any) -> Any:
+    """The array of a value as it lies, also where it is a view of a file that nobody has used yet."""
+    return value._array if isinstance(value, LoDTensor) else getattr(value, "array", None)
+
+
+class _Loaded(NamedTuple):
+    stamp: object
+    states: WeakKeyDictionary[ScopeVariable, State]
+
+
+Saves = WeakKeyDictionary[ScopeVariable, tuple[State, Record]]
+
+
+class Known:
+    """What lies in one location, as far as it is known."""
+
+    def __init__(self, saves: Saves, loaded: _Loaded | None, location: Location) -> None:
+        self._saves = saves
+        self._loaded = loaded
+        self._location = location
+        self._files: Mapping[str, Record] | None = None  # of a load, looked up when they are needed
+
+    def saved(self, holder: ScopeVariable) -> Record | None:
+        """The record of the file into which this value of the variable was saved, or None."""
+        saved = self._saves.get(holder)
+        return saved[1] if saved is not None and saved[0].is_of(holder) else None
+
+    def loaded(self, holder: ScopeVariable, name: str) -> Record | None:
+        """The record of the file out of which this value was loaded, or None. Its form may be another."""
+        state = None if self._loaded is None else self._loaded.states.get(holder)
+        if state is None or not state.is_of(holder) or "/" in name:  # the stamp is of the top folder only
+            return None
+        return self._loaded_files().get(name)
+
+    def _loaded_files(self) -> Mapping[str, Record]:
+        if self._files is None:
+            assert self._loaded is not None
+            manifest = self._location.manifest() if self._location.stamp() == self._loaded.stamp else None
+            self._files = {} if manifest is None else manifest.files
+        return self._files
+
+
+class Ledger:
+    """The saves and loads of this process, the last of each directory; weak, so that it keeps no variable."""
+
+    def __init__(self) -> None:
+        self._saves: dict[tuple[str, str | None], Saves] = {}
+        self._loaded: dict[str, _Loaded] = {}
+        self._lock = threading.Lock()  # saves end in threads of their own
+
+    def known(self, location: Location, filename: str | None = None) -> Known:
+        """What is known of a directory, or of one combined file in it."""
+        with self._lock:
+            saves: Saves = self._saves.get((location.key, filename), WeakKeyDictionary())
+            return Known(saves, self._loaded.get(location.key) if filename is None else None, location)
+
+    def note_saved(
+        self,
+        location: Location,
+        filename: str | None,
+        saved: Iterable[tuple[ScopeVariable, State, Record]],
+    ) -> None:
+        """Remember that these values lie in these files."""
+        with self._lock:
+            where = location.key, filename
+            saves = WeakKeyDictionary(self._saves.pop(where, {}))
+            for holder, state, record in saved:
+                saves[holder] = state, record
+            self._saves[where] = saves
+            self._loaded.pop(location.key, None)  # its stamp is not true any more
+            _shorten(self._saves, len)
+
+    def note_loaded(self, location: Location, stamp: object, holders: Iterable[ScopeVariable]) -> None:
+        """Remember that these variables hold what lies in the files of their names.
+
+        ``stamp`` is what ``location.stamp()`` was before the files were read.
+        """
+        if stamp is None:
+            return
+        states = WeakKeyDictionary({holder: state_of(holder) for holder in holders})
+        with self._lock:
+            self._loaded.pop(location.key, None)
+            self._loaded[location.key] = _Loaded(stamp, states)
+            _shorten(self._loaded, lambda loaded: len(loaded.states))
+
+    def forget(self) -> None:
+        """Know nothing: the next save into any directory writes everything."""
+        with self._lock:
+            self._saves.clear()
+            self._loaded.clear()
+
+
+def _shorten(remembered: dict[Any, T], size: Callable[[T], int]) -> None:
+    """Forget directories, those of long ago first."""
+    total = sum(map(size, remembered.values()))
+    for where in list(remembered)[:-1]:
+        if total <= _MOST:
+            return
+        total -= size(remembered.pop(where))
+
+
+ledger: Final = Ledger()
+
+
+def _renew_lock() -> None:
+    """In a forked process: who held the lock at that moment is not here to let go of it."""
+    ledger._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,97 @@
+"""Looking into a program while it runs, and calling Python from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_choice, check_variable, check_variables, describe
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.ops.control.callbacks import register_function
+
+__all__ = ["Print", "py_func"]
+
+
+def Print(  # noqa: N802  (Fluid's name)
+    input: Variable,
+    first_n: int = -1,
+    message: str | None = None,
+    summarize: int = 20,
+    print_tensor_name: bool = True,
+    print_tensor_type: bool = True,
+    print_tensor_shape: bool = True,
+    print_tensor_lod: bool = True,
+    print_phase: str = "both",
+) -> Variable:
+    """``input`` itself, printed when the program gets to it (operator ``print``).
+
+    The first ``first_n`` times (-1: always), ``summarize`` numbers of it (-1: all), with ``message`` in
+    front; ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``.
+    """
+    check_variable("Print", "input", input)
+    check_choice("Print", "print_phase", print_phase.upper(), ("FORWARD", "BACKWARD", "BOTH"))
+    helper = LayerHelper(f"print_{input.name}")
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        type="print",
+        inputs={"In": input},
+        outputs={"Out": out},
+        attrs={
+            "first_n": first_n,
+            "summarize": summarize,
+            "message": message or "",
+            "print_tensor_name": print_tensor_name,
+            "print_tensor_type": print_tensor_type,
+            "print_tensor_shape": print_tensor_shape,
+            "print_tensor_lod": print_tensor_lod,
+            "print_phase": print_phase.upper(),
+        },
+    )
+    return out
+
+
+def py_func(
+    func: Callable[..., Any],
+    x: Any,
+    out: Any,
+    backward_func: Callable[..., Any] | None = None,
+    skip_vars_in_backward_input: Any = None,
+) -> Any:
+    """Call a Python function with the values of ``x``, and write what it returns to ``out`` (``py_func``).
+
+    Values come as LoDTensors, which numpy takes as arrays; arrays may be returned. ``x`` and ``out`` are
+    variables or lists of them; those of ``out`` have a shape and a dtype already. ``backward_func`` takes
+    the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and gives
+    the inputs' gradients; without it gradients stop here. A saved program holds no function.
+    """
+    if not callable(func) or not (backward_func is None or callable(backward_func)):
+        raise TypeError(f"layer 'py_func': func is a function, not {describe(func)}")
+    inputs = [] if x is None else check_variables("py_func", "x", x)
+    outputs = [] if out is None else check_variables("py_func", "out", out)
+    for one in outputs:
+        if not one.shape:
+            raise GraphError(
+                f"layer 'py_func': out {one.name!r} has no shape",
+                hint="create it with the shape and dtype that the function will return",
+            )
+    skipped = [] if skip_vars_in_backward_input is None else skip_vars_in_backward_input
+    names = [one.name for one in check_variables("py_func", "skip_vars_in_backward_input", skipped)]
+    known = {one.name for one in [*inputs, *outputs]}
+    if not known.issuperset(names):
+        raise GraphError(
+            f"layer 'py_func': skip_vars_in_backward_input names {sorted(set(names) - known)}, which are "
+            "neither in x nor in out"
+        )
+    LayerHelper("py_func").append_op(
+        type="py_func",
+        inputs={"X": inputs},
+        outputs={"Out": outputs},
+        attrs={
+            "forward_callable_id": register_function(func),
+            "backward_callable_id": -1 if backward_func is None else register_function(backward_func),
+            "backward_skip_vars": names,
+        },
+    )
+    return out

@@ -1,0 +1,135 @@
+"""Two branches for the rows of a batch: IfElse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paddlelike import unique_name
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import BOOL, check_variable
+from paddlelike.layers.control.sub_blocks import ConditionalBlock, parent_of
+from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.creation import assign
+
+__all__ = ["IfElse", "merge_lod_tensor", "split_lod_tensor"]
+
+
+def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[Variable, Variable]:
+    """The rows (or sequences) of ``input`` where ``mask`` is true, and the others."""
+    check_variable("split_lod_tensor", "input", input)
+    check_variable("split_lod_tensor", "mask", mask, BOOL)
+    true, false = emit_all(
+        "split_lod_tensor",
+        {"X": input, "Mask": mask},
+        {"OutTrue": input.dtype, "OutFalse": input.dtype},
+        {"level": level},
+    )
+    return true, false
+
+
+def merge_lod_tensor(
+    in_true: Variable, in_false: Variable, x: Variable, mask: Variable, level: int = 0
+) -> Variable:
+    """The rows (or sequences) of two tensors in the places where ``mask`` is true and false."""
+    inputs = {"X": x, "Mask": mask, "InTrue": in_true, "InFalse": in_false}
+    for name, value in inputs.items():
+        check_variable("merge_lod_tensor", name, value)
+    return emit("merge_lod_tensor", inputs, {"level": level}, dtype=in_true.dtype)
+
+
+class IfElse:
+    """Two networks, one for the rows where ``cond`` is true and one for the others.
+
+    ``cond`` is bool of shape ``[N, 1]``. Inside a block, :meth:`input` gives the rows of a variable that
+    belong to it, :meth:`output` names its results; calling the object gives them, rows in their old order.
+
+    >>> from paddlelike.input import data
+    >>> from paddlelike.layers.tensor.constants import fill_constant_batch_size_like
+    >>> x = data("if_else_x", [None, 1], "float32")
+    >>> branches = IfElse(x > fill_constant_batch_size_like(x, [-1, 1], "float32", 0.0))
+    >>> with branches.true_block():
+    ...     branches.output(branches.input(x))
+    >>> with branches.false_block():
+    ...     branches.output(-branches.input(x))
+    >>> (absolute,) = branches()
+    """
+
+    def __init__(self, cond: Variable, name: str | None = None) -> None:
+        self.helper = LayerHelper("ifelse", name=name)
+        self.cond = check_variable("ifelse", "cond", cond, BOOL)
+        self._blocks = {side: ConditionalBlock([cond]) for side in (True, False)}
+        self._outputs: dict[bool, list[Variable]] = {True: [], False: []}
+        self._parts: dict[int, dict[bool, Variable]] = {}  # of an input, by its id
+        self._side: bool | None = None
+
+    @contextmanager
+    def true_block(self) -> Iterator[None]:
+        """Build the network for the rows where the condition holds."""
+        with self._block(True):
+            yield
+
+    @contextmanager
+    def false_block(self) -> Iterator[None]:
+        """Build the network for the other rows."""
+        with self._block(False):
+            yield
+
+    @contextmanager
+    def _block(self, side: bool) -> Iterator[None]:
+        self._side = side
+        try:
+            with self._blocks[side].block():
+                yield
+        finally:
+            self._side = None
+        if not self._outputs[side]:
+            raise GraphError(f"IfElse: the {str(side).lower()} block has no output; call output(...) in it")
+
+    def input(self, x: Variable) -> Variable:
+        """The rows of ``x`` that belong to the block being built."""
+        side, around = self._inside("input")
+        check_variable("ifelse", "x", x)
+        if id(x) not in self._parts:
+            key = f"ifelse_input{self.helper.name}"
+            parts = {
+                s: around.create_var(name=unique_name.generate(key), dtype=x.dtype) for s in (True, False)
+            }
+            around.append_op(
+                type="split_lod_tensor",
+                inputs={"X": x, "Mask": self.cond},
+                outputs={"OutTrue": parts[True], "OutFalse": parts[False]},
+                attrs={"level": 0},
+            )
+            self._parts[id(x)] = parts
+        return self._parts[id(x)][side]
+
+    def output(self, *outs: Variable) -> None:
+        """Name the results of the block being built; both blocks name equally many."""
+        side, around = self._inside("output")
+        for one in outs:
+            check_variable("ifelse", "outs", one)
+            out = around.create_var(name=unique_name.generate(f"{self.helper.name}_output"), dtype=one.dtype)
+            self._outputs[side].append(out)
+            assign(one, out)
+
+    def _inside(self, method: str) -> tuple[bool, Block]:
+        if self._side is None:
+            raise GraphError(f"IfElse.{method} is called inside `with ie.true_block():` or the other block")
+        return self._side, parent_of(self.helper.main_program.current_block())
+
+    def __call__(self) -> list[Variable]:
+        """The results, of both blocks where both have some."""
+        if self._side is not None:
+            raise GraphError("IfElse: the results are there after its blocks")
+        true, false = self._outputs[True], self._outputs[False]
+        if not true and not false:
+            raise GraphError("IfElse: build its true_block and false_block first")
+        if not true or not false:
+            return true or false
+        if len(true) != len(false):
+            raise GraphError(f"IfElse: the true block has {len(true)} outputs, the false block {len(false)}")
+        return [merge_lod_tensor(t, f, self.cond, self.cond) for t, f in zip(true, false, strict=True)]

@@ -1,0 +1,115 @@
+"""Blocks that run again and again: While, while_loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import BOOL, check_variable, describe
+from paddlelike.layers.control.sub_blocks import outside_of, parent_of, sub_block
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.nested import mapped, same_structure
+from paddlelike.layers.tensor.creation import assign
+
+__all__ = ["While", "while_loop"]
+
+
+class While:
+    """A block that runs as long as ``cond``, a bool of shape ``[1]``, is true (operator ``while``).
+
+    The block has to set ``cond`` anew. What it assigns to variables from outside stays.
+
+    >>> from paddlelike.layers.elementwise.arithmetic import increment
+    >>> from paddlelike.layers.elementwise.comparison import less_than
+    >>> from paddlelike.layers.tensor.constants import fill_constant
+    >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
+    >>> going = less_than(i, limit)
+    >>> with While(going).block():
+    ...     _ = increment(i)
+    ...     _ = less_than(i, limit, cond=going)
+    """
+
+    def __init__(self, cond: Variable, is_test: bool = False, name: str | None = None) -> None:
+        self.helper = LayerHelper("while", name=name)
+        self.cond_var = _one_bool("while", "cond", cond)
+        self.is_test = is_test
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Build the block inside the ``with``."""
+        with sub_block(self.helper.main_program) as inside:
+            yield
+        self._complete(inside)
+
+    def _complete(self, inside: Block) -> None:
+        around = parent_of(inside)
+        taken, given = outside_of(inside)
+        given = list(dict.fromkeys([self.cond_var.name, *given]))
+        scopes = around.create_var(type=VarType.STEP_SCOPES)
+        around.append_op(
+            type="while",
+            inputs={
+                "X": [around._var_recursive(name) for name in taken if name != self.cond_var.name],
+                "Condition": [self.cond_var],
+            },
+            outputs={
+                "Out": [name for name in given if around._has_var_recursive(name)],
+                "StepScopes": [scopes],
+            },
+            attrs={"sub_block": inside, "is_test": self.is_test},
+        )
+
+
+def _one_bool(layer: str, argument: str, value: Any) -> Variable:
+    """A bool of shape ``[1]``. Raises TypeError."""
+    variable = check_variable(layer, argument, value, BOOL)
+    if variable.shape not in ((1,), (-1,), ()):
+        raise TypeError(
+            f"layer {layer!r}: {argument} is variable {variable.name!r} of shape {list(variable.shape)}; "
+            "it takes one bool, shape [1]\n  hint: layers.reduce_all makes one of many"
+        )
+    return variable
+
+
+def while_loop(
+    cond: Callable[..., Variable],
+    body: Callable[..., Any],
+    loop_vars: Sequence[Any],
+    is_test: bool = False,
+    name: str | None = None,
+) -> list[Any]:
+    """Repeat ``body`` as long as ``cond`` holds (operator ``while``).
+
+    ``cond(*loop_vars)`` gives a bool of shape ``[1]``; ``body(*loop_vars)`` gives their next values, in the
+    same structure. Returns ``loop_vars``, which hold the last values after the loop.
+
+    >>> from paddlelike.layers.tensor.constants import fill_constant
+    >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
+    >>> (i,) = while_loop(lambda i: i < limit, lambda i: [i + 1], [i])
+    """
+    LayerHelper("while_loop", name=name)
+    for what, function in (("cond", cond), ("body", body)):
+        if not callable(function):
+            raise TypeError(f"while_loop: {what} is a function, not {describe(function)}")
+    if not isinstance(loop_vars, list | tuple):
+        raise TypeError(f"while_loop: loop_vars is a list of variables, not {describe(loop_vars)}")
+    if not loop_vars:
+        raise GraphError("while_loop: loop_vars is empty; a loop without variables never ends")
+    going = _one_bool("while_loop", "what cond returns", cond(*loop_vars))
+    with While(going, is_test, name).block():
+        found = body(*mapped(lambda variable: variable, loop_vars))  # lists of its own to change
+        found = list(found) if isinstance(found, list | tuple) else [found]
+        if not same_structure(found, list(loop_vars)):
+            raise GraphError(
+                f"while_loop: body returned {describe(found)}, whose structure is not that of "
+                f"loop_vars {describe(loop_vars)}"
+            )
+        still = cond(*found)
+        mapped(assign, found, list(loop_vars))
+        assign(still, going)
+    return list(loop_vars)

@@ -1,0 +1,35 @@
+"""A counter of steps, kept with the persistables."""
+
+from __future__ import annotations
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Constant
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["autoincreased_step_counter"]
+
+
+def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, step: int = 1) -> Variable:
+    """An int64 variable of shape (1,) that is ``begin`` in the first run and grows by ``step`` in each.
+
+    It is increased before anything else is computed. A program has one counter of a name
+    (``@STEP_COUNTER@`` if None): a second call gives the same one.
+    """
+    helper = LayerHelper("global_step_counter")
+    counter, new = helper.create_or_get_global_variable(
+        name="@STEP_COUNTER@" if counter_name is None else counter_name,
+        dtype="int64",
+        shape=[1],
+        persistable=True,
+        belong_to_optimizer=True,
+    )
+    if new:
+        helper.set_variable_initializer(counter, Constant(begin - 1, force_cpu=True))
+        helper.main_program.global_block()._prepend_op(
+            type="increment",
+            inputs={"X": [counter]},
+            outputs={"Out": [counter]},
+            attrs={"step": float(step)},
+        )
+        counter.stop_gradient = True
+    return counter

@@ -1,0 +1,92 @@
+"""Blocks of their own for control flow: what a block reads and writes outside of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["ConditionalBlock", "outside_of", "parent_of", "sub_block"]
+
+
+@contextmanager
+def sub_block(program: Program) -> Iterator[Block]:
+    """Layers built inside go into a new block of ``program``."""
+    inside = program._create_block()
+    try:
+        yield inside
+    finally:
+        program._rollback()
+
+
+def parent_of(block: Block) -> Block:
+    """The block around a sub-block."""
+    around = block.parent
+    assert around is not None
+    return around
+
+
+def outside_of(block: Block) -> tuple[list[str], list[str]]:
+    """The names that a block reads before it writes them, and the names it writes, in order.
+
+    An array that only the block itself has is not read from outside.
+    """
+    taken: dict[str, None] = {}
+    given: dict[str, None] = {}
+    for op in block.ops:
+        taken.update((name, None) for name in op.input_arg_names if name not in given)
+        given.update(dict.fromkeys(op.output_arg_names))
+    around = parent_of(block)
+    return [name for name in taken if around._has_var_recursive(name) or not _is_array(block, name)], list(
+        given
+    )
+
+
+def _is_array(block: Block, name: str) -> bool:
+    variable = block.vars.get(name)
+    return variable is not None and variable.type == VarType.LOD_TENSOR_ARRAY
+
+
+class ConditionalBlock:
+    """A block that runs when its condition holds (operator ``conditional_block``).
+
+    With ``is_scalar_condition`` the one variable in ``inputs`` is a bool of shape ``[1]``; without it the
+    block runs when none of ``inputs`` is empty. What the block assigns to variables from outside stays.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        is_scalar_condition: bool = False,
+        name: str | None = None,
+    ) -> None:
+        self.inputs = [check_variable("conditional_block", "inputs", one) for one in inputs]
+        self.is_scalar_condition = is_scalar_condition
+        self.helper = LayerHelper("conditional_block", name=name)
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Build the block inside the ``with``."""
+        with sub_block(self.helper.main_program) as inside:
+            yield
+        self._complete(inside)
+
+    def _complete(self, inside: Block) -> None:
+        """Append the operator that runs the block."""
+        around = parent_of(inside)
+        taken, given = outside_of(inside)
+        around.append_op(
+            type="conditional_block",
+            inputs={"Cond": self.inputs, "Input": [around._var_recursive(name) for name in taken]},
+            outputs={
+                "Out": [name for name in given if around._has_var_recursive(name)],
+                "Scope": [around.create_var(type=VarType.STEP_SCOPES)],
+            },
+            attrs={"sub_block": inside, "is_scalar_condition": self.is_scalar_condition},
+        )

@@ -1,0 +1,1 @@
+"""Activations, arithmetic and comparison of variables, element by element."""

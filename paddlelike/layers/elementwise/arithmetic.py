@@ -1,0 +1,189 @@
+"""Arithmetic, comparison and logic of variables, number by number.
+
+Layers that differ by their operator alone are rows of one table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    FLOATS,
+    NUMBERS,
+    WIDE_FLOATS,
+    check_variable,
+    check_variables,
+)
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.creation import assign, named_temporary
+
+__all__ = [
+    "addcmul",
+    "clamp",
+    "clip",
+    "clip_by_norm",
+    "elementwise_add",
+    "elementwise_div",
+    "elementwise_floordiv",
+    "elementwise_max",
+    "elementwise_min",
+    "elementwise_mod",
+    "elementwise_mul",
+    "elementwise_pow",
+    "elementwise_sub",
+    "increment",
+    "scale",
+    "sum",
+    "sums",
+]
+
+
+class Elementwise(Protocol):
+    """A layer of two inputs, one of which may have fewer dims."""
+
+    def __call__(
+        self,
+        x: Variable,
+        y: Variable,
+        axis: int = -1,
+        act: str | None = None,
+        name: str | None = None,
+    ) -> Variable: ...
+
+
+def _elementwise(type: str, formula: str) -> Elementwise:
+    def layer(
+        x: Variable,
+        y: Variable,
+        axis: int = -1,
+        act: str | None = None,
+        name: str | None = None,
+    ) -> Variable:
+        check_variable(type, "x", x, NUMBERS)
+        check_variable(type, "y", y, NUMBERS)
+        return emit(type, {"X": x, "Y": y}, {"axis": axis}, name=name, act=act)
+
+    layer.__name__ = layer.__qualname__ = type
+    layer.__doc__ = f"""``act({formula})``, number by number (operator ``{type}``).
+
+    The dims of ``y`` are those of ``x`` from dim ``axis`` on, or its last ones (-1); it is repeated
+    over the others. The result has the shape of ``x``.
+    """
+    return layer
+
+
+elementwise_add = _elementwise("elementwise_add", "x + y")
+elementwise_div = _elementwise("elementwise_div", "x / y")
+elementwise_floordiv = _elementwise("elementwise_floordiv", "x // y")
+elementwise_max = _elementwise("elementwise_max", "max(x, y)")
+elementwise_min = _elementwise("elementwise_min", "min(x, y)")
+elementwise_mod = _elementwise("elementwise_mod", "x % y")
+elementwise_mul = _elementwise("elementwise_mul", "x * y")
+elementwise_pow = _elementwise("elementwise_pow", "x ** y")
+elementwise_sub = _elementwise("elementwise_sub", "x - y")
+
+
+def scale(
+    x: Variable,
+    scale: float | Variable = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
+    """``act(scale * x + bias)``, or ``act(scale * (x + bias))`` (operator ``scale``).
+
+    ``scale`` may be a variable of shape [1].
+    """
+    check_variable("scale", "x", x)
+    inputs = {"X": x}
+    attrs: dict[str, Any] = {"bias": float(bias), "bias_after_scale": bias_after_scale}
+    if isinstance(scale, Variable):
+        inputs["ScaleTensor"] = scale
+    else:
+        attrs["scale"] = float(scale)
+    return emit("scale", inputs, attrs, name=name, act=act)
+
+
+def sums(input: Any, out: Variable | None = None) -> Variable:
+    """The sum of variables of one shape (operator ``sum``), written to ``out`` if that is given."""
+    many = check_variables("sums", "input", input)
+    return emit("sum", {"X": many}, {"use_mkldnn": False}, out=out)
+
+
+def sum(x: Any) -> Variable:
+    """The sum of variables of one shape (operator ``sum``)."""
+    return emit("sum", {"X": check_variables("sum", "x", x)}, {"use_mkldnn": False})
+
+
+def addcmul(
+    input: Variable,
+    tensor1: Variable,
+    tensor2: Variable,
+    value: float = 1.0,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """``input + value * tensor1 * tensor2``, number by number, written to ``out`` if that is given."""
+    total = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
+    return total if out is None else assign(total, out)
+
+
+def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variable:
+    """``x + value`` of a number of shape [1], by default written to ``x`` itself (operator ``increment``)."""
+    check_variable("increment", "x", x, NUMBERS)
+    out = x if in_place else None
+    return emit("increment", {"X": [x]}, {"step": float(value)}, out=out)
+
+
+def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variable:
+    """``x`` held between ``min`` and ``max`` (operator ``clip``); ``name`` names the result itself.
+
+    >>> from paddlelike.input import data
+    >>> clip(data("x", [None, 4]), min=-1.0, max=1.0, name="bounded").name
+    'bounded'
+    """
+    check_variable("clip", "x", x, FLOATS)
+    helper = LayerHelper("clip", name=name)
+    out = named_temporary(helper, name, dtype=x.dtype)
+    attrs = {"min": min, "max": max}
+    helper.append_op(type="clip", inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Variable:
+    """``x``, scaled down so that its L2 norm is at most ``max_norm`` (operator ``clip_by_norm``)."""
+    check_variable("clip_by_norm", "x", x, (VarType.FP32,))
+    helper = LayerHelper("clip_by_norm", name=name)
+    out = named_temporary(helper, name, dtype=x.dtype)
+    attrs = {"max_norm": max_norm}
+    helper.append_op(type="clip_by_norm", inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def clamp(
+    input: Variable,
+    min: float | Variable | None = None,
+    max: float | Variable | None = None,
+    output: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """``input`` held between ``min`` and ``max``; either may be a variable, or None for no bound.
+
+    Operator ``clip``.
+    """
+    check_variable("clamp", "input", input, (*WIDE_FLOATS, VarType.INT32))
+    if min is None and max is None:
+        raise GraphError("layer 'clamp': min and max are both None; give one bound at least")
+    inputs = {"X": input}
+    attrs = {"min": float("-inf"), "max": float("inf")}
+    for slot, bound in (("Min", min), ("Max", max)):
+        if isinstance(bound, Variable):
+            inputs[slot] = bound
+        elif bound is not None:
+            attrs[slot.lower()] = bound
+    return emit("clip", inputs, attrs, layer="clamp", name=name, out=output)

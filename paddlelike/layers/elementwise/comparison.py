@@ -1,0 +1,186 @@
+"""Comparison and logic of variables, number by number, and questions to whole tensors.
+
+Layers that differ by their operator alone are rows of one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    BOOL,
+    NUMBERS,
+    WIDE_FLOATS,
+    check_variable,
+    describe,
+)
+from paddlelike.layers.emit import emit
+
+__all__ = [
+    "allclose",
+    "elementwise_equal",
+    "equal",
+    "greater_equal",
+    "greater_than",
+    "has_inf",
+    "has_nan",
+    "is_empty",
+    "isfinite",
+    "less_equal",
+    "less_than",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+]
+
+
+class Comparison(Protocol):
+    """A layer of two inputs that says where they compare so; writes to ``cond`` if that is given."""
+
+    def __call__(self, x: Variable, y: Variable, cond: Variable | None = None) -> Variable: ...
+
+
+class Connective(Protocol):
+    """A layer of two bool inputs; writes to ``out`` if that is given."""
+
+    def __call__(
+        self, x: Variable, y: Variable, out: Variable | None = None, name: str | None = None
+    ) -> Variable: ...
+
+
+def _comparison(type: str, formula: str, dtypes: Sequence[VarType] | None = NUMBERS) -> Comparison:
+    def layer(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
+        return _compare(type, x, y, cond, {}, dtypes)
+
+    layer.__name__ = layer.__qualname__ = type
+    layer.__doc__ = f"``{formula}``, number by number, as bool (operator ``{type}``)."
+    return layer
+
+
+def _compare(
+    type: str,
+    x: Variable,
+    y: Variable,
+    cond: Variable | None,
+    attrs: dict[str, Any],
+    dtypes: Sequence[VarType] | None = NUMBERS,
+) -> Variable:
+    check_variable(type, "x", x, dtypes)
+    check_variable(type, "y", y, dtypes)
+    inputs = {"X": x, "Y": y}
+    return emit(type, inputs, attrs, dtype=VarType.BOOL, out=cond, constant=True)
+
+
+equal = _comparison("equal", "x == y", None)
+
+
+greater_equal = _comparison("greater_equal", "x >= y")
+
+
+greater_than = _comparison("greater_than", "x > y")
+
+
+less_equal = _comparison("less_equal", "x <= y")
+
+
+not_equal = _comparison("not_equal", "x != y", None)
+
+
+def less_than(
+    x: Variable, y: Variable, force_cpu: bool | None = None, cond: Variable | None = None
+) -> Variable:
+    """``x < y``, number by number, as bool (operator ``less_than``)."""
+    return _compare("less_than", x, y, cond, {} if force_cpu is None else {"force_cpu": force_cpu})
+
+
+def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Variable:
+    """``x == y``, number by number, as bool (operator ``equal``)."""
+    check_variable("elementwise_equal", "x", x)
+    check_variable("elementwise_equal", "y", y)
+    return emit(
+        "equal",
+        {"X": x, "Y": y},
+        layer="elementwise_equal",
+        name=name,
+        dtype=VarType.BOOL,
+        constant=True,
+    )
+
+
+def _connective(type: str, formula: str) -> Connective:
+    def layer(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
+        check_variable(type, "x", x, BOOL)
+        check_variable(type, "y", y, BOOL)
+        return emit(type, {"X": x, "Y": y}, name=name, out=out)
+
+    layer.__name__ = layer.__qualname__ = type
+    layer.__doc__ = f"``{formula}`` of bools, one by one (operator ``{type}``)."
+    return layer
+
+
+logical_and = _connective("logical_and", "x and y")
+
+
+logical_or = _connective("logical_or", "x or y")
+
+
+logical_xor = _connective("logical_xor", "x != y")
+
+
+def logical_not(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
+    """``not x`` of bools, one by one (operator ``logical_not``)."""
+    check_variable("logical_not", "x", x, BOOL)
+    return emit("logical_not", {"X": x}, name=name, out=out)
+
+
+def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
+    """Whether ``x`` holds no number at all: bool of shape [1] (operator ``is_empty``)."""
+    check_variable("is_empty", "x", x)
+    if cond is not None and not isinstance(cond, Variable):
+        raise TypeError(f"layer 'is_empty': cond is a variable, not {describe(cond)}")
+    return emit("is_empty", {"X": x}, dtype=VarType.BOOL, out=cond, constant=True)
+
+
+def has_inf(x: Variable) -> Variable:
+    """Whether any number is infinite, of shape [1] (operator ``isinf``)."""
+    check_variable("has_inf", "x", x)
+    return _declared_like(x, emit("isinf", {"X": x}))
+
+
+def has_nan(x: Variable) -> Variable:
+    """Whether any number is not a number, of shape [1] (operator ``isnan``)."""
+    check_variable("has_nan", "x", x)
+    return _declared_like(x, emit("isnan", {"X": x}))
+
+
+def _declared_like(x: Variable, out: Variable) -> Variable:
+    """Fluid declares the answer with the dtype of ``x``; its value is a bool."""
+    out.dtype = x.dtype
+    return out
+
+
+def isfinite(x: Variable) -> Variable:
+    """Whether all numbers are finite: bool of shape [1] (operator ``isfinite``)."""
+    check_variable("isfinite", "x", x, NUMBERS)
+    return emit("isfinite", {"X": x}, dtype=VarType.BOOL)
+
+
+def allclose(
+    input: Variable,
+    other: Variable,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+    name: str | None = None,
+) -> Variable:
+    """Whether ``|input - other| <= atol + rtol * |other|`` everywhere: bool of shape [1] (``allclose``)."""
+    check_variable("allclose", "input", input, WIDE_FLOATS)
+    check_variable("allclose", "other", other, WIDE_FLOATS)
+    attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+    inputs = {"Input": input, "Other": other}
+    return emit("allclose", inputs, attrs, name=name, dtype=VarType.BOOL)

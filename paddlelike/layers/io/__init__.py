@@ -1,0 +1,1 @@
+"""Inputs of a network: fed variables and readers."""

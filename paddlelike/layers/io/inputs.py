@@ -1,0 +1,63 @@
+"""What comes into a network from outside: fed data, and tensors from files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.program import default_main_program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable, describe
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["data", "load"]
+
+
+def data(
+    name: str,
+    shape: Sequence[int | None],
+    append_batch_size: bool = True,
+    dtype: Any = "float32",
+    lod_level: int = 0,
+    type: VarType = VarType.LOD_TENSOR,
+    stop_gradient: bool = True,
+) -> Variable:
+    """A variable that is fed; the older form of :func:`fluid.data`, whose feeds are not checked.
+
+    A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape``
+    has a dim of -1 or None already.
+
+    >>> data("older_image", [1, 28, 28]).shape
+    (-1, 1, 28, 28)
+    """
+    dims = check_data("layers.data", name, shape)
+    if append_batch_size and -1 not in dims:
+        dims = [-1, *dims]
+    return default_main_program().global_block().create_var(
+        name=name,
+        shape=dims,
+        dtype=dtype,
+        type=type,
+        lod_level=lod_level,
+        stop_gradient=stop_gradient,
+        is_data=True,
+    )  # fmt: skip
+
+
+def check_data(layer: str, name: Any, shape: Any) -> list[int]:
+    """The dims of a data variable, None as -1. Raises TypeError for a bad name or shape."""
+    if not isinstance(name, str | bytes):
+        raise TypeError(f"layer {layer!r}: name is a string, not {describe(name)}")
+    if not isinstance(shape, list | tuple):
+        raise TypeError(f"layer {layer!r}: shape of {name!r} is a list of ints, not {describe(shape)}")
+    return [-1 if dim is None else int(dim) for dim in shape]
+
+
+def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> None:
+    """Read a tensor file into ``out`` when the program runs (operator ``load``)."""
+    check_variable("load", "out", out)
+    attrs: dict[str, Any] = {"file_path": file_path}
+    if load_as_fp16 is not None:
+        attrs["load_as_fp16"] = load_as_fp16
+    LayerHelper("load").append_op(type="load", inputs={}, outputs={"Out": out}, attrs=attrs)

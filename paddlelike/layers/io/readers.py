@@ -1,0 +1,124 @@
+"""Batches that the program reads itself: py_reader, the older form of DataLoader.
+
+A reader is declared with shapes and dtypes, :func:`read_file` gives the variables of its slots. After the
+startup program: give the reader a source (``decorate_paddle_reader``), ``start()`` it, run the program
+without a feed until EOFException, ``reset()`` it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.program import Program, program_guard
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import describe
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.io.inputs import data
+from paddlelike.reader.loader import BatchQueue, PyReader, double_buffered, reader_variable
+
+__all__ = ["create_py_reader_by_data", "double_buffer", "py_reader", "read_file"]
+
+
+class ProgramReader:
+    """A reader of a program: started, it gives the program batches until EOFException."""
+
+    def __init__(self, variable: Variable, queue: BatchQueue, feed_list: Sequence[Variable]) -> None:
+        self.variable = variable
+        self.queue = queue
+        self._source = PyReader(feed_list, capacity=1)
+
+    def decorate_paddle_reader(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+        """The source: a function whose iterator gives batches as lists of samples."""
+        self._source.set_sample_list_generator(reader, places)
+
+    decorate_sample_list_generator = decorate_paddle_reader
+
+    def decorate_tensor_provider(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
+        """The source: a function whose iterator gives batches as one array per slot."""
+        self._source.set_batch_generator(reader, places)
+
+    decorate_batch_generator = decorate_tensor_provider
+
+    def start(self) -> None:
+        """Begin an epoch; the program reads from now on."""
+        self.queue.start(self._batches)
+
+    def reset(self) -> None:
+        """End an epoch, after EOFException or before."""
+        self.queue.reset()
+
+    def _batches(self) -> Iterable[list[LoDTensor]]:
+        return self._source._source()()
+
+
+def py_reader(
+    capacity: int,
+    shapes: Sequence[Sequence[int]],
+    dtypes: Sequence[Any],
+    lod_levels: Sequence[int] | None = None,
+    name: str | None = None,
+    use_double_buffer: bool = True,
+) -> ProgramReader:
+    """A reader of batches with a slot per shape (operator ``create_py_reader``).
+
+    ``capacity`` batches are read ahead. :func:`read_file` gives the slots' variables.
+
+    >>> reader = py_reader(4, shapes=[(-1, 3), (-1, 1)], dtypes=["float32", "int64"])
+    >>> [variable.shape for variable in read_file(reader)]
+    [(-1, 3), (-1, 1)]
+    """
+    levels = [0] * len(shapes) if lod_levels is None else lod_levels
+    if not len(shapes) == len(dtypes) == len(levels):
+        raise GraphError(
+            f"layer 'py_reader': {len(shapes)} shapes, {len(dtypes)} dtypes, {len(levels)} lod_levels; "
+            "give one of each per slot"
+        )
+    with program_guard(Program(), Program()):
+        slots = [
+            data(f"slot_{i}", shape, False, dtype, level)
+            for i, (shape, dtype, level) in enumerate(zip(shapes, dtypes, levels, strict=True))
+        ]
+    return create_py_reader_by_data(capacity, slots, name, use_double_buffer)
+
+
+def create_py_reader_by_data(
+    capacity: int, feed_list: Sequence[Variable], name: str | None = None, use_double_buffer: bool = True
+) -> ProgramReader:
+    """A reader of batches with a slot like each of ``feed_list``; see :func:`py_reader`."""
+    variable, queue = reader_variable(feed_list, capacity, use_double_buffer, name)
+    return ProgramReader(variable, queue, feed_list)
+
+
+def double_buffer(reader: ProgramReader, place: Any = None, name: str | None = None) -> ProgramReader:
+    """The same reader, with a buffer of its own in Fluid (operator ``create_double_buffer_reader``)."""
+    key = unique_name.generate("create_double_buffer_reader") if name is None else name
+    return _with_variable(reader, double_buffered(_reader("double_buffer", reader).variable, key))
+
+
+def _with_variable(reader: ProgramReader, variable: Variable) -> ProgramReader:
+    found = object.__new__(ProgramReader)
+    found.__dict__.update(reader.__dict__, variable=variable)
+    return found
+
+
+def read_file(reader: ProgramReader) -> Any:
+    """The next batch: a variable per slot of the reader, or the one there is (operator ``read``)."""
+    variable = _reader("read_file", reader).variable
+    helper = LayerHelper("read_file")
+    outs = []
+    for dtype, shape, lod_level in variable.reads:
+        out = helper.create_variable_for_type_inference(dtype, stop_gradient=True, shape=shape)
+        out.lod_level = lod_level
+        outs.append(out)
+    helper.append_op(type="read", inputs={"Reader": [variable]}, outputs={"Out": outs})
+    return outs[0] if len(outs) == 1 else outs
+
+
+def _reader(layer: str, reader: Any) -> ProgramReader:
+    if not isinstance(reader, ProgramReader):
+        raise TypeError(f"layer {layer!r}: reader comes from layers.py_reader, not {describe(reader)}")
+    return reader

@@ -1,0 +1,1 @@
+"""Matrices: products, distances, diagonals and triangles."""

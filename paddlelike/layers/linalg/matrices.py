@@ -1,0 +1,79 @@
+"""Diagonals and triangles of matrices, and products and distances that are no matrix product."""
+
+from __future__ import annotations
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.creation import assign
+
+__all__ = ["cross", "diag_embed", "dist", "kron", "trace", "tril", "triu"]
+
+
+def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
+    """The lower triangle, up to the ``diagonal``-th above the main one, else 0 (operator ``tril_triu``)."""
+    return _triangle("tril", input, diagonal, name, lower=True)
+
+
+def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
+    """The upper triangle, from the ``diagonal``-th above the main one, else 0 (operator ``tril_triu``)."""
+    return _triangle("triu", input, diagonal, name, lower=False)
+
+
+def _triangle(layer: str, input: Variable, diagonal: int, name: str | None, *, lower: bool) -> Variable:
+    check_variable(layer, "input", input)
+    helper = LayerHelper(layer, name=name)
+    out = helper.create_variable(name=helper.name, dtype=input.dtype, persistable=False)
+    attrs = {"diagonal": diagonal, "lower": lower}
+    helper.append_op(type="tril_triu", inputs={"X": input}, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Variable:
+    """Matrices, in dims ``dim1`` and ``dim2``, with the last dim of ``input`` as diagonal.
+
+    Operator ``diag_embed``.
+    """
+    if not isinstance(input, Variable):
+        input = assign(input)
+    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return emit("diag_embed", {"Input": [input]}, attrs, constant=True)
+
+
+def trace(
+    input: Variable,
+    offset: int = 0,
+    dim1: int = 0,
+    dim2: int = 1,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """The sum of the ``offset``-th diagonal of the matrices in ``dim1`` and ``dim2`` (operator ``trace``)."""
+    check_variable("trace", "input", input)
+    attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
+    return emit("trace", {"Input": [input]}, attrs, name=name, out=out)
+
+
+def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
+    """The Kronecker product: every number of ``x`` times the whole of ``y`` (operator ``kron``)."""
+    check_variable("kron", "x", x)
+    check_variable("kron", "y", y)
+    return emit("kron", {"X": x, "Y": y}, name=name, out=out)
+
+
+def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
+    """The cross products of vectors of 3 along ``dim``, the first dim of 3 by default.
+
+    Operator ``cross``.
+    """
+    check_variable("cross", "input", input)
+    check_variable("cross", "other", other)
+    return emit("cross", {"X": input, "Y": other}, {} if dim is None else {"dim": dim})
+
+
+def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
+    """The ``p``-norm of ``x - y``, of shape [1]; ``p`` may be 0 or infinite (operator ``dist``)."""
+    check_variable("dist", "x", x)
+    check_variable("dist", "y", y)
+    return emit("dist", {"X": [x], "Y": [y]}, {"p": float(p)})

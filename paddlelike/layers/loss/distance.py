@@ -1,0 +1,188 @@
+"""Losses of distances: regression, ranking, and examples of one class kept together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    INTEGERS,
+    WIDE_FLOATS,
+    check_variable,
+    describe,
+)
+from paddlelike.layers.elementwise.activation import square
+from paddlelike.layers.elementwise.comparison import equal
+from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.loss.pointwise import softmax_with_cross_entropy
+from paddlelike.layers.nn.dense import matmul
+from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
+from paddlelike.layers.tensor.joining import expand
+from paddlelike.layers.tensor.shaping import reshape, transpose
+
+__all__ = [
+    "center_loss",
+    "huber_loss",
+    "log_loss",
+    "margin_rank_loss",
+    "mse_loss",
+    "npair_loss",
+    "rank_loss",
+    "smooth_l1",
+    "square_error_cost",
+]
+
+
+def square_error_cost(input: Variable, label: Variable) -> Variable:
+    """``(input - label) ** 2``, number by number (operators ``elementwise_sub``, ``square``).
+
+    >>> from paddlelike.input import data
+    >>> square_error_cost(data("guess", [None, 1]), data("truth", [None, 1])).shape
+    (-1, 1)
+    """
+    check_variable("square_error_cost", "input", input, WIDE_FLOATS)
+    check_variable("square_error_cost", "label", label, WIDE_FLOATS)
+    helper = LayerHelper("square_error_cost")
+    difference = helper.create_variable_for_type_inference(input.dtype)
+    inputs = {"X": [input], "Y": [label]}
+    helper.append_op(type="elementwise_sub", inputs=inputs, outputs={"Out": [difference]})
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(type="square", inputs={"X": [difference]}, outputs={"Out": [out]})
+    return out
+
+
+def mse_loss(input: Variable, label: Variable) -> Variable:
+    """The mean of ``(input - label) ** 2``, of shape [1]."""
+    return reduce_mean(square_error_cost(input, label))
+
+
+def huber_loss(input: Variable, label: Variable, delta: float) -> Variable:
+    """``r * r / 2`` of ``r = label - input``, beyond ``delta`` straight: ``delta * (|r| - delta / 2)``.
+
+    Operator ``huber_loss``.
+    """
+    check_variable("huber_loss", "input", input, WIDE_FLOATS)
+    check_variable("huber_loss", "label", label, WIDE_FLOATS)
+    outputs = {"Residual": input.dtype, "Out": input.dtype}
+    return emit_all("huber_loss", {"X": input, "Y": label}, outputs, {"delta": delta})[1]
+
+
+def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: str | None = None) -> Variable:
+    """``-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon)`` of (N, 1) (``log_loss``)."""
+    check_variable("log_loss", "input", input, (VarType.FP32,))
+    check_variable("log_loss", "label", label, (VarType.FP32,))
+    inputs = {"Predicted": [input], "Labels": [label]}
+    return emit("log_loss", inputs, {"epsilon": epsilon}, slot="Loss", name=name)
+
+
+def smooth_l1(
+    x: Variable,
+    y: Variable,
+    inside_weight: Variable | None = None,
+    outside_weight: Variable | None = None,
+    sigma: float | None = None,
+) -> Variable:
+    """Per row (N, 1), the sum of ``d * d * sigma ** 2 / 2``, far from 0 of ``|d| - 1 / (2 * sigma ** 2)``.
+
+    ``d = (x - y) * inside_weight``; the costs are weighed by ``outside_weight`` (``smooth_l1_loss``).
+    """
+    check_variable("smooth_l1", "x", x, WIDE_FLOATS)
+    check_variable("smooth_l1", "y", y, WIDE_FLOATS)
+    inputs = {"X": x, "Y": y, "InsideWeight": inside_weight, "OutsideWeight": outside_weight}
+    outputs = {"Diff": x.dtype, "Out": x.dtype}
+    attrs = {"sigma": 1.0 if sigma is None else sigma}
+    return emit_all("smooth_l1_loss", inputs, outputs, attrs)[1]
+
+
+def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None = None) -> Variable:
+    """``log(1 + exp(o)) - label * o`` of ``o = left - right``, all (N, 1) (operator ``rank_loss``)."""
+    for argument, value in (("label", label), ("left", left), ("right", right)):
+        check_variable("rank_loss", argument, value, (VarType.FP32,))
+    return emit("rank_loss", {"Label": label, "Left": left, "Right": right}, name=name)
+
+
+def margin_rank_loss(
+    label: Variable, left: Variable, right: Variable, margin: float = 0.1, name: str | None = None
+) -> Variable:
+    """``max(0, -label * (left - right) + margin)``, all (N, 1) (operator ``margin_rank_loss``)."""
+    for argument, value in (("label", label), ("left", left), ("right", right)):
+        check_variable("margin_rank_loss", argument, value, (VarType.FP32,))
+    inputs = {"Label": label, "X1": left, "X2": right}
+    outputs = {"Out": left.dtype, "Activated": left.dtype}
+    return emit_all("margin_rank_loss", inputs, outputs, {"margin": margin}, name=name)[0]
+
+
+def center_loss(
+    input: Variable,
+    label: Variable,
+    num_classes: int,
+    alpha: float | Variable,
+    param_attr: Any,
+    update_center: bool = True,
+) -> Variable:
+    """Half the squared distance of each row (N, D) from the centre of its class: (N, 1) (``center_loss``).
+
+    The centres, (num_classes, D), move towards their rows at rate ``alpha``, a number or a variable.
+    Wen et al. 2016.
+    """
+    check_variable("center_loss", "input", input, WIDE_FLOATS)
+    check_variable("center_loss", "label", label, INTEGERS)
+    helper = LayerHelper("center_loss")
+    centers = helper.create_parameter(param_attr, [num_classes, input.shape[1]], input.dtype)
+    centers.stop_gradient = True
+    if isinstance(alpha, Variable):
+        rate = alpha
+    elif isinstance(alpha, int | float):
+        rate = helper.create_variable(
+            name="centerloss_alpha",
+            shape=[1],
+            dtype="float32",
+            persistable=True,
+            stop_gradient=True,
+        )
+        helper.append_op(
+            type="fill_constant",
+            outputs={"Out": [rate]},
+            attrs={"shape": [1], "dtype": int(VarType.FP32), "value": float(alpha)},
+        )
+    else:
+        raise TypeError(f"layer 'center_loss': alpha is a number or a variable, not {describe(alpha)}")
+    difference = helper.create_variable_for_type_inference(input.dtype)
+    loss = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        type="center_loss",
+        inputs={"X": [input], "Label": [label], "Centers": [centers], "CenterUpdateRate": [rate]},
+        outputs={"SampleCenterDiff": [difference], "Loss": [loss], "CentersOut": [centers]},
+        attrs={"cluster_num": num_classes, "need_update": update_center},
+    )
+    return loss
+
+
+def npair_loss(anchor: Variable, positive: Variable, labels: Variable, l2_reg: float = 0.002) -> Variable:
+    """The cross entropy of the similarities of all pairs, plus an L2 term, of shape [1]. Sohn 2016.
+
+    ``anchor`` and ``positive`` are (N, D), ``labels`` (N,): rows of one label should be alike. N must be
+    a number here.
+    """
+    for argument, value in (("anchor", anchor), ("positive", positive)):
+        check_variable("npair_loss", argument, value, WIDE_FLOATS)
+    check_variable("npair_loss", "labels", labels)
+    count = labels.shape[0]
+    if count < 0:
+        raise GraphError(
+            f"layer 'npair_loss': labels {labels.name!r} of shape {list(labels.shape)} has an unknown "
+            "number of rows",
+            hint="declare the batch size as a number",
+        )
+    column = reshape(labels, [count, 1], inplace=True)
+    rows = expand(column, [1, count])
+    same = equal(rows, transpose(rows, [1, 0])).astype("float32")
+    same = same / reduce_sum(same, dim=1, keep_dim=True)
+    length = reduce_mean(reduce_sum(square(anchor), 1)) + reduce_mean(reduce_sum(square(positive), 1))
+    penalty = length * 0.25 * l2_reg
+    similarity = matmul(anchor, positive, transpose_x=False, transpose_y=True)
+    cost = softmax_with_cross_entropy(similarity, same, soft_label=True)
+    return penalty + reduce_mean(reduce_sum(same * cost, 0))

@@ -1,0 +1,198 @@
+"""What training makes small: losses of predictions (N, ...) against labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    FLOATS,
+    WIDE_FLOATS,
+    check_choice,
+    check_variable,
+)
+from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.nn.embedding import one_hot
+from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
+
+__all__ = [
+    "bpr_loss",
+    "cross_entropy",
+    "dice_loss",
+    "kldiv_loss",
+    "label_smooth",
+    "sigmoid_cross_entropy_with_logits",
+    "sigmoid_focal_loss",
+    "softmax_with_cross_entropy",
+    "teacher_student_sigmoid_loss",
+]
+
+
+def cross_entropy(
+    input: Variable, label: Variable, soft_label: bool = False, ignore_index: int = -100
+) -> Variable:
+    """``-log(input[label])`` of probabilities (..., D), per row: (..., 1).
+
+    Labels are int64 (..., 1) (operator ``cross_entropy2``), rows labelled ``ignore_index`` cost 0; with
+    ``soft_label`` they are probabilities, and the cost is ``-sum(label * log(input))`` (``cross_entropy``).
+
+    >>> from paddlelike.input import data
+    >>> cross_entropy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
+    (-1, 1)
+    """
+    check_variable("cross_entropy", "input", input, FLOATS)
+    check_variable("cross_entropy", "label", label)
+    inputs = {"X": input, "Label": label}
+    attrs: dict[str, Any] = {"ignore_index": ignore_index}
+    if soft_label:
+        return emit("cross_entropy", inputs, {"soft_label": True, **attrs}, slot="Y")
+    outputs = dict.fromkeys(("Y", "XShape", "MatchX"), input.dtype)
+    return emit_all("cross_entropy2", inputs, outputs, attrs)[0]
+
+
+def softmax_with_cross_entropy(
+    logits: Variable,
+    label: Variable,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
+    return_softmax: bool = False,
+    axis: int = -1,
+) -> Any:
+    """The cross entropy of ``softmax(logits)`` along ``axis``, in one operator.
+
+    Operator ``softmax_with_cross_entropy``. Labels are int64 with 1 in place of that dim, or
+    probabilities with ``soft_label``. With ``return_softmax`` also the softmax.
+    """
+    check_variable("softmax_with_cross_entropy", "logits", logits, FLOATS)
+    check_variable("softmax_with_cross_entropy", "label", label)
+    probabilities, loss = emit_all(
+        "softmax_with_cross_entropy",
+        {"Logits": logits, "Label": label},
+        {"Softmax": logits.dtype, "Loss": logits.dtype},
+        {
+            "soft_label": soft_label,
+            "ignore_index": ignore_index,
+            "numeric_stable_mode": numeric_stable_mode,
+            "axis": axis,
+        },
+    )
+    return (loss, probabilities) if return_softmax else loss
+
+
+def sigmoid_cross_entropy_with_logits(
+    x: Variable,
+    label: Variable,
+    ignore_index: int = -100,
+    name: str | None = None,
+    normalize: bool = False,
+) -> Variable:
+    """``max(x, 0) - x * label + log(1 + exp(-|x|))``, number by number.
+
+    Operator ``sigmoid_cross_entropy_with_logits``. Numbers labelled ``ignore_index`` cost 0;
+    ``normalize`` divides by the count of the others.
+    """
+    check_variable("sigmoid_cross_entropy_with_logits", "x", x, FLOATS)
+    check_variable("sigmoid_cross_entropy_with_logits", "label", label)
+    attrs = {"ignore_index": ignore_index, "normalize": normalize}
+    inputs = {"X": x, "Label": label}
+    return emit("sigmoid_cross_entropy_with_logits", inputs, attrs, name=name)
+
+
+def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Variable:
+    """The mean of ``-log(sigmoid(input[label] - input[j]))`` over the other classes ``j``: (N, 1).
+
+    Operator ``bpr_loss``.
+    """
+    check_variable("bpr_loss", "input", input, FLOATS)
+    check_variable("bpr_loss", "label", label)
+    return emit("bpr_loss", {"X": [input], "Label": [label]}, slot="Y", name=name)
+
+
+def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str | None = None) -> Variable:
+    """``target * (log(target) - x)``, number by number or reduced (operator ``kldiv_loss``).
+
+    ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms.
+    """
+    check_variable("kldiv_loss", "x", x, WIDE_FLOATS)
+    check_variable("kldiv_loss", "target", target, WIDE_FLOATS)
+    check_choice("kldiv_loss", "reduction", reduction, ("mean", "sum", "batchmean", "none"))
+    inputs, attrs = {"X": x, "Target": target}, {"reduction": reduction}
+    return emit("kldiv_loss", inputs, attrs, slot="Loss", name=name)
+
+
+def label_smooth(
+    label: Variable,
+    prior_dist: Variable | None = None,
+    epsilon: float = 0.1,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> Variable:
+    """``(1 - epsilon) * label + epsilon * prior``, the prior uniform by default.
+
+    Operator ``label_smooth``.
+    """
+    check_variable("label_smooth", "label", label, WIDE_FLOATS)
+    if not 0.0 <= epsilon <= 1.0:
+        raise GraphError(f"layer 'label_smooth': epsilon is {epsilon}, expected 0 .. 1")
+    inputs = {"X": label, "PriorDist": prior_dist}
+    return emit("label_smooth", inputs, {"epsilon": float(epsilon)}, dtype=dtype, name=name)
+
+
+def teacher_student_sigmoid_loss(
+    input: Variable,
+    label: Variable,
+    soft_max_up_bound: float = 15.0,
+    soft_max_lower_bound: float = -15.0,
+) -> Variable:
+    """The sigmoid cross entropy with a click and, if the label tells it, a teacher's score: (N, 1).
+
+    Operator ``teacher_student_sigmoid_loss``: a label below -1 is no click and no score, below 0 a click
+    and no score, below 1 no click and a score, else a click and the score ``label - 1``.
+    """
+    layer = "teacher_student_sigmoid_loss"
+    check_variable(layer, "input", input, WIDE_FLOATS)
+    check_variable(layer, "label", label, WIDE_FLOATS)
+    helper = LayerHelper(layer)
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op(
+        type=layer,
+        inputs={"X": [input], "Label": [label]},
+        outputs={"Y": [out]},
+        attrs={
+            "soft_max_lower_bound": float(soft_max_lower_bound),
+            "soft_max_up_bound": float(soft_max_up_bound),
+        },
+    )
+    return out
+
+
+def sigmoid_focal_loss(
+    x: Variable, label: Variable, fg_num: Variable, gamma: float = 2.0, alpha: float = 0.25
+) -> Variable:
+    """The sigmoid cross entropy of (N, C) that counts easy examples less (operator ``sigmoid_focal_loss``).
+
+    ``label`` is int32 (N, 1), 0 for background; ``fg_num``, int32 (1,), divides. Lin et al. 2017.
+    """
+    check_variable("sigmoid_focal_loss", "x", x, WIDE_FLOATS)
+    check_variable("sigmoid_focal_loss", "label", label, (VarType.INT32,))
+    check_variable("sigmoid_focal_loss", "fg_num", fg_num, (VarType.INT32,))
+    inputs = {"X": x, "Label": label, "FgNum": fg_num}
+    return emit("sigmoid_focal_loss", inputs, {"gamma": gamma, "alpha": alpha})
+
+
+def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:
+    """``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)``, its mean over the batch, of shape [1].
+
+    ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1).
+    """
+    check_variable("dice_loss", "input", input)
+    check_variable("dice_loss", "label", label)
+    truth = one_hot(label, depth=input.shape[-1])
+    dims = [*range(1, len(input.shape))]
+    overlap = reduce_sum(input * truth, dim=dims)
+    total = reduce_sum(input, dim=dims) + reduce_sum(truth, dim=dims)
+    return reduce_mean(1 - overlap * 2 / (total + epsilon))

@@ -1,0 +1,245 @@
+"""Layers that label and search sequences: conditional random fields, CTC, edit distance, beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import INTEGERS, WIDE_FLOATS, check_variable
+from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.reduction.reduce import topk
+from paddlelike.layers.tensor.shaping import squeeze
+
+__all__ = [
+    "beam_search",
+    "beam_search_decode",
+    "crf_decoding",
+    "ctc_greedy_decoder",
+    "edit_distance",
+    "hash",
+    "linear_chain_crf",
+    "warpctc",
+]
+
+
+def linear_chain_crf(
+    input: Variable, label: Variable, param_attr: Any = None, length: Variable | None = None
+) -> Variable:
+    """The cost of each sequence's labels, (sequences, 1), by a conditional random field.
+
+    Operator ``linear_chain_crf``. ``input`` (T, D) holds a number per label, from a layer in front; ``label``
+    is int64 (T, 1), both with LoD; or (N, L, D) and (N, L) with ``length`` (N, 1). The weight is (D + 2, D):
+    of first labels, of last labels, from each label to each. Name it, to use it in :func:`crf_decoding`.
+
+    >>> from paddlelike.input import data
+    >>> words, tags = data("words", [None, 4], lod_level=1), data("tags", [None, 1], "int64", lod_level=1)
+    >>> linear_chain_crf(words, tags, param_attr="crfw").shape
+    (-1, 1)
+    >>> crf_decoding(words, "crfw").lod_level
+    1
+    """
+    check_variable("linear_chain_crf", "input", input, WIDE_FLOATS)
+    check_variable("linear_chain_crf", "label", label, (VarType.INT64,))
+    helper = LayerHelper("linear_chain_crf")
+    size = input.shape[1 if length is None else 2]
+    transition = helper.create_parameter(param_attr, [size + 2, size], input.dtype)
+    slots = ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")
+    outputs = {slot: helper.create_variable_for_type_inference(input.dtype) for slot in slots}
+    inputs = {"Emission": input, "Transition": transition, "Label": label}
+    if length is not None:
+        inputs["Length"] = length
+    helper.append_op(type="linear_chain_crf", inputs=inputs, outputs=outputs)
+    return outputs["LogLikelihood"]
+
+
+def crf_decoding(
+    input: Variable, param_attr: Any, label: Variable | None = None, length: Variable | None = None
+) -> Variable:
+    """The labels with the greatest score, int64 (T, 1), or (N, L) with ``length``.
+
+    Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label``: 1
+    where it is right, else 0.
+    """
+    check_variable("crf_decoding", "input", input, WIDE_FLOATS)
+    helper = LayerHelper("crf_decoding", param_attr=param_attr)
+    inputs = {
+        "Emission": input,
+        "Transition": helper.get_parameter(helper.param_attr.name),
+        "Label": label,
+        "Length": length,
+    }
+    out = helper.create_variable_for_type_inference(VarType.INT64)
+    helper.append_op(
+        type="crf_decoding",
+        inputs={slot: value for slot, value in inputs.items() if value is not None},
+        outputs={"ViterbiPath": out},
+    )
+    return out
+
+
+def warpctc(
+    input: Variable,
+    label: Variable,
+    blank: int = 0,
+    norm_by_times: bool = False,
+    input_length: Variable | None = None,
+    label_length: Variable | None = None,
+) -> Variable:
+    """The CTC loss of each sequence, (sequences, 1); ``input`` goes through a softmax inside (``warpctc``).
+
+    ``input`` (T, classes + 1) and ``label`` int32 (T, 1) have LoD; or they are (longest, N, classes + 1) and
+    (N, longest label) with the lengths, int64 (N,). ``norm_by_times`` divides gradients by the number of
+    steps. Graves et al. 2006.
+    """
+    check_variable("warpctc", "input", input, WIDE_FLOATS)
+    check_variable("warpctc", "label", label, (VarType.INT32,))
+    inputs = {"Logits": input, "Label": label}
+    if input_length is not None and label_length is not None:
+        for argument, length in (("input_length", input_length), ("label_length", label_length)):
+            check_variable("warpctc", argument, length, (VarType.INT64,))
+        inputs |= {"LogitsLength": input_length, "LabelLength": label_length}
+    attrs = {"blank": blank, "norm_by_times": norm_by_times}
+    outputs = {"Loss": input.dtype, "WarpCTCGrad": input.dtype}
+    return emit_all("warpctc", inputs, outputs, attrs)[0]
+
+
+def ctc_greedy_decoder(
+    input: Variable,
+    blank: int,
+    input_length: Variable | None = None,
+    padding_value: int = 0,
+    name: str | None = None,
+) -> Any:
+    """The best class of every step, without repeats and blanks (operators ``top_k``, ``ctc_align``).
+
+    ``input`` (T, classes + 1) with LoD gives int64 (T', 1) with LoD; (N, L, classes + 1) with
+    ``input_length`` (N, 1) gives (N, L), filled up with ``padding_value``, and the lengths.
+    """
+    check_variable("ctc_greedy_decoder", "input", input, WIDE_FLOATS)
+    helper = LayerHelper("ctc_greedy_decoder", name=name)
+    _, best = topk(input, k=1)
+    out = helper.create_variable_for_type_inference(VarType.INT64)
+    attrs = {"merge_repeated": True, "blank": blank}
+    if input_length is None:
+        helper.append_op(type="ctc_align", inputs={"Input": best}, outputs={"Output": out}, attrs=attrs)
+        return out
+    length = helper.create_variable_for_type_inference(VarType.INT64)
+    helper.append_op(
+        type="ctc_align",
+        inputs={"Input": squeeze(best, [2]), "InputLength": input_length},
+        outputs={"Output": out, "OutputLength": length},
+        attrs={**attrs, "padding_value": padding_value},
+    )
+    return out, length
+
+
+def edit_distance(
+    input: Variable,
+    label: Variable,
+    normalized: bool = True,
+    ignored_tokens: Sequence[int] | None = None,
+    input_length: Variable | None = None,
+    label_length: Variable | None = None,
+) -> tuple[Variable, Variable]:
+    """How many ids must change from each sequence to its label, (sequences, 1); and how many sequences.
+
+    Operator ``edit_distance`` (Levenshtein). ``normalized`` divides by the length of the label;
+    ``ignored_tokens`` are left out before (``sequence_erase``). Ids are int64 (T, 1) with LoD, or (N, L) with
+    lengths (N,).
+    """
+    check_variable("edit_distance", "input", input, (VarType.INT64,))
+    check_variable("edit_distance", "label", label, (VarType.INT64,))
+    helper = LayerHelper("edit_distance")
+
+    def without(ids: Variable) -> Variable:
+        out = helper.create_variable_for_type_inference(VarType.INT64)
+        helper.append_op(
+            type="sequence_erase",
+            inputs={"X": ids},
+            outputs={"Out": out},
+            attrs={"tokens": list(ignored_tokens or ())},
+        )
+        return out
+
+    if ignored_tokens:
+        input, label = without(input), without(label)
+    inputs = {"Hyps": input, "Refs": label}
+    if input_length is not None and label_length is not None:
+        inputs |= {"HypsLength": input_length, "RefsLength": label_length}
+    out, count = (helper.create_variable_for_type_inference(VarType.INT64) for _ in range(2))
+    helper.append_op(
+        type="edit_distance",
+        inputs=inputs,
+        outputs={"Out": out, "SequenceNum": count},
+        attrs={"normalized": normalized},
+    )
+    return out, count
+
+
+def beam_search(
+    pre_ids: Variable,
+    pre_scores: Variable,
+    ids: Variable | None,
+    scores: Variable,
+    beam_size: int,
+    end_id: int,
+    level: int = 0,
+    is_accumulated: bool = True,
+    name: str | None = None,
+    return_parent_idx: bool = False,
+) -> tuple[Variable, ...]:
+    """One step of a search: the ``beam_size`` best words to go on with, for each source, and their scores.
+
+    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix, often
+    from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) are what the step before selected. All have
+    two levels of LoD: sources, prefixes. With ``return_parent_idx`` the prefix of each word comes third.
+    """
+    given = {"pre_ids": pre_ids, "pre_scores": pre_scores, "ids": ids, "scores": scores}
+    for argument, value in given.items():
+        if value is not None or argument != "ids":
+            check_variable("beam_search", argument, value)
+    helper = LayerHelper("beam_search", name=name)
+    best_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
+    best_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
+    parents = helper.create_variable_for_type_inference(VarType.INT32)
+    helper.append_op(
+        type="beam_search",
+        inputs={argument: value for argument, value in given.items() if value is not None},
+        outputs={"selected_ids": best_ids, "selected_scores": best_scores, "parent_idx": parents},
+        attrs={
+            "level": level,
+            "beam_size": beam_size,
+            "end_id": end_id,
+            "is_accumulated": is_accumulated,
+        },
+    )
+    return (best_ids, best_scores, parents) if return_parent_idx else (best_ids, best_scores)
+
+
+def beam_search_decode(
+    ids: Variable, scores: Variable, beam_size: int, end_id: int, name: str | None = None
+) -> tuple[Variable, Variable]:
+    """The sentences that the steps of a search found, and their scores: LoD of sources, sentences, words.
+
+    Operator ``beam_search_decode``. ``ids`` and ``scores`` are arrays, a step of :func:`beam_search` each.
+    """
+    helper = LayerHelper("beam_search_decode", name=name)
+    out_ids = helper.create_variable_for_type_inference(ids.dtype)
+    out_scores = helper.create_variable_for_type_inference(scores.dtype)
+    helper.append_op(
+        type="beam_search_decode",
+        inputs={"Ids": ids, "Scores": scores},
+        outputs={"SentenceIds": out_ids, "SentenceScores": out_scores},
+        attrs={"beam_size": beam_size, "end_id": end_id},
+    )
+    return out_ids, out_scores
+
+
+def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Variable:
+    """Rows of ids as ``num_hash`` numbers below ``hash_size``: (T, num_hash, 1) (operator ``hash``)."""
+    check_variable("hash", "input", input, INTEGERS)
+    attrs = {"num_hash": num_hash, "mod_by": hash_size}
+    return emit("hash", {"X": input}, attrs, name=name, constant=True)

@@ -1,0 +1,135 @@
+"""How good predictions are, counted by operators while the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Constant
+from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.emit import emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.reduction.reduce import topk
+
+__all__ = ["accuracy", "auc", "chunk_eval", "mean_iou"]
+
+
+def accuracy(
+    input: Variable,
+    label: Variable,
+    k: int = 1,
+    correct: Variable | None = None,
+    total: Variable | None = None,
+) -> Variable:
+    """The part of rows (N, D) whose label (N, 1) is among the ``k`` greatest: float32 [1].
+
+    Operators ``top_k`` and ``accuracy``; counts are written to ``correct`` and ``total`` (int32 [1]).
+
+    >>> from paddlelike.input import data
+    >>> accuracy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
+    (1,)
+    """
+    check_variable("accuracy", "input", input, FLOATS)
+    check_variable("accuracy", "label", label, INTEGERS)
+    helper = LayerHelper("accuracy")
+    values, indices = topk(input, k=k)
+    out = helper.create_variable_for_type_inference("float32")
+    counts = {"Correct": correct, "Total": total}
+    outputs = {
+        slot: helper.create_variable_for_type_inference("int32") if count is None else count
+        for slot, count in counts.items()
+    }
+    helper.append_op(
+        type="accuracy",
+        inputs={"Out": [values], "Indices": [indices], "Label": [label]},
+        outputs={"Accuracy": [out], **outputs},
+    )
+    return out
+
+
+def auc(
+    input: Variable,
+    label: Variable,
+    curve: str = "ROC",
+    num_thresholds: int = 2**12 - 1,
+    topk: int = 1,
+    slide_steps: int = 1,
+) -> tuple[Variable, Variable, list[Variable]]:
+    """The area under the ROC (or PR) curve: over all data, over the last ``slide_steps`` batches, the counts.
+
+    ``input`` (N, 2) holds probabilities, the second of class 1; ``label`` is int (N, 1). Areas are
+    float64 [1]. The counts, one per threshold, are persistables that start at 0 (operator ``auc``).
+    """
+    check_variable("auc", "input", input, WIDE_FLOATS)
+    check_variable("auc", "label", label, INTEGERS)
+    check_choice("auc", "curve", curve, ("ROC", "PR"))
+    helper = LayerHelper("auc")
+    area = helper.create_variable_for_type_inference("float64")
+    batch_area = helper.create_variable_for_type_inference("float64")
+    batch_shape = [(1 + slide_steps) * (num_thresholds + 1) + 1]
+    counts = [
+        helper.create_global_variable(persistable=True, dtype="int64", shape=shape)
+        for shape in (batch_shape, batch_shape, [1, num_thresholds + 1], [1, num_thresholds + 1])
+    ]
+    for count in counts:
+        count.stop_gradient = False
+        helper.set_variable_initializer(count, Constant(0.0, force_cpu=False))
+    halves = ((batch_area, counts[:2], slide_steps), (area, counts[2:], 0))
+    for out, (positive, negative), steps in halves:
+        helper.append_op(
+            type="auc",
+            inputs={
+                "Predict": [input],
+                "Label": [label],
+                "StatPos": [positive],
+                "StatNeg": [negative],
+            },
+            outputs={"AUC": [out], "StatPosOut": [positive], "StatNegOut": [negative]},
+            attrs={"curve": curve, "num_thresholds": num_thresholds, "slide_steps": steps},
+        )
+    return area, batch_area, counts
+
+
+def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variable, ...]:
+    """Intersection over union, its mean over the classes, and wrong and correct counts per class.
+
+    Operator ``mean_iou``.
+    """
+    check_variable("mean_iou", "input", input, INTEGERS)
+    check_variable("mean_iou", "label", label, INTEGERS)
+    outputs = {"OutMeanIou": "float32", "OutWrong": "int32", "OutCorrect": "int32"}
+    inputs = {"Predictions": input, "Labels": label}
+    return emit_all("mean_iou", inputs, outputs, {"num_classes": num_classes})
+
+
+def chunk_eval(
+    input: Variable,
+    label: Variable,
+    chunk_scheme: str,
+    num_chunk_types: int,
+    excluded_chunk_types: Sequence[int] | None = None,
+    seq_length: Variable | None = None,
+) -> tuple[Variable, ...]:
+    """Precision, recall and F1 of tagged chunks, and how many were found, are there, are right.
+
+    Operator ``chunk_eval``. ``chunk_scheme`` is IOB, IOE, IOBES or plain; ``input`` and ``label`` are
+    int64 sequences, or padded with ``seq_length``.
+    """
+    check_variable("chunk_eval", "input", input, (VarType.INT64,))
+    check_variable("chunk_eval", "label", label, (VarType.INT64,))
+    inputs = {"Inference": input, "Label": label, "SeqLength": seq_length}
+    outputs = {
+        "Precision": "float32",
+        "Recall": "float32",
+        "F1-Score": "float32",
+        "NumInferChunks": "int64",
+        "NumLabelChunks": "int64",
+        "NumCorrectChunks": "int64",
+    }
+    attrs = {
+        "num_chunk_types": num_chunk_types,
+        "chunk_scheme": chunk_scheme,
+        "excluded_chunk_types": list(excluded_chunk_types or []),
+    }
+    return emit_all("chunk_eval", inputs, outputs, attrs)

@@ -1,0 +1,1 @@
+"""Layers of feed-forward networks: dense, convolution, pooling, normalization, embedding, images."""

@@ -1,0 +1,151 @@
+"""Normalisation over a batch, with moving means for test programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Constant
+from paddlelike.layers.checks import FLOATS, check_choice, check_variable
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.param_attr import ParamAttr
+
+__all__ = [
+    "batch_norm",
+    "inplace_abn",
+]
+
+
+def batch_norm(
+    input: Variable,
+    act: str | None = None,
+    is_test: bool = False,
+    momentum: float | Variable = 0.9,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    data_layout: str = "NCHW",
+    in_place: bool = False,
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    use_global_stats: bool = False,
+) -> Variable:
+    """Each channel minus its mean over the batch, over its deviation, times scale plus bias (``batch_norm``).
+
+    ``input`` is (N, C, ...), or (N, ..., C) for ``data_layout`` NHWC. The moving mean and variance are
+    persistables: ``moving = momentum * moving + (1 - momentum) * batch`` in training; test programs and
+    ``use_global_stats`` normalise by them. Ioffe & Szegedy 2015.
+
+    >>> from paddlelike.input import data
+    >>> normal = batch_norm(data("x", [None, 3, 8, 8]), act="relu", name="bn")
+    >>> [parameter.name for parameter in normal.block.all_parameters()]
+    ['bn.w_0', 'bn.b_0', 'bn.w_1', 'bn.w_2']
+    """
+    helper = LayerHelper("batch_norm", name=name, act=act)
+    moving = (moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var)
+    attrs: dict[str, Any] = {
+        "momentum": momentum,
+        "epsilon": epsilon,
+        "is_test": is_test,
+        "data_layout": data_layout,
+        "use_mkldnn": False,
+        "fuse_with_relu": False,
+        "use_global_stats": use_global_stats,
+    }
+    out = _batch_norm(helper, "batch_norm", input, (param_attr, bias_attr), moving, attrs, in_place=in_place)
+    return helper.append_activation(out)
+
+
+def inplace_abn(
+    input: Variable,
+    act: str | None = None,
+    is_test: bool = False,
+    momentum: float | Variable = 0.9,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    use_global_stats: bool = False,
+    act_alpha: float = 1.0,
+) -> Variable:
+    """:func:`batch_norm` and its activation, written over ``input`` (operator ``inplace_abn``).
+
+    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``.
+    """
+    check_choice("inplace_abn", "act", act, (None, "identity", "leaky_relu", "elu"))
+    helper = LayerHelper("inplace_abn", name=name)
+    moving = (moving_mean_name, moving_variance_name, do_model_average_for_mean_and_var)
+    attrs: dict[str, Any] = {
+        "momentum": momentum,
+        "epsilon": epsilon,
+        "is_test": is_test,
+        "data_layout": data_layout,
+        "use_mkldnn": False,
+        "fuse_with_relu": False,
+        "use_global_stats": use_global_stats,
+        "activation": act,
+        "alpha": act_alpha,
+    }
+    return _batch_norm(helper, "inplace_abn", input, (param_attr, bias_attr), moving, attrs, in_place=True)
+
+
+def _batch_norm(
+    helper: LayerHelper,
+    type: str,
+    input: Variable,
+    given: tuple[Any, Any],
+    moving: tuple[str | None, str | None, bool],
+    attrs: dict[str, Any],
+    *,
+    in_place: bool,
+) -> Variable:
+    """The parameters, the operator; half-precision input has float32 parameters."""
+    check_variable(type, "input", input, FLOATS)
+    check_choice(type, "data_layout", attrs["data_layout"], ("NCHW", "NHWC"))
+    if False in given:
+        raise GraphError(
+            f"layer {type!r}: param_attr and bias_attr cannot be False",
+            hint="ParamAttr(trainable=False) keeps scale or bias at its first value",
+        )
+    dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
+    shape = [input.shape[1 if attrs["data_layout"] == "NCHW" else -1]]
+    param_attr, bias_attr = given
+    scale = helper.create_parameter(param_attr, shape, dtype, default_initializer=Constant(1.0))
+    bias = helper.create_parameter(bias_attr, shape, dtype, is_bias=True)
+    mean_name, variance_name, average = moving
+    mean, variance = (
+        helper.create_parameter(
+            ParamAttr(name, Constant(value), trainable=False, do_model_average=average),
+            shape,
+            dtype,
+        )
+        for name, value in ((mean_name, 0.0), (variance_name, 1.0))
+    )
+    mean.stop_gradient = variance.stop_gradient = True
+    saved_mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    out = input if in_place else helper.create_variable_for_type_inference(dtype)
+    inputs = {"X": input, "Scale": scale, "Bias": bias, "Mean": mean, "Variance": variance}
+    if isinstance(attrs["momentum"], Variable):
+        inputs["MomentumTensor"] = attrs.pop("momentum")
+    helper.append_op(
+        type=type,
+        inputs=inputs,
+        outputs={
+            "Y": out,
+            "MeanOut": mean,
+            "VarianceOut": variance,
+            "SavedMean": saved_mean,
+            "SavedVariance": saved_variance,
+        },
+        attrs=attrs,
+    )
+    return out

@@ -1,0 +1,162 @@
+"""Layers that multiply with matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import FLOATS, check_variable, check_variables
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["addmm", "bilinear_tensor_product", "bmm", "dot", "fc", "matmul", "mul"]
+
+
+def fc(
+    input: Any,
+    size: int,
+    num_flatten_dims: int = 1,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
+    """``act(sum of input @ weight + bias)`` over one or several inputs.
+
+    Operators ``mul``, ``elementwise_add``. An input of shape (N, ...) is flattened to a matrix: its first
+    ``num_flatten_dims`` dims are rows. Each input has a weight of its own, (columns, size); the bias,
+    (size,), is shared.
+
+    >>> from paddlelike.input import data
+    >>> hidden = fc(data("pixels", [None, 784]), size=10, act="softmax", name="digits")
+    >>> hidden.shape, hidden.block.all_parameters()[-2:]
+    ((-1, 10), [<parameter digits.w_0: fp32[784, 10]>, <parameter digits.b_0: fp32[10]>])
+    """
+    inputs = check_variables("fc", "input", input, FLOATS)
+    helper = LayerHelper("fc", name=name, input=inputs, act=act, param_attr=param_attr, bias_attr=bias_attr)
+    dtype = helper.input_dtype()
+    products = []
+    for variable, attr in helper.iter_inputs_and_params():
+        if num_flatten_dims == -1:
+            num_flatten_dims = len(variable.shape) - 1
+        columns = variable.shape[num_flatten_dims:]
+        if any(dim < 0 for dim in columns):
+            raise GraphError(
+                f"layer 'fc': input {variable.name!r} of shape {list(variable.shape)} has unknown dims "
+                f"from dim {num_flatten_dims} on, so that its weight would have no shape",
+                hint="declare those dims as numbers, or pass num_flatten_dims",
+            )
+        weight = helper.create_parameter(attr, [math.prod(columns), size], dtype)
+        product = helper.create_variable_for_type_inference(dtype)
+        helper.append_op(
+            type="mul",
+            inputs={"X": variable, "Y": weight},
+            outputs={"Out": product},
+            attrs={"x_num_col_dims": num_flatten_dims, "y_num_col_dims": 1},
+        )
+        products.append(product)
+    total = products[0]
+    if len(products) > 1:
+        total = helper.create_variable_for_type_inference(dtype)
+        helper.append_op(type="sum", inputs={"X": products}, outputs={"Out": total})
+    return helper.append_activation(helper.append_bias_op(total, dim_start=num_flatten_dims))
+
+
+def mul(
+    x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int = 1, name: str | None = None
+) -> Variable:
+    """The product of ``x`` and ``y`` as matrices, whose rows are their first so many dims.
+
+    Operator ``mul``.
+    """
+    check_variable("mul", "x", x, FLOATS)
+    check_variable("mul", "y", y, FLOATS)
+    attrs = {"x_num_col_dims": x_num_col_dims, "y_num_col_dims": y_num_col_dims}
+    return emit("mul", {"X": x, "Y": y}, attrs, name=name)
+
+
+def matmul(
+    x: Variable,
+    y: Variable,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
+    alpha: float = 1.0,
+    name: str | None = None,
+) -> Variable:
+    """``alpha * x @ y`` over the last two dims, the others being batches (operator ``matmul``).
+
+    >>> from paddlelike.input import data
+    >>> matmul(data("rows", [None, 3, 4]), data("columns", [None, 5, 4]), transpose_y=True).shape
+    (-1, 3, 5)
+    """
+    check_variable("matmul", "x", x, FLOATS)
+    check_variable("matmul", "y", y, FLOATS)
+    width = _matrix(x.shape, transpose_x)[-1]
+    height = _matrix(y.shape, transpose_y, column=True)[-2]
+    if -1 not in (width, height) and width != height:
+        raise GraphError(
+            f"layer 'matmul': x of shape {list(x.shape)} has {width} columns, y of shape "
+            f"{list(y.shape)} has {height} rows (transpose_x={transpose_x}, transpose_y={transpose_y})",
+            hint="transpose one of them, or reshape it",
+        )
+    attrs = {"transpose_X": transpose_x, "transpose_Y": transpose_y, "alpha": float(alpha)}
+    return emit("matmul", {"X": x, "Y": y}, attrs, name=name)
+
+
+def _matrix(shape: tuple[int, ...], transposed: bool, *, column: bool = False) -> tuple[int, ...]:
+    """The last two dims of an operand; a vector is a row on the left, a column on the right."""
+    if len(shape) == 1:
+        shape = (shape[0], 1) if column != transposed else (1, shape[0])
+    return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
+
+
+def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
+    """Matrix by matrix: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``)."""
+    return emit("bmm", {"X": x, "Y": y}, name=name)
+
+
+def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
+    """The scalar products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``)."""
+    return emit("dot", {"X": x, "Y": y}, name=name)
+
+
+def addmm(
+    input: Variable,
+    x: Variable,
+    y: Variable,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    name: str | None = None,
+) -> Variable:
+    """``beta * input + alpha * x @ y`` of matrices (operator ``addmm``)."""
+    attrs = {"Alpha": alpha, "Beta": beta}
+    return emit("addmm", {"Input": input, "X": x, "Y": y}, attrs, name=name)
+
+
+def bilinear_tensor_product(
+    x: Variable,
+    y: Variable,
+    size: int,
+    act: str | None = None,
+    name: str | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+) -> Variable:
+    """``out[n, i] = x[n] @ weight[i] @ y[n] + bias[i]`` (operator ``bilinear_tensor_product``).
+
+    ``x`` (N, M) and ``y`` (N, K) give (N, size); the weight is (size, M, K).
+    """
+    check_variable("bilinear_tensor_product", "x", x)
+    check_variable("bilinear_tensor_product", "y", y)
+    helper = LayerHelper("bilinear_tensor_product", name=name, act=act, bias_attr=bias_attr)
+    shape = [size, x.shape[1], y.shape[1]]
+    weight = helper.create_parameter(param_attr, shape, x.dtype)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    inputs = {"X": x, "Y": y, "Weight": weight}
+    bias = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
+    if bias is not None:
+        inputs["Bias"] = bias
+    helper.append_op(type="bilinear_tensor_product", inputs=inputs, outputs={"Out": out})
+    return helper.append_activation(out)

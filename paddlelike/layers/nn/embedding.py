@@ -1,0 +1,109 @@
+"""Tables looked up by integer ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import INTEGERS, check_variable
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["embedding", "one_hot"]
+
+
+def embedding(
+    input: Variable,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: Any = None,
+    dtype: Any = "float32",
+) -> Variable:
+    """The rows of a table of ``size`` (rows, width) at int64 ids of shape (..., 1): (..., width).
+
+    Operator ``lookup_table``. ``padding_idx`` gives zeros; -1 is the last row. With ``is_sparse`` the
+    gradient holds only the rows that were used; ``is_distributed`` keeps the table on servers.
+
+    >>> from paddlelike.input import data
+    >>> embedding(data("word", [None, 1], "int64"), size=[50, 8]).shape
+    (-1, 8)
+    """
+    check_variable("embedding", "input", input, (VarType.INT64,))
+    return table_lookup(
+        "lookup_table",
+        input,
+        size,
+        is_sparse=is_sparse,
+        is_distributed=is_distributed,
+        padding_idx=padding_row("embedding", padding_idx, size),
+        param_attr=param_attr,
+        dtype=dtype,
+    )
+
+
+def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
+    """A one at each id, zeros elsewhere; ids of shape (..., 1) give (..., depth), float32.
+
+    Operator ``one_hot``. An id out of range fails, or with ``allow_out_of_range`` gives zeros.
+    """
+    check_variable("one_hot", "input", input, INTEGERS)
+    inputs, attrs = one_hot_inputs(input, depth, allow_out_of_range)
+    return emit("one_hot", inputs, attrs, dtype="float32", constant=True)
+
+
+def padding_row(layer: str, padding_idx: int | None, size: Sequence[int]) -> int:
+    """``padding_idx`` as the operators keep it: -1 for none, a negative one counted from the end."""
+    if padding_idx is None:
+        return -1
+    rows = size[0]
+    if not -rows <= padding_idx < rows:
+        raise GraphError(
+            f"layer {layer!r}: padding_idx is {padding_idx}, expected -{rows} .. {rows - 1} "
+            f"for a table of size {list(size)}"
+        )
+    return padding_idx if padding_idx >= 0 else rows + padding_idx
+
+
+def table_lookup(
+    type: str,
+    ids: Variable,
+    size: Sequence[int],
+    *,
+    is_sparse: bool,
+    is_distributed: bool,
+    padding_idx: int,
+    param_attr: Any,
+    dtype: Any,
+) -> Variable:
+    """Make the table and append the lookup operator."""
+    helper = LayerHelper("embedding")
+    table = helper.create_parameter(param_attr, size, dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(
+        type=type,
+        inputs={"Ids": ids, "W": table},
+        outputs={"Out": out},
+        attrs={
+            "is_sparse": is_sparse,
+            "is_distributed": is_distributed,
+            "remote_prefetch": is_sparse and not is_distributed,
+            "padding_idx": padding_idx,
+        },
+    )
+    return out
+
+
+def one_hot_inputs(
+    ids: Variable, depth: int | Variable, allow_out_of_range: bool
+) -> tuple[dict[str, Variable], dict[str, Any]]:
+    """The inputs and attributes of both one-hot operators; a depth may be a variable."""
+    attrs: dict[str, Any] = {"allow_out_of_range": allow_out_of_range}
+    if isinstance(depth, Variable):
+        depth.stop_gradient = True
+        return {"X": ids, "depth_tensor": depth}, attrs
+    return {"X": ids}, {"depth": int(depth), **attrs}

@@ -1,0 +1,266 @@
+"""Layers that bring activations, or weights, to a mean and a spread."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Constant, Normal
+from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.param_attr import ParamAttr
+
+__all__ = [
+    "affine_channel",
+    "data_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "lrn",
+    "spectral_norm",
+]
+
+
+def layer_norm(
+    input: Variable,
+    scale: bool = True,
+    shift: bool = True,
+    begin_norm_axis: int = 1,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Each sample minus its mean, over its deviation, both over dims ``begin_norm_axis`` on (``layer_norm``).
+
+    Then times a scale and plus a shift, both of as many numbers as these dims hold. Ba et al. 2016.
+    """
+    check_variable("layer_norm", "input", input, WIDE_FLOATS)
+    helper = LayerHelper("layer_norm", name=name, act=act)
+    shape = [math.prod(input.shape[begin_norm_axis:])]
+    inputs = {"X": input}
+    if scale:
+        inputs["Scale"] = helper.create_parameter(
+            param_attr, shape, input.dtype, default_initializer=Constant(1.0)
+        )
+    if shift:
+        inputs["Bias"] = helper.create_parameter(bias_attr, shape, input.dtype, is_bias=True)
+    mean = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    variance = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        type="layer_norm",
+        inputs=inputs,
+        outputs={"Y": out, "Mean": mean, "Variance": variance},
+        attrs={"epsilon": epsilon, "begin_norm_axis": begin_norm_axis},
+    )
+    return helper.append_activation(out)
+
+
+def group_norm(
+    input: Variable,
+    groups: int,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    act: str | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
+    """Each group of channels of a sample minus its mean, over its deviation (operator ``group_norm``).
+
+    Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given. Wu & He 2018.
+    """
+    check_variable("group_norm", "input", input, WIDE_FLOATS)
+    check_choice("group_norm", "data_layout", data_layout, ("NCHW", "NHWC"))
+    helper = LayerHelper("group_norm", name=name, act=act)
+    shape = [input.shape[1 if data_layout == "NCHW" else -1]]
+    inputs = {"X": input}
+    if param_attr:
+        inputs["Scale"] = helper.create_parameter(
+            param_attr, shape, input.dtype, default_initializer=Constant(1.0)
+        )
+    if bias_attr:
+        inputs["Bias"] = helper.create_parameter(bias_attr, shape, input.dtype, is_bias=True)
+    mean = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    variance = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op(
+        type="group_norm",
+        inputs=inputs,
+        outputs={"Y": out, "Mean": mean, "Variance": variance},
+        attrs={"epsilon": epsilon, "groups": groups, "data_layout": data_layout},
+    )
+    return helper.append_activation(out)
+
+
+def instance_norm(
+    input: Variable,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    name: str | None = None,
+) -> Variable:
+    """Each channel of each sample minus its mean, over its deviation (operator ``instance_norm``).
+
+    ``input`` is (N, C, ...). Ulyanov et al. 2016.
+    """
+    check_variable("instance_norm", "input", input, WIDE_FLOATS)
+    if param_attr is False or bias_attr is False:
+        raise GraphError("layer 'instance_norm': param_attr and bias_attr cannot be False")
+    helper = LayerHelper("instance_norm", name=name)
+    shape = [input.shape[1]]
+    scale = helper.create_parameter(param_attr, shape, input.dtype, default_initializer=Constant(1.0))
+    bias = helper.create_parameter(bias_attr, shape, input.dtype, is_bias=True)
+    mean = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    variance = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        type="instance_norm",
+        inputs={"X": input, "Scale": scale, "Bias": bias},
+        outputs={"Y": out, "SavedMean": mean, "SavedVariance": variance},
+        attrs={"epsilon": epsilon},
+    )
+    return out
+
+
+def data_norm(
+    input: Variable,
+    act: str | None = None,
+    epsilon: float = 1e-05,
+    param_attr: dict[str, float] | None = None,
+    data_layout: str = "NCHW",
+    in_place: bool = False,
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    slot_dim: int = -1,
+    sync_stats: bool = False,
+    summary_decay_rate: float = 0.9999999,
+    enable_scale_and_shift: bool = False,
+) -> Variable:
+    """(N, C) minus the mean, over the deviation, of all data seen so far (operator ``data_norm``).
+
+    The statistics are parameters ``<name>.batch_size``, ``.batch_sum`` and ``.batch_square_sum``, whose
+    gradients carry the batch's; ``param_attr`` gives their first values.
+    """
+    check_variable("data_norm", "input", input, WIDE_FLOATS)
+    helper = LayerHelper("data_norm", name=name, act=act)
+    first = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4, "scale_w": 1.0, "bias": 0.0}
+    first |= param_attr or {}
+    shape = [input.shape[1 if data_layout == "NCHW" else -1]]
+    prefix = "dn" if name is None else name
+
+    def parameter(suffix: str, key: str) -> Variable:
+        attr = ParamAttr(f"{prefix}.{suffix}", Constant(float(first[key])))
+        made: Variable = helper.create_parameter(attr, shape, input.dtype)
+        return made
+
+    inputs = {"X": input}
+    if enable_scale_and_shift:
+        inputs["scale_w"] = parameter("scale_w", "scale_w")
+        inputs["bias"] = parameter("bias", "bias")
+    inputs["BatchSize"] = parameter("batch_size", "batch_size")
+    inputs["BatchSum"] = parameter("batch_sum", "batch_sum")
+    inputs["BatchSquareSum"] = parameter("batch_square_sum", "batch_square")
+    means = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    scales = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    out = input if in_place else helper.create_variable(dtype=input.dtype)
+    helper.append_op(
+        type="data_norm",
+        inputs=inputs,
+        outputs={"Y": out, "Means": means, "Scales": scales},
+        attrs={
+            "epsilon": epsilon,
+            "slot_dim": slot_dim,
+            "sync_stats": sync_stats,
+            "summary_decay_rate": summary_decay_rate,
+            "enable_scale_and_shift": enable_scale_and_shift,
+        },
+    )
+    return helper.append_activation(out)
+
+
+def spectral_norm(
+    weight: Variable,
+    dim: int = 0,
+    power_iters: int = 1,
+    eps: float = 1e-12,
+    name: str | None = None,
+) -> Variable:
+    """``weight`` over its greatest singular value, as a matrix whose rows are dim ``dim``.
+
+    Operator ``spectral_norm``. The value comes from ``power_iters`` power iterations on two persistable
+    vectors. Miyato et al. 2018.
+    """
+    check_variable("spectral_norm", "weight", weight, WIDE_FLOATS)
+    helper = LayerHelper("spectral_norm", name=name)
+    rows = weight.shape[dim]
+    columns = math.prod(weight.shape) // rows
+    u, v = (
+        helper.create_parameter(ParamAttr(), [length], weight.dtype, default_initializer=Normal(0.0, 1.0))
+        for length in (rows, columns)
+    )
+    u.stop_gradient = v.stop_gradient = True
+    out = helper.create_variable(dtype=weight.dtype)
+    helper.append_op(
+        type="spectral_norm",
+        inputs={"Weight": weight, "U": u, "V": v},
+        outputs={"Out": out},
+        attrs={"dim": dim, "power_iters": power_iters, "eps": eps},
+    )
+    return out
+
+
+def lrn(
+    input: Variable,
+    n: int = 5,
+    k: float = 1.0,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
+    name: str | None = None,
+    data_format: str = "NCHW",
+) -> Variable:
+    """``x / (k + alpha * sum of x * x over n neighbouring channels) ** beta`` (operator ``lrn``)."""
+    check_variable("lrn", "input", input, (VarType.FP32,))
+    check_choice("lrn", "data_format", data_format, ("NCHW", "NHWC"))
+    if len(input.shape) != 4:
+        raise GraphError(
+            f"layer 'lrn': input {input.name!r} of shape {list(input.shape)} has "
+            f"{len(input.shape)} dims, expected 4"
+        )
+    helper = LayerHelper("lrn", name=name)
+    middle = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        type="lrn",
+        inputs={"X": input},
+        outputs={"Out": out, "MidOut": middle},
+        attrs={"n": n, "k": k, "alpha": alpha, "beta": beta, "data_format": data_format},
+    )
+    return out
+
+
+def affine_channel(
+    x: Variable,
+    scale: Variable | None = None,
+    bias: Variable | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+    act: str | None = None,
+) -> Variable:
+    """``act(scale * x + bias)`` with a number of ``scale`` and ``bias``, (C,), per channel.
+
+    Operator ``affine_channel``.
+    """
+    check_variable("affine_channel", "x", x, WIDE_FLOATS)
+    check_variable("affine_channel", "scale", scale)
+    check_variable("affine_channel", "bias", bias)
+    inputs = {"X": x, "Scale": scale, "Bias": bias}
+    return emit("affine_channel", inputs, {"data_layout": data_layout}, name=name, act=act)

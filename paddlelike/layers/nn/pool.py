@@ -1,0 +1,152 @@
+"""Pools: the greatest or the mean of windows over images (N, C, H, W) and volumes (N, C, D, H, W)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    FLOATS,
+    INTEGERS,
+    WIDE_FLOATS,
+    check_choice,
+    check_variable,
+)
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.nn.windows import channel_axis, window_padding
+from paddlelike.layers.tensor.sizes import repeated
+
+__all__ = [
+    "adaptive_pool2d",
+    "adaptive_pool3d",
+    "pool2d",
+    "pool3d",
+]
+
+
+def pool2d(
+    input: Variable,
+    pool_size: Any = -1,
+    pool_type: str = "max",
+    pool_stride: Any = 1,
+    pool_padding: Any = 0,
+    global_pooling: bool = False,
+    use_cudnn: bool = True,
+    ceil_mode: bool = False,
+    name: str | None = None,
+    exclusive: bool = True,
+    data_format: str = "NCHW",
+) -> Variable:
+    """The ``"max"`` or ``"avg"`` of every window of ``pool_size`` (operator ``pool2d``).
+
+    (N, C, H, W) gives (N, C, H', W') with H' = (H + padding - size) / stride + 1, rounded up in
+    ``ceil_mode``. ``global_pooling``: one window over everything. ``exclusive``: means do not count the
+    padding.
+
+    >>> from paddlelike.input import data
+    >>> pool2d(data("x", [None, 3, 8, 8]), pool_size=2, pool_stride=2).shape
+    (-1, 3, 4, 4)
+    """
+    settings = (pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, exclusive)
+    return _pool("pool2d", 2, input, pool_size, pool_type, settings, data_format, name)
+
+
+def pool3d(
+    input: Variable,
+    pool_size: Any = -1,
+    pool_type: str = "max",
+    pool_stride: Any = 1,
+    pool_padding: Any = 0,
+    global_pooling: bool = False,
+    use_cudnn: bool = True,
+    ceil_mode: bool = False,
+    name: str | None = None,
+    exclusive: bool = True,
+    data_format: str = "NCDHW",
+) -> Variable:
+    """:func:`pool2d` over three dims (operator ``pool3d``)."""
+    settings = (pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, exclusive)
+    return _pool("pool3d", 3, input, pool_size, pool_type, settings, data_format, name)
+
+
+def _pool(
+    type: str,
+    dims: int,
+    input: Variable,
+    pool_size: Any,
+    pool_type: str,
+    settings: tuple[Any, ...],
+    data_format: str,
+    name: str | None,
+) -> Variable:
+    stride, padding, everything, use_cudnn, ceil_mode, exclusive = settings
+    check_variable(type, "input", input, FLOATS)
+    check_choice(type, "pool_type", pool_type, ("max", "avg"))
+    axis = channel_axis(type, data_format, dims)
+    if not everything and pool_size == -1:
+        raise GraphError(f"layer {type!r} needs pool_size", hint="or global_pooling=True for one window")
+    sides = window_padding(type, "pool_padding", padding, dims, channels_last=axis != 1)
+    if sides.algorithm == "VALID" and ceil_mode:
+        raise GraphError(f"layer {type!r}: pool_padding 'VALID' and ceil_mode exclude each other")
+    attrs = {
+        "pooling_type": pool_type,
+        "ksize": repeated(type, "pool_size", pool_size, dims),
+        "global_pooling": everything,
+        "strides": repeated(type, "pool_stride", stride, dims),
+        "paddings": sides.sizes,
+        "padding_algorithm": sides.algorithm,
+        "use_cudnn": use_cudnn,
+        "ceil_mode": ceil_mode,
+        "use_mkldnn": False,
+        "exclusive": exclusive,
+        "data_format": data_format,
+    }
+    return emit(type, {"X": input}, attrs, name=name)
+
+
+def adaptive_pool2d(
+    input: Variable,
+    pool_size: Any,
+    pool_type: str = "max",
+    require_index: bool = False,
+    name: str | None = None,
+) -> Any:
+    """The ``"max"`` or ``"avg"`` of (N, C, H, W) in ``pool_size`` (H', W') windows of about equal size.
+
+    Operators ``max_pool2d_with_index`` and ``pool2d``. ``require_index`` adds where the greatest are.
+    """
+    return _adaptive(2, input, pool_size, pool_type, require_index, name)
+
+
+def adaptive_pool3d(
+    input: Variable,
+    pool_size: Any,
+    pool_type: str = "max",
+    require_index: bool = False,
+    name: str | None = None,
+) -> Any:
+    """:func:`adaptive_pool2d` over three dims (``max_pool3d_with_index``, ``pool3d``)."""
+    return _adaptive(3, input, pool_size, pool_type, require_index, name)
+
+
+def _adaptive(
+    dims: int, input: Variable, pool_size: Any, pool_type: str, require_index: bool, name: str | None
+) -> Any:
+    layer = f"adaptive_pool{dims}d"
+    check_variable(layer, "input", input, (*WIDE_FLOATS, *INTEGERS))
+    check_choice(layer, "pool_type", pool_type, ("max", "avg"))
+    greatest = pool_type == "max"
+    if require_index and not greatest:
+        raise GraphError(f"layer {layer!r}: require_index goes with pool_type 'max' only")
+    size = repeated(layer, "pool_size", pool_size, dims)
+    type = f"max_pool{dims}d_with_index" if greatest else f"pool{dims}d"
+    helper = LayerHelper(type, name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    outputs = {"Out": out}
+    if greatest:
+        outputs["Mask"] = helper.create_variable_for_type_inference(input.dtype)
+    attrs = {"pooling_type": pool_type, "ksize": size, "adaptive": True}
+    helper.append_op(type=type, inputs={"X": input}, outputs=outputs, attrs=attrs)
+    return (out, outputs["Mask"]) if require_index else out

@@ -1,0 +1,240 @@
+"""Probability distributions whose parameters are numbers, arrays or variables (float32)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable, describe
+from paddlelike.layers.elementwise.activation import exp, log
+from paddlelike.layers.elementwise.arithmetic import elementwise_pow
+from paddlelike.layers.elementwise.comparison import less_than
+from paddlelike.layers.nn.dense import matmul
+from paddlelike.layers.random.tensors import gaussian_random, uniform_random, uniform_random_batch_size_like
+from paddlelike.layers.reduction.reduce import reduce_max, reduce_prod, reduce_sum
+from paddlelike.layers.tensor.constants import diag, fill_constant_batch_size_like, ones, zeros
+from paddlelike.layers.tensor.creation import assign, create_tensor
+from paddlelike.layers.tensor.indexing import shape as shape_of
+from paddlelike.layers.tensor.shaping import cast, reshape
+
+__all__ = ["Categorical", "Distribution", "MultivariateNormalDiag", "Normal", "Uniform"]
+
+
+class Distribution:
+    """What distributions offer; some do without some of it."""
+
+    def sample(self, shape: Any, seed: int = 0) -> Variable:
+        """Random values of ``shape`` followed by the shape of the parameters."""
+        raise self._without("sample")
+
+    def entropy(self) -> Variable:
+        """The entropy, in nats."""
+        raise self._without("entropy")
+
+    def kl_divergence(self, other: Any) -> Variable:
+        """The Kullback-Leibler divergence from ``other``, a distribution of the same kind."""
+        raise self._without("kl_divergence")
+
+    def log_prob(self, value: Variable) -> Variable:
+        """The logarithm of the density at ``value``."""
+        raise self._without("log_prob")
+
+    def _without(self, what: str) -> UnsupportedError:
+        return UnsupportedError(f"{type(self).__name__} has no {what}")
+
+
+class Uniform(Distribution):
+    """Uniform on [low, high).
+
+    >>> Uniform(0.0, 2.0).sample([3]).shape
+    (3,)
+    """
+
+    def __init__(self, low: Any, high: Any) -> None:
+        self.low, self.high = _parameters("Uniform", low=low, high=high)
+        self._plain = _all_numbers(low, high)
+
+    def sample(self, shape: Any, seed: int = 0) -> Variable:
+        """Random values of ``shape`` followed by the shape of the parameters."""
+        dims = _dims("Uniform", shape)
+        batch = list((self.low + self.high).shape)
+        if -1 in batch:
+            zero = fill_constant_batch_size_like(self.low + self.high, batch + dims, "float32", 0.0)
+            drawn = uniform_random_batch_size_like(zero, zero.shape, min=0.0, max=1.0, seed=seed)
+            return reshape(drawn * (zero + self.high - self.low) + self.low, dims + batch)
+        drawn = uniform_random(dims + batch, min=0.0, max=1.0, seed=seed)
+        spread = zeros(dims + batch, "float32") + (self.high - self.low)
+        out = drawn * spread + self.low
+        return reshape(out, dims) if self._plain else out
+
+    def entropy(self) -> Variable:
+        """``log(high - low)``."""
+        return log(self.high - self.low)
+
+    def log_prob(self, value: Variable) -> Variable:
+        """``-log(high - low)`` inside, minus infinity outside."""
+        check_variable("Uniform.log_prob", "value", value)
+        above = less_than(self.low, value)
+        below = less_than(value, self.high)
+        inside = cast(above, value.dtype) * cast(below, value.dtype)
+        return log(inside) - log(self.high - self.low)
+
+
+class Normal(Distribution):
+    """Normal with mean ``loc`` and standard deviation ``scale``.
+
+    >>> Normal([0.0, 1.0], [1.0, 2.0]).sample([3]).shape
+    (3, 2)
+    """
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        self.loc, self.scale = _parameters("Normal", loc=loc, scale=scale)
+        self._plain = _all_numbers(loc, scale)
+
+    def sample(self, shape: Any, seed: int = 0) -> Variable:
+        """Random values of ``shape`` followed by the shape of the parameters."""
+        dims = _dims("Normal", shape)
+        batch = list((self.loc + self.scale).shape)
+        if -1 in batch:
+            zero = fill_constant_batch_size_like(self.loc + self.scale, batch + dims, "float32", 0.0)
+            drawn = gaussian_random(shape_of(zero), mean=0.0, std=1.0, seed=seed)
+            return reshape(drawn * (zero + self.scale) + self.loc, dims + batch)
+        drawn = gaussian_random(dims + batch, mean=0.0, std=1.0, seed=seed)
+        out = drawn * (zeros(dims + batch, "float32") + self.scale) + self.loc
+        return reshape(out, dims) if self._plain else out
+
+    def entropy(self) -> Variable:
+        """``(1 + log(2 * pi)) / 2 + log(scale)``."""
+        batch = list((self.loc + self.scale).shape)
+        zero = fill_constant_batch_size_like(self.loc + self.scale, batch, "float32", 0.0)
+        return (0.5 + 0.5 * math.log(2 * math.pi)) + log(self.scale + zero)
+
+    def log_prob(self, value: Variable) -> Variable:
+        """``-(value - loc) ** 2 / (2 * scale ** 2) - log(scale) - log(2 * pi) / 2``."""
+        check_variable("Normal.log_prob", "value", value)
+        variance = self.scale * self.scale
+        log_scale = log(self.scale)
+        distance = -1.0 * ((value - self.loc) * (value - self.loc))
+        return distance / (2.0 * variance) - log_scale - math.log(math.sqrt(2.0 * math.pi))
+
+    def kl_divergence(self, other: Normal) -> Variable:
+        """``(r + d - 1 - log(r)) / 2``: the ratio of variances, the squared distance of means."""
+        _check_kind(self, other)
+        ratio = self.scale / other.scale
+        ratio = ratio * ratio
+        distance = (self.loc - other.loc) / other.scale
+        distance = distance * distance
+        return 0.5 * (ratio + distance - 1.0 - log(ratio))
+
+
+class Categorical(Distribution):
+    """Classes with probabilities ``softmax(logits)`` along the last dim.
+
+    >>> from paddlelike.input import data
+    >>> Categorical(data("logits", [None, 4])).entropy().shape
+    (-1, 1)
+    """
+
+    def __init__(self, logits: Any) -> None:
+        (self.logits,) = _parameters("Categorical", logits=logits)
+
+    def entropy(self) -> Variable:
+        """``-sum(p * log(p))``, of shape (..., 1)."""
+        logits, exponents, total = self._normal(self.logits)
+        chances = exponents / total
+        return -1.0 * reduce_sum(chances * (logits - log(total)), dim=-1, keep_dim=True)
+
+    def kl_divergence(self, other: Categorical) -> Variable:
+        """``sum(p * log(p / q))``, of shape (..., 1)."""
+        _check_kind(self, other)
+        mine = self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
+        theirs = other.logits - reduce_max(other.logits, dim=-1, keep_dim=True)
+        my_exponents, their_exponents = exp(mine), exp(theirs)
+        my_total = reduce_sum(my_exponents, dim=-1, keep_dim=True)
+        their_total = reduce_sum(their_exponents, dim=-1, keep_dim=True)
+        chances = my_exponents / my_total
+        difference = mine - log(my_total) - theirs + log(their_total)
+        return reduce_sum(chances * difference, dim=-1, keep_dim=True)
+
+    @staticmethod
+    def _normal(logits: Variable) -> tuple[Variable, Variable, Variable]:
+        """The logits, the greatest being 0, their exponentials and the sum of these."""
+        logits = logits - reduce_max(logits, dim=-1, keep_dim=True)
+        exponents = exp(logits)
+        return logits, exponents, reduce_sum(exponents, dim=-1, keep_dim=True)
+
+
+class MultivariateNormalDiag(Distribution):
+    """Normal in K dims with mean ``loc`` (K,) and the diagonal of ``scale`` (K, K) as covariance."""
+
+    def __init__(self, loc: Any, scale: Any) -> None:
+        self.loc = check_variable("MultivariateNormalDiag", "loc", loc)
+        self.scale = check_variable("MultivariateNormalDiag", "scale", scale)
+
+    def entropy(self) -> Variable:
+        """``(K * (1 + log(2 * pi)) + log(det(scale))) / 2``."""
+        constant = self.scale.shape[0] * (1.0 + math.log(2 * math.pi))
+        return 0.5 * (constant + log(_determinant(self.scale)))
+
+    def kl_divergence(self, other: MultivariateNormalDiag) -> Variable:
+        """``(trace + distance - K + log(det(other) / det(self))) / 2``, of shape [1]."""
+        _check_kind(self, other)
+        trace = reduce_sum(_inverse(other.scale) * self.scale)
+        shifted = matmul(other.loc - self.loc, _inverse(other.scale))
+        distance = matmul(shifted, other.loc - self.loc)
+        volumes = log(_determinant(other.scale)) - log(_determinant(self.scale))
+        return 0.5 * (trace + distance - self.scale.shape[0] + volumes)
+
+
+def _ones_and_diagonal(matrix: Variable) -> tuple[Variable, Variable]:
+    one = ones(matrix.shape, matrix.dtype)
+    return one, diag(ones([matrix.shape[0]], matrix.dtype))
+
+
+def _determinant(matrix: Variable) -> Variable:
+    """The product of the diagonal."""
+    one, diagonal = _ones_and_diagonal(matrix)
+    return reduce_prod(matrix + one - diagonal)
+
+
+def _inverse(matrix: Variable) -> Variable:
+    """One over the diagonal; the rest, zeros, as it is."""
+    one, diagonal = _ones_and_diagonal(matrix)
+    return elementwise_pow(matrix, one - 2 * diagonal)
+
+
+def _parameters(kind: str, **given: Any) -> list[Variable]:
+    """The parameters as variables; numbers and arrays as float32 of one shape."""
+    variables = [isinstance(value, Variable) for value in given.values()]
+    if all(variables):
+        return list(given.values())
+    if any(variables):
+        raise GraphError(f"{kind}: {', '.join(given)} must all be variables, or none of them")
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float | list | np.ndarray):
+            raise TypeError(f"{kind}: {name} is a number, list, array or variable, not {describe(value)}")
+    arrays = [np.atleast_1d(np.asarray(value, "float32")) for value in given.values()]
+    return [
+        assign(np.ascontiguousarray(array), create_tensor("float32"))
+        for array in np.broadcast_arrays(*arrays)
+    ]
+
+
+def _all_numbers(*given: Any) -> bool:
+    return all(isinstance(value, int | float) for value in given)
+
+
+def _dims(kind: str, shape: Any) -> list[int]:
+    if not isinstance(shape, list | tuple):
+        raise TypeError(f"{kind}.sample: shape is a list of ints, not {describe(shape)}")
+    return list(shape)
+
+
+def _check_kind(mine: Distribution, other: Any) -> None:
+    if not isinstance(other, type(mine)):
+        kind = type(mine).__name__
+        raise TypeError(f"{kind}.kl_divergence: other is a {kind}, not {describe(other)}")

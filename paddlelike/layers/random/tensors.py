@@ -1,0 +1,290 @@
+"""Random tensors, and dropout. A seed of 0 takes the program's ``random_seed``, or a new one every run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    FLOATS,
+    INTEGERS,
+    check_choice,
+    check_variable,
+    describe,
+    is_whole,
+)
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.constants import add_shape, fill_constant
+from paddlelike.layers.tensor.sizes import has_variables, numbers_known
+
+__all__ = [
+    "dropout",
+    "gaussian_random",
+    "gaussian_random_batch_size_like",
+    "randint",
+    "randn",
+    "random_crop",
+    "randperm",
+    "sampling_id",
+    "uniform_random",
+    "uniform_random_batch_size_like",
+]
+
+
+def dropout(
+    x: Variable,
+    dropout_prob: float,
+    is_test: bool = False,
+    seed: int | None = None,
+    name: str | None = None,
+    dropout_implementation: str = "downgrade_in_infer",
+) -> Variable:
+    """``x`` with each number set to 0 with probability ``dropout_prob`` (operator ``dropout``).
+
+    ``"downgrade_in_infer"`` leaves the others as they are and multiplies by ``1 - p`` in test programs;
+    ``"upscale_in_train"`` divides them by ``1 - p`` and leaves test programs alone. With a seed every
+    run drops the same.
+    """
+    check_variable("dropout", "x", x, FLOATS)
+    check_choice(
+        "dropout",
+        "dropout_implementation",
+        dropout_implementation,
+        ("downgrade_in_infer", "upscale_in_train"),
+    )
+    helper = LayerHelper("dropout", name=name)
+    if not seed and helper.main_program.random_seed != 0:
+        seed = helper.main_program.random_seed
+    out = helper.create_variable_for_type_inference(x.dtype)
+    mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
+    helper.append_op(
+        type="dropout",
+        inputs={"X": [x]},
+        outputs={"Out": [out], "Mask": [mask]},
+        attrs={
+            "dropout_prob": dropout_prob,
+            "is_test": is_test,
+            "fix_seed": seed is not None,
+            "seed": seed or 0,
+            "dropout_implementation": dropout_implementation,
+        },
+    )
+    return out
+
+
+def uniform_random(
+    shape: Any, dtype: Any = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0
+) -> Variable:
+    """Uniform on [min, max) (operator ``uniform_random``); ``shape`` may be or hold int variables."""
+    kind = convert_dtype(dtype)
+    helper = LayerHelper("uniform_random")
+    inputs: dict[str, Any] = {}
+    attrs: dict[str, Any] = {"seed": seed, "min": min, "max": max, "dtype": int(kind)}
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs["ShapeTensor"] = shape
+    else:
+        attrs["shape"] = numbers_known(_dims("uniform_random", shape))
+        if has_variables(shape):
+            inputs["ShapeTensorList"] = [_dim(helper, dim) for dim in shape]
+    out = helper.create_variable_for_type_inference(kind)
+    helper.append_op(type="uniform_random", inputs=inputs, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def gaussian_random(
+    shape: Any, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32"
+) -> Variable:
+    """Normal with that mean and standard deviation (operator ``gaussian_random``).
+
+    ``shape`` may be or hold int variables.
+    """
+    kind = convert_dtype(dtype)
+    helper = LayerHelper("gaussian_random")
+    out = helper.create_variable_for_type_inference(kind)
+    inputs: dict[str, Any] = {}
+    attrs = {"mean": mean, "std": std, "seed": seed, "dtype": int(kind), "use_mkldnn": False}
+    add_shape("gaussian_random", shape, inputs, attrs)
+    helper.append_op(type="gaussian_random", inputs=inputs, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def _dims(layer: str, shape: Any) -> list[Any]:
+    if not isinstance(shape, list | tuple) or not shape:
+        raise TypeError(f"layer {layer!r}: shape is a list of ints, not {describe(shape)}")
+    return list(shape)
+
+
+def _dim(helper: LayerHelper, dim: Any) -> Variable:
+    if isinstance(dim, Variable):
+        dim.stop_gradient = True
+        return dim
+    temporary = helper.create_variable_for_type_inference("int64")
+    return fill_constant([1], "int64", dim, force_cpu=True, out=temporary)
+
+
+def uniform_random_batch_size_like(
+    input: Variable,
+    shape: Sequence[int],
+    dtype: Any = "float32",
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    min: float = -1.0,
+    max: float = 1.0,
+    seed: int = 0,
+) -> Variable:
+    """Uniform; dim ``output_dim_idx`` of the result is as long as dim ``input_dim_idx`` of ``input``."""
+    attrs = {"min": min, "max": max, "seed": seed}
+    batch = (input_dim_idx, output_dim_idx)
+    return _batch_size_like("uniform_random_batch_size_like", input, shape, dtype, batch, attrs)
+
+
+def gaussian_random_batch_size_like(
+    input: Variable,
+    shape: Sequence[int],
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    mean: float = 0.0,
+    std: float = 1.0,
+    seed: int = 0,
+    dtype: Any = "float32",
+) -> Variable:
+    """Normal; dim ``output_dim_idx`` of the result is as long as dim ``input_dim_idx`` of ``input``."""
+    attrs = {"mean": mean, "std": std, "seed": seed}
+    batch = (input_dim_idx, output_dim_idx)
+    return _batch_size_like("gaussian_random_batch_size_like", input, shape, dtype, batch, attrs)
+
+
+def _batch_size_like(
+    type: str,
+    input: Variable,
+    shape: Sequence[int],
+    dtype: Any,
+    batch: tuple[int, int],
+    attrs: dict[str, Any],
+) -> Variable:
+    check_variable(type, "input", input)
+    kind = convert_dtype(dtype)
+    common = {"shape": _dims(type, shape), "dtype": int(kind)}
+    dims = {"input_dim_idx": batch[0], "output_dim_idx": batch[1]}
+    return emit(type, {"Input": input}, {**common, **dims, **attrs}, dtype=kind)
+
+
+def randint(
+    low: int,
+    high: int | None = None,
+    shape: Any = None,
+    out: Variable | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    stop_gradient: bool = False,
+    seed: int = 0,
+    name: str | None = None,
+) -> Variable:
+    """Integers from ``low`` up to, not with, ``high`` (0 up to ``low`` without it) (operator ``randint``).
+
+    ``shape`` may be or hold int variables; int64 if nothing else is said; ``device`` is not heeded.
+    """
+    kind = VarType.INT64 if dtype is None else convert_dtype(dtype)
+    if kind not in INTEGERS:
+        raise TypeError(f"layer 'randint': dtype is {dtype!r}, expected int32 or int64")
+    low, high = (0, low) if high is None else (low, high)
+    if low >= high:
+        raise GraphError(f"layer 'randint': low is {low}, high {high}; low must be below high")
+    helper = LayerHelper("randint", name=name)
+    attrs: dict[str, Any] = {"low": low, "high": high, "seed": seed, "dtype": int(kind)}
+    inputs: dict[str, Any] = {}
+    if isinstance(shape, Variable):
+        inputs["ShapeTensor"] = shape
+    elif shape is not None and has_variables(shape):
+        inputs["ShapeTensorList"] = [_dim(helper, dim) for dim in shape]
+    else:
+        attrs["shape"] = [1] if shape is None else _dims("randint", shape)
+    found = helper.create_variable_for_type_inference(kind) if out is None else out
+    helper.append_op(type="randint", inputs=inputs, outputs={"Out": found}, attrs=attrs)
+    found.stop_gradient = stop_gradient
+    return found
+
+
+def randn(
+    shape: Sequence[int],
+    out: Variable | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
+    """Normal with mean 0 and deviation 1 (operator ``gaussian_random``); ``device`` is not heeded."""
+    kind = VarType.FP32 if dtype is None else convert_dtype(dtype)
+    attrs = {
+        "shape": _dims("randn", shape),
+        "mean": 0.0,
+        "std": 1.0,
+        "seed": 0,
+        "dtype": int(kind),
+        "use_mkldnn": False,
+    }
+    found = emit("gaussian_random", {}, attrs, layer="randn", name=name, dtype=kind, out=out)
+    found.stop_gradient = stop_gradient
+    return found
+
+
+def randperm(
+    n: int,
+    out: Variable | None = None,
+    dtype: Any = "int64",
+    device: str | None = None,
+    stop_gradient: bool = True,
+    seed: int = 0,
+) -> Variable:
+    """The integers 0 .. n - 1 in random order (operator ``randperm``); ``device`` is not heeded."""
+    if not is_whole(n) or n <= 0:
+        raise GraphError(f"layer 'randperm': n is {n!r}, expected a positive int")
+    kind = convert_dtype(dtype)
+    attrs = {"n": n, "dtype": int(kind), "seed": seed}
+    found = emit("randperm", {}, attrs, dtype=kind, out=out)
+    found.stop_gradient = stop_gradient
+    return found
+
+
+def random_crop(x: Variable, shape: Sequence[int], seed: Any = None) -> Variable:
+    """A part of ``shape`` of every sample, at a random place (operator ``random_crop``).
+
+    ``seed`` is an int, or an int64 variable of shape [1]; None takes the program's ``random_seed``.
+    """
+    check_variable("random_crop", "x", x)
+    helper = LayerHelper("random_crop")
+    out = helper.create_variable_for_type_inference(x.dtype)
+    attrs: dict[str, Any] = {"shape": list(shape)}
+    if not isinstance(seed, Variable):
+        start = helper.main_program.random_seed if seed is None else seed
+        if not is_whole(start):
+            raise GraphError(f"layer 'random_crop': seed is an int or a variable, not {seed!r}")
+        attrs["startup_seed"] = start
+        name = unique_name.generate("random_crop_seed")
+        seed = helper.create_variable(name=name, dtype="int64", persistable=True)
+    elif seed.dtype != VarType.INT64:
+        raise GraphError(f"layer 'random_crop': seed {seed.name!r} has dtype {seed.dtype.name}")
+    helper.append_op(
+        type="random_crop",
+        inputs={"X": x, "Seed": seed},
+        outputs={"Out": out, "SeedOut": seed},
+        attrs=attrs,
+    )
+    return out
+
+
+def sampling_id(
+    x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: Any = "float32"
+) -> Variable:
+    """For each row of probabilities (N, D) a column drawn by them, (N,) (operator ``sampling_id``)."""
+    check_variable("sampling_id", "x", x)
+    attrs = {"min": min, "max": max, "seed": seed}
+    out = emit("sampling_id", {"X": x}, attrs)
+    out.dtype = convert_dtype(dtype)  # what Fluid declares; the values are int64
+    return out

@@ -1,0 +1,221 @@
+"""Cells of recurrent networks, one step each: RNNCell, GRUCell, LSTMCell."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.elementwise.activation import sigmoid, tanh
+from paddlelike.layers.elementwise.arithmetic import elementwise_add, elementwise_mul
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.nested import flattened
+from paddlelike.layers.nn.dense import matmul
+from paddlelike.layers.tensor.constants import fill_constant, fill_constant_batch_size_like
+from paddlelike.layers.tensor.joining import concat, split
+from paddlelike.param_attr import ParamAttr
+
+__all__ = ["GRUCell", "LSTMCell", "RNNCell"]
+
+Activation = Callable[[Variable], Variable]
+
+
+class RNNCell:
+    """One step of a recurrent network. A subclass gives :meth:`call` and :attr:`state_shape`."""
+
+    def call(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """The outputs and the new states, for inputs and states of one step."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method call(inputs, states)")
+
+    def __call__(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """The same as :meth:`call`."""
+        return self.call(inputs, states, **kwargs)
+
+    @property
+    def state_shape(self) -> Any:
+        """The shape of a state without the batch, or a nest of shapes."""
+        raise NotImplementedError(f"{type(self).__name__} needs a property state_shape")
+
+    @property
+    def state_dtype(self) -> Any:
+        """The element type of the states, or a nest of types like :attr:`state_shape`."""
+        raise NotImplementedError(f"{type(self).__name__} needs a property state_dtype")
+
+    def get_initial_states(
+        self,
+        batch_ref: Any,
+        shape: Any = None,
+        dtype: Any = "float32",
+        init_value: float = 0,
+        batch_dim_idx: int = 0,
+    ) -> Any:
+        """States full of ``init_value``; the batch is as large as dim ``batch_dim_idx`` of ``batch_ref``."""
+        like = check_variable("get_initial_states", "batch_ref", flattened(batch_ref)[0])
+        shapes = self.state_shape if shape is None else shape
+        if dtype is None:
+            dtype = self.state_dtype
+
+        def filled(dims: Any, kind: Any) -> Any:
+            if isinstance(dims, list | tuple) and not all(isinstance(dim, int) for dim in dims):
+                kinds = kind if isinstance(kind, list | tuple) else [kind] * len(dims)
+                return [filled(one, each) for one, each in zip(dims, kinds, strict=True)]
+            whole = list(dims) if dims[0] == -1 else [-1, *dims]
+            state = fill_constant_batch_size_like(like, whole, kind, init_value, batch_dim_idx)
+            state.stop_gradient = False  # Paddle's recurrent operator asks for gradients of all its states
+            return state
+
+        return filled(shapes, dtype)
+
+
+class _Unit:
+    """The parameters of a cell, made when the size of its inputs is known."""
+
+    def __init__(self, name: str, kind: str, param_attr: Any, bias_attr: Any, dtype: Any) -> None:
+        self._helper = LayerHelper(kind, name=unique_name.generate(f"{name}/{kind}"))
+        self._attrs = ParamAttr._to_attr(param_attr), ParamAttr._to_attr(bias_attr)
+        self._dtype = dtype
+
+    def weight(self, shape: Sequence[int], suffix: str = "") -> Variable:
+        """A weight; ``suffix`` goes to the name that a ParamAttr gives."""
+        made: Variable = self._helper.create_parameter(_named(self._attrs[0], suffix), shape, self._dtype)
+        return made
+
+    def bias(self, size: int, suffix: str = "") -> Variable | None:
+        """A bias, or None where bias_attr is False."""
+        attr = _named(self._attrs[1], suffix)
+        made: Variable | None = self._helper.create_parameter(attr, [size], self._dtype, is_bias=True)
+        return made
+
+
+def _named(attr: Any, suffix: str) -> Any:
+    attr = copy.deepcopy(attr)
+    if attr is not False and attr.name is not None:
+        attr.name += suffix
+    return attr
+
+
+def _joined(parts: list[Variable], weight: Variable, bias: Variable | None) -> Variable:
+    """``concat(parts) weight + bias``."""
+    out = matmul(concat(parts, 1), weight)
+    return out if bias is None else elementwise_add(out, bias)
+
+
+class GRUCell(RNNCell):
+    """A gated recurrent unit (Cho et al. 2014).
+
+    With ``z = [x, h]``: ``r, u = gate(z W + b)``, ``c = act([x, r * h] W' + b')``,
+    ``h' = u * h + (1 - u) * c``.
+
+    >>> from paddlelike.input import data
+    >>> cell = GRUCell(hidden_size=4)
+    >>> x = data("gru_cell_x", [None, 3], "float32")
+    >>> output, state = cell(x, cell.get_initial_states(x))
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        gate_activation: Activation | None = None,
+        activation: Activation | None = None,
+        dtype: Any = "float32",
+        name: str = "GRUCell",
+    ) -> None:
+        self.hidden_size = hidden_size
+        self._gate = sigmoid if gate_activation is None else gate_activation
+        self._act = tanh if activation is None else activation
+        self._dtype = dtype
+        self._unit = _Unit(name, "BasicGRUUnit", param_attr, bias_attr, dtype)
+        self._parameters: list[Any] | None = None
+
+    def call(self, inputs: Variable, states: Variable) -> tuple[Variable, Variable]:  # type: ignore[override]
+        """The new state, twice."""
+        check_variable("GRUCell", "inputs", inputs)
+        check_variable("GRUCell", "states", states)
+        size = self.hidden_size
+        if self._parameters is None:
+            rows = inputs.shape[-1] + size
+            weights = [
+                self._unit.weight([rows, 2 * size], "_gate"),
+                self._unit.weight([rows, size], "_candidate"),
+            ]
+            biases = [self._unit.bias(2 * size, "_gate"), self._unit.bias(size, "_candidate")]
+            self._parameters = [*weights, *biases]
+        gate_weight, weight, gate_bias, bias = self._parameters
+        reset, update = split(self._gate(_joined([inputs, states], gate_weight, gate_bias)), 2, dim=1)
+        candidate = self._act(_joined([inputs, reset * states], weight, bias))
+        state = update * states + (1 - update) * candidate
+        return state, state
+
+    @property
+    def state_shape(self) -> list[int]:
+        """``[hidden_size]``."""
+        return [self.hidden_size]
+
+    @property
+    def state_dtype(self) -> Any:
+        """The element type of the parameters."""
+        return self._dtype
+
+
+class LSTMCell(RNNCell):
+    """Long short-term memory (Hochreiter & Schmidhuber 1997); the states are ``[h, c]``.
+
+    ``i, j, f, o = [x, h] W + b``, ``c' = c * gate(f + forget_bias) + gate(i) * act(j)``,
+    ``h' = act(c') * gate(o)``.
+
+    >>> from paddlelike.input import data
+    >>> cell = LSTMCell(hidden_size=4)
+    >>> x = data("lstm_cell_x", [None, 3], "float32")
+    >>> output, (hidden, memory) = cell(x, cell.get_initial_states(x))
+    """
+
+    def __init__(
+        self,
+        hidden_size: int,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        gate_activation: Activation | None = None,
+        activation: Activation | None = None,
+        forget_bias: float = 1.0,
+        dtype: Any = "float32",
+        name: str = "LSTMCell",
+    ) -> None:
+        self.hidden_size = hidden_size
+        self._gate = sigmoid if gate_activation is None else gate_activation
+        self._act = tanh if activation is None else activation
+        self._dtype = dtype
+        self._unit = _Unit(name, "BasicLSTMUnit", param_attr, bias_attr, dtype)
+        self._forget_bias = fill_constant([1], dtype, forget_bias)
+        self._forget_bias.stop_gradient = False
+        self._parameters: tuple[Variable, Variable | None] | None = None
+
+    def call(  # type: ignore[override]
+        self, inputs: Variable, states: Sequence[Variable]
+    ) -> tuple[Variable, list[Variable]]:
+        """The new ``h``, and ``[h, c]``."""
+        check_variable("LSTMCell", "inputs", inputs)
+        hidden, memory = states
+        size = self.hidden_size
+        if self._parameters is None:
+            rows = inputs.shape[-1] + size
+            self._parameters = self._unit.weight([rows, 4 * size]), self._unit.bias(4 * size)
+        i, j, f, o = split(_joined([inputs, hidden], *self._parameters), 4, dim=-1)
+        kept = elementwise_mul(memory, self._gate(elementwise_add(f, self._forget_bias)))
+        memory = elementwise_add(kept, elementwise_mul(self._gate(i), self._act(j)))
+        hidden = self._act(memory) * self._gate(o)
+        return hidden, [hidden, memory]
+
+    @property
+    def state_shape(self) -> list[list[int]]:
+        """``[[hidden_size], [hidden_size]]``."""
+        return [[self.hidden_size], [self.hidden_size]]
+
+    @property
+    def state_dtype(self) -> list[Any]:
+        """The element type of the parameters, twice."""
+        return [self._dtype, self._dtype]

@@ -1,0 +1,327 @@
+"""Recurrent layers: along sequences of any length, and one step at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.nn.dense import fc
+from paddlelike.layers.tensor.joining import concat
+from paddlelike.ops.recurrent.cudnn_lstm import parameter_count
+
+__all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
+
+_ACTIVATIONS = ("identity", "sigmoid", "tanh", "relu")  # gru_unit knows them by number
+
+
+def dynamic_lstm(
+    input: Variable,
+    size: int,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """Long short-term memory along every sequence: the hidden states and the cells, (T, size / 4) each.
+
+    Operator ``lstm``. ``input`` (T, size) comes from a layer in front, often ``fc``; ``size`` is 4 times the
+    width of the cell. ``h_0`` and ``c_0``, (sequences, size / 4), are zeros by default. With ``is_reverse``
+    every sequence is run from its end. Hochreiter & Schmidhuber 1997.
+
+    >>> from paddlelike.input import data
+    >>> hidden, cell = dynamic_lstm(data("projected", [None, 32], lod_level=1), size=32)
+    >>> hidden.shape, hidden.lod_level
+    ((-1, 8), 1)
+    """
+    check_variable("dynamic_lstm", "input", input, WIDE_FLOATS)
+    width = _quarter("dynamic_lstm", size)
+    helper = LayerHelper("lstm", name=name)
+    inputs = {"Input": input, **_initial("dynamic_lstm", width, h_0, width, c_0)}
+    inputs["Weight"] = helper.create_parameter(param_attr, [width, size], dtype)
+    inputs["Bias"] = _bias(helper, "dynamic_lstm", bias_attr, (7 if use_peepholes else 4) * width, dtype)
+    slots = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
+    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
+    attrs = {
+        "use_peepholes": use_peepholes,
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "cell_activation": cell_activation,
+        "candidate_activation": candidate_activation,
+    }
+    helper.append_op(type="lstm", inputs=inputs, outputs=outputs, attrs=attrs)
+    return outputs["Hidden"], outputs["Cell"]
+
+
+def dynamic_lstmp(
+    input: Variable,
+    size: int,
+    proj_size: int,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_peepholes: bool = True,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    cell_activation: str = "tanh",
+    candidate_activation: str = "tanh",
+    proj_activation: str = "tanh",
+    dtype: Any = "float32",
+    name: str | None = None,
+    h_0: Variable | None = None,
+    c_0: Variable | None = None,
+    cell_clip: float | None = None,
+    proj_clip: float | None = None,
+) -> tuple[Variable, Variable]:
+    """As :func:`dynamic_lstm`, feeding back a projection: (T, proj_size) of those, and the cells.
+
+    Operator ``lstmp``. ``h_0`` is (sequences, proj_size). ``cell_clip`` and ``proj_clip`` limit cells and
+    projections. Sak et al. 2014.
+    """
+    check_variable("dynamic_lstmp", "input", input, WIDE_FLOATS)
+    width = _quarter("dynamic_lstmp", size)
+    helper = LayerHelper("lstmp", name=name)
+    inputs = {"Input": input, **_initial("dynamic_lstmp", proj_size, h_0, width, c_0)}
+    inputs["Weight"] = helper.create_parameter(param_attr, [proj_size, size], dtype)
+    inputs["ProjWeight"] = helper.create_parameter(param_attr, [width, proj_size], dtype)
+    inputs["Bias"] = _bias(helper, "dynamic_lstmp", bias_attr, (7 if use_peepholes else 4) * width, dtype)
+    projection, cell, _, hidden, gate, pre_act = (
+        helper.create_variable_for_type_inference(dtype) for _ in range(6)
+    )  # the third is made and left alone, as in Fluid
+    outputs = {
+        "Projection": projection,
+        "Cell": cell,
+        "BatchHidden": hidden,
+        "BatchGate": gate,
+        "BatchCellPreAct": pre_act,
+    }
+    attrs: dict[str, Any] = {
+        "use_peepholes": use_peepholes,
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "cell_activation": cell_activation,
+        "candidate_activation": candidate_activation,
+        "proj_activation": proj_activation,
+        "cell_clip": cell_clip or 0.0,
+        "proj_clip": proj_clip or 0.0,
+    }
+    helper.append_op(type="lstmp", inputs=inputs, outputs=outputs, attrs=attrs)
+    return projection, cell
+
+
+def dynamic_gru(
+    input: Variable,
+    size: int,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    is_reverse: bool = False,
+    gate_activation: str = "sigmoid",
+    candidate_activation: str = "tanh",
+    h_0: Variable | None = None,
+    origin_mode: bool = False,
+) -> Variable:
+    """Gated recurrent units along every sequence: the hidden states, (T, size).
+
+    Operator ``gru``. ``input`` (T, 3 size) comes from a layer in front, often ``fc``. ``h_0``, (sequences,
+    size), is zeros by default. ``origin_mode`` is the formula of Cho et al. 2014, else Chung et al. 2014.
+
+    >>> from paddlelike.input import data
+    >>> dynamic_gru(data("projected", [None, 24], lod_level=1), size=8).shape
+    (-1, 8)
+    """
+    check_variable("dynamic_gru", "input", input, FLOATS)
+    helper = LayerHelper("gru")
+    dtype = input.dtype
+    inputs = {"Input": input}
+    inputs["Weight"] = helper.create_parameter(param_attr, [size, 3 * size], dtype)
+    bias = helper.create_parameter(bias_attr, [1, 3 * size], dtype, is_bias=True)
+    if bias is not None:
+        inputs["Bias"] = bias
+    if h_0 is not None:
+        inputs["H0"] = _check_width("dynamic_gru", "h_0", h_0, size)
+    slots = ("Hidden", "BatchGate", "BatchResetHiddenPrev", "BatchHidden")
+    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
+    attrs = {
+        "is_reverse": is_reverse,
+        "gate_activation": gate_activation,
+        "activation": candidate_activation,
+        "origin_mode": origin_mode,
+    }
+    helper.append_op(type="gru", inputs=inputs, outputs=outputs, attrs=attrs)
+    return outputs["Hidden"]
+
+
+def lstm(
+    input: Variable,
+    init_h: Variable,
+    init_c: Variable,
+    max_len: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout_prob: float = 0.0,
+    is_bidirec: bool = False,
+    is_test: bool = False,
+    name: str | None = None,
+    default_initializer: Any = None,
+    seed: int = -1,
+) -> tuple[Variable, Variable, Variable]:
+    """Layers of long short-term memory over a batch of equal lengths (operator ``cudnn_lstm``).
+
+    ``input`` is (T, N, D); ``init_h`` and ``init_c`` are (layers x directions, N, hidden_size). Returns the
+    hidden states of the last layer, (T, N, hidden_size x directions), and the last states of all layers. All
+    weights are one vector. Dropout is between layers. Unlike Fluid's it runs on a CPU.
+
+    >>> from paddlelike.input import data
+    >>> first = [data(name, [2, 3, 8]) for name in ("h", "c")]
+    >>> out, _, _ = lstm(data("x", [5, 3, 4]), *first, max_len=5, hidden_size=8, num_layers=2)
+    >>> out.shape
+    (5, 3, 8)
+    """
+    check_variable("lstm", "input", input, WIDE_FLOATS)
+    for argument, value in (("init_h", init_h), ("init_c", init_c)):
+        check_variable("lstm", argument, value, WIDE_FLOATS)
+    helper = LayerHelper("cudnn_lstm", name=name)
+    width = input.shape[-1]
+    count = parameter_count(width, hidden_size, num_layers, is_bidirec=is_bidirec)
+    weight = helper.create_parameter(
+        helper.param_attr, [count], input.dtype, default_initializer=default_initializer
+    )
+    outputs = {
+        slot: helper.create_variable_for_type_inference(input.dtype) for slot in ("Out", "last_h", "last_c")
+    }
+    cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
+    helper.append_op(
+        type="cudnn_lstm",
+        inputs={"Input": input, "InitH": init_h, "InitC": init_c, "W": weight, "Cache": cache},
+        outputs=outputs,
+        attrs={
+            "max_len": max_len,
+            "is_bidirec": is_bidirec,
+            "input_size": width,
+            "hidden_size": hidden_size,
+            "num_layers": num_layers,
+            "is_test": is_test,
+            "dropout_prob": dropout_prob,
+            "seed": seed,
+        },
+    )
+    return outputs["Out"], outputs["last_h"], outputs["last_c"]
+
+
+def gru_unit(
+    input: Variable,
+    hidden: Variable,
+    size: int,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    activation: str = "tanh",
+    gate_activation: str = "sigmoid",
+    origin_mode: bool = False,
+) -> tuple[Variable, Variable, Variable]:
+    """One step of gated recurrent units: the new hidden state, the old one after reset, the gates.
+
+    Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size).
+    """
+    check_variable("gru_unit", "input", input, WIDE_FLOATS)
+    check_variable("gru_unit", "hidden", hidden, WIDE_FLOATS)
+    check_choice("gru_unit", "activation", activation, _ACTIVATIONS)
+    check_choice("gru_unit", "gate_activation", gate_activation, _ACTIVATIONS)
+    helper = LayerHelper("gru_unit")
+    dtype, width = input.dtype, size // 3
+    inputs = {"Input": input, "HiddenPrev": hidden}
+    inputs["Weight"] = helper.create_parameter(param_attr, [width, 3 * width], dtype)
+    slots = ("Gate", "ResetHiddenPrev", "Hidden")
+    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
+    bias = helper.create_parameter(bias_attr, [1, 3 * width], dtype, is_bias=True)
+    if bias is not None:
+        inputs["Bias"] = bias
+    attrs = {
+        "activation": _ACTIVATIONS.index(activation),
+        "gate_activation": _ACTIVATIONS.index(gate_activation),
+        "origin_mode": origin_mode,
+    }
+    helper.append_op(type="gru_unit", inputs=inputs, outputs=outputs, attrs=attrs)
+    return outputs["Hidden"], outputs["ResetHiddenPrev"], outputs["Gate"]
+
+
+def lstm_unit(
+    x_t: Variable,
+    hidden_t_prev: Variable,
+    cell_t_prev: Variable,
+    forget_bias: float = 0.0,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """One step of long short-term memory: the new hidden state and cell, (N, D) each.
+
+    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit`` on
+    those and ``cell_t_prev`` (N, D).
+    """
+    rows = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
+    for argument, variable in rows.items():
+        check_variable("lstm_unit", argument, variable, WIDE_FLOATS)
+        if len(variable.shape) != 2:
+            raise GraphError(f"layer 'lstm_unit': {argument} is {list(variable.shape)}, expected 2 dims")
+    if len({variable.shape[0] for variable in rows.values()}) > 1:
+        told = ", ".join(f"{argument} {list(v.shape)}" for argument, v in rows.items())
+        raise GraphError(f"layer 'lstm_unit': {told}; the three have the same number of rows")
+    if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
+        told = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
+        raise GraphError(f"layer 'lstm_unit': {told}; the two have the same width")
+    helper = LayerHelper("lstm_unit", name=name)
+    gates = fc(
+        concat([x_t, hidden_t_prev], axis=1),
+        4 * cell_t_prev.shape[1],
+        param_attr=param_attr,
+        bias_attr=bias_attr,
+    )
+    cell, hidden = (helper.create_variable_for_type_inference(x_t.dtype) for _ in range(2))
+    helper.append_op(
+        type="lstm_unit",
+        inputs={"X": gates, "C_prev": cell_t_prev},
+        outputs={"C": cell, "H": hidden},
+        attrs={"forget_bias": forget_bias},
+    )
+    return hidden, cell
+
+
+def _quarter(layer: str, size: int) -> int:
+    if size % 4:
+        raise GraphError(f"layer {layer!r}: size is {size}, expected 4 times the width of the cell")
+    return size // 4
+
+
+def _bias(helper: LayerHelper, layer: str, attr: Any, width: int, dtype: Any) -> Variable:
+    bias: Variable | None = helper.create_parameter(attr, [1, width], dtype, is_bias=True)
+    if bias is None:
+        raise GraphError(f"layer {layer!r}: bias_attr is False, but the operator has a bias always")
+    return bias
+
+
+def _initial(
+    layer: str, h_width: int, h_0: Variable | None, c_width: int, c_0: Variable | None
+) -> dict[str, Variable]:
+    """The first states, as inputs of an operator."""
+    given = {}
+    if h_0 is not None:
+        given["H0"] = _check_width(layer, "h_0", h_0, h_width)
+    if c_0 is not None:
+        given["C0"] = _check_width(layer, "c_0", c_0, c_width)
+    return given
+
+
+def _check_width(layer: str, argument: str, x: Variable, width: int) -> Variable:
+    check_variable(layer, argument, x)
+    if len(x.shape) != 2 or x.shape[1] != width:
+        raise GraphError(f"layer {layer!r}: {argument} is {list(x.shape)}, expected (sequences, {width})")
+    return x

@@ -1,0 +1,96 @@
+"""A cell repeated over a batch of sequences padded to one length: rnn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.elementwise.arithmetic import elementwise_mul
+from paddlelike.layers.nested import flattened, mapped, packed
+from paddlelike.layers.recurrent.cells import RNNCell
+from paddlelike.layers.recurrent.static_rnn import StaticRNN
+from paddlelike.layers.sequence.lod_sequence import sequence_mask
+from paddlelike.layers.tensor.indexing import shape
+from paddlelike.layers.tensor.shaping import reverse, transpose
+
+__all__ = ["rnn", "swapped"]
+
+
+def swapped(x: Variable) -> Variable:
+    """``x`` with its first two dims, batch and time, exchanged."""
+    return transpose(x, [1, 0, *range(2, len(x.shape))])
+
+
+def rnn(
+    cell: RNNCell,
+    inputs: Any,
+    initial_states: Any = None,
+    sequence_length: Variable | None = None,
+    time_major: bool = False,
+    is_reverse: bool = False,
+    **kwargs: Any,
+) -> tuple[Any, Any]:
+    """The outputs of ``cell`` at every step, and the last states (operator ``recurrent``).
+
+    Parameters
+    ----------
+    cell
+        Called with the inputs and states of one step, and ``kwargs``.
+    inputs
+        ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; or a nest of such variables.
+    initial_states
+        Zeros if None.
+    sequence_length
+        ``(N,)``: behind its length a sequence keeps its states.
+    is_reverse
+        Begin with the last step.
+
+    >>> from paddlelike.input import data
+    >>> from paddlelike.layers.recurrent.cells import GRUCell
+    >>> outputs, state = rnn(GRUCell(4), data("rnn_x", [2, 5, 3], "float32"))
+    >>> outputs.shape
+    (2, 5, 4)
+    """
+    if initial_states is None:
+        initial_states = cell.get_initial_states(inputs, batch_dim_idx=1 if time_major else 0)
+    if not time_major:
+        inputs = mapped(swapped, inputs)
+    mask = None
+    if sequence_length is not None:
+        steps = shape(flattened(inputs)[0])[0]
+        mask = sequence_mask(sequence_length, steps, flattened(initial_states)[0].dtype)
+        mask = transpose(mask, [1, 0])
+    if is_reverse:
+        inputs = mapped(lambda x: reverse(x, 0), inputs)
+        mask = None if mask is None else reverse(mask, 0)
+    outputs, states = _repeated(cell, inputs, initial_states, mask, kwargs)
+    if is_reverse:
+        outputs = mapped(lambda x: reverse(x, 0), outputs)
+    return (outputs if time_major else mapped(swapped, outputs)), states
+
+
+def _repeated(
+    cell: RNNCell, inputs: Any, initial_states: Any, mask: Variable | None, kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
+    """The outputs of all steps, the states of the last one."""
+    network = StaticRNN()
+    with network.step():
+        now = mapped(network.step_input, inputs)
+        states = mapped(network.memory, initial_states)
+        outputs, following = cell.call(now, mapped(lambda x: x, states), **kwargs)
+        if mask is not None:
+            here = network.step_input(mask)
+            following = mapped(lambda old, new: _masked(old, new, here), states, following)
+        mapped(network.update_memory, states, following)
+        for one in [*flattened(outputs), *flattened(following)]:
+            network.step_output(one)
+    found = network()
+    found = found if isinstance(found, list) else [found]
+    count = len(flattened(outputs))
+    last = packed(following, [state[-1] for state in found[count:]])
+    return packed(outputs, found[:count]), last
+
+
+def _masked(old: Variable, new: Variable, mask: Variable) -> Variable:
+    """``new`` in the rows where ``mask`` is 1, ``old`` where it is 0."""
+    return elementwise_mul(new, mask, axis=0) - elementwise_mul(old, mask - 1, axis=0)

@@ -1,0 +1,212 @@
+"""Many numbers into fewer: sums, means, extremes, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import BOOL, FLOATS, NUMBERS, WIDE_FLOATS, check_variable
+from paddlelike.layers.elementwise.activation import exp, log
+from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.creation import assign
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "cos_sim",
+    "cumsum",
+    "l2_normalize",
+    "logsumexp",
+    "mean",
+    "reduce_all",
+    "reduce_any",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "topk",
+    "unique",
+    "unique_with_counts",
+]
+
+
+class Reduction(Protocol):
+    """A layer that works along some dims."""
+
+    def __call__(
+        self,
+        input: Variable,
+        dim: int | Sequence[int] | None = None,
+        keep_dim: bool = False,
+        name: str | None = None,
+    ) -> Variable: ...
+
+
+def _reduction(type: str, what: str, dtypes: Sequence[VarType] = NUMBERS) -> Reduction:
+    def layer(
+        input: Variable,
+        dim: int | Sequence[int] | None = None,
+        keep_dim: bool = False,
+        name: str | None = None,
+    ) -> Variable:
+        check_variable(type, "input", input, dtypes)
+        dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+        attrs = {"dim": dims or [0], "keep_dim": keep_dim, "reduce_all": not dims}
+        return emit(type, {"X": input}, attrs, name=name)
+
+    layer.__name__ = layer.__qualname__ = type
+    layer.__doc__ = f"""The {what} along ``dim``, an int or several; None: of all (operator ``{type}``).
+
+    The dims are left out, or kept with length 1; over all dims the result has shape [1].
+    """
+    return layer
+
+
+reduce_all = _reduction("reduce_all", "logical and", BOOL)
+reduce_any = _reduction("reduce_any", "logical or", BOOL)
+reduce_max = _reduction("reduce_max", "greatest number")
+reduce_mean = _reduction("reduce_mean", "mean")
+reduce_min = _reduction("reduce_min", "least number")
+reduce_prod = _reduction("reduce_prod", "product")
+reduce_sum = _reduction("reduce_sum", "sum")
+
+
+def mean(x: Variable, name: str | None = None) -> Variable:
+    """The mean of all numbers, of shape [1] (operator ``mean``).
+
+    >>> from paddlelike.input import data
+    >>> mean(data("costs", [None, 1])).shape
+    (1,)
+    """
+    check_variable("mean", "x", x, FLOATS)
+    return emit("mean", {"X": x}, name=name)
+
+
+def logsumexp(
+    x: Variable,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """``log(sum(exp(x)))`` along ``dim`` (operators ``exp``, ``reduce_sum``, ``log``)."""
+    check_variable("logsumexp", "x", x, WIDE_FLOATS)
+    total = reduce_sum(exp(x), dim=dim, keep_dim=keepdim)
+    found = log(total, name=name)
+    return found if out is None else assign(found, out)
+
+
+def cumsum(
+    x: Variable,
+    axis: int | None = None,
+    exclusive: bool | None = None,
+    reverse: bool | None = None,
+) -> Variable:
+    """The running sum along ``axis``, the last by default, in the shape of ``x`` (operator ``cumsum``).
+
+    ``exclusive``: without the number itself; ``reverse``: from the end.
+    """
+    check_variable("cumsum", "x", x)
+    attrs = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
+    return emit("cumsum", {"X": x}, {k: v for k, v in attrs.items() if v is not None})
+
+
+def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: str | None = None) -> Variable:
+    """``x / sqrt(sum(x * x) + epsilon)`` along ``axis`` (1 for None) (operator ``norm``)."""
+    check_variable("l2_normalize", "x", x, WIDE_FLOATS)
+    if len(x.shape) == 1:
+        axis = 0
+    helper = LayerHelper("l2_normalize", name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    norm = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op(
+        type="norm",
+        inputs={"X": x},
+        outputs={"Out": out, "Norm": norm},
+        attrs={"axis": 1 if axis is None else axis, "epsilon": epsilon},
+    )
+    return out
+
+
+def argmax(x: Variable, axis: int = 0) -> Variable:
+    """Where the greatest number along ``axis`` is: int64, that dim left out (operator ``arg_max``)."""
+    check_variable("argmax", "x", x)
+    return emit("arg_max", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
+
+
+def argmin(x: Variable, axis: int = 0) -> Variable:
+    """Where the least number along ``axis`` is: int64, that dim left out (operator ``arg_min``)."""
+    check_variable("argmin", "x", x)
+    return emit("arg_min", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
+
+
+def argsort(
+    input: Variable, axis: int = -1, descending: bool = False, name: str | None = None
+) -> tuple[Variable, ...]:
+    """The numbers sorted along ``axis``, and where they were (int64), both shaped as ``input``.
+
+    Operator ``argsort``.
+    """
+    check_variable("argsort", "input", input)
+    return emit_all(
+        "argsort",
+        {"X": input},
+        {"Out": input.dtype, "Indices": VarType.INT64},
+        {"axis": axis, "descending": descending},
+        name=name,
+        constant=True,
+    )
+
+
+def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[Variable, ...]:
+    """The ``k`` greatest numbers of every row, greatest first, and where they are (operator ``top_k``).
+
+    (..., D) gives values and int64 indices of shape (..., k). ``k`` may be a variable of shape [1].
+
+    >>> from paddlelike.input import data
+    >>> values, indices = topk(data("scores", [None, 10]), k=3)
+    >>> values.shape, indices.dtype
+    ((-1, 3), <VarType.INT64: 3>)
+    """
+    check_variable("topk", "input", input)
+    inputs, attrs = {"X": input}, {}
+    if isinstance(k, Variable):
+        inputs["K"] = k
+    else:
+        attrs["k"] = k
+    outputs = {"Out": input.dtype, "Indices": VarType.INT64}
+    return emit_all("top_k", inputs, outputs, attrs, name=name, constant=True)
+
+
+def unique(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
+    """The different numbers of ``x`` (N,) in order of appearance, and for each of ``x`` which.
+
+    Operator ``unique``.
+    """
+    check_variable("unique", "x", x)
+    kind = convert_dtype(dtype)
+    return emit_all("unique", {"X": x}, {"Out": x.dtype, "Index": kind}, {"dtype": int(kind)})
+
+
+def unique_with_counts(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
+    """As :func:`unique`, and how often each number appears (operator ``unique_with_counts``)."""
+    check_variable("unique_with_counts", "x", x)
+    kind = convert_dtype(dtype)
+    outputs = {"Out": x.dtype, "Index": kind, "Count": kind}
+    return emit_all("unique_with_counts", {"X": x}, outputs, {"dtype": int(kind)})
+
+
+def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names)
+    """The cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
+
+    Operator ``cos_sim``.
+    """
+    check_variable("cos_sim", "X", X, (VarType.FP32,))
+    check_variable("cos_sim", "Y", Y, (VarType.FP32,))
+    outputs = dict.fromkeys(("Out", "XNorm", "YNorm"), X.dtype)
+    return emit_all("cos_sim", {"X": X, "Y": Y}, outputs)[0]

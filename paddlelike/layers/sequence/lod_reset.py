@@ -1,0 +1,44 @@
+"""Layers that cut the same rows into other sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import NUMBERS, check_variable
+from paddlelike.layers.emit import emit
+
+__all__ = ["lod_append", "lod_reset"]
+
+
+def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None) -> Variable:
+    """``x`` cut as ``y`` is, or at the offsets that ``y`` (without LoD) or ``target_lod`` holds.
+
+    Operator ``lod_reset``.
+
+    >>> from paddlelike.input import data
+    >>> lod_reset(data("x", [None, 6]), target_lod=[0, 2, 4]).lod_level
+    1
+    """
+    check_variable("lod_reset", "x", x, NUMBERS)
+    if y is not None:
+        return emit("lod_reset", {"X": x, "Y": check_variable("lod_reset", "y", y)})
+    if target_lod is None:
+        raise GraphError("layer 'lod_reset': neither y nor target_lod is given")
+    return emit("lod_reset", {"X": x}, {"target_lod": list(target_lod)})
+
+
+def lod_append(x: Variable, level: Variable | Sequence[int]) -> Variable:
+    """``x`` with its sequences cut once more, at the offsets ``level`` (operator ``lod_reset``)."""
+    check_variable("lod_append", "x", x, NUMBERS)
+    inputs = {"X": x}
+    attrs: dict[str, Any] = {"append": True}
+    if isinstance(level, Variable):
+        inputs["Y"] = level
+    elif isinstance(level, list | tuple):
+        attrs["target_lod"] = list(level)
+    else:
+        raise GraphError(f"layer 'lod_append': level is {level!r}, expected offsets or a variable")
+    return emit("lod_reset", inputs, attrs, layer="lod_append")

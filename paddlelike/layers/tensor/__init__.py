@@ -1,0 +1,1 @@
+"""Layers that create, join, cut, index and reshape tensors."""

@@ -1,0 +1,232 @@
+"""Tensors of constants, ranges and diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable, is_whole, tensor_dtype
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.creation import assign
+from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+
+__all__ = [
+    "arange",
+    "diag",
+    "eye",
+    "fill_constant",
+    "fill_constant_batch_size_like",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "range",
+    "zeros",
+    "zeros_like",
+]
+
+
+_INTEGERS: Final = (VarType.INT32, VarType.INT64)
+
+
+def fill_constant(
+    shape: Any, dtype: Any, value: Any, force_cpu: bool = False, out: Variable | None = None
+) -> Variable:
+    """A tensor of one value (operator ``fill_constant``).
+
+    ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1].
+
+    >>> fill_constant([2, 3], "float32", 1.5).shape
+    (2, 3)
+    """
+    kind = tensor_dtype("fill_constant", dtype)
+    helper = LayerHelper("fill_constant")
+    inputs: dict[str, Any] = {}
+    attrs: dict[str, Any] = {"dtype": int(kind), "force_cpu": force_cpu}
+    if isinstance(value, Variable):
+        inputs["ValueTensor"] = value
+    else:
+        attrs["value"] = float(value)
+        attrs["str_value"] = str(int(value)) if kind in _INTEGERS else str(float(value))
+    add_shape("fill_constant", shape, inputs, attrs)
+    if out is None:
+        out = helper.create_variable_for_type_inference(kind)
+    helper.append_op(type="fill_constant", inputs=inputs, outputs={"Out": [out]}, attrs=attrs)
+    out.stop_gradient = True
+    return out
+
+
+def add_shape(layer: str, shape: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
+    """Add a shape, whose dims may be variables, to the inputs and attributes of an operator."""
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs["ShapeTensor"] = shape
+        return
+    dims = as_list(layer, "shape", shape)
+    attrs["shape"] = numbers_known(dims)
+    if has_variables(dims):
+        inputs["ShapeTensorList"] = [
+            dim if isinstance(dim, Variable) else fill_constant([1], "int32", dim, force_cpu=True)
+            for dim in dims
+        ]
+
+
+def fill_constant_batch_size_like(
+    input: Variable,
+    shape: Sequence[int],
+    dtype: Any,
+    value: float,
+    input_dim_idx: int = 0,
+    output_dim_idx: int = 0,
+    force_cpu: bool = False,
+) -> Variable:
+    """A tensor of one value whose dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
+    kind = convert_dtype(dtype)
+    attrs = {
+        "shape": list(shape),
+        "dtype": int(kind),
+        "value": float(value),
+        "str_value": str(int(value)) if kind in _INTEGERS else str(float(value)),
+        "input_dim_idx": input_dim_idx,
+        "output_dim_idx": output_dim_idx,
+        "force_cpu": force_cpu,
+    }
+    type = "fill_constant_batch_size_like"
+    return emit(type, {"Input": input}, attrs, dtype=kind, constant=True)
+
+
+def zeros(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
+    """A tensor of zeros (operator ``fill_constant``)."""
+    return fill_constant(shape, dtype, 0.0, force_cpu=force_cpu)
+
+
+def ones(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
+    """A tensor of ones (operator ``fill_constant``)."""
+    return fill_constant(shape, dtype, 1.0, force_cpu=force_cpu)
+
+
+def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
+    """Zeros in the shape and dtype of ``x`` (operator ``fill_zeros_like``)."""
+    check_variable("zeros_like", "x", x)
+    found = emit("fill_zeros_like", {"X": x}, layer="zeros_like", out=out)
+    found.stop_gradient = True
+    return found
+
+
+def ones_like(x: Variable, out: Variable | None = None) -> Variable:
+    """Ones in the shape and dtype of ``x`` (operator ``fill_any_like``)."""
+    check_variable("ones_like", "x", x)
+    return emit("fill_any_like", {"X": x}, {"value": 1.0}, layer="ones_like", out=out)
+
+
+def full(
+    shape: Any,
+    fill_value: float,
+    out: Variable | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
+    """A tensor of one value, float32 if nothing else is said; ``device`` is not heeded."""
+    if out is None:
+        helper = LayerHelper("full", name=name)
+        kind = VarType.FP32 if dtype is None else convert_dtype(dtype)
+        out = helper.create_variable_for_type_inference(kind)
+    found = fill_constant(shape, out.dtype, fill_value, out=out)
+    found.stop_gradient = stop_gradient
+    return found
+
+
+def full_like(
+    input: Variable,
+    fill_value: float,
+    out: Variable | None = None,
+    dtype: Any = None,
+    device: str | None = None,
+    stop_gradient: bool = True,
+    name: str | None = None,
+) -> Variable:
+    """One value in the shape of ``input`` (operator ``fill_any_like``); ``device`` is not heeded."""
+    check_variable("full_like", "input", input)
+    kind = input.dtype if dtype is None else convert_dtype(dtype)
+    attrs = {"value": fill_value, "dtype": int(kind)}
+    found = emit("fill_any_like", {"X": input}, attrs, layer="full_like", name=name, dtype=kind, out=out)
+    found.stop_gradient = stop_gradient
+    return found
+
+
+def range(start: Any, end: Any, step: Any, dtype: Any) -> Variable:
+    """The numbers from ``start`` up to, not with, ``end`` in steps (operator ``range``), of shape (N,).
+
+    Each of the three may be a number or a variable of shape [1].
+    """
+    kind = convert_dtype(dtype)
+    limits = {"Start": start, "End": end, "Step": step}
+    inputs = {slot: _scalar(value, kind) for slot, value in limits.items()}
+    return emit("range", inputs, dtype=kind, constant=True)
+
+
+def arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, name: str | None = None) -> Variable:
+    """The numbers from ``start`` up to, not with, ``end``: :func:`range`, float32 if nothing else is said."""
+    return range(start, end, step, "float32" if dtype is None else dtype)
+
+
+def linspace(start: Any, stop: Any, num: Any, dtype: Any) -> Variable:
+    """``num`` evenly spaced numbers from ``start`` to ``stop``, both included (operator ``linspace``)."""
+    inputs = {
+        "Start": _scalar(start, convert_dtype(dtype)),
+        "Stop": _scalar(stop, convert_dtype(dtype)),
+        "Num": _scalar(num, VarType.INT32),
+    }
+    return emit("linspace", inputs)
+
+
+def diag(diagonal: Any) -> Variable:
+    """The square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``)."""
+    if not isinstance(diagonal, Variable):
+        diagonal = assign(diagonal)
+    return emit("diag", {"Diagonal": diagonal}, constant=True)
+
+
+def eye(
+    num_rows: int,
+    num_columns: int | None = None,
+    batch_shape: Sequence[int] | None = None,
+    dtype: Any = "float32",
+) -> Variable:
+    """Ones on the diagonal, zeros elsewhere (operator ``eye``), repeated over ``batch_shape``."""
+    columns = num_rows if num_columns is None else num_columns
+    for argument, value in (("num_rows", num_rows), ("num_columns", columns)):
+        if not is_whole(value) or value < 0:
+            raise TypeError(f"layer 'eye': {argument} is {value!r}, expected an int of 0 or more")
+    kind = convert_dtype(dtype)
+    attrs = {"num_rows": num_rows, "num_columns": columns, "dtype": int(kind)}
+    out = emit("eye", {}, attrs, dtype=kind, constant=True)
+    for count in reversed(batch_shape or ()):
+        out = emit("stack", {"X": [out] * count}, {"axis": 0}, slot="Y")
+    return out
+
+
+def as_variables(helper: LayerHelper, values: Sequence[Any]) -> list[Variable]:
+    """``values`` as int32 variables of shape [1]; a number becomes a ``fill_constant``."""
+    found = []
+    for value in values:
+        if isinstance(value, Variable):
+            value.stop_gradient = True
+            found.append(value)
+        else:
+            temporary = helper.create_variable_for_type_inference("int32")
+            found.append(fill_constant([1], "int32", value, force_cpu=True, out=temporary))
+    return found
+
+
+def _scalar(value: Any, dtype: VarType) -> Variable:
+    """``value`` as a variable of shape [1] and that dtype."""
+    if not isinstance(value, Variable):
+        return fill_constant([1], dtype, value)
+    return value if value.dtype == dtype else value.astype(dtype)

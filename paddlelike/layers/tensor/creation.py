@@ -1,0 +1,119 @@
+"""Variables made of nothing: parameters, constants, ranges, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.initializer import Constant, Initializer
+from paddlelike.layers.checks import describe, is_whole, tensor_dtype
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.param_attr import ParamAttr
+
+__all__ = [
+    "assign",
+    "create_global_var",
+    "create_parameter",
+    "create_tensor",
+]
+
+_VALUE_SLOTS: Final = {
+    VarType.BOOL: "bool_values",
+    VarType.FP32: "fp32_values",
+    VarType.INT32: "int32_values",
+    VarType.INT64: "int64_values",
+}
+
+
+def create_tensor(dtype: Any, name: str | None = None, persistable: bool = False) -> Variable:
+    """An empty variable, for an operator to write to."""
+    kind = tensor_dtype("create_tensor", dtype)
+    helper = LayerHelper("create_tensor", name=name)
+    return helper.create_variable(name=helper.name, dtype=kind, persistable=persistable)
+
+
+def create_parameter(
+    shape: Sequence[int],
+    dtype: Any,
+    name: str | None = None,
+    attr: Any = None,
+    is_bias: bool = False,
+    default_initializer: Initializer | None = None,
+) -> Parameter:
+    """A parameter of its own; its first value is Xavier's, of a bias 0, if nothing else is said.
+
+    >>> create_parameter([3, 4], "float32", name="table").shape
+    (3, 4)
+    """
+    if not isinstance(shape, list | tuple | np.ndarray):
+        raise TypeError(f"layer 'create_parameter': shape is a list of ints, not {describe(shape)}")
+    helper = LayerHelper("create_parameter")
+    attr = ParamAttr(name=name) if attr is None else attr
+    made: Parameter = helper.create_parameter(
+        attr,
+        [int(dim) for dim in shape],
+        tensor_dtype("create_parameter", dtype),
+        is_bias,
+        default_initializer,
+    )
+    return made
+
+
+def create_global_var(
+    shape: Sequence[int],
+    value: float,
+    dtype: Any,
+    persistable: bool = False,
+    force_cpu: bool = False,
+    name: str | None = None,
+) -> Variable:
+    """A variable of block 0 that the startup program fills with ``value``; it gets no gradient."""
+    wrong = [dim for dim in shape if not is_whole(dim)]
+    if wrong:
+        raise TypeError(f"layer 'create_global_var': shape is a list of ints, not {describe(list(shape))}")
+    helper = LayerHelper("global_var")
+    kind = tensor_dtype("create_global_var", dtype)
+    variable = helper.create_global_variable(persistable=persistable, dtype=kind, shape=shape, name=name)
+    helper.set_variable_initializer(variable, Constant(float(value), force_cpu=force_cpu))
+    return variable
+
+
+def assign(input: Any, output: Variable | None = None) -> Variable:
+    """A copy of a variable (operator ``assign``), or the values of a numpy array (``assign_value``).
+
+    Arrays may be bool, float32, int32 or int64. The copy is written to ``output`` if that is given.
+    """
+    if isinstance(input, Variable):
+        return emit("assign", {"X": input}, out=output)
+    if not isinstance(input, np.ndarray):
+        raise TypeError(f"layer 'assign': input is a variable or a numpy array, not {describe(input)}")
+    dtype = convert_dtype(input.dtype)
+    if dtype not in _VALUE_SLOTS:
+        raise TypeError(
+            f"layer 'assign': input is {describe(input)} of dtype {input.dtype}; "
+            "it takes bool, float32, int32 and int64"
+        )
+    if input.size > 1024 * 1024:
+        raise GraphError(
+            f"layer 'assign': input is {describe(input)}, too large to be kept in a program",
+            hint="make it a parameter with a NumpyArrayInitializer, or feed it",
+        )
+    attrs = {
+        "dtype": int(dtype),
+        "shape": list(input.shape),
+        _VALUE_SLOTS[dtype]: input.reshape(-1).tolist(),
+    }
+    return emit("assign_value", None, attrs, layer="assign", dtype=dtype, out=output)
+
+
+def named_temporary(helper: LayerHelper, name: str | None, **kwargs: Any) -> Variable:
+    """A variable that ``name`` itself names; None: a temporary of the layer."""
+    name = unique_name.generate(f"{helper.name}.tmp") if name is None else name
+    return helper.create_variable(name=name, persistable=False, **kwargs)

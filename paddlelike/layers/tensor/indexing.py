@@ -1,0 +1,314 @@
+"""Parts of tensors: slices, gathered rows, scattered rows, crops and margins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    INTEGERS,
+    check_choice,
+    check_variable,
+    check_variables,
+    describe,
+)
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.constants import as_variables, zeros
+from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+
+__all__ = [
+    "crop",
+    "crop_tensor",
+    "gather",
+    "gather_nd",
+    "gather_tree",
+    "index_sample",
+    "index_select",
+    "multiplex",
+    "nonzero",
+    "pad",
+    "pad2d",
+    "pad_constant_like",
+    "rank",
+    "scatter",
+    "scatter_nd",
+    "scatter_nd_add",
+    "shape",
+    "shard_index",
+    "size",
+    "slice",
+    "strided_slice",
+    "where",
+]
+
+
+def shape(input: Variable) -> Variable:
+    """The dims of ``input`` when the program runs, int32 of shape (rank,) (operator ``shape``)."""
+    check_variable("shape", "input", input)
+    return emit("shape", {"Input": input}, dtype=VarType.INT32)
+
+
+def rank(input: Variable) -> Variable:
+    """How many dims ``input`` has, an int32 constant (operator ``assign_value``)."""
+    check_variable("rank", "input", input)
+    attrs = {"dtype": int(VarType.INT32), "shape": [], "int32_values": [len(input.shape)]}
+    return emit("assign_value", None, attrs, layer="assign", dtype=VarType.INT32)
+
+
+def size(input: Variable) -> Variable:
+    """How many numbers ``input`` holds, int64 of shape [1] (operator ``size``)."""
+    check_variable("size", "input", input)
+    return emit("size", {"Input": input}, dtype=VarType.INT64)
+
+
+def slice(input: Variable, axes: Sequence[int], starts: Any, ends: Any) -> Variable:
+    """``input[..., start:end, ...]`` on each of ``axes`` (operator ``slice``).
+
+    Negative limits count from the end, limits beyond it mean the end. ``starts`` and ``ends`` may be
+    int variables, or lists with variables of shape [1].
+
+    >>> from paddlelike.input import data
+    >>> slice(data("x", [None, 6, 4]), axes=[1, 2], starts=[-3, 0], ends=[-1, 100]).shape
+    (-1, 2, 4)
+    """
+    return _slice("slice", input, axes, {"Starts": starts, "Ends": ends})
+
+
+def strided_slice(input: Variable, axes: Sequence[int], starts: Any, ends: Any, strides: Any) -> Variable:
+    """``input[..., start:end:stride, ...]`` on each of ``axes`` (operator ``strided_slice``)."""
+    limits = {"Starts": starts, "Ends": ends, "Strides": strides}
+    return _slice("strided_slice", input, axes, limits)
+
+
+def _slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, Any]) -> Variable:
+    """Both slices. ``infer_flags`` is -1 on axes whose limits are known when the program runs."""
+    check_variable(type, "input", input)
+    helper = LayerHelper(type)
+    inputs: dict[str, Any] = {"Input": input}
+    attrs: dict[str, Any] = {"axes": list(axes)}
+    flags = [1] * len(axes)
+    for slot, values in limits.items():
+        argument = slot.lower()
+        if isinstance(values, Variable):
+            values.stop_gradient = True
+            inputs[f"{slot}Tensor"] = values
+            flags = [-1] * len(axes)
+            continue
+        if not isinstance(values, list | tuple) or len(values) != len(axes):
+            raise GraphError(
+                f"layer {type!r}: {argument} is {describe(values)}, expected a variable or "
+                f"{len(axes)} numbers, one for each of axes {list(axes)}"
+            )
+        attrs[argument] = numbers_known(values)
+        if has_variables(values):
+            inputs[f"{slot}TensorList"] = as_variables(helper, values)
+            flags = [
+                -1 if isinstance(value, Variable) else flag for value, flag in zip(values, flags, strict=True)
+            ]
+    attrs["infer_flags"] = flags
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(type=type, inputs=inputs, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable:
+    """The rows of ``input`` at the integers of ``index`` (N,) (operator ``gather``).
+
+    ``overwrite``: where a row is taken twice, its gradient is the last one's instead of the sum.
+    """
+    check_variable("gather", "input", input)
+    check_variable("gather", "index", index, INTEGERS)
+    return emit("gather", {"X": input, "Index": index}, {"overwrite": overwrite})
+
+
+def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Variable:
+    """What the rows of ``index`` (..., K) point to in the first K dims of ``input``.
+
+    Operator ``gather_nd``.
+    """
+    check_variable("gather_nd", "input", input)
+    check_variable("gather_nd", "index", index, INTEGERS)
+    return emit("gather_nd", {"X": input, "Index": index}, name=name)
+
+
+def gather_tree(ids: Variable, parents: Variable) -> Variable:
+    """The sequences that beam search chose, from its ids and parents (T, N, beams) (``gather_tree``)."""
+    check_variable("gather_tree", "ids", ids, INTEGERS)
+    check_variable("gather_tree", "parents", parents, INTEGERS)
+    return emit("gather_tree", {"Ids": ids, "Parents": parents})
+
+
+def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
+    """The slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (operator ``index_select``)."""
+    check_variable("index_select", "input", input)
+    check_variable("index_select", "index", index, INTEGERS)
+    return emit("index_select", {"X": input, "Index": index}, {"dim": dim})
+
+
+def index_sample(x: Variable, index: Variable) -> Variable:
+    """``out[i, j] = x[i, index[i, j]]`` (operator ``index_sample``)."""
+    check_variable("index_sample", "x", x)
+    check_variable("index_sample", "index", index, INTEGERS)
+    return emit("index_sample", {"X": x, "Index": index})
+
+
+def scatter(
+    input: Variable,
+    index: Variable,
+    updates: Variable,
+    name: str | None = None,
+    overwrite: bool = True,
+) -> Variable:
+    """``input`` with its rows at ``index`` (N,) replaced by ``updates`` (operator ``scatter``).
+
+    Without ``overwrite`` these rows are first set to zero, then the updates added up.
+    """
+    check_variable("scatter", "input", input)
+    check_variable("scatter", "index", index, INTEGERS)
+    check_variable("scatter", "updates", updates)
+    inputs = {"X": input, "Ids": index, "Updates": updates}
+    return emit("scatter", inputs, {"overwrite": overwrite}, name=name)
+
+
+def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str | None = None) -> Variable:
+    """``ref`` with ``updates`` added where the rows of ``index`` (..., K) point to (``scatter_nd_add``)."""
+    check_variable("scatter_nd_add", "index", index, INTEGERS)
+    if check_variable("scatter_nd_add", "ref", ref).dtype != updates.dtype:
+        raise GraphError(
+            f"layer 'scatter_nd_add': ref {ref.name!r} has dtype {ref.dtype.name}, updates "
+            f"{updates.name!r} has {updates.dtype.name}"
+        )
+    return emit("scatter_nd_add", {"X": ref, "Index": index, "Updates": updates}, name=name)
+
+
+def scatter_nd(index: Variable, updates: Variable, shape: Sequence[int], name: str | None = None) -> Variable:
+    """Zeros of ``shape`` with ``updates`` added where the rows of ``index`` point to (``scatter_nd_add``)."""
+    return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
+
+
+def where(condition: Variable) -> Variable:
+    """Where ``condition`` is true: int64 positions of shape (count, rank) (operator ``where_index``)."""
+    check_variable("where", "condition", condition)
+    return emit("where_index", {"Condition": condition}, dtype=VarType.INT64)
+
+
+def nonzero(input: Variable, as_tuple: bool = False) -> Any:
+    """Where ``input`` is not 0: int64 positions (count, rank), or a tuple of one column per dim."""
+    positions = where(input)
+    if not as_tuple:
+        return positions
+    dims = len(input.shape)
+    if dims == 1:
+        return (positions,)
+    return tuple(slice(positions, axes=[1], starts=[i], ends=[i + 1]) for i in range(dims))
+
+
+def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
+    """Row ``i`` is row ``i`` of ``inputs[index[i]]``; ``index`` is int32 (N, 1) (operator ``multiplex``)."""
+    if not isinstance(inputs, list | tuple) or len(inputs) < 2:
+        raise GraphError(f"layer 'multiplex': inputs is {describe(inputs)}, expected two variables or more")
+    many = check_variables("multiplex", "inputs", inputs)
+    check_variable("multiplex", "index", index, INTEGERS)
+    return emit("multiplex", {"X": many, "Ids": index})
+
+
+def shard_index(
+    input: Variable, index_num: int, nshards: int, shard_id: int, ignore_value: int = -1
+) -> Variable:
+    """Ids of shard ``shard_id`` as ids within it, others as ``ignore_value`` (operator ``shard_index``).
+
+    A shard holds ``ceil(index_num / nshards)`` ids.
+    """
+    check_variable("shard_index", "input", input, (VarType.INT64,))
+    if not 0 <= shard_id < nshards:
+        raise GraphError(f"layer 'shard_index': shard_id is {shard_id}, expected 0 .. {nshards - 1}")
+    attrs = {
+        "index_num": index_num,
+        "nshards": nshards,
+        "shard_id": shard_id,
+        "ignore_value": ignore_value,
+    }
+    return emit("shard_index", {"X": [input]}, attrs)
+
+
+def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str | None = None) -> Variable:
+    """``x`` with ``pad_value`` before and after each dim: [before 0, after 0, before 1, ...] (``pad``)."""
+    check_variable("pad", "x", x)
+    return emit("pad", {"X": x}, {"paddings": paddings, "pad_value": float(pad_value)}, name=name)
+
+
+def pad2d(
+    input: Variable,
+    paddings: Any = [0, 0, 0, 0],  # noqa: B006  (Fluid's signature; never changed)
+    mode: str = "constant",
+    pad_value: float = 0.0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Variable:
+    """Images with margins [top, bottom, left, right], which may be an int variable (operator ``pad2d``).
+
+    ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge,
+    ``"edge"`` repeats the edge.
+    """
+    check_variable("pad2d", "input", input)
+    check_choice("pad2d", "mode", mode, ("constant", "reflect", "edge"))
+    inputs = {"X": input}
+    attrs = {"mode": mode, "pad_value": pad_value, "data_format": data_format}
+    if isinstance(paddings, Variable):
+        inputs["Paddings"] = paddings
+        return emit("pad2d", inputs, {**attrs, "paddings": []}, name=name)
+    return emit("pad2d", inputs, {**attrs, "paddings": list(paddings)}, name=name)
+
+
+def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None) -> Variable:
+    """``y`` with ``pad_value`` after each dim, up to the shape of ``x`` (operator ``pad_constant_like``)."""
+    check_variable("pad_constant_like", "x", x)
+    check_variable("pad_constant_like", "y", y)
+    attrs = {"pad_value": float(pad_value)}
+    return emit("pad_constant_like", {"X": x, "Y": y}, attrs, name=name)
+
+
+def crop(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
+    """The part of ``x`` of that shape (or the shape of a variable) that begins at ``offsets`` (``crop``)."""
+    check_variable("crop", "x", x)
+    if not isinstance(shape, list | tuple | Variable):
+        raise GraphError(f"layer 'crop': shape is a list or a variable, not {describe(shape)}")
+    inputs = {"X": x}
+    attrs: dict[str, Any] = {}
+    if isinstance(shape, Variable):
+        inputs["Y"] = shape
+    else:
+        attrs["shape"] = list(shape)
+    if isinstance(offsets, Variable):
+        inputs["Offsets"] = offsets
+    else:
+        attrs["offsets"] = [0] * len(x.shape) if offsets is None else list(offsets)
+    return emit("crop", inputs, attrs, name=name)
+
+
+def crop_tensor(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
+    """The part of ``x`` of that shape that begins at ``offsets`` (operator ``crop_tensor``).
+
+    A dim of -1 goes to the end. Both may be int variables, or lists with variables of shape [1].
+    """
+    check_variable("crop_tensor", "x", x)
+    helper = LayerHelper("crop_tensor", name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    inputs: dict[str, Any] = {"X": x}
+    attrs: dict[str, Any] = {}
+    offsets = [0] * len(x.shape) if offsets is None else offsets
+    for argument, values, unknown in (("offsets", offsets, -1), ("shape", shape, 0)):
+        if isinstance(values, Variable):
+            values.stop_gradient = True
+            inputs[argument.capitalize()] = values
+            continue
+        many = as_list("crop_tensor", argument, values)
+        if has_variables(many):
+            inputs[f"{argument.capitalize()}Tensor"] = as_variables(helper, many)
+        attrs[argument] = [unknown if isinstance(value, Variable) else int(value) for value in many]
+    helper.append_op(type="crop_tensor", inputs=inputs, outputs={"Out": out}, attrs=attrs)
+    return out

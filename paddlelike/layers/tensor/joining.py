@@ -1,0 +1,161 @@
+"""Tensors put together, taken apart, repeated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable, check_variables, is_whole
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.constants import as_variables
+from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+
+__all__ = [
+    "concat",
+    "expand",
+    "expand_as",
+    "meshgrid",
+    "split",
+    "stack",
+    "unstack",
+]
+
+
+def concat(input: Any, axis: int | Variable = 0, name: str | None = None) -> Variable:
+    """Variables one after the other along ``axis``; their other dims are equal (operator ``concat``).
+
+    >>> from paddlelike.input import data
+    >>> concat([data("a", [None, 3]), data("b", [None, 5])], axis=1).shape
+    (-1, 8)
+    """
+    many = check_variables("concat", "input", input)
+    differ = [one for one in many if one.dtype != many[0].dtype]
+    if differ:
+        raise GraphError(
+            f"layer 'concat': input holds {many[0].name!r} of dtype {many[0].dtype.name} and "
+            f"{differ[0].name!r} of dtype {differ[0].dtype.name}",
+            hint="convert one of them with layers.cast",
+        )
+    inputs: dict[str, Any] = {"X": many}
+    if isinstance(axis, Variable):
+        axis.stop_gradient = True
+        return emit("concat", {**inputs, "AxisTensor": axis}, name=name)
+    return emit("concat", inputs, {"axis": axis}, name=name)
+
+
+def split(
+    input: Variable, num_or_sections: Any, dim: int | Variable = -1, name: str | None = None
+) -> list[Variable]:
+    """``input`` cut along ``dim`` into a number of equal parts, or parts of the given lengths (``split``).
+
+    One length may be -1: what is left. Lengths and ``dim`` may be variables.
+
+    >>> from paddlelike.input import data
+    >>> [part.shape for part in split(data("x", [None, 6]), [2, -1], dim=1)]
+    [(-1, 2), (-1, 4)]
+    """
+    check_variable("split", "input", input)
+    helper = LayerHelper("split", name=name)
+    inputs: dict[str, Any] = {"X": input}
+    attrs: dict[str, Any] = {}
+    length = -1
+    if isinstance(dim, Variable):
+        dim.stop_gradient = True
+        inputs["AxisTensor"] = dim
+    else:
+        attrs["axis"] = dim + len(input.shape) if dim < 0 else dim
+        length = input.shape[attrs["axis"]]
+    if is_whole(num_or_sections):
+        count = int(num_or_sections)
+        if count <= 1 or (length > 0 and length % count):
+            raise GraphError(
+                f"layer 'split': num_or_sections is {count}, which does not divide dim {dim} of input "
+                f"{input.name!r} of shape {list(input.shape)} into equal parts",
+                hint="pass a list of lengths for unequal parts",
+            )
+        attrs["num"] = count
+    else:
+        sections = as_list("split", "num_or_sections", num_or_sections)
+        count = len(sections)
+        attrs["sections"] = numbers_known(sections)
+        if has_variables(sections):
+            inputs["SectionsTensorList"] = as_variables(helper, sections)
+    outs = [helper.create_variable_for_type_inference(input.dtype) for _ in range(count)]
+    helper.append_op(type="split", inputs=inputs, outputs={"Out": outs}, attrs=attrs)
+    return outs
+
+
+def stack(x: Any, axis: int = 0) -> Variable:
+    """Variables of one shape along a new dim ``axis`` (operator ``stack``)."""
+    many = check_variables("stack", "x", x)
+    return emit("stack", {"X": many}, {"axis": axis}, slot="Y")
+
+
+def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable]:
+    """The slices of ``x`` along dim ``axis``, without that dim (operator ``unstack``).
+
+    ``num`` says how many there are where the dim is not known.
+    """
+    check_variable("unstack", "x", x)
+    count = x.shape[axis] if num is None else num
+    if count <= 0:
+        raise GraphError(
+            f"layer 'unstack': dim {axis} of x {x.name!r} of shape {list(x.shape)} is not known",
+            hint="pass num",
+        )
+    helper = LayerHelper("unstack")
+    outs = [helper.create_variable_for_type_inference(x.dtype) for _ in range(count)]
+    attrs = {"axis": axis, "num": count}
+    helper.append_op(type="unstack", inputs={"X": [x]}, outputs={"Y": outs}, attrs=attrs)
+    return outs
+
+
+def expand(x: Variable, expand_times: Any, name: str | None = None) -> Variable:
+    """``x`` repeated so many times along each dim (operator ``expand``); the numbers may be variables.
+
+    >>> from paddlelike.input import data
+    >>> expand(data("x", [None, 4]), [1, 3]).shape
+    (-1, 12)
+    """
+    check_variable("expand", "x", x)
+    helper = LayerHelper("expand", name=name, input=x)
+    inputs: dict[str, Any] = {"X": [x]}
+    attrs: dict[str, Any] = {}
+    if isinstance(expand_times, Variable):
+        expand_times.stop_gradient = True
+        inputs["ExpandTimes"] = expand_times
+    else:
+        times = as_list("expand", "expand_times", expand_times)
+        negative = [one for one in times if not isinstance(one, Variable) and one < 0]
+        if negative:
+            raise GraphError(
+                f"layer 'expand': expand_times is {times} for x {x.name!r} of shape {list(x.shape)}; "
+                "a number of times is not negative"
+            )
+        attrs["expand_times"] = numbers_known(times)
+        if has_variables(times):
+            inputs["expand_times_tensor"] = as_variables(helper, times)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op(type="expand", inputs=inputs, outputs={"Out": out}, attrs=attrs)
+    return out
+
+
+def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:
+    """``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of its own.
+
+    Operator ``expand_as``.
+    """
+    check_variable("expand_as", "x", x)
+    check_variable("expand_as", "target_tensor", target_tensor)
+    return emit("expand_as", {"X": x, "target_tensor": target_tensor}, name=name)
+
+
+def meshgrid(input: Any, name: str | None = None) -> list[Variable]:
+    """Vectors of lengths A, B, ... as tensors of shape (A, B, ...), each along its dim (``meshgrid``)."""
+    many = check_variables("meshgrid", "input", input)
+    helper = LayerHelper("meshgrid", name=name)
+    outs = [helper.create_variable_for_type_inference(one.dtype) for one in many]
+    helper.append_op(type="meshgrid", inputs={"X": many}, outputs={"Out": outs})
+    return outs

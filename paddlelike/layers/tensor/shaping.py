@@ -1,0 +1,209 @@
+"""The same numbers in other shapes and orders: reshape, transpose, split, stack, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.core.dtypes import convert_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable, is_whole
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.constants import as_variables
+from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+
+__all__ = [
+    "cast",
+    "flatten",
+    "flip",
+    "reshape",
+    "reverse",
+    "roll",
+    "squeeze",
+    "t",
+    "transpose",
+    "unsqueeze",
+]
+
+
+def cast(x: Variable, dtype: Any) -> Variable:
+    """``x`` as another element type (operator ``cast``)."""
+    check_variable("cast", "x", x)
+    kind = convert_dtype(dtype)
+    attrs = {"in_dtype": int(x.dtype), "out_dtype": int(kind)}
+    return emit("cast", {"X": x}, attrs, dtype=kind)
+
+
+def reshape(
+    x: Variable,
+    shape: Any,
+    actual_shape: Variable | None = None,
+    act: str | None = None,
+    inplace: bool = False,
+    name: str | None = None,
+) -> Variable:
+    """The numbers of ``x``, in their order, in another ``shape`` (operator ``reshape2``).
+
+    One dim may be -1: what is left. 0 keeps the dim of ``x`` in that place. ``shape`` may be an int
+    variable, or a list with variables of shape [1].
+
+    >>> from paddlelike.input import data
+    >>> reshape(data("x", [None, 6, 4]), [0, 3, 8]).shape
+    (-1, 3, 8)
+    """
+    check_variable("reshape", "x", x)
+    helper = LayerHelper("reshape2", name=name, act=act)
+    inputs: dict[str, Any] = {"X": x}
+    attrs: dict[str, Any] = {}
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs["Shape"] = shape
+    else:
+        dims = as_list("reshape", "shape", shape)
+        _check_new_shape(x, dims)
+        attrs["shape"] = numbers_known(dims)
+        if has_variables(dims):
+            inputs["ShapeTensor"] = as_variables(helper, dims)
+        elif isinstance(actual_shape, Variable):
+            actual_shape.stop_gradient = True
+            inputs["Shape"] = actual_shape
+    out = x if inplace else helper.create_variable_for_type_inference(x.dtype)
+    return helper.append_activation(_with_xshape(helper, "reshape2", inputs, out, attrs))
+
+
+def _check_new_shape(x: Variable, dims: list[Any]) -> None:
+    told = f"layer 'reshape': shape is {numbers_known(dims)} for x {x.name!r} of shape {list(x.shape)}"
+    if not dims:
+        raise GraphError(f"{told}; it cannot be empty")
+    numbers = [dim for dim in dims if not isinstance(dim, Variable)]
+    if numbers.count(-1) > 1:
+        raise GraphError(f"{told}; only one dim can be -1")
+    for i, dim in enumerate(dims):
+        if not isinstance(dim, Variable) and (dim < -1 or (dim == 0 and i >= len(x.shape))):
+            raise GraphError(
+                f"{told}; dim {i} is {dim}",
+                hint="dims are positive, -1 for what is left, or 0 for the dim of x in that place",
+            )
+
+
+def _with_xshape(
+    helper: LayerHelper, type: str, inputs: dict[str, Any], out: Variable, attrs: dict[str, Any]
+) -> Variable:
+    """Append one of the operators that also keep the shape of X for their gradient."""
+    xshape = helper.create_variable_for_type_inference(out.dtype)
+    outputs = {"Out": out, "XShape": xshape}
+    helper.append_op(type=type, inputs=inputs, outputs=outputs, attrs=attrs)
+    return out
+
+
+def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Variable:
+    """``input`` without its dims ``axes``, which are 1; [] drops all dims of 1 (operator ``squeeze2``)."""
+    check_variable("squeeze", "input", input)
+    helper = LayerHelper("squeeze", name=name)
+    attrs = {"axes": as_list("squeeze", "axes", axes)}
+    out = helper.create_variable_for_type_inference(input.dtype)
+    return _with_xshape(helper, "squeeze2", {"X": input}, out, attrs)
+
+
+def unsqueeze(input: Variable, axes: Any, name: str | None = None) -> Variable:
+    """``input`` with new dims of 1 at ``axes``: an int, several, or variables (operator ``unsqueeze2``)."""
+    check_variable("unsqueeze", "input", input)
+    helper = LayerHelper("unsqueeze2", name=name)
+    inputs: dict[str, Any] = {"X": input}
+    attrs: dict[str, Any] = {}
+    if isinstance(axes, Variable):
+        axes.stop_gradient = True
+        inputs["AxesTensor"] = axes
+    else:
+        many = [axes] if is_whole(axes) else as_list("unsqueeze", "axes", axes)
+        if has_variables(many):
+            inputs["AxesTensorList"] = as_variables(helper, many)
+        else:
+            attrs["axes"] = many
+    out = helper.create_variable_for_type_inference(input.dtype)
+    return _with_xshape(helper, "unsqueeze2", inputs, out, attrs)
+
+
+def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
+    """``x`` as a matrix: the dims before ``axis`` are its rows, the others its columns (``flatten2``)."""
+    check_variable("flatten", "x", x)
+    if not is_whole(axis) or not 0 <= axis <= len(x.shape):
+        raise GraphError(
+            f"layer 'flatten': axis is {axis!r}, expected 0 .. {len(x.shape)} for x {x.name!r} "
+            f"of shape {list(x.shape)}"
+        )
+    helper = LayerHelper("flatten", name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    return _with_xshape(helper, "flatten2", {"X": x}, out, {"axis": axis})
+
+
+def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Variable:
+    """Dim ``i`` of the result is dim ``perm[i]`` of ``x`` (operator ``transpose2``).
+
+    >>> from paddlelike.input import data
+    >>> transpose(data("images", [None, 28, 28, 3]), [0, 3, 1, 2]).shape
+    (-1, 3, 28, 28)
+    """
+    check_variable("transpose", "x", x)
+    axes = as_list("transpose", "perm", perm)
+    if sorted(axes) != [*range(len(x.shape))]:
+        raise GraphError(
+            f"layer 'transpose': perm is {axes}, expected every number of 0 .. {len(x.shape) - 1} "
+            f"once for x {x.name!r} of shape {list(x.shape)}"
+        )
+    helper = LayerHelper("transpose", name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    return _with_xshape(helper, "transpose2", {"X": x}, out, {"axis": axes})
+
+
+def t(input: Variable, name: str | None = None) -> Variable:
+    """A matrix transposed; a vector as it is (operator ``transpose2``)."""
+    check_variable("t", "input", input)
+    if len(input.shape) > 2:
+        raise GraphError(
+            f"layer 't': input {input.name!r} of shape {list(input.shape)} is no matrix",
+            hint="layers.transpose takes any number of dims",
+        )
+    helper = LayerHelper("t", name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    if len(input.shape) == 1:
+        helper.create_variable_for_type_inference(input.dtype)
+        return input
+    return _with_xshape(helper, "transpose2", {"X": input}, out, {"axis": [1, 0]})
+
+
+def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
+    """``x`` backwards along one or several dims (operator ``reverse``)."""
+    check_variable("reverse", "x", x)
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    return emit("reverse", {"X": x}, {"axis": axes})
+
+
+def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Variable:
+    """``input`` backwards along ``dims`` (operator ``flip``)."""
+    check_variable("flip", "input", input)
+    return emit("flip", {"X": input}, {"dims": list(dims)}, name=name)
+
+
+def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Variable:
+    """``input`` moved on by ``shifts`` along ``dims``, what leaves at the end coming in at the front.
+
+    Without ``dims`` all numbers are one row (operators ``reshape2``, ``roll``).
+    """
+    check_variable("roll", "input", input)
+    helper = LayerHelper("roll")
+    moves = [shifts] if isinstance(shifts, int) else list(shifts)
+    axes = [dims] if isinstance(dims, int) else [0] if dims is None else list(dims)
+    if dims is not None and len(moves) != len(axes):
+        raise GraphError(
+            f"layer 'roll': {len(moves)} shifts {moves} for {len(axes)} dims {axes}; pass one for each"
+        )
+    out = helper.create_variable_for_type_inference(input.dtype)
+    shape = input.shape
+    if dims is None:
+        input = reshape(input, [-1, 1])
+    attrs = {"dims": axes, "shifts": moves}
+    helper.append_op(type="roll", inputs={"X": input}, outputs={"Out": out}, attrs=attrs)
+    return reshape(out, list(shape), inplace=True)

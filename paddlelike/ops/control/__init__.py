@@ -1,0 +1,1 @@
+"""Control flow, tensor arrays, and calls out of the program."""

@@ -1,0 +1,300 @@
+"""Operators that run a block under a condition: conditional_block, while, and their gradients.
+
+The variables of a block live in the frame of the run. For the gradient, each run of a block leaves a
+snapshot of its own variables in ``Scope`` or ``StepScopes``, when anybody reads it; the gradient puts the
+snapshots back, the last one first, and runs the gradient of the block on each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    EMPTY,
+    GRAD,
+    Array,
+    Block,
+    BlockGradient,
+    Bool,
+    Context,
+    GradOp,
+    OpDef,
+    OpView,
+    Strings,
+    find,
+    grad_name,
+    register,
+)
+
+__all__ = ["ConditionalBlock", "ConditionalBlockGrad", "While", "WhileGrad", "added"]
+
+
+class _Snapshots(NamedTuple):
+    """Of one step of a loop: what it was going to overwrite, and what its own variables held after it."""
+
+    before: Any
+    after: Any
+
+
+# A block under a condition
+
+
+@register
+class ConditionalBlock(OpDef):
+    """Runs ``sub_block`` when the condition holds; otherwise ``Out`` stays as it is.
+
+    With ``is_scalar_condition`` the condition is the one element of Cond; without it, that none of the
+    variables in Cond is empty. ``Input`` and ``Out`` name what the block reads and writes outside of itself.
+    """
+
+    type = "conditional_block"
+    inputs = ("Cond*", "Input*")
+    outputs = ("Out*", "Scope")
+    attrs = {
+        "sub_block": Block(),
+        "is_scalar_condition": Bool(False),
+        "skip_eager_deletion_vars": Strings(()),
+    }
+    context = True
+    pure = False
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        conditions: list[Array],
+        inputs: list[Any],
+        *,
+        sub_block: int,
+        is_scalar_condition: bool,
+    ) -> tuple[None, list[Any]]:
+        if not _holds("conditional_block", conditions, scalar=is_scalar_condition):
+            return None, []
+        wanted = ctx.is_read("Scope")
+        before = ctx.overwritten() if wanted else None
+        ctx.clear(sub_block)
+        ctx.run_block(sub_block)
+        return None, [_Snapshots(before, ctx.snapshot(sub_block))] if wanted else []
+
+    @classmethod
+    def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
+        """Runs the gradient of the block; zeros when the block did not run."""
+        inputs = {
+            "Cond": op.input("Cond"),
+            "Input": op.input("Input"),
+            "Out": op.output("Out"),
+            "Out@GRAD": [grad_name(name) for name in op.output("Out")],
+            "Scope": op.output("Scope"),
+        }
+        outputs = {"Input@GRAD": [grad_name(name) for name in op.input("Input")]}
+        attrs = {"sub_block": block.number, "is_scalar_condition": op.attrs["is_scalar_condition"]}
+        return [GradOp("conditional_block_grad", inputs, outputs, attrs, own_attrs=True)]
+
+
+@register
+class ConditionalBlockGrad(OpDef):
+    """Gradient of ``conditional_block``: of what the block read."""
+
+    type = "conditional_block_grad"
+    inputs = ("Cond*", "Input*", "Out*", "Out@GRAD*", "Scope")
+    outputs = ("Input@GRAD*",)
+    attrs = {"sub_block": Block(), "is_scalar_condition": Bool(False)}
+    context = True
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        conditions: list[Array],
+        inputs: list[Any],
+        outs: list[Any],
+        d_outs: list[Any],
+        scope: list[_Snapshots],
+        *,
+        sub_block: int,
+    ) -> list[Any]:
+        names, targets = ctx.op.input("Input"), ctx.op.output("Input@GRAD")
+        ctx.reveal(scope[0].before if scope else None)
+        if not scope:
+            return [_zeros(x) for x in inputs]
+        now = [ctx.restore(scope[0].after), ctx.restore(scope[0].before)]
+        ctx.clear(sub_block)
+        ctx.run_block(sub_block)
+        inside = ctx.inside(sub_block)
+        results = []
+        for index, (name, x, target) in enumerate(zip(names, inputs, targets, strict=True)):
+            found = inside.read(grad_name(name)) if target != EMPTY else None
+            results.append(_zeros(x) if found is None else found)
+            ctx.set_lod("Input@GRAD", inside.read_lod(grad_name(name)), index)
+        for snapshot in now:
+            ctx.restore(snapshot)
+        return results
+
+
+def _holds(who: str, conditions: list[Array], *, scalar: bool) -> bool:
+    if not scalar:
+        return all(condition.size for condition in conditions)
+    if len(conditions) != 1 or conditions[0].size != 1 or conditions[0].dtype != np.bool_:
+        came = ", ".join(f"{c.dtype}{list(c.shape)}" for c in conditions)
+        raise ShapeError(f"{who}: the condition is one bool, got {came}")
+    return bool(conditions[0].item())
+
+
+def _zeros(x: Any) -> Any:
+    return np.zeros_like(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else None
+
+
+# A loop
+
+
+@register
+class While(OpDef):
+    """Runs ``sub_block`` as long as Condition, one bool that the block sets anew, is true."""
+
+    type = "while"
+    inputs = ("X*", "Condition*")
+    outputs = ("Out*", "StepScopes")
+    attrs = {
+        "sub_block": Block(),
+        "is_test": Bool(False),
+        "skip_eager_deletion_vars": Strings(()),
+    }
+    context = True
+    pure = False
+
+    @staticmethod
+    def forward(
+        ctx: Context, xs: list[Any], conditions: list[Array], *, sub_block: int, is_test: bool
+    ) -> tuple[None, list[Any]]:
+        names = ctx.op.input("Condition")
+        scopes = []
+        wanted = not is_test and ctx.is_read("StepScopes")
+        while _holds("while", conditions, scalar=True):
+            before = ctx.overwritten() if wanted else None
+            ctx.clear(sub_block)
+            ctx.run_block(sub_block)
+            if wanted:
+                scopes.append(_Snapshots(before, ctx.snapshot(sub_block)))
+            conditions = [ctx.read(name) for name in names]
+        return None, scopes
+
+    @classmethod
+    def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
+        """Takes those gradients that the gradient of the block reads and does not compute itself."""
+        made = {name for step in block.steps for names in step.outputs.values() for name in names}
+        gradients = [grad_name(name) for name in op.input("X")]
+        given = [name for name in _taken(op, block) if block.exists(name) or name in gradients]
+        inputs = {
+            "X": op.input("X"),
+            "Out": op.output("Out"),
+            "Out@GRAD": given,
+            "StepScopes": op.output("StepScopes"),
+        }
+        outputs = {"X@GRAD": [name if name in made else EMPTY for name in gradients]}
+        attrs = dict(op.attrs) | {
+            "sub_block": block.number,
+            "original_output_grad": given,
+            "skip_eager_deletion_vars": [],
+        }
+        attrs = {name: attrs[name] for name in WhileGrad.attrs if name in attrs}
+        return [GradOp("while_grad", inputs, outputs, attrs)]
+
+
+def _taken(op: OpView, block: BlockGradient) -> list[str]:
+    """The gradients that the gradient of the block reads before it computes them, the latest first."""
+    known = {*op.input("X"), *op.output("Out")}
+    taken: list[str] = []
+    for step in block.steps:
+        for name in (name for names in step.inputs.values() for name in names):
+            if name not in known and not block.knows(name):
+                taken.insert(0, name)
+                known.add(name)
+        known.update(name for names in step.outputs.values() for name in names)
+    return [name for name in taken if GRAD in name]
+
+
+@register
+class WhileGrad(OpDef):
+    """Gradient of ``while``: runs the gradient of its block for every step, the last one first.
+
+    ``original_output_grad`` are the names by which the block knows Out@GRAD. What a step computes for a
+    variable that the loop overwrites is what the step before it takes; all else is added up.
+    """
+
+    type = "while_grad"
+    inputs = ("X*", "Out*", "Out@GRAD*", "StepScopes")
+    outputs = ("X@GRAD*",)
+    attrs = {
+        "sub_block": Block(),
+        "is_test": Bool(False),
+        "original_output_grad": Strings(()),
+        "skip_eager_deletion_vars": Strings(()),
+    }
+    context = True
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        xs: list[Any],
+        outs: list[Any],
+        d_outs: list[Any],
+        scopes: list[_Snapshots],
+        *,
+        sub_block: int,
+        original_output_grad: list[str],
+    ) -> list[Any]:
+        inside = ctx.inside(sub_block)
+        handed = dict(zip(original_output_grad, d_outs, strict=True))
+        names = [
+            EMPTY if target == EMPTY else grad_name(name)
+            for name, target in zip(ctx.op.input("X"), ctx.op.output("X@GRAD"), strict=True)
+        ]
+        totals: dict[str, Any] = {}
+        now = [ctx.restore(snapshot) for snapshot in scopes[-1]] if scopes else []
+        for snapshots in reversed(scopes):
+            for snapshot in snapshots:
+                ctx.restore(snapshot)
+            ctx.clear(sub_block)
+            for name, value in handed.items():
+                _hand_in(inside, name, value)
+            ctx.run_block(sub_block)
+            for name in names:
+                found = None if name == EMPTY else inside.read(name)
+                if name in handed:
+                    handed[name] = _merged(handed[name], found)
+                elif found is not None:
+                    totals[name] = added(totals[name], found) if name in totals else found
+        for snapshot in now:
+            ctx.restore(snapshot)
+        ctx.reveal(scopes[0].before if scopes else None)
+        results = [totals.get(name, handed.get(name)) for name in names]
+        return [_zeros(x) if d_x is None else d_x for x, d_x in zip(xs, results, strict=True)]
+
+
+def _hand_in(inside: Context, name: str, value: Any) -> None:
+    """Give a step the gradient of what it left behind; zeros when there is none."""
+    if value is None:
+        value = _zeros(inside.read(name.removesuffix(GRAD)))
+    if isinstance(value, LoDTensorArray):
+        value = LoDTensorArray(value)  # the step writes into a list of its own
+    inside.write(name, value)
+
+
+def _merged(old: Any, new: Any) -> Any:
+    """What a step hands on: its own result, added to the elements of an array that it did not replace."""
+    if not isinstance(new, LoDTensorArray) or not isinstance(old, LoDTensorArray):
+        return new
+    for index, (one, other) in enumerate(zip(old, new, strict=False)):
+        if one is not other and one.array is not None and other.array is not None:
+            new[index] = LoDTensor(one.array + other.array, other.lod())
+    return new
+
+
+def added(total: Any, more: Any) -> Any:
+    """The sum of two gradients of one variable: tensors, SelectedRows or arrays of tensors."""
+    if isinstance(total, np.ndarray) and isinstance(more, np.ndarray):
+        return total + more
+    assert isinstance(total, np.ndarray | SelectedRows | LoDTensorArray)
+    return find("sum").forward([total, more])

@@ -1,0 +1,1 @@
+"""Operators on each element alone, and on pairs of elements."""

@@ -1,0 +1,240 @@
+"""What is done to whole tensors: scale, minus, clip, clip_by_norm, cumsum, cast.
+
+The gradients of scale, minus, cumsum and cast are operators of the same kind.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Bool,
+    Float,
+    Gradient,
+    GradOp,
+    Int,
+    OpDef,
+    OpView,
+    Spec,
+    register,
+)
+from paddlelike.ops.elementwise.binary import map_rows
+from paddlelike.ops.elementwise.unary import grad_by
+from paddlelike.ops.operands import axis_of, same_or_unknown
+
+__all__ = ["Cast", "Clip", "ClipByNorm", "Cumsum", "Minus", "Scale"]
+
+Value = Array | SelectedRows
+
+
+@register
+class Scale(OpDef):
+    """``Out = scale X + bias``, or ``scale (X + bias)`` without ``bias_after_scale``.
+
+    ScaleTensor, of shape (1,), takes the place of the attribute. Integers are scaled by integers.
+    """
+
+    type = "scale"
+    inputs = ("X", "ScaleTensor?")
+    attrs = {"scale": Float(1.0), "bias": Float(0.0), "bias_after_scale": Bool(True)}
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, scale_tensor: Spec | None) -> Spec:
+        return x
+
+    @staticmethod
+    def forward(
+        x: Value, scale_tensor: Array | None, *, scale: float, bias: float, bias_after_scale: bool
+    ) -> Value:
+        if scale_tensor is not None:
+            scale = scale_tensor.reshape(-1)[0].item()
+        if isinstance(x, SelectedRows):
+            return map_rows(x, lambda values: _scaled(values, scale, bias, bias_after_scale))
+        return _scaled(x, scale, bias, bias_after_scale)
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        scale = op.attrs["scale"]
+        grad = grad_by(op, "scale", "X", 0, scale=scale, bias=0.0, bias_after_scale=True)
+        grad.inputs["ScaleTensor"] = list(op.input("ScaleTensor"))
+        return [grad]
+
+
+def _scaled(x: Array, scale: float, bias: float, bias_after_scale: bool) -> Array:
+    if x.dtype.kind != "f":
+        scale, bias = int(scale), int(bias)
+    if bias == 0:
+        return x.copy() if scale == 1 else x * scale
+    if bias_after_scale:
+        out = x * scale
+        out += bias
+    else:
+        out = x + bias
+        out *= scale
+    return out
+
+
+@register
+class Minus(OpDef):
+    """``Out = X - Y`` of two tensors of one shape."""
+
+    type = "minus"
+    inputs = ("X", "Y")
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> Spec:
+        same = len(x.shape) == len(y.shape) and all(map(same_or_unknown, x.shape, y.shape))
+        if not same:
+            raise ShapeError(f"minus: X has shape {x.shape}, Y {y.shape}; they must be equal")
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, y: Array) -> Array:
+        return x - y
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        return [grad_by(op, "scale", slot, 0, scale=by) for slot, by in (("X", 1.0), ("Y", -1.0))]
+
+
+@register
+class Clip(OpDef):
+    """``Out = min(max(X, min), max)``; the tensors Min and Max take the place of the attributes.
+
+    SelectedRows are merged first, so that every row is there once.
+    """
+
+    type = "clip"
+    inputs = ("X", "Min?", "Max?")
+    attrs = {"min": Float(REQUIRED), "max": Float(REQUIRED)}
+    lod = "X"
+    gradient = Gradient("X", "Min", "Max", "Out@GRAD", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, low: Spec | None, high: Spec | None, *, min: float, max: float) -> Spec:
+        if low is None and high is None:
+            _bounds(None, None, min, max)
+        return x
+
+    @staticmethod
+    def forward(x: Value, low: Array | None, high: Array | None, *, min: float, max: float) -> Value:
+        bounds = _bounds(low, high, min, max)
+        if isinstance(x, SelectedRows):
+            return map_rows(x.merged(), lambda values: np.clip(values, *bounds))
+        return np.clip(x, *bounds)
+
+    @staticmethod
+    def backward(
+        x: Array,
+        low: Array | None,
+        high: Array | None,
+        d_out: Array,
+        *,
+        min: float,
+        max: float,
+    ) -> Array:
+        least, greatest = _bounds(low, high, min, max)
+        return d_out * ((x > least) & (x < greatest))
+
+
+def _bounds(low: Array | None, high: Array | None, least: float, greatest: float) -> tuple[float, float]:
+    if low is not None:
+        least = low.reshape(-1)[0].item()
+    if high is not None:
+        greatest = high.reshape(-1)[0].item()
+    if least >= greatest:
+        raise EnforceNotMet(f"clip: min is {least} and max {greatest}; min must be below max")
+    return least, greatest
+
+
+@register
+class ClipByNorm(OpDef):
+    """``Out = X``, made shorter where its Euclidean norm is above ``max_norm``.
+
+    SelectedRows are merged first, so that every row is there once.
+    """
+
+    type = "clip_by_norm"
+    attrs = {"max_norm": Float(REQUIRED)}
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return x
+
+    @staticmethod
+    def forward(x: Value, *, max_norm: float) -> Value:
+        if isinstance(x, SelectedRows):
+            return map_rows(x.merged(), lambda values: _shortened(values, max_norm))
+        return _shortened(x, max_norm)
+
+
+def _shortened(x: Array, max_norm: float) -> Array:
+    flat = x.reshape(-1)
+    norm = math.sqrt(np.dot(flat, flat))
+    return x * (max_norm / norm) if norm > max_norm else x.copy()
+
+
+@register
+class Cumsum(OpDef):
+    """``Out[i]`` is the sum of X up to i along ``axis``, without X[i] itself if ``exclusive``.
+
+    With ``reverse`` it adds from the end.
+    """
+
+    type = "cumsum"
+    attrs = {"axis": Int(-1), "exclusive": Bool(False), "reverse": Bool(False)}
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int) -> Spec:
+        axis_of("cumsum", axis, len(x.shape))
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, axis: int, exclusive: bool, reverse: bool) -> Array:
+        out = np.empty_like(x)
+        source, total = (np.moveaxis(array, axis, 0) for array in (x, out))  # views
+        if reverse:
+            source, total = source[::-1], total[::-1]
+        if exclusive:
+            total[:1] = 0
+            source, total = source[:-1], total[1:]
+        np.add.accumulate(source, axis=0, out=total)
+        return out
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        attrs = {name: op.attrs[name] for name in ("axis", "exclusive")}
+        return [grad_by(op, "cumsum", "X", 0, **attrs, reverse=not op.attrs["reverse"])]
+
+
+@register
+class Cast(OpDef):
+    """``Out = X`` as elements of another type."""
+
+    type = "cast"
+    attrs = {"in_dtype": Int(REQUIRED), "out_dtype": Int(REQUIRED)}
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, *, out_dtype: int) -> Spec:
+        return Spec(x.shape, VarType(out_dtype))
+
+    @staticmethod
+    def forward(x: Array, *, out_dtype: int) -> Array:
+        return x.astype(numpy_dtype(VarType(out_dtype)))
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        back = {"in_dtype": op.attrs["out_dtype"], "out_dtype": op.attrs["in_dtype"]}
+        return [grad_by(op, "cast", "X", 0, **back)]

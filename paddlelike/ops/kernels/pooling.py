@@ -1,0 +1,239 @@
+"""The arithmetic of pools: reduce windows, spread gradients over them, find their first maximum.
+
+Arrays are ``(N, C, *spatial)``. A window is a product of one span per dim, so maxima and sums are
+taken dim after dim. Regular spans are worked on all at once, one place of the kernel after the
+other; uneven ones (adaptive pools), or fewer spans than places, one span after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.windows import Windows
+
+__all__ = [
+    "Axis",
+    "adaptive",
+    "average",
+    "average_dx",
+    "first_maxima",
+    "maximum",
+    "maximum_dx",
+    "regular",
+    "scatter",
+]
+
+_CHUNK = 1 << 21  # bytes of data that are worked on at once, so that they stay in the cache
+
+
+class Axis(NamedTuple):
+    """The spans of the windows along one dim of the padded data."""
+
+    size: int  # of the data
+    pad: tuple[int, int]
+    spans: list[tuple[int, int]]
+    stride: int | None = None  # None: the spans are uneven
+
+    @property
+    def padded(self) -> int:
+        return self.pad[0] + self.size + self.pad[1]
+
+    @property
+    def clipped(self) -> list[tuple[int, int]]:
+        """The spans without padding, counted from the start of the data."""
+        low = self.pad[0]
+        return [(max(a - low, 0), min(b - low, self.size)) for a, b in self.spans]
+
+    @property
+    def kernel(self) -> int:
+        return self.spans[0][1] - self.spans[0][0]
+
+    @property
+    def by_place(self) -> bool:
+        """Whether to go through the places of the kernel rather than through the spans."""
+        return self.stride is not None and self.kernel < len(self.spans)
+
+    def at(self, place: int) -> slice:
+        """Where the elements at one place of all windows are."""
+        assert self.stride is not None
+        return slice(place, place + (len(self.spans) - 1) * self.stride + 1, self.stride)
+
+
+def regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
+    """Windows at regular steps; padded further where the last ones reach over the end."""
+    axes = []
+    for size, count, kernel, stride, (low, high) in zip(
+        spatial, counts, windows.kernel, windows.strides, windows.pads, strict=True
+    ):
+        spans = [(i * stride, i * stride + kernel) for i in range(count)]
+        reach = spans[-1][1] - low - size
+        axes.append(Axis(size, (low, max(high, reach)), spans, stride))
+    return axes
+
+
+def adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
+    """As many windows as asked for, as even as can be; neighbours may share an element."""
+    axes = []
+    for size, count in zip(spatial, counts, strict=True):
+        spans = [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+        axes.append(Axis(size, (0, 0), spans, None if size % count else size // count))
+    return axes
+
+
+def maximum(x: Array, axes: Sequence[Axis]) -> Array:
+    """The maximum of every window."""
+    return _reduce(_padded(x, axes, np.finfo(x.dtype).min), axes, np.maximum)
+
+
+def average(x: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
+    """The mean of every window; with ``exclusive`` padding does not count."""
+    out = _reduce(_padded(x, axes, 0), axes, np.add)
+    out /= _areas(axes, x.dtype, exclusive=exclusive)
+    return out
+
+
+def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
+    """The gradient of :func:`average`."""
+    dx = d_out / _areas(axes, d_out.dtype, exclusive=exclusive)
+    for dim, axis in reversed(list(enumerate(axes, 2))):
+        spread = np.zeros((*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), dx.dtype)
+        if axis.by_place:
+            for place in range(axis.kernel):
+                spread[_along(dim, axis.at(place))] += dx
+        else:
+            for i, (start, stop) in enumerate(axis.spans):
+                spread[_along(dim, slice(start, stop))] += dx[_along(dim, slice(i, i + 1))]
+        dx = spread
+    return _cropped(dx, axes)
+
+
+def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
+    """The gradient of :func:`maximum`: to the first maximum of a window, in C order."""
+    if not _by_place(axes):
+        return scatter(first_maxima(x, out, axes), d_out, x.shape)
+    dx = np.empty(x.shape, d_out.dtype)
+    step = max(1, _CHUNK // max(1, x[:1].nbytes))
+    for start in range(0, len(x), step):
+        part = slice(start, start + step)
+        dx[part] = _maximum_dx(x[part], out[part], d_out[part], axes)
+    return dx
+
+
+def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
+    padded = _padded(x, axes, np.finfo(x.dtype).min)
+    dx = np.zeros(padded.shape, d_out.dtype)
+    disjoint = all(axis.stride is not None and axis.stride >= axis.kernel for axis in axes)
+    left = np.ones(out.shape, np.bool_)  # windows whose maximum was not met yet
+    for place in _places(axes):
+        where = _elements(axes, place)
+        hit = padded[where] == out
+        hit &= left
+        left ^= hit
+        if disjoint:
+            np.multiply(d_out, hit, out=dx[where])
+        else:
+            dx[where] += d_out * hit
+    return dx[_data(axes)]
+
+
+def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
+    """Where the first maximum of every window is: index into the flat spatial dims, int32."""
+    index = np.zeros(out.shape, np.int32)
+    if _by_place(axes):
+        padded = _padded(x, axes, np.finfo(x.dtype).min)
+        for place in reversed(list(_places(axes))):
+            starts = [
+                [a + p - axis.pad[0] for a, _ in axis.spans] for axis, p in zip(axes, place, strict=True)
+            ]
+            hit = padded[_elements(axes, place)] == out
+            np.copyto(index, _flat(starts, axes), where=hit)
+        return index
+    for cell in itertools.product(*(range(len(axis.spans)) for axis in axes)):
+        spans = [axis.clipped[i] for axis, i in zip(axes, cell, strict=True)]
+        where: Any = (..., *(slice(*span) for span in spans))
+        window = x[where]
+        inside = np.unravel_index(window.reshape(*x.shape[:2], -1).argmax(-1), window.shape[2:])
+        at = tuple(i + start for i, (start, _) in zip(inside, spans, strict=True))
+        target: Any = (..., *cell)
+        index[target] = np.ravel_multi_index(at, x.shape[2:])
+    return index
+
+
+def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
+    """Add ``d_out`` to zeros of ``shape`` where :func:`first_maxima` found the maxima."""
+    dx = np.zeros(shape, d_out.dtype)
+    planes = math.prod(shape[:2])
+    first = np.arange(planes).reshape(-1, 1) * math.prod(shape[2:])
+    np.add.at(dx.reshape(-1), (index.reshape(planes, -1) + first).reshape(-1), d_out.reshape(-1))
+    return dx
+
+
+def _reduce(x: Array, axes: Sequence[Axis], ufunc: np.ufunc) -> Array:
+    for dim, axis in enumerate(axes, 2):
+        if axis.by_place:
+            out = x[_along(dim, axis.at(0))].copy()
+            for place in range(1, axis.kernel):
+                ufunc(out, x[_along(dim, axis.at(place))], out=out)
+        else:
+            spans = (x[_along(dim, slice(*span))] for span in axis.spans)
+            out = np.stack([ufunc.reduce(part, dim) for part in spans], dim)
+        x = out
+    return x
+
+
+def _areas(axes: Sequence[Axis], dtype: Any, *, exclusive: bool) -> Array | float:
+    """The number of elements of every window, ``(*counts)``."""
+    if not exclusive:
+        return float(math.prod(axis.kernel for axis in axes))
+    sides = [np.array([b - a for a, b in axis.clipped], dtype) for axis in axes]
+    return functools.reduce(np.multiply.outer, sides)
+
+
+def _padded(x: Array, axes: Sequence[Axis], value: Any) -> Array:
+    if not any(any(axis.pad) for axis in axes):
+        return x
+    out = np.full((*x.shape[:2], *(axis.padded for axis in axes)), value, x.dtype)
+    out[_data(axes)] = x
+    return out
+
+
+def _cropped(x: Array, axes: Sequence[Axis]) -> Array:
+    return np.ascontiguousarray(x[_data(axes)])
+
+
+def _data(axes: Sequence[Axis]) -> Any:
+    return (..., *(slice(axis.pad[0], axis.pad[0] + axis.size) for axis in axes))
+
+
+def _along(dim: int, where: slice) -> Any:
+    return (*(slice(None),) * dim, where)
+
+
+def _by_place(axes: Sequence[Axis]) -> bool:
+    """Whether to go through the places of the kernel rather than through the windows."""
+    return all(axis.stride is not None for axis in axes) and math.prod(
+        axis.kernel for axis in axes
+    ) < math.prod(len(axis.spans) for axis in axes)
+
+
+def _places(axes: Sequence[Axis]) -> Iterable[tuple[int, ...]]:
+    return itertools.product(*(range(axis.kernel) for axis in axes))
+
+
+def _elements(axes: Sequence[Axis], place: Sequence[int]) -> Any:
+    return (..., *(axis.at(p) for axis, p in zip(axes, place, strict=True)))
+
+
+def _flat(places: Sequence[Sequence[int]], axes: Sequence[Axis]) -> Array:
+    """The index into the flat data of every combination of places, one list per dim."""
+    flat: Array = np.zeros((), np.int32)
+    for axis, along in zip(axes, places, strict=True):
+        flat = np.add.outer(flat * axis.size, np.array(along, np.int32))
+    return flat

@@ -1,0 +1,140 @@
+"""What recurrent operators share: the order in which they run sequences, and their activations.
+
+Sequences are run side by side, longest first, one time step after the other: step t works on the
+sequences that have a row t, so that the batch shrinks and every step is one matrix product. Arrays in
+that order ("batch order") hold the rows of step 0, then those of step 1, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet
+from paddlelike.framework.opdef import Array
+
+__all__ = [
+    "ACTIVATIONS", "Activation", "Steps", "activation", "clip", "cut_off",
+    "initial_gradient", "initial_rows", "scatter_rows",
+]  # fmt: skip
+
+
+class Steps(NamedTuple):
+    """The rows of sequences in batch order."""
+
+    rows: Array  # the row of the sequences that stands at each place of the batch order
+    bounds: list[int]  # where each step begins; the last entry is the number of rows
+    order: Array  # the sequences, longest first
+
+    @classmethod
+    def of(cls, offsets: Array, *, reverse: bool = False) -> Steps:
+        """The steps through sequences with these offsets; ``reverse`` begins with their last rows."""
+        return cls.through(offsets[:-1], np.diff(offsets), reverse=reverse)
+
+    @classmethod
+    def through(cls, starts: Array, lengths: Array, *, reverse: bool = False) -> Steps:
+        """The steps through sequences that begin at these rows, not necessarily one after the other."""
+        order = np.argsort(-lengths, kind="stable")
+        lengths = lengths[order]
+        ends = np.cumsum(lengths)
+        time = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
+        ahead = np.repeat(lengths, lengths) - 1 - time if reverse else time
+        rows = np.repeat(starts[order], lengths) + ahead
+        counts = np.bincount(time) if len(time) else np.zeros(0, np.int64)
+        return cls(rows[np.argsort(time, kind="stable")], [0, *np.cumsum(counts).tolist()], order)
+
+    @property
+    def first(self) -> int:
+        """How many sequences have a first step."""
+        return self.bounds[1] if len(self.bounds) > 1 else 0
+
+    def forwards(self) -> Iterator[tuple[int, int, int]]:
+        """(begin, end, begin of the step before) of every step; the first has no step before: -1."""
+        yield from zip(self.bounds, self.bounds[1:], [-1, *self.bounds], strict=False)
+
+    def backwards(self) -> Iterator[tuple[int, int, int]]:
+        """The same from the last step to the first."""
+        yield from reversed(list(self.forwards()))
+
+    def owner(self) -> Array:
+        """For each row in batch order the sequence that it belongs to."""
+        return np.concatenate([self.order[: e - b] for b, e, _ in self.forwards()] or [self.order[:0]])
+
+    def before(self, states: Array, initial: Array) -> Array:
+        """The state that each row begins with: that of the step before, at first ``initial``."""
+        out = np.empty_like(states)
+        for begin, end, last in self.forwards():
+            out[begin:end] = initial if last < 0 else states[last : last + end - begin]
+        return out
+
+
+def initial_rows(initial: Array | None, steps: Steps, width: int, dtype: np.dtype[np.generic]) -> Array:
+    """The initial states of the sequences with rows, in the order of the steps; zeros by default."""
+    if initial is None:
+        return np.zeros((steps.first, width), dtype)
+    return initial[steps.order[: steps.first]]
+
+
+def initial_gradient(d_rows: Array, steps: Steps, initial: Array | None) -> Array | None:
+    """The gradient of the initial states; sequences without rows get zeros."""
+    if initial is None:
+        return None
+    out = np.zeros_like(initial, d_rows.dtype)
+    out[steps.order[: steps.first]] = d_rows
+    return out
+
+
+def scatter_rows(values: Array, rows: Array) -> Array:
+    """An array whose row ``rows[i]`` is ``values[i]``."""
+    out = np.empty_like(values)
+    out[rows] = values
+    return out
+
+
+class Activation(NamedTuple):
+    """A function of each element, worked out in place, and its slope in terms of its value."""
+
+    apply: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+
+
+def _sigmoid(x: Array) -> Array:
+    np.clip(x, -40, 13, out=x)  # as Paddle's recurrent kernels do
+    np.negative(x, out=x)
+    np.exp(x, out=x)
+    x += 1
+    return np.divide(1, x, out=x)
+
+
+def _relu(x: Array) -> Array:
+    return np.maximum(x, 0, out=x)
+
+
+ACTIVATIONS: Final = {
+    "identity": Activation(lambda x: x, np.ones_like),
+    "sigmoid": Activation(_sigmoid, lambda y: y * (1 - y)),
+    "tanh": Activation(lambda x: np.tanh(x, out=x), lambda y: 1 - y * y),
+    "relu": Activation(_relu, lambda y: (y > 0).astype(y.dtype)),
+}
+
+
+def activation(op: str, attribute: str, name: str) -> Activation:
+    """The activation of that name."""
+    found = ACTIVATIONS.get(name)
+    if found is None:
+        known = ", ".join(ACTIVATIONS)
+        raise EnforceNotMet(f"{op}: {attribute} is {name!r}, expected one of {known}")
+    return found
+
+
+def clip(x: Array, limit: float) -> Array:
+    """``x`` kept in [-limit, limit], in place; a limit of 0 is none."""
+    return np.clip(x, -limit, limit, out=x) if limit > 0 else x
+
+
+def cut_off(d_x: Array, x: Array, limit: float) -> None:
+    """The gradient of :func:`clip`, in place: none where ``x`` was cut to the limit."""
+    if limit > 0:
+        d_x[np.abs(x) >= limit] = 0

@@ -1,0 +1,96 @@
+"""Sequences as rows cut by LoD: offsets, lengths, row numbers. What the operators on sequences share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.core.tensor import LoD
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import GRAD, Array, Context, Spec
+
+__all__ = [
+    "check_level",
+    "fits",
+    "last_level",
+    "levels",
+    "lod_of_lengths",
+    "offsets_of",
+    "positions",
+    "spread",
+]
+
+
+def levels(ctx: Context, slot: str, index: int = 0) -> LoD:
+    """The LoD of an input, which must have one; a gradient has that of what it is the gradient of."""
+    lod = ctx.lod(slot, index)
+    name = ctx.op.input(slot)[index]
+    if not lod and GRAD in name:
+        lod = ctx.read_lod(name.partition(GRAD)[0])
+    if not lod:
+        raise EnforceNotMet(
+            f"{ctx.op.type}: {slot} ({name!r}) has no LoD, so that its rows are not sequences",
+            hint="feed it as fluid.create_lod_tensor(rows, [lengths], place); operators that change the "
+            "number of rows drop the LoD",
+        )
+    return lod
+
+
+def last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array:
+    """The offsets of the sequences of an input in its ``rows`` rows."""
+    offsets = np.array(levels(ctx, slot, index)[-1], np.int64)
+    if offsets[-1] != rows:
+        raise EnforceNotMet(
+            f"{ctx.op.type}: the sequences of {slot} ({ctx.op.input(slot)[index]!r}) have "
+            f"{offsets[-1]} rows, but there are {rows}"
+        )
+    return offsets
+
+
+def positions(starts: Array, lengths: Array) -> Array:
+    """The row numbers of many ranges one after the other: ``lengths[i]`` from ``starts[i]`` on.
+
+    >>> positions(np.array([4, 0]), np.array([2, 3])).tolist()
+    [4, 5, 0, 1, 2]
+    """
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1] if ends.size else 0) + np.repeat(starts - ends + lengths, lengths)
+
+
+def spread(offsets: Array) -> Array:
+    """For each row the number of its sequence.
+
+    >>> spread(np.array([0, 2, 2, 5])).tolist()
+    [0, 0, 2, 2, 2]
+    """
+    lengths = np.diff(offsets)
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def offsets_of(lengths: Array) -> Array:
+    """Offsets from lengths: 0 and the running sum."""
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
+
+
+def lod_of_lengths(lengths: Array) -> list[int]:
+    """One level of LoD from lengths."""
+    return [int(offset) for offset in offsets_of(lengths)]
+
+
+def check_level(op: str, slot: str, x: Spec) -> None:
+    """Refuse, while a program is built, a variable that is declared without LoD."""
+    if x.lod_level == 0:
+        raise ShapeError(
+            f"{op}: {slot} of shape {list(x.shape)} has lod_level 0, it takes sequences",
+            hint="declare the data with lod_level=1; operators that change the number of rows drop the LoD",
+        )
+
+
+def fits(op: str, names: Sequence[str], counts: Sequence[int]) -> None:
+    """Numbers of sequences that must agree."""
+    if len(set(counts)) > 1:
+        told = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        raise EnforceNotMet(f"{op}: the numbers of sequences differ: {told}")

@@ -1,0 +1,177 @@
+"""Sliding windows over the spatial dims of a batch: what convolutions and pools have in common.
+
+Arrays here are channels first: ``(N, C, *spatial)`` with one, two or three spatial dims.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Spec
+
+__all__ = [
+    "Windows",
+    "channels_first",
+    "check_image",
+    "in_format",
+    "is_channels_last",
+    "windows_of",
+]
+
+_CHUNK = 1 << 20  # bytes of unfolded windows that are worked on at once: they stay in the cache
+
+
+class Windows(NamedTuple):
+    """Kernel-sized windows at regular steps; one entry per spatial dim everywhere."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    pads: tuple[tuple[int, int], ...]
+    dilations: tuple[int, ...]
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """What a window spans, dilation included."""
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
+
+    def counts(self, spatial: Sequence[int], *, ceil: bool = False) -> tuple[int, ...]:
+        """How many windows there are along each dim; -1 where the dim is not known.
+
+        With ``ceil`` a last window may reach over the padded end.
+        """
+        slack = [s - 1 if ceil else 0 for s in self.strides]
+        return tuple(
+            -1 if size < 0 else (size + low + high - extent + more) // stride + 1
+            for size, (low, high), extent, more, stride in zip(
+                spatial, self.pads, self.extent, slack, self.strides, strict=True
+            )
+        )
+
+    def padded(self, spatial: Sequence[int]) -> tuple[int, ...]:
+        """The size of each dim with its padding."""
+        return tuple(low + n + high for n, (low, high) in zip(spatial, self.pads, strict=True))
+
+    def interior(self, spatial: Sequence[int]) -> Any:
+        """The index of the data in a padded array."""
+        return (..., *(slice(low, low + n) for n, (low, _) in zip(spatial, self.pads, strict=True)))
+
+    def pad(self, x: Array, value: float = 0.0) -> Array:
+        """``x`` with its padding; ``x`` itself when there is none."""
+        if not any(map(any, self.pads)):
+            return x
+        spatial = x.shape[2:]
+        out = np.full((*x.shape[:2], *self.padded(spatial)), value, x.dtype)
+        out[self.interior(spatial)] = x
+        return out
+
+    def crop(self, x: Array, spatial: Sequence[int]) -> Array:
+        """The inverse of :meth:`pad`, a view."""
+        return x[self.interior(spatial)]
+
+    def offsets(self, count: Sequence[int]) -> Iterator[tuple[Any, Any]]:
+        """The index of every place in the kernel, in C order, and that of its elements in ``x``."""
+        for place in itertools.product(*map(range, self.kernel)):
+            starts = [p * d for p, d in zip(place, self.dilations, strict=True)]
+            where = (
+                slice(start, start + (n - 1) * stride + 1, stride)
+                for start, n, stride in zip(starts, count, self.strides, strict=True)
+            )
+            yield (slice(None), slice(None), *place), (..., *where)
+
+    def unfold(self, x: Array) -> Array:
+        """All windows of a padded array as a view ``(N, C, *kernel, *count)``."""
+        count = self._replace(pads=((0, 0),) * len(self.kernel)).counts(x.shape[2:])
+        steps = x.strides[2:]
+        return as_strided(
+            x,
+            (*x.shape[:2], *self.kernel, *count),
+            (
+                *x.strides[:2],
+                *(d * step for d, step in zip(self.dilations, steps, strict=True)),
+                *(s * step for s, step in zip(self.strides, steps, strict=True)),
+            ),
+            writeable=False,
+        )
+
+    def fold_into(self, x: Array, windows: Array) -> None:
+        """Add windows ``(N, C, *kernel, *count)`` to the places of ``x`` they come from."""
+        count = windows.shape[2 + len(self.kernel) :]
+        for place, where in self.offsets(count):
+            x[where] += windows[place]
+
+    def chunks(self, batch: int, channels: int, count: Sequence[int], itemsize: int) -> Iterator[slice]:
+        """Parts of the batch whose unfolded windows fit into the cache together."""
+        size = channels * math.prod(self.kernel) * math.prod(count) * itemsize
+        step = max(1, _CHUNK // max(1, size))
+        for start in range(0, batch, step):
+            yield slice(start, min(start + step, batch))
+
+
+def windows_of(
+    op: str,
+    spatial: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    paddings: Sequence[int],
+    dilations: Sequence[int] | None = None,
+    algorithm: str = "EXPLICIT",
+) -> Windows:
+    """The windows that an operator's attributes mean for data of these spatial dims.
+
+    ``paddings`` holds one number per dim, or two (before, after). VALID pads nothing. SAME pads so
+    that every ``stride``-th element is the middle of a window; as Paddle has it, without dilation.
+    """
+    rank = len(spatial)
+    dilations = (1,) * rank if dilations is None else dilations
+    for name, given in (("kernel", kernel), ("strides", strides), ("dilations", dilations)):
+        if len(given) != rank or min(given) < 1:
+            raise ShapeError(f"{op}: {name} is {list(given)}; it needs {rank} positive numbers")
+    if algorithm == "SAME":
+        return Windows(
+            tuple(kernel),
+            tuple(strides),
+            tuple(_same(n, k, s) for n, k, s in zip(spatial, kernel, strides, strict=True)),
+            (1,) * rank,
+        )
+    if algorithm == "VALID":
+        pads = ((0, 0),) * rank
+    elif len(paddings) == rank:
+        pads = tuple((p, p) for p in paddings)
+    elif len(paddings) == 2 * rank:
+        pads = tuple(zip(paddings[::2], paddings[1::2], strict=True))
+    else:
+        raise ShapeError(f"{op}: paddings is {list(paddings)}; {rank} spatial dims need {rank} or {2 * rank}")
+    return Windows(tuple(kernel), tuple(strides), pads, tuple(dilations))
+
+
+def _same(size: int, kernel: int, stride: int) -> tuple[int, int]:
+    total = max((-(-size // stride) - 1) * stride + kernel - size, 0) if size >= 0 else 0
+    return total // 2, total - total // 2
+
+
+def check_image(op: str, x: Spec) -> None:
+    """Raise ShapeError unless X has four dims."""
+    if len(x.shape) != 4:
+        raise ShapeError(f"{op}: X has shape {x.shape}; it needs 4 dims (N, C, H, W)")
+
+
+def is_channels_last(data_format: str) -> bool:
+    """Whether the channels are the last dim (NHWC, NDHWC)."""
+    return data_format in ("NHWC", "NDHWC")
+
+
+def channels_first(x: Array, data_format: str) -> Array:
+    """``(N, C, *spatial)`` of an array in its data format, contiguous."""
+    return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if is_channels_last(data_format) else x
+
+
+def in_format(x: Array, data_format: str) -> Array:
+    """An array ``(N, C, *spatial)`` in a data format, contiguous: undoes :func:`channels_first`."""
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1)) if is_channels_last(data_format) else x

@@ -1,0 +1,215 @@
+# ruff: noqa: N803  (transpose_X is Paddle's)
+"""Products of matrices: mul, matmul."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.errors import ShapeError, UnsupportedError
+from paddlelike.framework.opdef import Array, Bool, Float, Floats, Gradient, Int, Ints, OpDef, Spec, register
+from paddlelike.ops.elementwise.unary import MKLDNN
+from paddlelike.ops.operands import same_or_unknown, size_of
+
+__all__ = ["Matmul", "Mul"]
+
+Shape = tuple[int, ...]
+Wanted = tuple[bool, bool]
+Pair = tuple[Array | None, Array | None]
+
+
+@register
+class Mul(OpDef):
+    """``Out = X Y`` of X and Y taken as matrices.
+
+    The first ``x_num_col_dims`` dims of X are the rows of its matrix, the others the columns; Y alike.
+    Out has the dims of X's rows and of Y's columns.
+    """
+
+    type = "mul"
+    inputs = ("X", "Y")
+    attrs = {
+        "x_num_col_dims": Int(1),
+        "y_num_col_dims": Int(1),
+        "scale_x": Float(1.0),
+        "scale_y": Floats([1.0]),
+        "scale_out": Float(1.0),
+        "force_fp32_output": Bool(False),
+        **MKLDNN,
+    }
+    lod = "X"
+    gradient = Gradient("X", "Y", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, y: Spec, *, x_num_col_dims: int, y_num_col_dims: int) -> Spec:
+        for slot, spec, cut in (("X", x, x_num_col_dims), ("Y", y, y_num_col_dims)):
+            if not 0 < cut < len(spec.shape):
+                raise ShapeError(
+                    f"mul: {slot.lower()}_num_col_dims is {cut} and {slot} has shape {spec.shape}; "
+                    f"it must be one of 1 .. {len(spec.shape) - 1}",
+                    hint="reshape it to a matrix first" if len(spec.shape) < 2 else None,
+                )
+        columns, rows = size_of(x.shape[x_num_col_dims:]), size_of(y.shape[:y_num_col_dims])
+        if not same_or_unknown(columns, rows):
+            raise ShapeError(
+                f"mul: X of shape {x.shape} has {columns} columns (x_num_col_dims {x_num_col_dims}), "
+                f"Y of shape {y.shape} has {rows} rows (y_num_col_dims {y_num_col_dims}); "
+                "they must be equal",
+            )
+        return Spec(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:], x.dtype)
+
+    @staticmethod
+    def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
+        if x.ndim == y.ndim == 2:
+            return x @ y
+        out = _flat(x, x_num_col_dims) @ _flat(y, y_num_col_dims)
+        return out.reshape(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:])
+
+    @staticmethod
+    def backward(
+        x: Array,
+        y: Array,
+        d_out: Array,
+        *,
+        x_num_col_dims: int,
+        y_num_col_dims: int,
+        wanted: Wanted,
+    ) -> Pair:
+        a, b = _flat(x, x_num_col_dims), _flat(y, y_num_col_dims)
+        d = d_out.reshape(a.shape[0], b.shape[1])
+        d_x = (d @ b.T).reshape(x.shape) if wanted[0] else None
+        d_y = (a.T @ d).reshape(y.shape) if wanted[1] else None
+        return d_x, d_y
+
+
+def _flat(x: Array, cut: int) -> Array:
+    """X as a matrix whose rows are its first ``cut`` dims."""
+    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), math.prod(x.shape[cut:]))
+
+
+@register
+class Matmul(OpDef):
+    """``Out = alpha X Y`` of matrices, or of stacks of matrices with equal dims in front.
+
+    One side may be a single matrix; it then meets every matrix of the other. X with one dim is a row,
+    Y with one dim a column; Out goes without that dim. ``transpose_X`` and ``transpose_Y`` act first.
+    """
+
+    type = "matmul"
+    inputs = ("X", "Y")
+    attrs = {
+        "transpose_X": Bool(False),
+        "transpose_Y": Bool(False),
+        "alpha": Float(1.0),
+        "Scale_x": Float(1.0),
+        "Scale_y": Float(1.0),
+        "Scale_out": Float(1.0),
+        "head_number": Int(1),
+        "use_quantizer": Bool(False),
+        "force_fp32_output": Bool(False),
+        "fused_reshape_Out": Ints([]),
+        "fused_transpose_Out": Ints([]),
+        **MKLDNN,
+    }
+    lod = "X"
+    gradient = Gradient("X", "Y", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, y: Spec, *, transpose_X: bool, transpose_Y: bool, head_number: int) -> Spec:
+        if head_number > 1:
+            raise UnsupportedError(f"matmul: head_number is {head_number}, only 1 is known here")
+        return Spec(_matmul_shape(x.shape, y.shape, transpose_X, transpose_Y), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, y: Array, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> Array:
+        a, b = _matrices(x, y)
+        out = _product(_turned(a, transpose_X), _turned(b, transpose_Y))
+        if alpha != 1:
+            out *= alpha
+        if x.ndim == 1 or y.ndim == 1 or x.ndim < a.ndim:
+            out = out.reshape(_matmul_shape(x.shape, y.shape, transpose_X, transpose_Y))
+        return out
+
+    @staticmethod
+    def backward(
+        x: Array,
+        y: Array,
+        d_out: Array,
+        *,
+        transpose_X: bool,
+        transpose_Y: bool,
+        alpha: float,
+        wanted: Wanted,
+    ) -> Pair:
+        a, b = _matrices(x, y)
+        left, right = _turned(a, transpose_X), _turned(b, transpose_Y)
+        stack = a.shape[:-2] if a.ndim >= b.ndim else b.shape[:-2]
+        d = d_out.reshape(*stack, left.shape[-2], right.shape[-1])
+        d_x = d_y = None
+        if wanted[0]:
+            pair = (right, _turned(d)) if transpose_X else (d, _turned(right))
+            d_x = _gradient(*pair, like=x, alpha=alpha)
+        if wanted[1]:
+            pair = (_turned(d), left) if transpose_Y else (_turned(left), d)
+            d_y = _gradient(*pair, like=y, alpha=alpha)
+        return d_x, d_y
+
+
+def _matmul_shape(x: Shape, y: Shape, transpose_x: bool, transpose_y: bool) -> Shape:
+    """The shape of Out. Raises ShapeError when X and Y do not fit."""
+    a, b = x if len(x) > 1 else (1, *x), y if len(y) > 1 else (*y, 1)
+    rows, inner = (a[-1], a[-2]) if transpose_x else (a[-2], a[-1])
+    inner_y, columns = (b[-1], b[-2]) if transpose_y else (b[-2], b[-1])
+    stacks_fit = len(a) == 2 or len(b) == 2 or same_or_unknown(size_of(a[:-2]), size_of(b[:-2]))
+    if not stacks_fit or not same_or_unknown(inner, inner_y):
+        what = (
+            f"X has {inner} columns and Y {inner_y} rows, they must be equal"
+            if stacks_fit
+            else f"X is a stack of {a[:-2]} matrices, Y one of {b[:-2]}; the stacks must be equal, "
+            "or one side a single matrix"
+        )
+        raise ShapeError(
+            f"matmul: X has shape {x}{' (transposed)' * transpose_x}, "
+            f"Y {y}{' (transposed)' * transpose_y}: {what}"
+        )
+    shape = (*(a if len(a) > 2 else b)[:-2], rows, columns)
+    if len(x) == 1 and rows == 1:
+        shape = (*shape[:-2], columns)
+    if len(y) == 1 and columns == 1:
+        shape = shape[:-1]
+    return shape or (1,)
+
+
+def _matrices(x: Array, y: Array) -> tuple[Array, Array]:
+    """X and Y as matrices or as stacks with the same dims in front."""
+    a = x if x.ndim > 1 else x.reshape(1, -1)
+    b = y if y.ndim > 1 else y.reshape(-1, 1)
+    if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # as many matrices, counted in another way
+        b = b.reshape(*a.shape[:-2], *b.shape[-2:])
+    return a, b
+
+
+def _turned(matrices: Array, turn: bool = True) -> Array:
+    return matrices.swapaxes(-1, -2) if turn else matrices
+
+
+def _product(a: Array, b: Array) -> Array:
+    """``a b``; a stack times one matrix is one product for BLAS instead of many."""
+    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
+        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
+    return a @ b
+
+
+def _gradient(a: Array, b: Array, *, like: Array, alpha: float) -> Array:
+    """``alpha a b``, summed over the stack where ``like`` is a single matrix."""
+    if like.ndim > 2 or max(a.ndim, b.ndim) == 2:
+        out = _product(a, b)
+    else:  # sum over the stack of a[s] b[s]: the stack becomes part of the inner dim
+        a, b = np.broadcast_arrays(a, b) if a.ndim != b.ndim else (a, b)
+        inner = a.shape[-1] * math.prod(a.shape[:-2])
+        rows = np.moveaxis(a, -2, -1).reshape(inner, a.shape[-2])
+        out = rows.T @ b.reshape(inner, b.shape[-1])
+    if alpha != 1:
+        out *= alpha
+    return out.reshape(like.shape)

@@ -1,0 +1,250 @@
+"""Norms and distances: l1_norm, squared_l2_norm, norm, p_norm, dist, squared_l2_distance, cos_sim."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import REQUIRED, Array, Bool, Float, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.elementwise.binary import broadcast_shape, sum_to
+from paddlelike.ops.operands import axis_of, same_or_unknown, size_of
+
+__all__ = ["CosSim", "Dist", "L1Norm", "Norm", "PNorm", "SquaredL2Distance", "SquaredL2Norm"]
+
+
+@register
+class SquaredL2Norm(OpDef):
+    """``Out``, of shape (1,), is the sum of the squares of X."""
+
+    type = "squared_l2_norm"
+    gradient = Gradient("X", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return Spec((1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array) -> Array:
+        flat = x.reshape(-1)
+        return np.dot(flat, flat).reshape(1)
+
+    @staticmethod
+    def backward(x: Array, d_out: Array) -> Array:
+        return x * (2 * d_out.reshape(()))
+
+
+@register
+class L1Norm(OpDef):
+    """``Out``, of shape (1,), is the sum of the absolute values of X."""
+
+    type = "l1_norm"
+    gradient = Gradient("X", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return Spec((1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array) -> Array:
+        return np.add.reduce(np.abs(x).reshape(-1), keepdims=True)
+
+    @staticmethod
+    def backward(x: Array, d_out: Array) -> Array:
+        return np.sign(x) * d_out.reshape(())
+
+
+@register
+class Norm(OpDef):
+    """``Out = X / Norm`` with ``Norm = sqrt(sum(X^2) + epsilon)`` along ``axis``, kept as 1."""
+
+    type = "norm"
+    outputs = ("Norm", "Out")
+    attrs = {"axis": Int(REQUIRED), "epsilon": Float(1e-10)}
+    gradient = Gradient("X", "Norm", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int) -> tuple[Spec, Spec]:
+        kept = list(x.shape)
+        kept[axis_of("norm", axis, len(kept))] = 1
+        return Spec(tuple(kept), x.dtype), Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, axis: int, epsilon: float) -> tuple[Array, Array]:
+        norm = np.add.reduce(x * x, axis=axis, keepdims=True)
+        norm += epsilon
+        np.sqrt(norm, out=norm)
+        return norm, x / norm
+
+    @staticmethod
+    def backward(x: Array, norm: Array, d_out: Array, *, axis: int) -> Array:
+        out = x / norm
+        return (d_out - out * np.add.reduce(d_out * out, axis=axis, keepdims=True)) / norm
+
+
+@register
+class PNorm(OpDef):
+    """``Out = sum(|X|^porder)^(1 / porder)`` along ``axis``; epsilon keeps the gradient finite at 0."""
+
+    type = "p_norm"
+    attrs = {
+        "axis": Int(-1),
+        "porder": Float(2.0),
+        "epsilon": Float(1e-12),
+        "keepdim": Bool(False),
+    }
+    gradient = Gradient("X", "Out", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int, porder: float, keepdim: bool) -> Spec:
+        axis = axis_of("p_norm", axis, len(x.shape))
+        if not 0 < porder < math.inf:
+            raise ShapeError(f"p_norm: porder is {porder}, expected a number above 0, not infinite")
+        kept = (1,) if keepdim else ()
+        return Spec(x.shape[:axis] + kept + x.shape[axis + 1 :] or (1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, axis: int, porder: float, keepdim: bool) -> Array:
+        powers: Array = x * x if porder == 2 else np.abs(x) ** porder
+        total = powers.sum(axis=axis, keepdims=keepdim or x.ndim == 1)
+        return np.sqrt(total) if porder == 2 else total ** (1 / porder)
+
+    @staticmethod
+    def backward(x: Array, out: Array, d_out: Array, *, axis: int, porder: float, epsilon: float) -> Array:
+        kept = list(x.shape)
+        kept[axis] = 1
+        scale = d_out / (out ** (porder - 1) + epsilon)
+        slope = x if porder == 2 else np.sign(x) * np.abs(x) ** (porder - 1)
+        return slope * scale.reshape(kept)
+
+
+@register
+class Dist(OpDef):
+    """``Out``, of shape (1,), is the p-norm of ``X - Y``, which are broadcast as numpy does.
+
+    p = 0 counts what is not 0; p = inf and -inf take the greatest and the least absolute value.
+    """
+
+    type = "dist"
+    inputs = ("X", "Y")
+    attrs = {"p": Float(2.0)}
+    gradient = Gradient("X", "Y", "Out", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> Spec:
+        broadcast_shape("dist", x.shape, y.shape, -1)
+        return Spec((1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, y: Array, *, p: float) -> Array:
+        return np.linalg.norm((x - y).reshape(-1), p).reshape(1).astype(x.dtype, copy=False)
+
+    @staticmethod
+    def backward(x: Array, y: Array, out: Array, d_out: Array, *, p: float) -> tuple[Array, Array]:
+        difference = x - y
+        if p == 0:
+            slope = np.zeros_like(difference)
+        elif math.isinf(p):
+            slope = np.sign(difference) * (np.abs(difference) == out)
+        else:
+            slope = np.sign(difference) * np.abs(difference / _not_0(out)) ** (p - 1)
+        slope *= d_out.reshape(())
+        return sum_to(x.shape, slope, -1), sum_to(y.shape, -slope, -1)
+
+
+def _not_0(x: Array) -> Array:
+    """X with 1 in the place of 0."""
+    return np.where(x == 0, np.ones_like(x), x)
+
+
+@register
+class SquaredL2Distance(OpDef):
+    """``Out[n] = sum((X[n] - Y[n])^2)``, (N, 1); the first dim of Y may be 1.
+
+    ``sub_result`` is ``X - Y`` as a matrix ``(N, D)``.
+    """
+
+    type = "squared_l2_distance"
+    inputs = ("X", "Y")
+    outputs = ("sub_result", "Out")
+    lod = {"Out": "X"}
+    gradient = Gradient("sub_result", "X", "Y", "Out@GRAD", outputs=("X@GRAD", "Y@GRAD"))
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
+        columns = size_of(x.shape[1:]), size_of(y.shape[1:])
+        fits = (
+            len(x.shape) == len(y.shape) > 1
+            and same_or_unknown(*columns)
+            and (y.shape[0] == 1 or same_or_unknown(x.shape[0], y.shape[0]))
+        )
+        if not fits:
+            raise ShapeError(
+                f"squared_l2_distance: X has shape {x.shape}, Y {y.shape}; expected equal shapes of "
+                "2 dims or more, the first dim of Y may be 1"
+            )
+        return Spec((x.shape[0], columns[0]), x.dtype, 0), Spec((x.shape[0], 1), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, y: Array) -> tuple[Array, Array]:
+        difference = x.reshape(len(x), -1) - y.reshape(len(y), -1)
+        return difference, np.add.reduce(difference * difference, axis=1, keepdims=True)
+
+    @staticmethod
+    def backward(sub_result: Array, x: Array, y: Array, d_out: Array) -> tuple[Array, Array]:
+        d_x = sub_result * (2 * d_out)
+        d_y = sum_to((len(y), d_x.shape[1]), d_x, -1)
+        return d_x.reshape(x.shape), np.negative(d_y).reshape(y.shape)
+
+
+@register
+class CosSim(OpDef):
+    """``Out[n] = X[n] Y[n] / (XNorm[n] YNorm[n])``, (N, 1); the first dim of Y may be 1.
+
+    Squared norms below 1e-8 count as 1e-8, so that a row of zeros has the similarity 0.
+    """
+
+    type = "cos_sim"
+    inputs = ("X", "Y")
+    outputs = ("Out", "XNorm", "YNorm")
+    attrs = {"@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True)}
+    lod = {"Out": "X"}
+    gradient = Gradient("X", "Y", "Out", "XNorm", "YNorm", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> tuple[Spec, Spec, Spec]:
+        fits = (
+            len(x.shape) == len(y.shape) > 1
+            and all(map(same_or_unknown, x.shape[1:], y.shape[1:]))
+            and (y.shape[0] == 1 or same_or_unknown(x.shape[0], y.shape[0]))
+        )
+        if not fits:
+            raise ShapeError(
+                f"cos_sim: X has shape {x.shape}, Y {y.shape}; expected equal shapes of 2 dims or "
+                "more, the first dim of Y may be 1"
+            )
+        norm = Spec((x.shape[0], 1), x.dtype)
+        return norm, norm._replace(lod_level=0), Spec((y.shape[0], 1), x.dtype, 0)
+
+    @staticmethod
+    def forward(x: Array, y: Array) -> tuple[Array, Array, Array]:
+        a, b = x.reshape(len(x), -1), y.reshape(len(y), -1)
+        x_norm, y_norm = _row_norms(a), _row_norms(b)
+        out = np.add.reduce(a * b, axis=1, keepdims=True)
+        out /= x_norm * y_norm
+        return out, x_norm, y_norm
+
+    @staticmethod
+    def backward(
+        x: Array, y: Array, out: Array, x_norm: Array, y_norm: Array, d_out: Array
+    ) -> tuple[Array, Array]:
+        a, b = x.reshape(len(x), -1) / x_norm, y.reshape(len(y), -1) / y_norm
+        d_x = (b - out * a) * (d_out / x_norm)
+        d_y = sum_to(b.shape, (a - out * b) * (d_out / y_norm), -1)
+        return d_x.reshape(x.shape), d_y.reshape(y.shape)
+
+
+def _row_norms(x: Array) -> Array:
+    squares = np.add.reduce(x * x, axis=1, keepdims=True)
+    return np.sqrt(np.maximum(squares, 1e-8, out=squares), out=squares)

@@ -1,0 +1,233 @@
+"""Conditional random fields on chains: the cost of labels, and the best labels. Lafferty et al. 2001.
+
+With D labels, Transition is (D + 2, D): row 0 the weights of a first label, row 1 those of a last label,
+row 2 + i those from label i to each label. Sequences come as rows cut by LoD, Emission (T, D), or as padded
+batches (N, L, D) with their lengths. All sequences of a batch go one step together.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.rows import sum_rows
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import OWN, Array, Context, Gradient, OpDef, Spec, register
+from paddlelike.ops.kernels.recurrent import Steps
+from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.operands import same_or_unknown
+
+__all__ = ["CrfDecoding", "LinearChainCrf"]
+
+
+class _Chains(NamedTuple):
+    """Sequences of emissions, in rows."""
+
+    steps: Steps
+    starts: Array
+    lengths: Array
+
+    @classmethod
+    def of(cls, ctx: Context, emission: Array, length: Array | None) -> _Chains:
+        if length is None:
+            offsets = last_level(ctx, "Emission", len(emission))
+            starts, lengths = offsets[:-1], np.diff(offsets)
+        else:
+            starts, lengths = np.arange(len(emission)) * emission.shape[1], length.reshape(-1)
+            if lengths.size != len(emission) or lengths.max(initial=0) > emission.shape[1]:
+                raise EnforceNotMet(
+                    f"{ctx.op.type}: Length holds {lengths.size} lengths up to {lengths.max(initial=0)}, "
+                    f"Emission is {list(emission.shape)}"
+                )
+        return cls(Steps.through(starts, lengths), starts, lengths)
+
+    @property
+    def full(self) -> Array:
+        """The sequences with rows, in the order of the steps."""
+        return self.steps.order[: self.steps.first]
+
+    @property
+    def last(self) -> Array:
+        """The place of the last row of each full sequence in batch order."""
+        bounds = np.array(self.steps.bounds)
+        return bounds[self.lengths[self.full] - 1] + np.arange(self.steps.first)
+
+    def previous(self) -> Array:
+        """For each row after the first step the place of the row before it."""
+        return np.concatenate(
+            [np.arange(p, p + e - b) for b, e, p in self.steps.forwards() if p >= 0] or [self.full[:0]]
+        )
+
+    def labels(self, label: Array, op: str, count: int) -> Array:
+        """The labels in batch order, each below ``count``."""
+        labels = label.reshape(-1).take(self.steps.rows)
+        if labels.size and not 0 <= labels.min() <= labels.max() < count:
+            raise EnforceNotMet(
+                f"{op}: Label holds {labels.min()} to {labels.max()}, but there are {count} labels"
+            )
+        return labels
+
+
+def _check(op: str, emission: Spec, transition: Spec, length: Spec | None) -> None:
+    dims = 2 if length is None else 3
+    count = emission.shape[-1]
+    fits = len(emission.shape) == dims and len(transition.shape) == 2
+    if not fits or not (
+        same_or_unknown(transition.shape[1], count) and same_or_unknown(transition.shape[0], count + 2)
+    ):
+        raise ShapeError(
+            f"{op}: Emission is {list(emission.shape)}, Transition {list(transition.shape)}; expected "
+            f"{'(T, D)' if dims == 2 else '(N, L, D)'} and (D + 2, D)",
+            hint="give the lengths of padded batches, and none for sequences with LoD",
+        )
+
+
+@register
+class LinearChainCrf(OpDef):
+    """``LogLikelihood``: the cost of each sequence's Label, ``log(sum over all labels of e^score) - score``.
+
+    The score adds up the emissions and transitions of the labels. Alpha holds, per row, the shares of the
+    labels as they are known up to that row; EmissionExps and TransitionExps are powers of e.
+    """
+
+    type = "linear_chain_crf"
+    inputs = ("Emission", "Transition", "Label", "Length?")
+    outputs = ("Alpha", "EmissionExps", "TransitionExps", "LogLikelihood")
+    context = True
+    gradient = Gradient(
+        "Emission", "Transition", "Label", "Length", "Alpha", "EmissionExps", "TransitionExps",
+        "LogLikelihood@GRAD",
+        outputs=("Emission@GRAD", "Transition@GRAD"),
+        lod=OWN,
+    )  # fmt: skip
+
+    @staticmethod
+    def infer(
+        emission: Spec, transition: Spec, label: Spec, length: Spec | None
+    ) -> tuple[Spec, Spec, Spec, Spec]:
+        _check("linear_chain_crf", emission, transition, length)
+        alike = Spec(emission.shape, emission.dtype)
+        cost = Spec((emission.shape[0], 1), emission.dtype)
+        return alike, alike, Spec(transition.shape, transition.dtype), cost
+
+    @staticmethod
+    def forward(
+        ctx: Context, emission: Array, transition: Array, label: Array, length: Array | None
+    ) -> tuple[Array, Array, Array, Array]:
+        chains = _Chains.of(ctx, emission, length)
+        steps = chains.steps
+        x = emission.reshape(-1, emission.shape[-1]).take(steps.rows, axis=0)
+        labels = chains.labels(label, "linear_chain_crf", x.shape[1])
+        greatest = x.max(1, keepdims=True, initial=-math.inf)
+        x_exps, w_exps = np.exp(x - greatest), np.exp(transition)
+        alpha = np.empty_like(x)
+        sums = np.empty((len(x), 1), x.dtype)
+        for begin, end, before in steps.forwards():
+            seen = w_exps[0] if before < 0 else alpha[before : before + end - begin] @ w_exps[2:]
+            now = np.multiply(x_exps[begin:end], seen, out=alpha[begin:end])
+            now /= now.sum(1, keepdims=True, out=sums[begin:end])
+        first, last, previous = steps.first, chains.last, chains.previous()
+        rows = (greatest + np.log(sums)).reshape(-1) - x[np.arange(len(x)), labels]
+        rows[:first] -= transition[0, labels[:first]]
+        rows[first:] -= transition[2 + labels[previous], labels[first:]]
+        rows[last] += np.log(alpha[last] @ w_exps[1]) - transition[1, labels[last]]
+        cost = sum_rows(chains.steps.owner(), rows[:, None], len(chains.lengths))
+        return _as(emission, alpha, steps), _as(emission, x_exps, steps), w_exps, cost
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        emission: Array,
+        transition: Array,
+        label: Array,
+        length: Array | None,
+        alpha: Array,
+        x_exps: Array,
+        w_exps: Array,
+        d_cost: Array,
+    ) -> tuple[Array, Array]:
+        chains = _Chains.of(ctx, emission, length)
+        steps, first, previous = chains.steps, chains.steps.first, chains.previous()
+        alpha, x_exps = (a.reshape(-1, a.shape[-1]).take(steps.rows, axis=0) for a in (alpha, x_exps))
+        labels = chains.labels(label, "linear_chain_crf", alpha.shape[1])
+        beta = np.empty_like(alpha)
+        beta[chains.last] = w_exps[1]
+        for begin, end, before in steps.backwards():
+            now = beta[begin:end]
+            now /= now.sum(1, keepdims=True)
+            if before >= 0:
+                beta[before : before + end - begin] = (x_exps[begin:end] * now) @ w_exps[2:].T
+        shares = alpha * beta
+        shares /= shares.sum(1, keepdims=True)
+        scale = d_cost.reshape(-1, 1)[chains.steps.owner()].astype(alpha.dtype, copy=False)
+        d_x = shares * scale
+        d_x[np.arange(len(d_x)), labels] -= scale[:, 0]
+        d_w = np.zeros_like(transition)
+        d_w[0] = d_x[:first].sum(0)
+        d_w[1] = d_x[chains.last].sum(0)
+        ahead = x_exps[first:] * beta[first:]
+        pairs = alpha[previous] @ w_exps[2:]
+        weight = scale[first:] / np.einsum("td,td->t", pairs, ahead)[:, None]
+        d_w[2:] = w_exps[2:] * (alpha[previous].T @ (ahead * weight))
+        np.subtract.at(d_w, (2 + labels[previous], labels[first:]), scale[first:, 0])
+        return _as(emission, d_x, steps), d_w
+
+
+def _as(emission: Array, rows: Array, steps: Steps) -> Array:
+    """Rows in batch order as an array like Emission; padding is 0."""
+    out = np.zeros(emission.shape, rows.dtype)
+    out.reshape(-1, emission.shape[-1])[steps.rows] = rows
+    return out
+
+
+@register
+class CrfDecoding(OpDef):
+    """``ViterbiPath``: the labels with the greatest score, int64; with Label, whether each is right (1 or 0).
+
+    Viterbi 1967. Padding gets label 0.
+    """
+
+    type = "crf_decoding"
+    inputs = ("Emission", "Transition", "Label?", "Length?")
+    outputs = ("ViterbiPath",)
+    lod = "Emission"
+    context = True
+
+    @staticmethod
+    def infer(emission: Spec, transition: Spec, label: Spec | None, length: Spec | None) -> Spec:
+        _check("crf_decoding", emission, transition, length)
+        shape = (emission.shape[0], 1) if length is None else emission.shape[:2]
+        return Spec(shape, VarType.INT64)
+
+    @staticmethod
+    def forward(
+        ctx: Context, emission: Array, transition: Array, label: Array | None, length: Array | None
+    ) -> Array:
+        chains = _Chains.of(ctx, emission, length)
+        steps = chains.steps
+        x = emission.reshape(-1, emission.shape[-1]).take(steps.rows, axis=0)
+        best = np.empty_like(x)
+        came_from = np.zeros(x.shape, np.int64)
+        for begin, end, before in steps.forwards():
+            if before < 0:
+                best[begin:end] = x[begin:end] + transition[0]
+                continue
+            scores = best[before : before + end - begin, :, None] + transition[2:]
+            came_from[begin:end] = scores.argmax(1)
+            best[begin:end] = scores.max(1) + x[begin:end]
+        path = np.zeros(len(x), np.int64)
+        path[chains.last] = (best[chains.last] + transition[1]).argmax(1)
+        for begin, end, before in steps.backwards():
+            if before >= 0:
+                n = end - begin
+                path[before : before + n] = came_from[begin + np.arange(n), path[begin:end]]
+        out = np.zeros((len(emission), 1) if length is None else emission.shape[:2], np.int64)
+        out.reshape(-1)[steps.rows] = path
+        if label is not None:
+            right = np.zeros_like(out)
+            right.reshape(-1)[steps.rows] = path == label.reshape(-1).take(steps.rows)
+            return right
+        return out

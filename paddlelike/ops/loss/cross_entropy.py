@@ -1,0 +1,272 @@
+"""Cross entropies: cross_entropy, cross_entropy2, softmax_with_cross_entropy.
+
+A hard label is the number of a class; elements whose label is ``ignore_index`` have loss 0 and no
+gradient. A soft label is a distribution over the classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    OWN,
+    Array,
+    Bool,
+    Gradient,
+    GradOp,
+    Int,
+    OpDef,
+    OpView,
+    Spec,
+    grad_name,
+    register,
+)
+from paddlelike.ops.operands import axis_of, same_or_unknown
+
+__all__ = [
+    "CrossEntropy",
+    "CrossEntropy2",
+    "CrossEntropyGrad2",
+    "SoftmaxWithCrossEntropy",
+    "check_label",
+    "hard_labels",
+]
+
+_LARGEST = 1e20  # what Paddle takes for an infinite logarithm
+
+
+def hard_labels(
+    op: str, label: Array, classes: int, ignore_index: int | None = None
+) -> tuple[Array, Array | None]:
+    """The labels as one row, ignored ones replaced by 0, and which are ignored (None: none).
+
+    Raises EnforceNotMet when a label is no class.
+    """
+    flat = label.reshape(-1)
+    if flat.size == 0:
+        return flat, None
+    ignored = None
+    if ignore_index is not None and (flat == ignore_index).any():
+        ignored = flat == ignore_index
+        flat = np.where(ignored, 0, flat)
+    if flat.min() < 0 or flat.max() >= classes:
+        wrong = int(np.flatnonzero((flat < 0) | (flat >= classes))[0])
+        raise EnforceNotMet(
+            f"{op}: Label holds {int(flat[wrong])} (element {wrong} of {flat.size}), "
+            f"but there are {classes} classes",
+            hint=f"labels go from 0 to {classes - 1}"
+            + ("" if ignore_index is None else f"; only {ignore_index} is left out"),
+        )
+    return flat, ignored
+
+
+def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = True) -> None:
+    """Label must have X's dims, but for the last: 1 or (with ``may_drop``) absent if it is hard."""
+    last = x.shape[-1] if soft else 1
+    fits = [(*x.shape[:-1], last)] + ([x.shape[:-1]] if may_drop and not soft else [])
+    if not any(
+        len(label.shape) == len(want) and all(map(same_or_unknown, label.shape, want)) for want in fits
+    ):
+        raise ShapeError(
+            f"{op}: Label has shape {label.shape} and X {x.shape}; "
+            f"expected Label of shape {' or '.join(map(str, fits))}",
+            hint=None if soft else "a distribution per element needs soft_label=True",
+        )
+
+
+def _minus_log(x: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.minimum(-np.log(x), _LARGEST)
+
+
+def _divide(x: Array, y: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return x / y
+
+
+def _at(rows: int, columns: Array) -> tuple[Array, Array]:
+    return np.arange(rows), columns
+
+
+@register
+class CrossEntropy(OpDef):
+    """``Y = -log X[Label]``, or ``-sum(Label * log X)`` for soft labels; X are probabilities."""
+
+    type = "cross_entropy"
+    inputs = ("X", "Label")
+    outputs = ("Y",)
+    attrs = {"soft_label": Bool(False), "ignore_index": Int(-100)}
+    lod = "X"
+    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",), lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, label: Spec, *, soft_label: bool) -> Spec:
+        check_label("cross_entropy", x, label, soft=soft_label)
+        same_rank = len(label.shape) == len(x.shape)
+        return Spec((*label.shape[:-1], 1) if same_rank else label.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, label: Array, *, soft_label: bool, ignore_index: int) -> Array:
+        if soft_label:
+            return (label * _minus_log(x)).sum(-1, keepdims=True)
+        flat, ignored = hard_labels("cross_entropy", label, x.shape[-1], ignore_index)
+        y = _minus_log(x.reshape(-1, x.shape[-1])[_at(len(flat), flat)])
+        if ignored is not None:
+            y[ignored] = 0
+        return y.reshape(label.shape)
+
+    @staticmethod
+    def backward(d_y: Array, x: Array, label: Array, *, soft_label: bool, ignore_index: int) -> Array:
+        if soft_label:
+            return -_divide(d_y * label, x)
+        flat, ignored = hard_labels("cross_entropy", label, x.shape[-1], ignore_index)
+        picked = x.reshape(-1, x.shape[-1])[_at(len(flat), flat)]
+        return _spread(-_divide(d_y.reshape(-1), picked), flat, ignored, x.shape)
+
+
+def _spread(values: Array, labels: Array, ignored: Array | None, shape: Sequence[int]) -> Array:
+    """Zeros of ``shape`` with ``values`` at the labels, but for the ignored ones."""
+    out = np.zeros((len(labels), shape[-1]), values.dtype)
+    out[_at(len(labels), labels)] = values if ignored is None else np.where(ignored, 0, values)
+    return out.reshape(shape)
+
+
+@register
+class CrossEntropy2(OpDef):
+    """``Y = -log X[Label]``; MatchX is ``X[Label]``, XShape has the shape ``[*X.shape, 0]``."""
+
+    type = "cross_entropy2"
+    inputs = ("X", "Label")
+    outputs = ("Y", "XShape", "MatchX")
+    attrs = {"ignore_index": Int(-100)}
+    lod = {"Y": "X"}
+    gradient = Gradient("Y@GRAD", "MatchX", "Label", "XShape", outputs=("X@GRAD",), lod=OWN)
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        inputs = {slot: op.output(slot) for slot in ("MatchX", "XShape")}
+        inputs |= {"Label": op.input("Label"), "Y@GRAD": [grad_name(y) for y in op.output("Y")]}
+        outputs = {"X@GRAD": [grad_name(x) for x in op.input("X")]}
+        return [GradOp(CrossEntropyGrad2.type, inputs, outputs, dict(op.attrs))]
+
+    @staticmethod
+    def infer(x: Spec, label: Spec) -> tuple[Spec, Spec, Spec]:
+        y = CrossEntropy.infer(x, label, soft_label=False)
+        x_shape = Spec((*x.shape, 0), x.dtype, x.lod_level)
+        return y, x_shape, Spec((*x.shape[:-1], 1), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, label: Array, *, ignore_index: int) -> tuple[Array, Array, Array]:
+        flat, ignored = hard_labels("cross_entropy2", label, x.shape[-1], ignore_index)
+        match = x.reshape(-1, x.shape[-1])[_at(len(flat), flat)]
+        y = _minus_log(match)
+        if ignored is not None:
+            y[ignored] = 0
+            match[ignored] = 0
+        x_shape = np.empty((*x.shape, 0), x.dtype)
+        return y.reshape(label.shape), x_shape, match.reshape(*x.shape[:-1], 1)
+
+
+@register
+class CrossEntropyGrad2(OpDef):
+    """Gradient of ``cross_entropy2``: ``dX[Label] = -dY / MatchX``."""
+
+    type = "cross_entropy_grad2"
+    inputs = ("Y@GRAD", "MatchX", "Label", "XShape")
+    outputs = ("X@GRAD",)
+    attrs = CrossEntropy2.attrs
+    forward_of = CrossEntropy2
+
+    @staticmethod
+    def forward(d_y: Array, match: Array, label: Array, x_shape: Array, *, ignore_index: int) -> Array:
+        shape = x_shape.shape[:-1]
+        flat, ignored = hard_labels("cross_entropy2", label, shape[-1], ignore_index)
+        values = -_divide(d_y.reshape(-1), match.reshape(-1))
+        return _spread(values, flat, ignored, shape)
+
+
+@register
+class SoftmaxWithCrossEntropy(OpDef):
+    """``Loss``: the cross entropy of ``Softmax = softmax(Logits)`` and Label, along ``axis``.
+
+    As in Paddle, logits that are smaller than the largest by 64 or more count as if by 64. An
+    ignored element has no gradient (Paddle 1.8's own CPU kernel forgets to leave it out).
+    """
+
+    type = "softmax_with_cross_entropy"
+    inputs = ("Logits", "Label")
+    outputs = ("Softmax", "Loss")
+    attrs = {
+        "soft_label": Bool(False),
+        "numeric_stable_mode": Bool(True),
+        "ignore_index": Int(-100),
+        "axis": Int(-1),
+    }
+    lod = "Logits"
+    gradient = Gradient("Loss@GRAD", "Softmax", "Label", outputs=("Logits@GRAD",))
+
+    @staticmethod
+    def infer(logits: Spec, label: Spec, *, soft_label: bool, axis: int) -> tuple[Spec, Spec]:
+        op = "softmax_with_cross_entropy"
+        axis = axis_of(op, axis, len(logits.shape))
+        last = Spec((*_without(logits.shape, axis), logits.shape[axis]), logits.dtype)
+        if len(label.shape) != len(logits.shape):
+            raise ShapeError(
+                f"{op}: Label has shape {label.shape} and Logits {logits.shape}; "
+                f"expected as many dims, with {'the same' if soft_label else '1'} in place {axis}"
+            )
+        label_last = Spec((*_without(label.shape, axis), label.shape[axis]), label.dtype)
+        check_label(op, last, label_last, soft=soft_label, may_drop=False)
+        loss = (*logits.shape[:axis], 1, *logits.shape[axis + 1 :])
+        return logits._replace(lod_level=None), Spec(loss, logits.dtype)
+
+    @staticmethod
+    def forward(
+        logits: Array, label: Array, *, soft_label: bool, ignore_index: int, axis: int
+    ) -> tuple[Array, Array]:
+        softmax = np.subtract(logits, logits.max(axis, keepdims=True))
+        np.maximum(softmax, -64, out=softmax)
+        np.exp(softmax, out=softmax)
+        softmax /= softmax.sum(axis, keepdims=True)
+        if soft_label:
+            return softmax, -(label * np.log(softmax)).sum(axis, keepdims=True)
+        last, label = _axis_last(softmax, axis), _axis_last(label, axis)
+        loss = CrossEntropy.forward(last, label, soft_label=False, ignore_index=ignore_index)
+        return softmax, _axis_back(loss, axis)
+
+    @staticmethod
+    def backward(
+        d_loss: Array,
+        softmax: Array,
+        label: Array,
+        *,
+        soft_label: bool,
+        ignore_index: int,
+        axis: int,
+    ) -> Array:
+        if soft_label:
+            return (softmax - label) * d_loss
+        last = _axis_last(label, axis)
+        classes = softmax.shape[axis]
+        flat, ignored = hard_labels("softmax_with_cross_entropy", last, classes, ignore_index)
+        d_last = _axis_last(d_loss, axis).reshape(-1)
+        if ignored is not None:
+            d_last = np.where(ignored, 0, d_last).astype(d_loss.dtype, copy=False)
+        d_logits = _axis_last(softmax, axis).reshape(-1, classes) * d_last[:, None]
+        d_logits[_at(len(flat), flat)] -= d_last
+        return _axis_back(d_logits.reshape(*last.shape[:-1], classes), axis)
+
+
+def _axis_last(x: Array, axis: int) -> Array:
+    return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, axis, -1)
+
+
+def _axis_back(x: Array, axis: int) -> Array:
+    return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, -1, axis)
+
+
+def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    return (*shape[:axis], *shape[axis + 1 :])

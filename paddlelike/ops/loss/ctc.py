@@ -1,0 +1,272 @@
+"""Connectionist temporal classification: the loss, and the labels that the best classes spell.
+
+Sequences come as rows cut by LoD, or padded with their lengths. All sequences of a batch go one step
+together. Graves et al. 2006.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.kernels.recurrent import Steps
+from paddlelike.ops.kernels.sequences import fits, last_level, lod_of_lengths, positions, spread
+
+__all__ = ["CtcAlign", "Warpctc"]
+
+_NEVER: Final = -np.inf  # the logarithm of a probability of 0
+
+
+class _Batch(NamedTuple):
+    """Logits and labels of a batch, whichever way they came."""
+
+    rows: Array  # of the logits, (T, C) in batch order
+    steps: Steps
+    lengths: Array  # of the logits of each sequence
+    labels: Array  # (N, longest), filled up with the blank
+    label_lengths: Array
+
+
+def _lod_batch(ctx: Context, logits: Array, label: Array, blank: int) -> _Batch:
+    offsets = last_level(ctx, "Logits", len(logits))
+    label_lengths = np.diff(last_level(ctx, "Label", len(label)))
+    fits("warpctc", ("Logits", "Label"), (len(offsets) - 1, len(label_lengths)))
+    labels = np.full((len(label_lengths), int(label_lengths.max(initial=0))), blank, np.int64)
+    which = np.repeat(np.arange(len(label_lengths)), label_lengths)
+    labels[which, positions(np.zeros_like(label_lengths), label_lengths)] = label.reshape(-1)
+    steps = Steps.of(offsets)
+    return _Batch(logits.take(steps.rows, axis=0), steps, np.diff(offsets), labels, label_lengths)
+
+
+def _padded_batch(logits: Array, lengths: Array, label: Array, label_lengths: Array, blank: int) -> _Batch:
+    """Logits are (longest, N, C) here: row t of sequence i stands at t N + i."""
+    lengths, label_lengths = lengths.reshape(-1), label_lengths.reshape(-1)
+    time, count = logits.shape[:2]
+    fits("warpctc", ("Logits", "LogitsLength", "Label", "LabelLength"),
+         (count, len(lengths), len(label), len(label_lengths)))  # fmt: skip
+    if lengths.max(initial=0) > time or label_lengths.max(initial=0) > label.shape[1]:
+        raise EnforceNotMet(
+            f"warpctc: LogitsLength goes to {lengths.max(initial=0)} and LabelLength to "
+            f"{label_lengths.max(initial=0)}, but Logits is {list(logits.shape)}, Label {list(label.shape)}"
+        )
+    steps = Steps.through(np.zeros(count, np.int64), lengths)
+    steps = steps._replace(rows=steps.rows * count + steps.owner())
+    labels = np.where(np.arange(label.shape[1]) < label_lengths[:, None], label, blank).astype(np.int64)
+    rows = logits.reshape(-1, logits.shape[2]).take(steps.rows, axis=0)
+    return _Batch(rows, steps, lengths, labels, label_lengths)
+
+
+@register
+class Warpctc(OpDef):
+    """``Loss``: for each sequence ``-log`` of the chance that its steps spell Label, by ``softmax(Logits)``.
+
+    A step gives a label or the ``blank``; equal labels side by side count once, then blanks are left out.
+    Logits are (T, classes) with LoD, or (longest, N, classes) with lengths. A label that does not fit into
+    its steps costs 0. WarpCTCGrad is the gradient of the losses; ``norm_by_times`` divides it by the number
+    of steps on its way to Logits.
+    """
+
+    type = "warpctc"
+    inputs = ("Logits", "Label", "LogitsLength?", "LabelLength?")
+    outputs = ("WarpCTCGrad", "Loss")
+    attrs = {"blank": Int(0), "norm_by_times": Bool(False)}
+    context = True
+    gradient = Gradient(
+        "Loss@GRAD", "Logits", "LogitsLength", "WarpCTCGrad", outputs=("Logits@GRAD",), lod=OWN
+    )
+
+    @staticmethod
+    def infer(
+        logits: Spec, label: Spec, length: Spec | None, label_length: Spec | None, *, blank: int
+    ) -> tuple[None, Spec]:
+        if (length is None) != (label_length is None):
+            raise ShapeError("warpctc: LogitsLength and LabelLength come together; one is missing")
+        dims = 2 if length is None else 3
+        if len(logits.shape) != dims:
+            raise ShapeError(
+                f"warpctc: Logits is {list(logits.shape)}, expected (T, classes) with LoD, or "
+                "(longest, N, classes) with lengths"
+            )
+        if not 0 <= blank < logits.shape[-1]:
+            raise ShapeError(f"warpctc: blank is {blank}, expected 0 .. {logits.shape[-1] - 1}")
+        return None, Spec((-1, 1), logits.dtype)
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        logits: Array,
+        label: Array,
+        length: Array | None,
+        label_length: Array | None,
+        *,
+        blank: int,
+    ) -> tuple[Array, Array]:
+        if length is None or label_length is None:
+            batch = _lod_batch(ctx, logits, label, blank)
+        else:
+            batch = _padded_batch(logits, length, label, label_length, blank)
+        if batch.labels.size and not 0 <= batch.labels.min() <= batch.labels.max() < logits.shape[-1]:
+            raise EnforceNotMet(
+                f"warpctc: Label holds {batch.labels.min()} to {batch.labels.max()}, Logits have "
+                f"{logits.shape[-1]} classes, the blank {blank} among them"
+            )
+        loss, d_rows = _loss(batch, blank)
+        time = int(batch.lengths.max(initial=0)) if length is None else len(logits)
+        d_logits = np.zeros((time, len(batch.lengths), logits.shape[-1]), logits.dtype)
+        d_logits[spread(np.array(batch.steps.bounds)), batch.steps.owner()] = d_rows
+        return d_logits, loss[:, None]
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        d_loss: Array,
+        logits: Array,
+        length: Array | None,
+        d_logits: Array,
+        *,
+        norm_by_times: bool,
+    ) -> Array:
+        if length is None:
+            lengths = np.diff(last_level(ctx, "Logits", len(logits)))
+            which = np.repeat(np.arange(len(lengths)), lengths)
+            d_x = d_logits[positions(np.zeros_like(lengths), lengths), which]
+        else:
+            lengths = length.reshape(-1)
+            which = np.arange(len(lengths))
+            d_x = d_logits.copy()
+        scale = d_loss.reshape(-1)
+        if norm_by_times:
+            scale = scale / lengths.astype(scale.dtype)
+        d_x *= scale[which][:, None]
+        return d_x
+
+
+def _loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
+    """The loss of each sequence, and its gradient by row, in batch order.
+
+    A path goes through the states blank, label, blank, label, ..., blank of a sequence; from one step to the
+    next it stays, goes on by one, or over a blank that has different labels on both sides.
+    """
+    steps, owner = batch.steps, batch.steps.owner()
+    states = np.full((len(batch.labels), 2 * batch.labels.shape[1] + 1), blank)
+    states[:, 1::2] = batch.labels
+    may_skip = np.zeros(states.shape, bool)
+    may_skip[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
+    ends = 2 * batch.label_lengths
+    log_p = _log_softmax(batch.rows)
+    emitted = np.take_along_axis(log_p, states[owner], axis=1)
+    alpha = _alpha(steps, emitted, may_skip)
+    beta = _beta(steps, emitted, may_skip, ends)
+    first = steps.order[: steps.first]
+    start = np.logaddexp.reduce(alpha[: steps.first] + beta[: steps.first], axis=1)
+    log_chance = np.zeros(len(states), log_p.dtype)
+    log_chance[first] = start
+    possible = np.isfinite(log_chance)
+    path = alpha + beta
+    path -= np.where(possible, log_chance, 0)[owner][:, None]
+    d_rows = np.exp(log_p)
+    at = (np.arange(len(d_rows))[:, None] * d_rows.shape[1] + states[owner]).reshape(-1)
+    np.subtract.at(d_rows.reshape(-1), at, np.exp(path).reshape(-1))
+    d_rows[~possible[owner]] = 0
+    return np.where(possible, -log_chance, 0).astype(log_p.dtype), d_rows
+
+
+def _log_softmax(rows: Array) -> Array:
+    out = rows - rows.max(1, keepdims=True, initial=_NEVER)
+    out -= np.log(np.exp(out).sum(1, keepdims=True))
+    return out
+
+
+def _alpha(steps: Steps, emitted: Array, may_skip: Array) -> Array:
+    """The chance of having come to each state, by row; logarithms."""
+    alpha = np.full_like(emitted, _NEVER)
+    for begin, end, before in steps.forwards():
+        now = alpha[begin:end]
+        if before < 0:
+            now[:, :2] = emitted[begin:end, :2]
+            continue
+        last = alpha[before : before + end - begin]
+        now[...] = last
+        np.logaddexp(now[:, 1:], last[:, :-1], out=now[:, 1:])
+        skipped = np.where(may_skip[steps.order[: end - begin], 2:], last[:, :-2], _NEVER)
+        np.logaddexp(now[:, 2:], skipped, out=now[:, 2:])
+        now += emitted[begin:end]
+    return alpha
+
+
+def _beta(steps: Steps, emitted: Array, may_skip: Array, ends: Array) -> Array:
+    """The chance of getting from each state to the end, by row; logarithms."""
+    beta = np.full_like(emitted, _NEVER)
+    done = 0  # sequences that go on after the step
+    for begin, end, before in steps.backwards():
+        n = end - begin
+        ending = np.arange(begin + done, end)
+        last_state = ends[steps.order[done:n]]
+        beta[ending, last_state] = 0
+        beta[ending, np.maximum(last_state - 1, 0)] = 0
+        done = n
+        if before < 0:
+            continue
+        after = beta[begin:end] + emitted[begin:end]
+        now = beta[before : before + n]
+        now[...] = after
+        np.logaddexp(now[:, :-1], after[:, 1:], out=now[:, :-1])
+        skipped = np.where(may_skip[steps.order[:n], 2:], after[:, 2:], _NEVER)
+        np.logaddexp(now[:, :-2], skipped, out=now[:, :-2])
+    return beta
+
+
+@register
+class CtcAlign(OpDef):
+    """``Output``: the classes of Input without repeats (``merge_repeated``) and without the ``blank``.
+
+    Input is (T, 1) with LoD, and so is Output, or one -1 when nothing is left; or (N, L) with InputLength
+    (N, 1), then Output is filled up with ``padding_value`` and OutputLength (N, 1) tells the lengths.
+    """
+
+    type = "ctc_align"
+    inputs = ("Input", "InputLength?")
+    outputs = ("Output", "OutputLength?")
+    attrs = {"blank": Int(0), "merge_repeated": Bool(True), "padding_value": Int(0)}
+    context = True
+
+    @staticmethod
+    def infer(x: Spec, length: Spec | None) -> tuple[Spec, Spec | None]:
+        return Spec(x.shape, x.dtype), None if length is None else Spec((x.shape[0], 1), VarType.INT64)
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        length: Array | None,
+        *,
+        blank: int,
+        merge_repeated: bool,
+        padding_value: int,
+    ) -> tuple[Array, Array | None]:
+        if length is None:
+            offsets = last_level(ctx, "Input", len(x))
+            flat, starts = x.reshape(-1), offsets[:-1][np.diff(offsets) > 0]
+        else:
+            offsets = np.arange(len(x) + 1) * x.shape[1]
+            flat, starts = x.reshape(-1), offsets[:-1] if x.size else offsets[:0]
+        kept = flat != blank
+        if merge_repeated:
+            new = np.ones(len(flat), bool)
+            new[1:] = flat[1:] != flat[:-1]
+            new[starts] = True
+            kept &= new
+        if length is not None:
+            kept &= (np.arange(x.shape[1]) < length.reshape(-1, 1)).reshape(-1)
+        counts = np.diff(np.concatenate([[0], np.cumsum(kept)])[offsets])
+        if length is None:
+            ctx.set_lod("Output", [lod_of_lengths(counts)])
+            found = flat[kept][:, None]
+            return (found if len(found) else np.full((1, 1), -1, x.dtype)), None
+        out = np.full(x.shape, padding_value, x.dtype)
+        out.reshape(-1)[positions(offsets[:-1], counts)] = flat[kept]
+        return out, counts[:, None]

@@ -1,0 +1,57 @@
+"""The focal loss of detectors (Lin et al. 2017): sigmoid_focal_loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Float, Gradient, OpDef, Spec, register
+
+__all__ = ["SigmoidFocalLoss"]
+
+
+def _parts(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[Array, Array, Array, Array]:
+    """Probabilities, and the weights of the numbers that should be 1 and of those that should be 0.
+
+    Class c is column c - 1; 0 is background, -1 is to be ignored.
+    """
+    classes = np.arange(1, x.shape[1] + 1)
+    positive = label == classes
+    negative = (label != -1) & ~positive
+    count = max(int(fg_num.reshape(-1)[0]), 1)
+    p = 1 / (1 + np.exp(-x))
+    log_p = -np.logaddexp(0, -x)
+    return p, log_p, positive * x.dtype.type(alpha / count), negative * x.dtype.type((1 - alpha) / count)
+
+
+@register
+class SigmoidFocalLoss(OpDef):
+    """``-w * (1 - p)**gamma * log(p)`` where the class is right, ``-w * p**gamma * log(1 - p)`` elsewhere.
+
+    ``p`` is the sigmoid of X; ``w`` is ``alpha / FgNum``, elsewhere ``(1 - alpha) / FgNum``.
+    """
+
+    type = "sigmoid_focal_loss"
+    inputs = ("X", "Label", "FgNum")
+    attrs = {"gamma": Float(2.0), "alpha": Float(0.25)}
+    gradient = Gradient("X", "Label", "FgNum", "Out@GRAD", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, label: Spec, fg_num: Spec) -> Spec:
+        if len(x.shape) != 2 or len(label.shape) != 2 or label.shape[1] not in (1, -1):
+            raise ShapeError(
+                f"sigmoid_focal_loss: X has shape {x.shape}, Label {label.shape}; expected (N, C) and (N, 1)"
+            )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, label: Array, fg_num: Array, *, gamma: float, alpha: float) -> Array:
+        p, log_p, up, down = _parts(x, label, fg_num, alpha)
+        return -up * (1 - p) ** gamma * log_p - down * p**gamma * (log_p - x)
+
+    @staticmethod
+    def backward(x: Array, label: Array, fg_num: Array, d_out: Array, *, gamma: float, alpha: float) -> Array:
+        p, log_p, up, down = _parts(x, label, fg_num, alpha)
+        rising = (1 - p) ** gamma * (1 - p - p * gamma * log_p)
+        falling = p**gamma * ((1 - p) * gamma * (log_p - x) - p)
+        return -(up * rising + down * falling) * d_out

@@ -1,0 +1,153 @@
+"""Losses that compare two predictions, or a prediction and a target: huber, smooth_l1, rank losses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.framework.opdef import REQUIRED, Array, Float, Gradient, OpDef, Spec, register
+from paddlelike.ops.elementwise.activation import sigmoid, softplus
+from paddlelike.ops.operands import alike
+
+__all__ = ["HuberLoss", "MarginRankLoss", "RankLoss", "SmoothL1Loss"]
+
+
+@register
+class HuberLoss(OpDef):
+    """``Out = R^2 / 2`` where ``|R| <= delta``, else ``delta (|R| - delta / 2)``; R = Y - X, Residual.
+
+    Source: Huber, "Robust estimation of a location parameter", 1964.
+    """
+
+    type = "huber_loss"
+    inputs = ("X", "Y")
+    outputs = ("Residual", "Out")
+    attrs = {"delta": Float(REQUIRED)}
+    lod = {"Out": "X"}
+    gradient = Gradient("Out@GRAD", "Residual", outputs=("X@GRAD", "Y@GRAD"))
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
+        same = alike("huber_loss", X=x, Y=y)
+        return same, same
+
+    @staticmethod
+    def forward(x: Array, y: Array, *, delta: float) -> tuple[Array, Array]:
+        residual = y - x
+        size = np.abs(residual)
+        inner = np.minimum(size, delta)
+        return residual, inner * (size - inner / 2)
+
+    @staticmethod
+    def backward(
+        d_out: Array, residual: Array, *, delta: float, wanted: tuple[bool, bool]
+    ) -> tuple[Array | None, Array | None]:
+        d_y = d_out * np.clip(residual, -delta, delta)
+        return -d_y if wanted[0] else None, d_y if wanted[1] else None
+
+
+@register
+class SmoothL1Loss(OpDef):
+    """``Out``: per row, the sum of OutsideWeight times f(Diff), Diff = InsideWeight (X - Y).
+
+    f(d) is ``(sigma d)^2 / 2`` where ``|d| < 1 / sigma^2``, else ``|d| - 1 / (2 sigma^2)``.
+    Source: Girshick, "Fast R-CNN", 2015.
+    """
+
+    type = "smooth_l1_loss"
+    inputs = ("X", "Y", "InsideWeight?", "OutsideWeight?")
+    outputs = ("Diff", "Out")
+    attrs = {"sigma": Float(1.0)}
+    gradient = Gradient("Out@GRAD", "Diff", "InsideWeight", "OutsideWeight", outputs=("X@GRAD", "Y@GRAD"))
+
+    @staticmethod
+    def infer(x: Spec, y: Spec, inside: Spec | None, outside: Spec | None) -> tuple[Spec, Spec]:
+        same = alike("smooth_l1_loss", X=x, Y=y)
+        for name, weight in (("InsideWeight", inside), ("OutsideWeight", outside)):
+            if weight is not None:
+                alike("smooth_l1_loss", **{"X": x, name: weight})
+        return same, Spec((x.shape[0], 1), x.dtype)
+
+    @staticmethod
+    def forward(
+        x: Array, y: Array, inside: Array | None, outside: Array | None, *, sigma: float
+    ) -> tuple[Array, Array]:
+        diff = x - y
+        if inside is not None:
+            diff *= inside
+        size, square = np.abs(diff), sigma * sigma
+        loss = np.where(size < 1 / square, size * size * (square / 2), size - 0.5 / square)
+        if outside is not None:
+            loss *= outside
+        return diff, loss.reshape(len(x), -1).sum(1, keepdims=True)
+
+    @staticmethod
+    def backward(
+        d_out: Array,
+        diff: Array,
+        inside: Array | None,
+        outside: Array | None,
+        *,
+        sigma: float,
+        wanted: tuple[bool, bool],
+    ) -> tuple[Array | None, Array | None]:
+        d_x = np.clip(sigma * sigma * diff, -1, 1) * d_out.reshape(-1, *[1] * (diff.ndim - 1))
+        for weight in (inside, outside):
+            if weight is not None:
+                d_x *= weight
+        return d_x if wanted[0] else None, -d_x if wanted[1] else None
+
+
+@register
+class RankLoss(OpDef):
+    """``Out = log(1 + e^O) - Label O``, O = Left - Right: how well the order agrees with Label.
+
+    Source: Burges et al., "Learning to rank using gradient descent" (RankNet), 2005.
+    """
+
+    type = "rank_loss"
+    inputs = ("Label", "Left", "Right")
+    gradient = Gradient("Out@GRAD", "Label", "Left", "Right", outputs=("Left@GRAD", "Right@GRAD"))
+
+    @staticmethod
+    def infer(label: Spec, left: Spec, right: Spec) -> Spec:
+        return alike("rank_loss", Label=label, Left=left, Right=right)
+
+    @staticmethod
+    def forward(label: Array, left: Array, right: Array) -> Array:
+        order = left - right
+        return softplus(order) - label * order
+
+    @staticmethod
+    def backward(
+        d_out: Array, label: Array, left: Array, right: Array, *, wanted: tuple[bool, bool]
+    ) -> tuple[Array | None, Array | None]:
+        d_left = d_out * (sigmoid(left - right) - label)
+        return d_left if wanted[0] else None, -d_left if wanted[1] else None
+
+
+@register
+class MarginRankLoss(OpDef):
+    """``Out = max(0, margin - Label (X1 - X2))``, Label is 1 or -1; Activated is 1 where Out > 0."""
+
+    type = "margin_rank_loss"
+    inputs = ("X1", "X2", "Label")
+    outputs = ("Activated", "Out")
+    attrs = {"margin": Float(0.0)}
+    gradient = Gradient("Out@GRAD", "Label", "Activated", outputs=("X1@GRAD", "X2@GRAD"))
+
+    @staticmethod
+    def infer(x1: Spec, x2: Spec, label: Spec) -> tuple[Spec, Spec]:
+        same = alike("margin_rank_loss", Label=label, X1=x1, X2=x2)
+        return same._replace(dtype=x1.dtype), same._replace(dtype=x1.dtype)
+
+    @staticmethod
+    def forward(x1: Array, x2: Array, label: Array, *, margin: float) -> tuple[Array, Array]:
+        out = np.maximum(margin - label * (x1 - x2), 0)
+        return (out > 0).astype(out.dtype), out
+
+    @staticmethod
+    def backward(
+        d_out: Array, label: Array, activated: Array, *, wanted: tuple[bool, bool]
+    ) -> tuple[Array | None, Array | None]:
+        d_x2 = d_out * activated * label
+        return -d_x2 if wanted[0] else None, d_x2 if wanted[1] else None

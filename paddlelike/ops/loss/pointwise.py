@@ -1,0 +1,284 @@
+"""Losses of each element alone, and label_smooth: log_loss, hinge_loss, kldiv_loss, bce_loss, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Bool,
+    Float,
+    Gradient,
+    Int,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
+from paddlelike.ops.elementwise.activation import sigmoid, softplus
+from paddlelike.ops.operands import alike, same_or_unknown, size_of
+
+__all__ = [
+    "BceLoss",
+    "HingeLoss",
+    "KldivLoss",
+    "LabelSmooth",
+    "LogLoss",
+    "ModifiedHuberLoss",
+    "SigmoidCrossEntropyWithLogits",
+    "TeacherStudentSigmoidLoss",
+]
+
+
+@register
+class SigmoidCrossEntropyWithLogits(OpDef):
+    """``Out = max(X, 0) - X Label + log(1 + e^-|X|)``: the entropy of sigmoid(X) and Label in [0, 1].
+
+    Elements whose label (without its fraction) is ``ignore_index`` give 0; with ``normalize`` the
+    others are divided by their number.
+    """
+
+    type = "sigmoid_cross_entropy_with_logits"
+    inputs = ("X", "Label")
+    attrs = {"normalize": Bool(False), "ignore_index": Int(-100)}
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "Label", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, label: Spec) -> Spec:
+        return alike("sigmoid_cross_entropy_with_logits", X=x, Label=label)
+
+    @staticmethod
+    def forward(x: Array, label: Array, *, normalize: bool, ignore_index: int) -> Array:
+        return _counted(softplus(x) - x * label, label, normalize, ignore_index)
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, label: Array, *, normalize: bool, ignore_index: int) -> Array:
+        return _counted(d_out * (sigmoid(x) - label), label, normalize, ignore_index)
+
+
+def _counted(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
+    """``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
+    ignored = label.astype(np.int64) == ignore_index
+    values[ignored] = 0
+    if normalize:
+        values /= max(ignored.size - int(ignored.sum()), 1)
+    return values
+
+
+@register
+class BceLoss(OpDef):
+    """``Out = -Label log X - (1 - Label) log(1 - X)``; each logarithm is -100 at least."""
+
+    type = "bce_loss"
+    inputs = ("X", "Label")
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "Label", outputs=("X@GRAD",), copies_attrs=False)
+
+    @staticmethod
+    def infer(x: Spec, label: Spec) -> Spec:
+        return alike("bce_loss", X=x, Label=label)
+
+    @staticmethod
+    def forward(x: Array, label: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            yes, no = np.maximum(np.log(x), -100), np.maximum(np.log1p(-x), -100)
+        return (label - 1) * no - label * yes
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, label: Array) -> Array:
+        return d_out * (x - label) / np.maximum((1 - x) * x, 1e-12)
+
+
+@register
+class LogLoss(OpDef):
+    """``Loss = -Labels log(P + epsilon) - (1 - Labels) log(1 - P + epsilon)``, P being Predicted."""
+
+    type = "log_loss"
+    inputs = ("Predicted", "Labels")
+    outputs = ("Loss",)
+    attrs = {"epsilon": Float(REQUIRED)}
+    lod = "Predicted"
+    gradient = Gradient("Loss@GRAD", "Predicted", "Labels", outputs=("Predicted@GRAD",))
+
+    @staticmethod
+    def infer(predicted: Spec, labels: Spec) -> Spec:
+        return alike("log_loss", Predicted=predicted, Labels=labels)
+
+    @staticmethod
+    def forward(predicted: Array, labels: Array, *, epsilon: float) -> Array:
+        yes, no = np.log(predicted + epsilon), np.log(1 - predicted + epsilon)
+        return (labels - 1) * no - labels * yes
+
+    @staticmethod
+    def backward(d_loss: Array, predicted: Array, labels: Array, *, epsilon: float) -> Array:
+        return d_loss * ((1 - labels) / (1 - predicted + epsilon) - labels / (predicted + epsilon))
+
+
+@register
+class HingeLoss(OpDef):
+    """``Loss = max(0, 1 - (2 Labels - 1) Logits)``; Labels are 0 or 1."""
+
+    type = "hinge_loss"
+    inputs = ("Logits", "Labels")
+    outputs = ("Loss",)
+    lod = "Logits"
+    gradient = Gradient("Loss@GRAD", "Logits", "Labels", outputs=("Logits@GRAD",))
+
+    @staticmethod
+    def infer(logits: Spec, labels: Spec) -> Spec:
+        return alike("hinge_loss", Logits=logits, Labels=labels)
+
+    @staticmethod
+    def forward(logits: Array, labels: Array) -> Array:
+        return np.maximum(1 - (2 * labels - 1) * logits, 0)
+
+    @staticmethod
+    def backward(d_loss: Array, logits: Array, labels: Array) -> Array:
+        side = 2 * labels - 1
+        return -d_loss * side * (side * logits < 1)
+
+
+@register
+class ModifiedHuberLoss(OpDef):
+    """``Out = max(0, 1 - M)^2`` where M = (2Y - 1) X is -1 or more, else ``-4 M``; Y is 0 or 1.
+
+    IntermediateVal is M.
+    """
+
+    type = "modified_huber_loss"
+    inputs = ("X", "Y")
+    outputs = ("IntermediateVal", "Out")
+    gradient = Gradient("Out@GRAD", "IntermediateVal", "Y", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
+        same = alike("modified_huber_loss", X=x, Y=y)
+        return same, same
+
+    @staticmethod
+    def forward(x: Array, y: Array) -> tuple[Array, Array]:
+        margin = (2 * y - 1) * x
+        return margin, np.where(margin < -1, -4 * margin, np.square(np.maximum(1 - margin, 0)))
+
+    @staticmethod
+    def backward(d_out: Array, margin: Array, y: Array) -> Array:
+        slope = np.where(margin < -1, -4, -2 * np.maximum(1 - margin, 0))
+        return d_out * slope * (2 * y - 1)
+
+
+@register
+class TeacherStudentSigmoidLoss(OpDef):
+    """Clicks and a teacher's scores in one label, as losses of ``sigmoid(X)``.
+
+    With h(z) = log(1 + e^X) - X z: Label below -1 is h(0) (no click, no teacher), below 0 is h(1)
+    (click, no teacher), below 1 is h(0) + h(Label), from 1 on h(1) + h(Label - 1). Where X is
+    beyond the bounds there is no gradient.
+    """
+
+    type = "teacher_student_sigmoid_loss"
+    inputs = ("X", "Label")
+    outputs = ("Y",)
+    attrs = {"soft_max_up_bound": Float(15.0), "soft_max_lower_bound": Float(-15.0)}
+    lod = "X"
+    gradient = Gradient("Y@GRAD", "X", "Label", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, label: Spec) -> Spec:
+        return alike("teacher_student_sigmoid_loss", X=x, Label=label)
+
+    @staticmethod
+    def forward(x: Array, label: Array) -> Array:
+        terms, total = _clicks(label)
+        return terms * softplus(x) - x * total
+
+    @staticmethod
+    def backward(
+        d_y: Array,
+        x: Array,
+        label: Array,
+        *,
+        soft_max_up_bound: float,
+        soft_max_lower_bound: float,
+    ) -> Array:
+        terms, total = _clicks(label)
+        inside = (x > soft_max_lower_bound) & (x < soft_max_up_bound)
+        return d_y * (terms * sigmoid(x) - total) * inside
+
+
+def _clicks(label: Array) -> tuple[Array, Array]:
+    """How many h(z) the loss of each label has, and the sum of their z."""
+    one, two, zero = (label.dtype.type(n) for n in (1, 2, 0))
+    terms = np.where(label < 0, one, two)
+    return terms, np.where(label < -1, zero, np.where(label < 0, one, label))
+
+
+@register
+class KldivLoss(OpDef):
+    """``Loss = Target (log Target - X)``, 0 where Target is not positive; X are logarithms.
+
+    ``reduction``: none, mean, sum, or batchmean (the sum divided by the first dim).
+    """
+
+    type = "kldiv_loss"
+    inputs = ("X", "Target")
+    outputs = ("Loss",)
+    attrs = {"reduction": String("mean")}
+    gradient = Gradient("Loss@GRAD", "X", "Target", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, target: Spec, *, reduction: str) -> Spec:
+        if reduction not in ("none", "mean", "sum", "batchmean"):
+            raise ShapeError(f"kldiv_loss: reduction is {reduction!r}, expected none, mean, sum or batchmean")
+        same = alike("kldiv_loss", X=x, Target=target)
+        return same if reduction == "none" else Spec((1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, target: Array, *, reduction: str) -> Array:
+        positive = target > 0
+        loss = target * (np.log(np.where(positive, target, 1)) - x) * positive
+        if reduction == "none":
+            return loss
+        return (loss.sum() / _parts(x, reduction)).reshape(1)
+
+    @staticmethod
+    def backward(d_loss: Array, x: Array, target: Array, *, reduction: str) -> Array:
+        return np.minimum(-target, 0) * (d_loss / _parts(x, reduction))
+
+
+def _parts(x: Array, reduction: str) -> int:
+    """What a reduction divides the sum by."""
+    return {"mean": x.size, "batchmean": len(x)}.get(reduction, 1)
+
+
+@register
+class LabelSmooth(OpDef):
+    """``Out = (1 - epsilon) X + epsilon PriorDist``; without PriorDist, 1 / (number of classes)."""
+
+    type = "label_smooth"
+    inputs = ("X", "PriorDist?")
+    attrs = {"epsilon": Float(0.0)}
+    lod = "X"
+    gradient = Gradient("Out@GRAD", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, prior: Spec | None) -> Spec:
+        if prior is not None and not same_or_unknown(size_of(prior.shape), x.shape[-1]):
+            raise ShapeError(
+                f"label_smooth: PriorDist has shape {prior.shape}, "
+                f"expected one number per class of X {x.shape}"
+            )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, prior: Array | None, *, epsilon: float) -> Array:
+        share: Any = 1 / x.shape[-1] if prior is None else prior.reshape(-1)
+        return (1 - epsilon) * x + epsilon * share
+
+    @staticmethod
+    def backward(d_out: Array, *, epsilon: float) -> Array:
+        return (1 - epsilon) * d_out

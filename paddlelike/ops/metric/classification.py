@@ -1,0 +1,250 @@
+"""Metrics of classifiers: accuracy, auc, precision_recall, mean_iou."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import REQUIRED, Array, Int, OpDef, Spec, String, register
+
+__all__ = ["Accuracy", "Auc", "MeanIou", "PrecisionRecall"]
+
+
+@register
+class Accuracy(OpDef):
+    """``Accuracy``: the share of rows whose Label is among Indices (the classes ranked first)."""
+
+    type = "accuracy"
+    inputs = ("Out", "Indices", "Label")
+    outputs = ("Accuracy", "Correct", "Total")
+    lod = {"Accuracy": "Out"}
+
+    @staticmethod
+    def infer(out: Spec, indices: Spec, label: Spec) -> tuple[Spec, Spec, Spec]:
+        if len(label.shape) != 2 or label.shape[1] not in (1, -1):
+            raise ShapeError(f"accuracy: Label has shape {label.shape}, expected (rows, 1)")
+        one = (1,)
+        return Spec(one, VarType.FP32), Spec(one, VarType.INT32), Spec(one, VarType.INT32)
+
+    @staticmethod
+    def forward(out: Array, indices: Array, label: Array) -> tuple[Array, Array, Array]:
+        total = len(indices)
+        correct = int((indices == label.reshape(-1, 1)).any(1).sum())
+        share = correct / total if total else 0.0
+        return (
+            np.array([share], np.float32),
+            np.array([correct], np.int32),
+            np.array([total], np.int32),
+        )
+
+
+@register
+class Auc(OpDef):
+    """``AUC``: the area under the ROC curve of all rows so far, from counts per score.
+
+    StatPos and StatNeg count rows with Label 1 and 0 per score ``int(score * num_thresholds)``.
+    With ``slide_steps`` of n > 0 they hold n such tables of the latest n steps, their sum, and the
+    number of steps; AUC is then that of the latest n steps.
+    """
+
+    type = "auc"
+    inputs = ("Predict", "Label", "StatPos", "StatNeg")
+    outputs = ("AUC", "StatPosOut", "StatNegOut")
+    attrs = {"curve": String("ROC"), "num_thresholds": Int(8191), "slide_steps": Int(1)}
+
+    @staticmethod
+    def infer(
+        predict: Spec, label: Spec, pos: Spec, neg: Spec, *, num_thresholds: int, slide_steps: int
+    ) -> tuple[Spec, Spec, Spec]:
+        buckets = num_thresholds + 1
+        if slide_steps:
+            shape: tuple[int, ...] = ((1 + slide_steps) * buckets + 1,)
+        else:
+            shape = (1, buckets)
+        table = Spec(shape, VarType.INT64)
+        return Spec((1,), VarType.FP64), table, table
+
+    @staticmethod
+    def forward(
+        predict: Array,
+        label: Array,
+        pos: Array,
+        neg: Array,
+        *,
+        num_thresholds: int,
+        slide_steps: int,
+    ) -> tuple[Array, Array, Array]:
+        score, label = predict[:, -1], label.reshape(-1)
+        if score.size and not (score.min() >= 0 and score.max() <= 1):
+            raise EnforceNotMet(
+                f"auc: Predict goes from {score.min()} to {score.max()}, expected probabilities"
+            )
+        buckets = num_thresholds + 1
+        place = (score * score.dtype.type(num_thresholds)).astype(np.int64)
+        counts = (
+            np.bincount(place[label > 0], minlength=buckets),
+            np.bincount(place[label == 0], minlength=buckets),
+        )
+        totals, tables = [], []
+        for table, count in zip((pos, neg), counts, strict=True):
+            total, new = _slide(table, count, buckets, slide_steps)
+            totals.append(total)
+            tables.append(new)
+        return np.array([_area(*totals)]), tables[0], tables[1]
+
+
+def _slide(table: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
+    """The counts to evaluate, and the table with one step more."""
+    new = table.copy()
+    if steps == 0:
+        total = new.reshape(-1)
+        total += count
+        return total, new
+    flat = new.reshape(-1)
+    oldest = flat[:-1].reshape(steps + 1, buckets)[flat[-1] % steps]
+    total = flat[steps * buckets : -1]
+    total += count - oldest
+    oldest[:] = count
+    flat[-1] += 1
+    return total, new
+
+
+def _area(pos: Array, neg: Array) -> float:
+    """The area under the curve of (negatives, positives) found as the threshold falls."""
+    found_pos, found_neg = np.cumsum(pos[::-1], dtype=float), np.cumsum(neg[::-1], dtype=float)
+    before = np.concatenate(([0.0], found_pos[:-1]))
+    area = float((neg[::-1] * (found_pos + before)).sum() / 2)
+    square = found_pos[-1] * found_neg[-1]
+    return area / float(square) if square else area
+
+
+@register
+class PrecisionRecall(OpDef):
+    """Precision, recall and F1 of a classifier: of this batch, and of all batches so far.
+
+    Metrics are float64 of shape (6,): macro precision, recall, F1, then micro. StatesInfo holds
+    true positives, false positives, true negatives and false negatives per class, (classes, 4).
+    """
+
+    type = "precision_recall"
+    inputs = ("MaxProbs", "Indices", "Labels", "Weights?", "StatesInfo?")
+    outputs = ("BatchMetrics", "AccumMetrics", "AccumStatesInfo")
+    attrs = {"class_number": Int(REQUIRED)}
+
+    @staticmethod
+    def infer(
+        probs: Spec,
+        indices: Spec,
+        labels: Spec,
+        weights: Spec | None,
+        states: Spec | None,
+        *,
+        class_number: int,
+    ) -> tuple[Spec, Spec, Spec]:
+        metrics = Spec((6,), VarType.FP64)
+        return metrics, metrics, Spec((class_number, 4), VarType.FP32)
+
+    @staticmethod
+    def forward(
+        probs: Array,
+        indices: Array,
+        labels: Array,
+        weights: Array | None,
+        states: Array | None,
+        *,
+        class_number: int,
+    ) -> tuple[Array, Array, Array]:
+        found, label = indices.reshape(-1), labels.reshape(-1)
+        for name, ids in (("Indices", found), ("Labels", label)):
+            if ids.size and not 0 <= ids.min() <= ids.max() < class_number:
+                raise EnforceNotMet(
+                    f"precision_recall: {name} go from {ids.min()} to {ids.max()}, "
+                    f"but class_number is {class_number}"
+                )
+        weight = np.ones(len(found)) if weights is None else weights.reshape(-1)
+
+        def count(ids: Array, rows: Array) -> Array:
+            return np.bincount(ids[rows], weight[rows], class_number)
+
+        right = found == label
+        true_pos, false_pos, false_neg = (
+            count(found, right),
+            count(found, ~right),
+            count(label, ~right),
+        )
+        true_neg = weight.sum() - true_pos - false_pos - false_neg
+        batch = np.stack([true_pos, false_pos, true_neg, false_neg], 1)
+        total = batch if states is None else batch + states
+        out = np.asarray(total, probs.dtype)
+        return _precision_metrics(batch), _precision_metrics(total), out
+
+
+def _precision_metrics(states: Array) -> Array:
+    """Macro and micro precision, recall and F1; a class that never occurs counts as right."""
+
+    def share(part: Array, rest: Array) -> Array:
+        whole = part + rest
+        return np.where(whole > 0, part / np.where(whole > 0, whole, 1), 1.0)
+
+    def f1(precision: float, recall: float) -> float:
+        both = precision + recall
+        return 2 * precision * recall / both if both > 0 else 0.0
+
+    true_pos, false_pos, _, false_neg = states.T
+    macro = [float(share(true_pos, rest).mean()) for rest in (false_pos, false_neg)]
+    micro = [float(share(true_pos.sum(), rest.sum())) for rest in (false_pos, false_neg)]
+    return np.array([*macro, f1(*macro), *micro, f1(*micro)])
+
+
+@register
+class MeanIou(OpDef):
+    """``OutMeanIou``: the mean over the classes seen of correct / (correct + wrong).
+
+    A wrong element counts against its class and against the predicted one. Counts and means of
+    earlier batches are added.
+    """
+
+    type = "mean_iou"
+    inputs = ("Predictions", "Labels", "InWrongs*?", "InCorrects*?", "InMeanIou*?")
+    outputs = ("OutMeanIou", "OutWrong", "OutCorrect")
+    attrs = {"num_classes": Int(REQUIRED)}
+
+    @staticmethod
+    def infer(
+        predictions: Spec,
+        labels: Spec,
+        wrongs: list[Spec] | None,
+        corrects: list[Spec] | None,
+        means: list[Spec] | None,
+        *,
+        num_classes: int,
+    ) -> tuple[Spec, Spec, Spec]:
+        counts = Spec((num_classes,), VarType.INT32)
+        return Spec((1,), VarType.FP32), counts, counts
+
+    @staticmethod
+    def forward(
+        predictions: Array,
+        labels: Array,
+        wrongs: list[Array] | None,
+        corrects: list[Array] | None,
+        means: list[Array] | None,
+        *,
+        num_classes: int,
+    ) -> tuple[Array, Array, Array]:
+        found, label = predictions.reshape(-1), labels.reshape(-1)
+        right = found == label
+        correct = np.bincount(found[right], minlength=num_classes)
+        wrong = np.bincount(found[~right], minlength=num_classes)
+        wrong += np.bincount(label[~right], minlength=num_classes)
+        if len(wrong) > num_classes or len(correct) > num_classes:
+            raise EnforceNotMet(
+                f"mean_iou: the largest class is {max(found.max(), label.max())}, "
+                f"but num_classes is {num_classes}"
+            )
+        correct, wrong = sum(corrects or [], correct), sum(wrongs or [], wrong)
+        seen = correct + wrong
+        mean = (correct[seen > 0] / seen[seen > 0]).mean() if seen.any() else 0.0
+        mean += sum(float(one.reshape(-1)[0]) for one in means or [])
+        return np.array([mean], np.float32), wrong.astype(np.int32), correct.astype(np.int32)

@@ -1,0 +1,1 @@
+"""Operators of feed-forward networks: convolution, pooling, normalization, embedding, images."""

@@ -1,0 +1,298 @@
+"""Normalisation over the batch: batch_norm, inplace_abn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import ShapeError, UnsupportedError
+from paddlelike.framework.opdef import (
+    OWN,
+    Array,
+    Bool,
+    Float,
+    Gradient,
+    GradOp,
+    OpDef,
+    OpView,
+    Spec,
+    String,
+    register,
+)
+from paddlelike.ops.kernels.normalization import flat_channels, normalize, normalize_dx
+from paddlelike.ops.operands import same_or_unknown
+
+__all__ = ["BatchNorm", "InplaceAbn"]
+
+_PER_CHANNEL = (1, -1, 1)
+
+
+class _BatchNorm(OpDef):
+    """What batch_norm and inplace_abn share: everything but the activation."""
+
+    inputs = ("X", "Scale", "Bias", "Mean", "Variance", "MomentumTensor?")
+    outputs = ("Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace?")
+    attrs = {
+        "momentum": Float(0.9),
+        "epsilon": Float(1e-5),
+        "is_test": Bool(False),
+        "use_global_stats": Bool(False),
+        "trainable_statistics": Bool(False),
+        "data_layout": String("NCHW"),
+        "fuse_with_relu": Bool(False),
+        "use_mkldnn": Bool(False),
+    }
+    lod = {"Y": "X"}
+    inplace = {"MeanOut": "Mean", "VarianceOut": "Variance"}
+
+    @classmethod
+    def infer(
+        cls,
+        x: Spec,
+        scale: Spec,
+        bias: Spec,
+        mean: Spec,
+        variance: Spec,
+        momentum_tensor: Spec | None,
+        *,
+        data_layout: str,
+    ) -> tuple[Spec | None, ...]:
+        if not 2 <= len(x.shape) <= 5:
+            raise ShapeError(f"{cls.type}: X has shape {x.shape}; it needs 2 to 5 dims")
+        channels = x.shape[-1 if data_layout == "NHWC" else 1]
+        for name, spec in {"Scale": scale, "Bias": bias, "Mean": mean, "Variance": variance}.items():
+            if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], channels):
+                raise ShapeError(
+                    f"{cls.type}: X of shape {x.shape} ({data_layout}) has {channels} channels, "
+                    f"{name} has shape {spec.shape}; it needs one number per channel"
+                )
+        dtype = VarType.FP32 if x.dtype == VarType.FP16 else x.dtype
+        statistic = Spec((channels,), dtype)
+        return Spec(x.shape, x.dtype), statistic, statistic, statistic, statistic, None
+
+
+def _forward(
+    x: Array,
+    scale: Array,
+    bias: Array,
+    moving: tuple[Array, Array],
+    momentum: float,
+    epsilon: float,
+    data_layout: str,
+    *,
+    fixed_statistics: bool,
+) -> tuple[Array, Array, Array, Array, Array, None]:
+    """The outputs without the activation; ``moving`` are Mean and Variance, changed in place."""
+    flat = flat_channels(x, data_layout)
+    if fixed_statistics:
+        mean, variance = moving
+        inverse = 1 / np.sqrt(variance + epsilon)
+        factor = scale * inverse
+        y = flat * factor.reshape(_PER_CHANNEL)
+        y += (bias - mean * factor).reshape(_PER_CHANNEL)
+        return y.reshape(x.shape), mean, variance, mean.copy(), inverse, None
+    y, mean, variance, inverse = normalize(flat, (0, 2), epsilon)
+    y *= scale.reshape(_PER_CHANNEL)
+    y += bias.reshape(_PER_CHANNEL)
+    for average, batch in zip(moving, (mean, variance), strict=True):
+        average *= momentum
+        average += (1 - momentum) * batch.reshape(-1)
+    return y.reshape(x.shape), *moving, mean.reshape(-1), inverse.reshape(-1), None
+
+
+def _gradients(
+    x_hat: Array, d_y: Array, scale: Array, inverse: Array, *, fixed_statistics: bool
+) -> tuple[Array, Array, Array]:
+    """By X, Scale and Bias; all but the per-channel arrays are ``(N, C, L)``."""
+    g = d_y * scale.reshape(_PER_CHANNEL)
+    inverse = inverse.reshape(_PER_CHANNEL)
+    dx = g * inverse if fixed_statistics else normalize_dx(g, x_hat, inverse, (0, 2))
+    return dx, (d_y * x_hat).sum((0, 2)), d_y.sum((0, 2))
+
+
+@register
+class BatchNorm(_BatchNorm):
+    """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` with mean and biased variance per channel.
+
+    In training they are the batch's, and Mean and Variance move: ``m = momentum m + (1 - momentum)
+    batch``. With ``is_test`` or ``use_global_stats`` they are Mean and Variance. SavedVariance holds
+    ``1 / sqrt(var + epsilon)``. Ioffe and Szegedy, 2015.
+    """
+
+    type = "batch_norm"
+    gradient = Gradient(
+        "X",
+        "Scale",
+        "Bias",
+        "SavedMean",
+        "SavedVariance",
+        "ReserveSpace",
+        "Mean?",
+        "Variance?",
+        "Y@GRAD",
+        outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"),
+    )
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        (grad,) = super().make_grad(op)
+        for slot in ("Mean", "Variance"):  # the moving ones, where they were used
+            if op.attrs["use_global_stats"]:
+                grad.inputs[slot] = op.output(slot + "Out")
+            else:
+                del grad.inputs[slot]
+        if not op.output("ReserveSpace"):
+            del grad.inputs["ReserveSpace"]
+        return [grad]
+
+    @staticmethod
+    def forward(
+        x: Array,
+        scale: Array,
+        bias: Array,
+        mean: Array,
+        variance: Array,
+        momentum_tensor: Array | None,
+        *,
+        momentum: float,
+        epsilon: float,
+        is_test: bool,
+        use_global_stats: bool,
+        trainable_statistics: bool,
+        data_layout: str,
+    ) -> tuple[Array | None, ...]:
+        if momentum_tensor is not None:
+            momentum = float(momentum_tensor.item())
+        fixed = use_global_stats or (is_test and not trainable_statistics)
+        moving = mean, variance
+        return _forward(x, scale, bias, moving, momentum, epsilon, data_layout, fixed_statistics=fixed)
+
+    @staticmethod
+    def backward(
+        x: Array,
+        scale: Array,
+        bias: Array,
+        saved_mean: Array,
+        saved_variance: Array,
+        reserve_space: Array | None,
+        mean: Array | None,
+        variance: Array | None,
+        d_y: Array,
+        *,
+        is_test: bool,
+        use_global_stats: bool,
+        trainable_statistics: bool,
+        data_layout: str,
+    ) -> tuple[Array, Array, Array]:
+        fixed = use_global_stats or (is_test and not trainable_statistics)
+        x_hat = flat_channels(x, data_layout) - saved_mean.reshape(_PER_CHANNEL)
+        x_hat *= saved_variance.reshape(_PER_CHANNEL)
+        dx, d_scale, d_bias = _gradients(
+            x_hat, flat_channels(d_y, data_layout), scale, saved_variance, fixed_statistics=fixed
+        )
+        return dx.reshape(x.shape), d_scale, d_bias
+
+
+@register
+class InplaceAbn(_BatchNorm):
+    """``activation(batch_norm(X))``, where Y may take X's place: the backward pass reads Y only.
+
+    The activation is the identity, leaky_relu or elu, each with ``alpha``. Rota Bulo et al., 2018.
+    """
+
+    type = "inplace_abn"
+    attrs = _BatchNorm.attrs | {
+        "activation": String(""),
+        "alpha": Float(0.1),
+        "use_sync_bn": Bool(False),
+    }
+    gradient = Gradient(
+        "Y",
+        "Scale",
+        "Bias",
+        "SavedMean",
+        "SavedVariance",
+        "Y@GRAD",
+        outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"),
+        lod=OWN,
+    )
+
+    @staticmethod
+    def forward(
+        x: Array,
+        scale: Array,
+        bias: Array,
+        mean: Array,
+        variance: Array,
+        momentum_tensor: Array | None,
+        *,
+        momentum: float,
+        epsilon: float,
+        is_test: bool,
+        use_global_stats: bool,
+        trainable_statistics: bool,
+        data_layout: str,
+        activation: str,
+        alpha: float,
+    ) -> tuple[Array | None, ...]:
+        if momentum_tensor is not None:
+            momentum = float(momentum_tensor.item())
+        fixed = use_global_stats or (is_test and not trainable_statistics)
+        moving = mean, variance
+        y, *statistics = _forward(
+            x, scale, bias, moving, momentum, epsilon, data_layout, fixed_statistics=fixed
+        )
+        return _activation(activation)[0](y, alpha), *statistics
+
+    @staticmethod
+    def backward(
+        y: Array,
+        scale: Array,
+        bias: Array,
+        saved_mean: Array,
+        saved_variance: Array,
+        d_y: Array,
+        *,
+        is_test: bool,
+        use_global_stats: bool,
+        trainable_statistics: bool,
+        data_layout: str,
+        activation: str,
+        alpha: float,
+    ) -> tuple[Array, Array, Array]:
+        fixed = use_global_stats or (is_test and not trainable_statistics)
+        _, inverse, derivative = _activation(activation)
+        d_y = d_y * derivative(y, alpha)
+        x_hat = flat_channels(inverse(y, alpha), data_layout) - bias.reshape(_PER_CHANNEL)
+        x_hat /= scale.reshape(_PER_CHANNEL)
+        dx, d_scale, d_bias = _gradients(
+            x_hat, flat_channels(d_y, data_layout), scale, saved_variance, fixed_statistics=fixed
+        )
+        return dx.reshape(y.shape), d_scale, d_bias
+
+
+# The activation, its inverse, and its derivative in terms of its value.
+_ACTIVATIONS: dict[str, tuple[Any, Any, Any]] = {
+    "": (lambda x, a: x, lambda y, a: y, lambda y, a: 1),
+    "identity": (lambda x, a: x, lambda y, a: y, lambda y, a: 1),
+    "leaky_relu": (
+        lambda x, a: np.where(x > 0, x, a * x),
+        lambda y, a: np.where(y > 0, y, y / a),
+        lambda y, a: np.where(y > 0, 1, a).astype(y.dtype),
+    ),
+    "elu": (
+        lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))),
+        lambda y, a: np.where(y > 0, y, np.log1p(np.minimum(y, 0) / a)),
+        lambda y, a: np.where(y > 0, 1, y + a),
+    ),
+}
+
+
+def _activation(name: str) -> tuple[Any, Any, Any]:
+    if name not in _ACTIVATIONS:
+        raise UnsupportedError(
+            f"inplace_abn: activation is {name!r}; it can be {', '.join(filter(None, _ACTIVATIONS))}"
+        )
+    return _ACTIVATIONS[name]

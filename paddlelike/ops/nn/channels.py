@@ -1,0 +1,122 @@
+"""Operators over the channels of images: lrn, affine_channel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Bool, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.windows import check_image
+from paddlelike.ops.operands import same_or_unknown
+
+__all__ = ["AffineChannel", "Lrn"]
+
+
+@register
+class Lrn(OpDef):
+    """``Out = X / MidOut^beta``, ``MidOut = k + alpha * sum of X^2`` over ``n`` neighbour channels.
+
+    Krizhevsky et al., 2012.
+    """
+
+    type = "lrn"
+    outputs = ("Out", "MidOut")
+    attrs = {
+        "n": Int(5),
+        "k": Float(2.0),
+        "alpha": Float(0.0001),
+        "beta": Float(0.75),
+        "data_format": String("AnyLayout"),
+        "is_test": Bool(False),
+        "use_mkldnn": Bool(False),
+    }
+    lod = {"Out": "X"}
+    gradient = Gradient("X", "Out", "MidOut", "Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, *, n: int) -> tuple[Spec, Spec]:
+        check_image("lrn", x)
+        if n < 1 or n % 2 == 0:
+            raise ShapeError(f"lrn: n is {n}; it must be odd, so that a channel is in the middle")
+        return Spec(x.shape, x.dtype), Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(
+        x: Array, *, n: int, k: float, alpha: float, beta: float, data_format: str
+    ) -> tuple[Array, Array]:
+        mid = _neighbours(np.square(x), n, data_format)
+        mid *= alpha
+        mid += k
+        return x * mid**-beta, mid
+
+    @staticmethod
+    def backward(
+        x: Array,
+        out: Array,
+        mid: Array,
+        d_out: Array,
+        *,
+        n: int,
+        alpha: float,
+        beta: float,
+        data_format: str,
+    ) -> Array:
+        dx = _neighbours(d_out * out / mid, n, data_format)
+        dx *= x
+        dx *= -2 * alpha * beta
+        dx += d_out * mid**-beta
+        return dx
+
+
+def _neighbours(x: Array, n: int, data_format: str) -> Array:
+    """The sum over ``n`` channels, of which each channel is the middle."""
+    axis = 3 if data_format == "NHWC" else 1
+    out = x.copy()
+    source, target = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
+    for away in range(1, min(n // 2 + 1, len(source))):
+        target[away:] += source[:-away]
+        target[:-away] += source[away:]
+    return out
+
+
+@register
+class AffineChannel(OpDef):
+    """``Out = Scale[c] X + Bias[c]``; the channels are the last dim unless ``data_layout`` is NCHW."""
+
+    type = "affine_channel"
+    inputs = ("X", "Scale", "Bias")
+    attrs = {"data_layout": String("AnyLayout")}
+    lod = "X"
+    gradient = Gradient("X", "Scale", "Out@GRAD", outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"))
+
+    @staticmethod
+    def infer(x: Spec, scale: Spec, bias: Spec, *, data_layout: str) -> Spec:
+        channels = x.shape[1 if data_layout == "NCHW" else -1]
+        for name, spec in (("Scale", scale), ("Bias", bias)):
+            if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], channels):
+                raise ShapeError(
+                    f"affine_channel: X of shape {x.shape} ({data_layout}) has {channels} channels, "
+                    f"{name} has shape {spec.shape}"
+                )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, scale: Array, bias: Array, *, data_layout: str) -> Array:
+        shape = _channel_shape(x, data_layout)
+        out = x * scale.reshape(shape)
+        out += bias.reshape(shape)
+        return out
+
+    @staticmethod
+    def backward(
+        x: Array, scale: Array, d_out: Array, *, data_layout: str, wanted: tuple[bool, bool, bool]
+    ) -> tuple[Array | None, Array | None, Array | None]:
+        shape = _channel_shape(x, data_layout)
+        others = tuple(axis for axis, size in enumerate(shape) if size == 1)
+        dx = d_out * scale.reshape(shape) if wanted[0] else None
+        d_scale = (d_out * x).sum(others) if wanted[1] else None
+        return dx, d_scale, d_out.sum(others) if wanted[2] else None
+
+
+def _channel_shape(x: Array, layout: str) -> tuple[int, ...]:
+    return tuple(-1 if axis == (1 if layout == "NCHW" else x.ndim - 1) else 1 for axis in range(x.ndim))

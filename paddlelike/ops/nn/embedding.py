@@ -1,0 +1,210 @@
+"""Operators on tables of embeddings: lookup_table, and what its sparse gradients need.
+
+``lookup_table`` takes Ids of shape (..., 1), ``lookup_table_v2`` of any shape; Out has the dims of
+Ids (without that 1) and the width of W.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.rows import sum_rows
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    Array,
+    Attr,
+    Bool,
+    Gradient,
+    Int,
+    Long,
+    Longs,
+    OpDef,
+    Spec,
+    Strings,
+    register,
+)
+
+__all__ = [
+    "GetTensorFromSelectedRows",
+    "LookupTable",
+    "LookupTableGrad",
+    "LookupTableV2",
+    "LookupTableV2Grad",
+    "MergeSelectedRows",
+]
+
+_NO_PADDING = -1
+
+
+class _Lookup(OpDef):
+    inputs = ("W", "Ids")
+    attrs: ClassVar[dict[str, Attr]] = {
+        "is_sparse": Bool(False),
+        "is_distributed": Bool(False),
+        "padding_idx": Long(_NO_PADDING),
+        "remote_prefetch": Bool(False),
+        "trainer_id": Int(0),
+        "height_sections": Longs([]),
+        "epmap": Strings([]),
+        "table_names": Strings([]),
+    }
+    lod = "Ids"
+    gradient = Gradient("Out@GRAD", "W", "Ids", outputs=("W@GRAD",))
+
+    @staticmethod
+    def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
+        flat = ids.reshape(-1)
+        if isinstance(w, SelectedRows):
+            table, rows = w.array, _rows_of(w, flat)
+            assert table is not None
+        else:
+            table, rows = w, flat
+            _check_range(flat, len(w), padding_idx)
+        out = table.take(rows, axis=0, mode="clip")
+        if padding_idx != _NO_PADDING:
+            out[flat == padding_idx] = 0
+        return out
+
+    @staticmethod
+    def infer(w: Spec, ids: Spec) -> Spec:
+        if len(w.shape) != 2:
+            raise ShapeError(f"lookup_table: W has shape {w.shape}, expected (rows, width)")
+        return Spec((*ids.shape, w.shape[1]), w.dtype)
+
+
+def _check_range(ids: Array, height: int, padding_idx: int) -> None:
+    if ids.size == 0 or (ids.min() >= 0 and ids.max() < height):
+        return
+    wrong = np.flatnonzero(((ids < 0) | (ids >= height)) & (ids != padding_idx))
+    if wrong.size:
+        raise EnforceNotMet(
+            f"lookup_table: Ids hold {int(ids[wrong[0]])} (element {int(wrong[0])} of {ids.size}), "
+            f"but W has {height} rows",
+            hint=f"ids go from 0 to {height - 1}; is the size of the embedding right?",
+        )
+
+
+def _rows_of(table: SelectedRows, ids: Array) -> Array:
+    """Where each id stands among the rows of a table that holds only some of them."""
+    rows = table.places(ids)
+    if (rows < 0).any():
+        raise EnforceNotMet(
+            f"lookup_table: Ids hold {int(ids[rows < 0][0])}, "
+            f"which is none of the {len(table.row_array)} rows that the table W keeps",
+            hint="does the table live on parameter servers? The trainer's program fetches rows from there",
+        )
+    return rows
+
+
+@register
+class LookupTable(_Lookup):
+    """``Out[i] = W[Ids[i, 0]]``; zeros where the id is ``padding_idx`` (-1: there is none)."""
+
+    type = "lookup_table"
+    attrs = {**_Lookup.attrs, "grad_inplace": Bool(False)}
+
+    @staticmethod
+    def infer(w: Spec, ids: Spec) -> Spec:
+        if not ids.shape or ids.shape[-1] not in (1, -1):
+            raise ShapeError(
+                f"lookup_table: Ids has shape {ids.shape}, the last dim must be 1",
+                hint="lookup_table_v2 (fluid.embedding) takes ids of any shape",
+            )
+        return _Lookup.infer(w, Spec(ids.shape[:-1], ids.dtype))
+
+    @staticmethod
+    def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
+        out = _Lookup.forward(w, ids, padding_idx=padding_idx)
+        return out.reshape(*ids.shape[:-1], out.shape[-1])
+
+
+@register
+class LookupTableV2(_Lookup):
+    """``Out[i...] = W[Ids[i...]]``; zeros where the id is ``padding_idx`` (-1: there is none)."""
+
+    type = "lookup_table_v2"
+
+    @staticmethod
+    def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
+        out = _Lookup.forward(w, ids, padding_idx=padding_idx)
+        return out.reshape(*ids.shape, out.shape[-1])
+
+
+class _LookupGrad(OpDef):
+    inputs = ("Out@GRAD", "W", "Ids")
+    outputs = ("W@GRAD",)
+    views = True
+
+    @staticmethod
+    def infer(d_out: Spec, w: Spec, ids: Spec, *, is_sparse: bool) -> Spec:
+        kind = VarType.SELECTED_ROWS if is_sparse else VarType.LOD_TENSOR
+        return Spec(w.shape, w.dtype, 0, kind)
+
+    @staticmethod
+    def forward(
+        d_out: Array, w: Array | SelectedRows, ids: Array, *, is_sparse: bool, padding_idx: int
+    ) -> Array | SelectedRows:
+        rows = ids.reshape(-1)
+        d_rows = d_out.reshape(len(rows), -1)
+        height = w.height() if isinstance(w, SelectedRows) else len(w)
+        if is_sparse:  # Paddle's sparse gradient keeps the rows of padding, the dense one does not
+            return SelectedRows(rows, height, d_rows)
+        if padding_idx != _NO_PADDING:
+            keep = rows != padding_idx
+            rows, d_rows = rows[keep], d_rows[keep]
+        return sum_rows(rows, d_rows, height)
+
+
+@register
+class LookupTableGrad(_LookupGrad):
+    """``dW[id] += dOut[i]`` for every id: dense, or as SelectedRows when ``is_sparse``."""
+
+    type = "lookup_table_grad"
+    attrs = LookupTable.attrs
+    forward_of = LookupTable
+
+
+@register
+class LookupTableV2Grad(_LookupGrad):
+    """``dW[id] += dOut[i...]`` for every id: dense, or as SelectedRows when ``is_sparse``."""
+
+    type = "lookup_table_v2_grad"
+    attrs = LookupTableV2.attrs
+    forward_of = LookupTableV2
+
+
+@register
+class MergeSelectedRows(OpDef):
+    """``Out``: X with sorted rows, each once; the values of repeated rows are added up."""
+
+    type = "merge_selected_rows"
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return Spec(x.shape, x.dtype, 0, VarType.SELECTED_ROWS)
+
+    @staticmethod
+    def forward(x: SelectedRows) -> SelectedRows:
+        return x.merged()
+
+
+@register
+class GetTensorFromSelectedRows(OpDef):
+    """``Out``: the values of the SelectedRows X, as a tensor of (number of rows, ...)."""
+
+    type = "get_tensor_from_selected_rows"
+    views = True
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return Spec(x.shape, x.dtype, 0, VarType.LOD_TENSOR)
+
+    @staticmethod
+    def forward(x: SelectedRows) -> Array:
+        value = x.array
+        assert value is not None
+        return value

@@ -1,0 +1,225 @@
+"""Images in another size: nearest_interp, bilinear_interp, trilinear_interp, bicubic_interp.
+
+Every method is separable: along one dim, an output element is a sum of a few input elements (taps)
+with weights. The sizes come, in this order, from one tensor per dim (SizeTensor), OutSize, Scale or
+``scale``, ``out_d``/``out_h``/``out_w``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Bool, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.windows import channels_first, in_format, is_channels_last
+from paddlelike.ops.operands import numbers
+
+__all__ = ["BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp"]
+
+Taps = list[tuple[Array, Array]]  # index and weight per output element; indices never fall
+_CUBIC = -0.75  # the free parameter of Keys' kernel
+
+
+class _Interpolation(OpDef):
+    """What the operators share; which method, the attribute says."""
+
+    inputs = ("X", "OutSize?", "SizeTensor*?", "Scale?")
+    attrs = {
+        "interp_method": String("bilinear"),
+        "out_d": Int(0),
+        "out_h": Int(0),
+        "out_w": Int(0),
+        "scale": Float(0.0),
+        "align_corners": Bool(True),
+        "align_mode": Int(1),
+        "data_layout": String("NCHW"),
+    }
+    gradient = Gradient("X", "OutSize", "SizeTensor", "Scale", "Out@GRAD", outputs=("X@GRAD",))
+
+    @classmethod
+    def infer(
+        cls,
+        x: Spec,
+        out_size: Spec | None,
+        size_tensors: list[Spec],
+        scale_tensor: Spec | None,
+        *,
+        interp_method: str,
+        out_d: int,
+        out_h: int,
+        out_w: int,
+        scale: float,
+        data_layout: str,
+    ) -> Spec:
+        rank = len(x.shape) - 2
+        if rank != (3 if interp_method == "trilinear" else 2) or interp_method not in _TAPS:
+            raise ShapeError(
+                f"{cls.type}: X has shape {x.shape} and interp_method is {interp_method!r}; trilinear needs "
+                "5 dims, nearest, bilinear and bicubic need 4"
+            )
+        last = is_channels_last(data_layout)
+        size = [out_d, out_h, out_w][-rank:]
+        if not size_tensors and scale_tensor is not None:
+            size = [-1] * rank
+        elif not size_tensors and scale > 0:
+            size = [int(n * scale) if n > 0 else -1 for n in (x.shape[1:-1] if last else x.shape[2:])]
+        size = [n if n > 0 else -1 for n in size]
+        shape = (x.shape[0], *size, x.shape[-1]) if last else (*x.shape[:2], *size)
+        return Spec(shape, x.dtype)
+
+    @classmethod
+    def forward(
+        cls,
+        x: Array,
+        out_size: Array | None,
+        size_tensors: list[Array],
+        scale_tensor: Array | None,
+        *,
+        interp_method: str,
+        out_d: int,
+        out_h: int,
+        out_w: int,
+        scale: float,
+        align_corners: bool,
+        align_mode: int,
+        data_layout: str,
+    ) -> Array:
+        x = channels_first(x, data_layout)
+        rank = x.ndim - 2
+        size = [out_d, out_h, out_w][-rank:]
+        scale = scale if scale_tensor is None else float(scale_tensor.item())
+        if scale > 0:
+            size = [int(n * scale) for n in x.shape[2:]]
+        size = numbers(size, out_size, size_tensors)
+        if len(size) != rank or min(size) < 1:
+            raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
+        for dim, n in enumerate(size, 2):
+            taps = _TAPS[interp_method](x.shape[dim], n, align_corners, align_mode)
+            x = _gathered(x, dim, taps)
+        return in_format(x, data_layout)
+
+    @classmethod
+    def backward(
+        cls,
+        x: Array,
+        out_size: Array | None,
+        size_tensors: list[Array],
+        scale_tensor: Array | None,
+        d_out: Array,
+        *,
+        interp_method: str,
+        align_corners: bool,
+        align_mode: int,
+        data_layout: str,
+    ) -> Array:
+        sizes = channels_first(x, data_layout).shape[2:]
+        dx = channels_first(d_out, data_layout)
+        for dim, n in enumerate(sizes, 2):
+            taps = _TAPS[interp_method](n, dx.shape[dim], align_corners, align_mode)
+            dx = _scattered(dx, dim, taps, n)
+        return in_format(dx, data_layout)
+
+
+def _gathered(x: Array, dim: int, taps: Taps) -> Array:
+    """``out[i] = sum over taps of weight[i] x[index[i]]`` along one dim."""
+    if len(taps) == 1:
+        return x.take(taps[0][0], dim)
+    shape = [-1 if axis == dim else 1 for axis in range(x.ndim)]
+    out: Array | None = None
+    for index, weight in taps:
+        part = x.take(index, dim)
+        part *= weight.astype(x.dtype).reshape(shape)
+        out = part if out is None else np.add(out, part, out=out)
+    assert out is not None
+    return out
+
+
+def _scattered(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
+    """The gradient of :func:`_gathered`: outputs of one input are neighbours, so they add up in runs."""
+    dx = np.zeros((*d_out.shape[:dim], size, *d_out.shape[dim + 1 :]), d_out.dtype)
+    shape = [-1 if axis == dim else 1 for axis in range(d_out.ndim)]
+    for index, weight in taps:
+        runs = np.flatnonzero(np.diff(index, prepend=-1))
+        part = d_out * weight.astype(d_out.dtype).reshape(shape)
+        where: Any = (*(slice(None),) * dim, index[runs])
+        dx[where] += np.add.reduceat(part, runs, dim)
+    return dx
+
+
+def _positions(size: int, count: int, align_corners: bool, half: bool) -> Array:
+    """Where the output elements lie in the input, in float32 as Paddle computes it."""
+    i = np.arange(count, dtype=np.float32)
+    if align_corners:
+        return i * np.float32((size - 1) / (count - 1) if count > 1 else 0)
+    ratio = np.float32(size) / np.float32(count)
+    return (i + np.float32(0.5)) * ratio - np.float32(0.5) if half else i * ratio
+
+
+def _nearest(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
+    at = _positions(size, count, align_corners, half=False)
+    index = (at + np.float32(0.5) if align_corners else at).astype(np.int64)
+    return [(index, np.ones(count, np.float32))]
+
+
+def _linear(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
+    at = np.maximum(_positions(size, count, align_corners, half=align_mode == 0), 0)
+    low = at.astype(np.int64)
+    high = np.minimum(low + 1, size - 1)
+    weight = at - low.astype(np.float32)
+    return [(low, 1 - weight), (high, weight)]
+
+
+def _cubic(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
+    at = _positions(size, count, align_corners, half=True)
+    floor = np.floor(at)
+    t = at - floor
+    low = floor.astype(np.int64)
+    weights = (_far(t + 1), _near(t), _near(1 - t), _far(2 - t))
+    return [(np.clip(low + i, 0, size - 1), w) for i, w in enumerate(weights, -1)]
+
+
+def _near(t: Array) -> Array:
+    """Keys' kernel within 1 of its middle."""
+    return ((_CUBIC + 2) * t - (_CUBIC + 3)) * t * t + 1
+
+
+def _far(t: Array) -> Array:
+    """Keys' kernel between 1 and 2 from its middle."""
+    return ((_CUBIC * t - 5 * _CUBIC) * t + 8 * _CUBIC) * t - 4 * _CUBIC
+
+
+_TAPS = {"nearest": _nearest, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic}
+
+
+@register
+class NearestInterp(_Interpolation):
+    """The nearest element: number ``round(i (n - 1) / (m - 1))``, or without corners ``int(i n / m)``."""
+
+    type = "nearest_interp"
+
+
+@register
+class BilinearInterp(_Interpolation):
+    """Linear in height and width between the two nearest elements.
+
+    Output i lies at ``i (n - 1) / (m - 1)``; without ``align_corners`` at ``i n / m`` (``align_mode`` 1)
+    or ``(i + 0.5) n / m - 0.5`` (``align_mode`` 0).
+    """
+
+    type = "bilinear_interp"
+
+
+@register
+class TrilinearInterp(_Interpolation):
+    """``bilinear_interp`` with a third spatial dim."""
+
+    type = "trilinear_interp"
+
+
+@register
+class BicubicInterp(_Interpolation):
+    """Cubic between the four nearest elements. Keys, Cubic convolution interpolation, 1981."""
+
+    type = "bicubic_interp"

@@ -1,0 +1,238 @@
+"""Normalisation within each sample: layer_norm, group_norm, instance_norm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.normalization import normalize, normalize_dx
+from paddlelike.ops.operands import known, same_or_unknown
+
+__all__ = ["GroupNorm", "InstanceNorm", "LayerNorm"]
+
+
+@register
+class LayerNorm(OpDef):
+    """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` over the dims from ``begin_norm_axis`` on.
+
+    Mean and Variance (biased) hold one number per row, Scale and Bias one per column of X as a
+    matrix. Ba et al., 2016.
+    """
+
+    type = "layer_norm"
+    inputs = ("X", "Scale?", "Bias?")
+    outputs = ("Y", "Mean", "Variance")
+    attrs = {"epsilon": Float(1e-5), "begin_norm_axis": Int(1)}
+    lod = {"Y": "X"}
+    gradient = Gradient("X", "Scale", "Bias", "Mean", "Variance", "Y@GRAD")
+
+    @staticmethod
+    def infer(
+        x: Spec, scale: Spec | None, bias: Spec | None, *, begin_norm_axis: int
+    ) -> tuple[Spec, Spec, Spec]:
+        if not 0 < begin_norm_axis < len(x.shape):
+            raise ShapeError(
+                f"layer_norm: begin_norm_axis is {begin_norm_axis}; for X of shape {x.shape} it can be "
+                f"1 to {len(x.shape) - 1}"
+            )
+        columns = x.shape[begin_norm_axis:]
+        for name, spec in (("Scale", scale), ("Bias", bias)):
+            if spec is not None and known(columns) and spec.shape != (math.prod(columns),):
+                raise ShapeError(
+                    f"layer_norm: {name} has shape {spec.shape}; X of shape {x.shape} from axis "
+                    f"{begin_norm_axis} on needs ({math.prod(columns)},)"
+                )
+        rows = Spec((math.prod(x.shape[:begin_norm_axis]),), x.dtype)
+        return Spec(x.shape, x.dtype), rows, rows
+
+    @staticmethod
+    def forward(
+        x: Array, scale: Array | None, bias: Array | None, *, epsilon: float, begin_norm_axis: int
+    ) -> tuple[Array, Array, Array]:
+        matrix = x.reshape(math.prod(x.shape[:begin_norm_axis]), -1)
+        y, mean, variance, _ = normalize(matrix, 1, epsilon)
+        if scale is not None:
+            y *= scale
+        if bias is not None:
+            y += bias
+        return y.reshape(x.shape), mean.reshape(-1), variance.reshape(-1)
+
+    @staticmethod
+    def backward(
+        x: Array,
+        scale: Array | None,
+        bias: Array | None,
+        mean: Array,
+        variance: Array,
+        d_y: Array,
+        *,
+        epsilon: float,
+        wanted: tuple[bool, bool, bool],
+    ) -> tuple[Array | None, Array | None, Array | None]:
+        inverse = (1 / np.sqrt(variance + epsilon)).reshape(-1, 1)
+        x_hat = x.reshape(len(mean), -1) - mean.reshape(-1, 1)
+        x_hat *= inverse
+        d_y = d_y.reshape(len(mean), -1)
+        dx = None
+        if wanted[0]:
+            g = d_y if scale is None else d_y * scale
+            dx = normalize_dx(g, x_hat, inverse, 1).reshape(x.shape)
+        d_scale = (d_y * x_hat).sum(0) if wanted[1] else None
+        return dx, d_scale, d_y.sum(0) if wanted[2] else None
+
+
+@register
+class GroupNorm(OpDef):
+    """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` over groups of channels of a sample.
+
+    Mean and Variance (biased) are ``(N, groups)``; Scale and Bias hold one number per channel. The
+    gradient is exact also without Scale, where Paddle 1.8's lacks a term. Wu and He, 2018.
+    """
+
+    type = "group_norm"
+    inputs = ("X", "Scale?", "Bias?")
+    outputs = ("Y", "Mean", "Variance")
+    attrs = {"epsilon": Float(1e-5), "groups": Int(), "data_layout": String("NCHW")}
+    lod = {"Y": "X"}
+    gradient = Gradient(
+        "Y", "Scale", "Bias", "Variance", "Y@GRAD", outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD")
+    )
+
+    @staticmethod
+    def infer(
+        x: Spec, scale: Spec | None, bias: Spec | None, *, groups: int, data_layout: str
+    ) -> tuple[Spec, Spec, Spec]:
+        channels = x.shape[-1 if data_layout == "NHWC" else 1] if len(x.shape) > 1 else 0
+        if groups < 1 or channels == 0 or (channels > 0 and channels % groups):
+            raise ShapeError(
+                f"group_norm: X of shape {x.shape} ({data_layout}) has {channels} channels, which "
+                f"{groups} groups do not divide"
+            )
+        for name, spec in (("Scale", scale), ("Bias", bias)):
+            if spec is not None and not same_or_unknown(spec.shape[0], channels):
+                raise ShapeError(
+                    f"group_norm: {name} has shape {spec.shape}; X of shape {x.shape} has {channels} channels"
+                )
+        statistic = Spec((x.shape[0], groups), x.dtype)
+        return Spec(x.shape, x.dtype), statistic, statistic
+
+    @staticmethod
+    def forward(
+        x: Array,
+        scale: Array | None,
+        bias: Array | None,
+        *,
+        epsilon: float,
+        groups: int,
+        data_layout: str,
+    ) -> tuple[Array, Array, Array]:
+        grouped = _grouped(x, groups, data_layout)
+        axes = _group_axes(data_layout)
+        y, mean, variance, _ = normalize(grouped, axes, epsilon)
+        if scale is not None:
+            y *= _per_channel(scale, groups, data_layout)
+        if bias is not None:
+            y += _per_channel(bias, groups, data_layout)
+        shape = (len(x), groups)
+        return y.reshape(x.shape), mean.reshape(shape), variance.reshape(shape)
+
+    @staticmethod
+    def backward(
+        y: Array,
+        scale: Array | None,
+        bias: Array | None,
+        variance: Array,
+        d_y: Array,
+        *,
+        epsilon: float,
+        groups: int,
+        data_layout: str,
+    ) -> tuple[Array, Array, Array]:
+        x_hat = _grouped(y, groups, data_layout)
+        g = d_y = _grouped(d_y, groups, data_layout)
+        if bias is not None:
+            x_hat = x_hat - _per_channel(bias, groups, data_layout)
+        if scale is not None:
+            factor = _per_channel(scale, groups, data_layout)
+            # What a scale of 0 has wiped out is taken as 0.
+            x_hat = np.divide(x_hat, factor, out=np.zeros_like(x_hat), where=factor != 0)
+            g = d_y * factor
+        axes = _group_axes(data_layout)
+        inverse = 1 / np.sqrt(variance + epsilon)
+        inverse = inverse.reshape(*inverse.shape, 1, 1) if axes == (2, 3) else inverse[:, None, :, None]
+        dx = normalize_dx(g, x_hat, inverse, axes).reshape(y.shape)
+        kept = (0, 3) if axes == (2, 3) else (0, 1)
+        return dx, (d_y * x_hat).sum(kept).reshape(-1), d_y.sum(kept).reshape(-1)
+
+
+def _grouped(x: Array, groups: int, layout: str) -> Array:
+    """A view ``(N, G, C / G, L)``, or ``(N, L, G, C / G)`` where the channels are last."""
+    if layout == "NHWC":
+        return x.reshape(len(x), -1, groups, x.shape[-1] // groups)
+    return x.reshape(len(x), groups, x.shape[1] // groups, -1)
+
+
+def _group_axes(layout: str) -> tuple[int, int]:
+    return (1, 3) if layout == "NHWC" else (2, 3)
+
+
+def _per_channel(values: Array, groups: int, layout: str) -> Array:
+    per_group = values.reshape(groups, -1)
+    return per_group if layout == "NHWC" else per_group[..., None]
+
+
+@register
+class InstanceNorm(OpDef):
+    """``Y = Scale (X - mean) / sqrt(var + epsilon) + Bias`` over each channel of each sample.
+
+    SavedMean and SavedVariance, which holds ``1 / sqrt(var + epsilon)``, are ``(N C,)``; Scale and Bias
+    ``(C,)``. Ulyanov et al., 2016.
+    """
+
+    type = "instance_norm"
+    inputs = ("X", "Scale", "Bias")
+    outputs = ("Y", "SavedMean", "SavedVariance")
+    attrs = {"epsilon": Float(1e-5)}
+    lod = {"Y": "X"}
+    gradient = Gradient(
+        "X",
+        "Scale",
+        "SavedMean",
+        "SavedVariance",
+        "Y@GRAD",
+        outputs=("X@GRAD", "Scale@GRAD", "Bias@GRAD"),
+    )
+
+    @staticmethod
+    def infer(x: Spec, scale: Spec, bias: Spec) -> tuple[Spec, Spec, Spec]:
+        if not 2 <= len(x.shape) <= 5:
+            raise ShapeError(f"instance_norm: X has shape {x.shape}; it needs 2 to 5 dims")
+        for name, spec in (("Scale", scale), ("Bias", bias)):
+            if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], x.shape[1]):
+                raise ShapeError(
+                    f"instance_norm: {name} has shape {spec.shape}; X of shape {x.shape} has "
+                    f"{x.shape[1]} channels"
+                )
+        statistic = Spec((x.shape[0] * x.shape[1],), x.dtype)
+        return Spec(x.shape, x.dtype), statistic, statistic
+
+    @staticmethod
+    def forward(x: Array, scale: Array, bias: Array, *, epsilon: float) -> tuple[Array, Array, Array]:
+        y, mean, _, inverse = normalize(x.reshape(*x.shape[:2], -1), 2, epsilon)
+        y *= scale.reshape(-1, 1)
+        y += bias.reshape(-1, 1)
+        return y.reshape(x.shape), mean.reshape(-1), inverse.reshape(-1)
+
+    @staticmethod
+    def backward(
+        x: Array, scale: Array, mean: Array, inverse: Array, d_y: Array
+    ) -> tuple[Array, Array, Array]:
+        per_plane = (*x.shape[:2], 1)
+        x_hat = x.reshape(*x.shape[:2], -1) - mean.reshape(per_plane)
+        x_hat *= inverse.reshape(per_plane)
+        d_y = d_y.reshape(x_hat.shape)
+        dx = normalize_dx(d_y * scale.reshape(-1, 1), x_hat, inverse.reshape(per_plane), 2)
+        return dx.reshape(x.shape), (d_y * x_hat).sum((0, 2)), d_y.sum((0, 2))

@@ -1,0 +1,176 @@
+"""Random choices: whole numbers, permutations, columns by probability, parts of images, seeds.
+
+With a seed they are Paddle's own; seed 0 means the generator of the scope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core.random import Generator, shuffled
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Context, Float, Int, Ints, Longs, OpDef, Spec, register
+from paddlelike.ops.operands import numbers
+from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_order, checked_dtype
+from paddlelike.ops.sizes import sizes_of, wanted_sizes
+
+__all__ = ["Randint", "RandomCrop", "Randperm", "SamplingId", "Seed"]
+
+_WHOLES = (VarType.INT32, VarType.INT64)
+
+
+@register
+class Randint(OpDef):
+    """``Out``: whole numbers in [low, high)."""
+
+    type = "randint"
+    inputs = SHAPE_INPUTS
+    attrs = {"shape": Longs([]), "low": Int(), "high": Int(), "dtype": Int(3), "seed": Int(0)}
+    context = True
+
+    @staticmethod
+    def infer(
+        tensor: Spec | None,
+        tensors: list[Spec],
+        *,
+        shape: Sequence[int],
+        low: int,
+        high: int,
+        dtype: int,
+    ) -> Spec:
+        check_order("randint", low, high, names=("low", "high"))
+        return Spec(
+            wanted_sizes("randint", shape, tensor, tensors),
+            checked_dtype("randint", dtype, _WHOLES),
+        )
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        tensor: Array | None,
+        tensors: list[Array],
+        *,
+        shape: Sequence[int],
+        low: int,
+        high: int,
+        dtype: int,
+        seed: int,
+    ) -> Array:
+        sizes = sizes_of("randint", numbers(shape, tensor, tensors))
+        whole = ctx.random(seed).integers(low, high, sizes)
+        return whole.astype(numpy_dtype(dtype), copy=False)
+
+
+@register
+class Randperm(OpDef):
+    """``Out``: 0 .. n-1 in random order."""
+
+    type = "randperm"
+    inputs = ()
+    attrs = {"n": Int(), "dtype": Int(3), "seed": Int(0)}
+    context = True
+
+    @staticmethod
+    def infer(*, n: int, dtype: int) -> Spec:
+        if n < 1:
+            raise ShapeError(f"randperm: n is {n}, expected 1 or more")
+        return Spec((n,), checked_dtype("randperm", dtype, _WHOLES))
+
+    @staticmethod
+    def forward(ctx: Context, *, n: int, dtype: int, seed: int) -> Array:
+        return shuffled(n, seed or _any_seed(ctx)).astype(numpy_dtype(dtype), copy=False)
+
+
+@register
+class Seed(OpDef):
+    """``Out``: ``seed``, or another number at every run when it is 0; int32 of shape [1]."""
+
+    type = "seed"
+    inputs = ()
+    attrs = {"seed": Int(0)}
+    context = True
+
+    @staticmethod
+    def infer() -> Spec:
+        return Spec((1,), VarType.INT32)
+
+    @staticmethod
+    def forward(ctx: Context, *, seed: int) -> Array:
+        return np.array([seed or _any_seed(ctx)], np.int32)
+
+
+@register
+class SamplingId(OpDef):
+    """``Out[i]``: a column drawn with the probabilities X[i], of shape (N, C).
+
+    One u in [min, max) per row: the first column at which the sum of the row exceeds it is taken,
+    the last one when none does.
+    """
+
+    type = "sampling_id"
+    attrs = {"min": Float(0.0), "max": Float(1.0), "seed": Int(0)}
+    lod = "X"
+    context = True
+
+    @staticmethod
+    def infer(x: Spec, *, min: float, max: float) -> Spec:
+        check_order("sampling_id", min, max)
+        if len(x.shape) != 2:
+            raise ShapeError(f"sampling_id: X has shape {x.shape}, expected two dims (N, C)")
+        return Spec(x.shape[:1], VarType.INT64)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, *, min: float, max: float, seed: int) -> Array:
+        ctx.set_lod("Out", ctx.lod("X"))
+        u = ctx.random(seed).uniform((len(x), 1), min, max, x.dtype)
+        # Taken off one by one, each difference rounded, as Paddle does.
+        left = np.subtract.accumulate(np.concatenate([u, x], axis=1), axis=1)[:, 1:]
+        left[:, -1:] = -1
+        return (left < 0).argmax(axis=1)
+
+
+@register
+class RandomCrop(OpDef):
+    """``Out``: of every instance of X a random part of size ``shape``, the last dims of X.
+
+    SeedOut is the seed of the next run; without a value in Seed yet, ``startup_seed`` is taken.
+    """
+
+    type = "random_crop"
+    inputs = ("X", "Seed")
+    outputs = ("Out", "SeedOut")
+    attrs = {"shape": Ints(), "startup_seed": Int(0)}
+
+    @staticmethod
+    def infer(x: Spec, seed: Spec, *, shape: Sequence[int]) -> tuple[Spec, None]:
+        rank = len(x.shape) - len(shape)
+        if rank < 1 or any(0 <= dim < size for dim, size in zip(x.shape[rank:], shape, strict=True)):
+            raise ShapeError(
+                f"random_crop: cannot cut {list(shape)} out of X of shape {x.shape}",
+                hint="shape gives the last dims of X without the first, none larger than X's",
+            )
+        return Spec((*x.shape[:rank], *shape), x.dtype), None
+
+    @staticmethod
+    def forward(
+        x: Array, seed: Array | None, *, shape: Sequence[int], startup_seed: int
+    ) -> tuple[Array, Array]:
+        first = startup_seed if seed is None else int(seed.reshape(-1)[0])
+        generator = Generator(first % 2**64 % (2**31 - 1))  # read as an unsigned 64-bit number
+        rank = x.ndim - len(shape)
+        spans = [dim - size + 1 for dim, size in zip(x.shape[rank:], shape, strict=True)]
+        out = np.empty((math.prod(x.shape[:rank]), *shape), x.dtype)
+        for part, whole in zip(out, x.reshape(-1, *x.shape[rank:]), strict=True):
+            starts = [generator.below(span) for span in spans]
+            part[...] = whole[tuple(slice(a, a + n) for a, n in zip(starts, shape, strict=True))]
+        generator.skip(1)
+        return out.reshape(*x.shape[:rank], *shape), np.array([generator.state], np.int64)
+
+
+def _any_seed(ctx: Context) -> int:
+    """A seed other than 0 from the generator of the scope."""
+    return int(ctx.random(0).integers(1, 2**31 - 1, (1,))[0])

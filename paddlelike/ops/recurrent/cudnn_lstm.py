@@ -1,0 +1,272 @@
+"""cudnn_lstm: layers of long short-term memory, in one or both directions, over a batch of equal lengths.
+
+All parameters are one vector W, in the order of cuDNN: for every layer and direction the four matrices of
+the input and the four of the hidden state, for the input, forget, candidate and output gate; then the
+biases in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Bool, Context, Float, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.kernels import lstm as lstm_steps
+from paddlelike.ops.kernels.lstm import Cell, Initial, Ran
+from paddlelike.ops.kernels.recurrent import ACTIVATIONS, Steps
+
+__all__ = ["CudnnLstm", "parameter_count"]
+
+_TO_STEPS: Final = [2, 0, 1, 3]  # gates as cuDNN orders them, in the order of lstm_steps
+_TO_CUDNN: Final = [1, 2, 0, 3]
+
+
+def parameter_count(input_size: int, hidden_size: int, num_layers: int, *, is_bidirec: bool) -> int:
+    """How many numbers W holds."""
+    return sum(
+        4 * hidden_size * (size + hidden_size + 2)
+        for size in _widths(input_size, hidden_size, num_layers, is_bidirec)
+    )
+
+
+def _widths(input_size: int, hidden_size: int, num_layers: int, is_bidirec: bool) -> list[int]:
+    """The width of the input of every layer and direction."""
+    directions = 2 if is_bidirec else 1
+    widths = [input_size, *[hidden_size * directions] * (num_layers - 1)]
+    return [width for width in widths for _ in range(directions)]
+
+
+class _Weights(NamedTuple):
+    """The parameters of one layer and direction."""
+
+    x: Array  # (4, H, width of the input)
+    h: Array  # (4, H, H)
+    bias_x: Array  # (4, H)
+    bias_h: Array
+
+
+def _split(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
+    """Views of W."""
+    at = 0
+
+    def take(*shape: int) -> Array:
+        nonlocal at
+        begin, at = at, at + int(np.prod(shape))
+        return w[begin:at].reshape(shape)
+
+    matrices = [(take(4, hidden, width), take(4, hidden, hidden)) for width in widths]
+    return [_Weights(*pair, take(4, hidden), take(4, hidden)) for pair in matrices]
+
+
+class _Pass(NamedTuple):
+    """One layer in one direction, run."""
+
+    x: Array  # (T, N, width), turned when it was run from its end
+    weight: Array  # of x, (4H, width), gates in the order of the steps
+    ran: Ran
+    cell: Cell
+    initial: Initial
+    turn: slice  # of the steps: all, or all from the end
+
+    def out(self) -> Array:
+        """The hidden states (T, N, H), in the order of the input."""
+        return self.ran.hidden.reshape(*self.x.shape[:2], -1)[self.turn]
+
+
+class _Layer(NamedTuple):
+    """One layer, run."""
+
+    mask: Array | None  # what dropout multiplied its input by
+    passes: list[_Pass]
+
+    def out(self) -> Array:
+        """The hidden states of all directions side by side."""
+        return np.concatenate([one.out() for one in self.passes], axis=2)
+
+
+def _run(
+    x: Array,
+    initial: tuple[Array, Array],
+    weights: list[_Weights],
+    directions: int,
+    random: Any = None,
+    dropout_prob: float = 0.0,
+) -> list[_Layer]:
+    """Run all layers; with ``random``, a generator, numbers are dropped between them."""
+    layers: list[_Layer] = []
+    for first in range(0, len(weights), directions):
+        mask = None
+        if random is not None and first:
+            kept = random.draw(x.size) >= dropout_prob
+            mask = kept.reshape(x.shape).astype(x.dtype) / x.dtype.type(1 - dropout_prob)
+            x = x * mask
+        layer = _Layer(mask, [])
+        for k in range(first, first + directions):
+            turn = slice(None, None, -1 if k > first else 1)
+            layer.passes.append(_run_pass(weights[k], x[turn], Initial(initial[0][k], initial[1][k]), turn))
+        layers.append(layer)
+        x = layer.out()
+    return layers
+
+
+def _run_pass(weights: _Weights, x: Array, initial: Initial, turn: slice) -> _Pass:
+    hidden = weights.h.shape[1]
+    flat = weights.x[_TO_STEPS].reshape(4 * hidden, -1)
+    recurrent = weights.h[_TO_STEPS].reshape(4 * hidden, hidden).T
+    bias = (weights.bias_x + weights.bias_h)[_TO_STEPS].reshape(-1)
+    sigmoid, tanh = ACTIVATIONS["sigmoid"], ACTIVATIONS["tanh"]
+    cell = Cell(hidden, np.ascontiguousarray(recurrent), bias, None, gate=sigmoid, cell=tanh, candidate=tanh)
+    gates = x.reshape(-1, x.shape[2]) @ flat.T + bias
+    return _Pass(x, flat, lstm_steps.run(cell, _steps(x), gates, initial), cell, initial, turn)
+
+
+def _steps(x: Array) -> Steps:
+    """Rows of (T, N, width) are in batch order already."""
+    time, batch = x.shape[:2]
+    return Steps(np.arange(time * batch), [batch * t for t in range(time + 1)], np.arange(batch))
+
+
+@register
+class CudnnLstm(OpDef):
+    """``Out`` (T, N, H): the hidden states of the last layer; (T, N, 2H) when ``is_bidirec``.
+
+    Input is (T, N, input_size); InitH, InitC, last_h and last_c are (layers x directions, N, H). Between
+    layers numbers are set to 0 with ``dropout_prob``, the others divided by the rest, unless ``is_test``.
+    Cache keeps what the gradient needs.
+    """
+
+    type = "cudnn_lstm"
+    inputs = ("Input", "InitH", "InitC", "W", "Cache?")
+    outputs = ("Out", "last_h", "last_c")
+    attrs = {
+        "max_len": Int(20),
+        "dropout_prob": Float(0.0),
+        "is_bidirec": Bool(False),
+        "input_size": Int(10),
+        "hidden_size": Int(100),
+        "num_layers": Int(1),
+        "is_test": Bool(False),
+        "seed": Int(-1),
+    }
+    context = True
+    gradient = Gradient(
+        "Out@GRAD", "last_c@GRAD", "last_h@GRAD", "Input", "InitH", "InitC", "W", "Cache", "Out",
+        outputs=("Input@GRAD", "InitH@GRAD", "InitC@GRAD", "W@GRAD"),
+    )  # fmt: skip
+
+    @staticmethod
+    def infer(
+        x: Spec,
+        h: Spec,
+        c: Spec,
+        w: Spec,
+        cache: Spec | None,
+        *,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        is_bidirec: bool,
+    ) -> tuple[Spec, Spec, Spec]:
+        if len(x.shape) != 3 or x.shape[2] not in (-1, input_size):
+            raise ShapeError(f"cudnn_lstm: Input is {list(x.shape)}, expected (T, N, {input_size})")
+        count = parameter_count(input_size, hidden_size, num_layers, is_bidirec=is_bidirec)
+        if tuple(w.shape) != (count,):
+            raise ShapeError(f"cudnn_lstm: W is {list(w.shape)}, expected ({count},)")
+        directions = 2 if is_bidirec else 1
+        for slot, initial in (("InitH", h), ("InitC", c)):
+            wanted = (num_layers * directions, x.shape[1], hidden_size)
+            fits = len(initial.shape) == 3
+            if not fits or any(
+                a != b for a, b in zip(initial.shape, wanted, strict=True) if -1 not in (a, b)
+            ):
+                raise ShapeError(f"cudnn_lstm: {slot} is {list(initial.shape)}, expected {wanted}")
+        last = Spec(h.shape, x.dtype)
+        return Spec((*x.shape[:2], hidden_size * directions), x.dtype), last, last
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        h: Array,
+        c: Array,
+        w: Array,
+        cache: Any,
+        *,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        is_bidirec: bool,
+        dropout_prob: float,
+        is_test: bool,
+        seed: int,
+    ) -> tuple[Array, Array, Array]:
+        widths = _widths(input_size, hidden_size, num_layers, is_bidirec)
+        random = ctx.random(max(seed, 0)) if dropout_prob and not is_test else None
+        layers = _run(x, (h, c), _split(w, widths, hidden_size), 1 + is_bidirec, random, dropout_prob)
+        if ctx.op.input("Cache"):
+            ctx.write(ctx.op.input("Cache")[0], layers)
+        done = [one for layer in layers for one in layer.passes]
+        last_h = np.stack([one.ran.hidden[-x.shape[1] :] for one in done])
+        last_c = np.stack([one.ran.cell[-x.shape[1] :] for one in done])
+        return layers[-1].out(), last_h, last_c
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        d_out: Array,
+        d_last_c: Array | None,
+        d_last_h: Array | None,
+        x: Array,
+        h: Array,
+        c: Array,
+        w: Array,
+        cache: Any,
+        out: Array,
+        *,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        is_bidirec: bool,
+        dropout_prob: float,
+        is_test: bool,
+    ) -> tuple[Array, Array, Array, Array]:
+        widths = _widths(input_size, hidden_size, num_layers, is_bidirec)
+        layers = cache
+        if not isinstance(layers, list):
+            if dropout_prob and not is_test and num_layers > 1:
+                raise EnforceNotMet("cudnn_lstm_grad: there is no Cache, which keeps what dropout left out")
+            layers = _run(x, (h, c), _split(w, widths, hidden_size), 1 + is_bidirec)
+        d_w, d_h, d_c = np.empty_like(w), np.empty_like(h), np.empty_like(c)
+        d_weights = _split(d_w, widths, hidden_size)
+        d_x, k = d_out, len(widths)
+        for layer in reversed(layers):
+            d_parts = np.split(d_x, len(layer.passes), axis=2)
+            d_x = np.zeros_like(layer.passes[0].x)
+            for d_part, done in zip(reversed(d_parts), reversed(layer.passes), strict=True):
+                k -= 1
+                d_hidden = d_part[done.turn].copy()
+                if d_last_h is not None:
+                    d_hidden[-1] += d_last_h[k]
+                d_last = None if d_last_c is None else d_last_c[k]
+                d_x[done.turn] += _run_pass_back(done, d_hidden, d_last, d_weights[k], (d_h[k], d_c[k]))
+            if layer.mask is not None:
+                d_x *= layer.mask
+        return d_x, d_h, d_c, d_w
+
+
+def _run_pass_back(
+    done: _Pass, d_hidden: Array, d_last: Array | None, d_weights: _Weights, d_initial: tuple[Array, Array]
+) -> Array:
+    """The gradient of the input of a pass, turned as it was; the others are written where they belong."""
+    hidden, width = done.cell.width, done.x.shape[2]
+    steps = _steps(done.x)
+    back = lstm_steps.run_back(done.cell, steps, done.ran, d_hidden.reshape(-1, hidden), done.initial, d_last)
+    rows = done.x.reshape(-1, width)
+    before = steps.before(done.ran.hidden, done.initial.fed_back)
+    d_weights.x[...] = (back.gates.T @ rows).reshape(4, hidden, width)[_TO_CUDNN]
+    d_weights.h[...] = (back.gates.T @ before).reshape(4, hidden, hidden)[_TO_CUDNN]
+    d_weights.bias_x[...] = d_weights.bias_h[...] = back.gates.sum(0).reshape(4, hidden)[_TO_CUDNN]
+    d_initial[0][...], d_initial[1][...] = back.initial
+    return (back.gates @ done.weight).reshape(done.x.shape)

@@ -1,0 +1,361 @@
+"""Operators that batch sequences of unequal length step by step, the longest first.
+
+A rank table sorts the sequences of a batch by length. Element ``t`` of an array then holds row ``t`` of
+every sequence that is long enough, so that the batch shrinks from step to step and nothing is padded.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import LoD, LoDTensor, LoDTensorArray
+from paddlelike.errors import EnforceNotMet
+from paddlelike.framework.opdef import (
+    Array,
+    Context,
+    Gradient,
+    GradOp,
+    Int,
+    OpDef,
+    OpView,
+    Spec,
+    grad_name,
+    register,
+)
+
+__all__ = [
+    "ArrayToLodTensor",
+    "LodRankTable",
+    "LodTensorToArray",
+    "MaxSequenceLen",
+    "MergeLodTensor",
+    "MergeLodTensorInfer",
+    "RankTable",
+    "ReorderLodTensorByRank",
+    "ReorderLodTensorByRankGrad",
+    "ShrinkRnnMemory",
+    "SplitLodTensor",
+    "pick",
+]
+
+
+class RankTable(NamedTuple):
+    """The sequences of one level of a LoD, the longest first."""
+
+    order: list[int]  # numbers of the sequences
+    lengths: list[int]  # in that order
+    level: int
+    lod: LoD  # the whole of it
+
+
+def pick(x: Array, lod: LoD, numbers: list[int]) -> tuple[Array, LoD]:
+    """The sequences of the first level of ``lod`` by number, with their LoD; rows when there is no level."""
+    if not lod:
+        return x[numbers], []
+    starts = np.array(lod[0][:-1], np.int64)[numbers]
+    ends = np.array(lod[0][1:], np.int64)[numbers]
+    offsets = [0, *np.cumsum(ends - starts).tolist()]
+    inner = [n for start, end in zip(starts, ends, strict=True) for n in range(start, end)]
+    rows, finer = pick(x, lod[1:], inner)
+    return rows, [offsets, *finer]
+
+
+# The table
+
+
+@register
+class LodRankTable(OpDef):
+    """``Out``: the sequences of X in one ``level`` of its LoD sorted by length, the longest first."""
+
+    type = "lod_rank_table"
+    attrs = {"level": Int(0)}
+    context = True
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, *, level: int) -> RankTable:
+        lod = ctx.lod("X")
+        if level >= len(lod):
+            raise EnforceNotMet(
+                f"lod_rank_table: {ctx.op.input('X')[0]!r} has a LoD of {len(lod)} levels, "
+                f"level {level} is asked for",
+                hint="feed a LoDTensor: fluid.create_lod_tensor(array, [lengths], place)",
+            )
+        lengths = np.diff(lod[level])
+        order = np.argsort(-lengths, kind="stable")
+        return RankTable(order.tolist(), lengths[order].tolist(), level, lod)
+
+
+@register
+class MaxSequenceLen(OpDef):
+    """``Out``: the length of the longest sequence of a rank table, int64 of shape [1]."""
+
+    type = "max_sequence_len"
+    inputs = ("RankTable",)
+
+    @staticmethod
+    def infer(table: Spec) -> Spec:
+        return Spec((1,), VarType.INT64)
+
+    @staticmethod
+    def forward(table: RankTable) -> Array:
+        return np.array(table.lengths[:1] or [0], np.int64)
+
+
+# Sequences and arrays
+
+
+def _other_way(op: OpView, type: str) -> list[GradOp]:  # noqa: A002
+    inputs = {"RankTable": op.input("RankTable"), "X": [grad_name(name) for name in op.output("Out")]}
+    return [GradOp(type, inputs, {"Out": [grad_name(name) for name in op.input("X")]}, {})]
+
+
+@register
+class LodTensorToArray(OpDef):
+    """``Out[t]``: row (or sub-sequence) ``t`` of every sequence of X that has one, the longest first."""
+
+    type = "lod_tensor_to_array"
+    inputs = ("X", "RankTable")
+    context = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """The way back."""
+        return _other_way(op, "array_to_lod_tensor")
+
+    @staticmethod
+    def infer(x: Spec, table: Spec) -> Spec:
+        return Spec(x.shape, x.dtype, 0, VarType.LOD_TENSOR_ARRAY)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, table: RankTable) -> LoDTensorArray:
+        lod = ctx.lod("X") or table.lod  # a gradient need not carry it
+        starts = np.array(lod[table.level], np.int64)[table.order]
+        lengths = np.array(table.lengths)
+        out = LoDTensorArray()
+        for t in range(max(table.lengths, default=0)):
+            rows, finer = pick(x, lod[table.level + 1 :], (starts[lengths > t] + t).tolist())
+            out.append(LoDTensor(rows, finer))
+        return out
+
+
+@register
+class ArrayToLodTensor(OpDef):
+    """``Out``: the sequences whose row ``t`` is in ``X[t]``, in their order before the table sorted them."""
+
+    type = "array_to_lod_tensor"
+    inputs = ("X", "RankTable")
+    context = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """The way back."""
+        return _other_way(op, "lod_tensor_to_array")
+
+    @staticmethod
+    def infer(x: Spec, table: Spec) -> Spec:
+        return Spec(x.shape, x.dtype, 1, VarType.LOD_TENSOR)
+
+    @staticmethod
+    def forward(ctx: Context, x: LoDTensorArray, table: RankTable) -> Array:
+        parts = [element.array for element in x if element.array is not None]
+        if len(parts) != max(table.lengths, default=0):
+            raise EnforceNotMet(
+                f"array_to_lod_tensor: the array has {len(parts)} elements, "
+                f"but the longest sequence has {max(table.lengths, default=0)} steps"
+            )
+        lods = [element.lod() for element in x]
+        sizes = [len(lod[0]) - 1 if lod else len(part) for lod, part in zip(lods, parts, strict=True)]
+        firsts = np.cumsum([0, *sizes])  # where each element begins, one behind the other
+        by_sequence = sorted(zip(table.order, table.lengths, range(len(table.order)), strict=True))
+        numbers = [int(firsts[t]) + rank for _, length, rank in by_sequence for t in range(length)]
+        rows, finer = pick(np.concatenate(parts), _joined(lods), numbers)
+        offsets = [0, *np.cumsum([length for _, length, _ in by_sequence]).tolist()]
+        ctx.set_lod("Out", [*table.lod[: table.level], offsets, *finer])
+        return rows
+
+
+def _joined(lods: list[LoD]) -> LoD:
+    """The LoD of several tensors one behind the other."""
+    joined = [list(level) for level in lods[0]]
+    for lod in lods[1:]:
+        for level, more in zip(joined, lod, strict=True):
+            level.extend(level[-1] + offset for offset in more[1:])
+    return joined
+
+
+@register
+class ShrinkRnnMemory(OpDef):
+    """``Out``: the rows of X that belong to sequences with a step ``I``; they come first."""
+
+    type = "shrink_rnn_memory"
+    inputs = ("X", "RankTable", "I")
+    context = True
+    gradient = Gradient("X", "Out@GRAD?", outputs=("X@GRAD",), lod="X")
+
+    @staticmethod
+    def infer(x: Spec, table: Spec, i: Spec) -> Spec:
+        return Spec(x.shape, x.dtype, x.lod_level)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, table: RankTable, i: Array) -> Array:
+        step = int(i.item())
+        count = sum(length > step for length in table.lengths)
+        lod = ctx.lod("X")
+        if not lod:
+            return x[:count]
+        rows, shrunk = pick(x, lod, list(range(count)))
+        ctx.set_lod("Out", shrunk)
+        return rows
+
+    @staticmethod
+    def backward(ctx: Context, x: Array, d_out: Array | None) -> Array:
+        ctx.set_lod("X@GRAD", ctx.lod("X"))
+        d_x = np.zeros_like(x)
+        if d_out is not None:
+            d_x[: len(d_out)] = d_out
+        return d_x
+
+
+# Order
+
+
+@register
+class ReorderLodTensorByRank(OpDef):
+    """``Out``: the sequences of X (its rows, without a LoD) in the order of the table."""
+
+    type = "reorder_lod_tensor_by_rank"
+    inputs = ("X", "RankTable")
+    context = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """Back into the order that X has."""
+        (grad,) = _other_way(op, "reorder_lod_tensor_by_rank_grad")
+        return [grad._replace(own_attrs=True)]
+
+    @staticmethod
+    def infer(x: Spec, table: Spec) -> Spec:
+        return Spec(x.shape, x.dtype, x.lod_level)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, table: RankTable) -> Array:
+        out, lod = pick(x, ctx.lod("X"), table.order)
+        ctx.set_lod("Out", lod)
+        return out
+
+
+@register
+class ReorderLodTensorByRankGrad(OpDef):
+    """Gradient of ``reorder_lod_tensor_by_rank``: the order before."""
+
+    type = "reorder_lod_tensor_by_rank_grad"
+    inputs = ("X", "RankTable")
+    context = True
+
+    @staticmethod
+    def infer(x: Spec, table: Spec) -> Spec:
+        return Spec(x.shape, x.dtype, x.lod_level)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, table: RankTable) -> Array:
+        name = ctx.op.input("X")[0]
+        lod = ctx.lod("X") or ctx.read_lod(name.partition("@GRAD")[0])
+        out, back = pick(x, lod, np.argsort(table.order).tolist())
+        ctx.set_lod("Out", back)
+        return out
+
+
+# Two branches
+
+
+@register
+class SplitLodTensor(OpDef):
+    """The rows (or sequences) of X where Mask is true in ``OutTrue``, the others in ``OutFalse``."""
+
+    type = "split_lod_tensor"
+    inputs = ("X", "Mask")
+    outputs = ("OutTrue", "OutFalse")
+    attrs = {"level": Int(0)}
+    context = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """The gradients of both, merged."""
+        inputs = {
+            "X": op.input("X"),
+            "Mask": op.input("Mask"),
+            "InTrue": [grad_name(name) for name in op.output("OutTrue")],
+            "InFalse": [grad_name(name) for name in op.output("OutFalse")],
+        }
+        outputs = {"Out": [grad_name(name) for name in op.input("X")]}
+        return [GradOp("merge_lod_tensor", inputs, outputs, {"level": op.attrs["level"]})]
+
+    @staticmethod
+    def infer(x: Spec, mask: Spec) -> tuple[Spec, Spec]:
+        return Spec(x.shape, x.dtype), Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, mask: Array, *, level: int) -> tuple[Array, Array]:
+        chosen = _flat(ctx, mask)
+        lod = ctx.lod("X")[level:]
+        parts = []
+        for slot, numbers in (("OutTrue", chosen), ("OutFalse", ~chosen)):
+            rows, finer = pick(x, lod, np.flatnonzero(numbers).tolist())
+            ctx.set_lod(slot, finer)
+            parts.append(rows)
+        return parts[0], parts[1]
+
+
+class _Merge(OpDef):
+    """``Out``: the rows (or sequences) of InTrue and InFalse in the places where Mask is true and false."""
+
+    inputs = ("X", "Mask", "InTrue", "InFalse")
+    attrs = {"level": Int(0)}
+    context = True
+
+    @staticmethod
+    def infer(x: Spec, mask: Spec, in_true: Spec, in_false: Spec) -> Spec:
+        return Spec(in_true.shape, in_true.dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, mask: Array, in_true: Array, in_false: Array, *, level: int) -> Array:
+        chosen = _flat(ctx, mask)
+        numbers = np.empty(len(chosen), np.int64)
+        numbers[chosen] = np.arange(chosen.sum())
+        numbers[~chosen] = np.arange(chosen.sum(), len(chosen))
+        lods = [lod for lod in (ctx.lod("InTrue"), ctx.lod("InFalse")) if lod]
+        parts = [part for part in (in_true, in_false) if len(part)] or [in_true]
+        rows, finer = pick(np.concatenate(parts), _joined(lods) if lods else [], numbers.tolist())
+        ctx.set_lod("Out", finer)
+        return rows
+
+
+def _flat(ctx: Context, mask: Array) -> Array:
+    if mask.dtype != np.bool_:
+        raise EnforceNotMet(f"{ctx.op.type}: Mask is bool, one for each row; got {mask.dtype}")
+    return mask.reshape(-1)
+
+
+@register
+class MergeLodTensor(_Merge):
+    __doc__ = _Merge.__doc__
+    type = "merge_lod_tensor"
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """The gradient, split again."""
+        inputs = {"X": [grad_name(name) for name in op.output("Out")], "Mask": op.input("Mask")}
+        outputs = {
+            "OutTrue": [grad_name(name) for name in op.input("InTrue")],
+            "OutFalse": [grad_name(name) for name in op.input("InFalse")],
+        }
+        return [GradOp("split_lod_tensor", inputs, outputs, {"level": op.attrs["level"]})]
+
+
+@register
+class MergeLodTensorInfer(_Merge):
+    __doc__ = _Merge.__doc__
+    type = "merge_lod_tensor_infer"

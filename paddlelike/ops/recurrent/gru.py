@@ -1,0 +1,269 @@
+"""Gated recurrent units: gru along sequences, gru_unit for one step. Cho et al. 2014.
+
+Gates stand in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
+other in memory: (H, 2H) for update and reset, (H, H) for the candidate.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Bool, Context, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.ops.kernels.recurrent import (
+    ACTIVATIONS,
+    Activation,
+    Steps,
+    activation,
+    initial_gradient,
+    initial_rows,
+    scatter_rows,
+)
+from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.operands import same_or_unknown
+
+__all__ = ["Gru", "GruUnit"]
+
+_BY_NUMBER: Final = ("identity", "sigmoid", "tanh", "relu")  # as gru_unit's attributes have it
+
+
+class _Cell(NamedTuple):
+    """The parameters of all steps."""
+
+    gates: Array  # weight of the update and reset gate, (H, 2H)
+    candidate: Array  # weight of the candidate, (H, H)
+    gate_act: Activation
+    act: Activation
+    origin: bool
+
+    @classmethod
+    def of(cls, weight: Array, gate_act: Activation, act: Activation, origin: bool) -> _Cell:
+        width = len(weight)
+        flat = weight.reshape(-1)
+        cut = 2 * width * width
+        return cls(
+            flat[:cut].reshape(width, 2 * width), flat[cut:].reshape(width, width), gate_act, act, origin
+        )
+
+    def step(self, gates: Array, last: Array, reset_last: Array, hidden: Array) -> None:
+        """One step; ``gates`` hold the input and are worked on in place, the last two are written."""
+        width = len(self.candidate)
+        gates[:, : 2 * width] += last @ self.gates
+        self.gate_act.apply(gates[:, : 2 * width])
+        u, r, candidate = _split(gates)
+        np.multiply(r, last, out=reset_last)
+        candidate += reset_last @ self.candidate
+        self.act.apply(candidate)
+        old, new = (candidate, last) if self.origin else (last, candidate)
+        np.subtract(new, old, out=hidden)
+        hidden *= u
+        hidden += old
+
+    def step_back(self, d_hidden: Array, gates: Array, last: Array, d_gates: Array) -> Array:
+        """The gradients of one step: those of the gates are written, that of ``last`` is returned."""
+        u, r, candidate = _split(gates)
+        d_u, d_r, d_candidate = _split(d_gates)
+        keep, renew = (u, 1 - u) if self.origin else (1 - u, u)
+        np.multiply(d_hidden * renew, self.act.slope(candidate), out=d_candidate)
+        d_reset_last = d_candidate @ self.candidate.T
+        np.multiply(d_reset_last * last, self.gate_act.slope(r), out=d_r)
+        difference = last - candidate if self.origin else candidate - last
+        np.multiply(d_hidden * difference, self.gate_act.slope(u), out=d_u)
+        d_last = d_hidden * keep
+        d_last += d_reset_last * r
+        d_last += d_gates[:, : 2 * len(self.gates)] @ self.gates.T
+        return d_last
+
+    def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
+        """The gradient of the weight, its two blocks one after the other."""
+        width = len(self.candidate)
+        blocks = (last.T @ d_gates[:, : 2 * width], reset_last.T @ d_gates[:, 2 * width :])
+        return np.concatenate([block.reshape(-1) for block in blocks]).reshape(width, 3 * width)
+
+
+def _split(gates: Array) -> list[Array]:
+    width = gates.shape[1] // 3
+    return [gates[:, k * width : (k + 1) * width] for k in range(3)]
+
+
+def _width(op: str, x: Spec, weight: Spec, bias: Spec | None) -> int:
+    """The width H, once the shapes fit."""
+    width = weight.shape[0]
+    fits = len(x.shape) == len(weight.shape) == 2 and weight.shape[1] == 3 * width
+    fits = fits and same_or_unknown(x.shape[1], 3 * width)
+    if not fits or (bias is not None and tuple(bias.shape) != (1, 3 * width)):
+        told = "none" if bias is None else list(bias.shape)
+        raise ShapeError(
+            f"{op}: Input is {list(x.shape)}, Weight {list(weight.shape)}, Bias {told}; expected "
+            "(T, 3 H), (H, 3 H), (1, 3 H)",
+            hint="the input comes projected: the layer before has 3 times the width of the unit",
+        )
+    return width
+
+
+@register
+class Gru(OpDef):
+    """``h = (1 - u) h' + u c`` along every sequence; with ``origin_mode`` ``h = u h' + (1 - u) c``.
+
+    Input (T, 3H) is the projected input x: ``u = gate_act(x_u + h' W_u + b_u)``, r likewise,
+    ``c = act(x_c + (r h') W_c + b_c)``. H0 (sequences, H) is the first h'.
+    """
+
+    type = "gru"
+    inputs = ("Input", "H0?", "Weight", "Bias?")
+    outputs = ("BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden")
+    attrs = {
+        "activation": String("tanh"),
+        "gate_activation": String("sigmoid"),
+        "is_reverse": Bool(False),
+        "origin_mode": Bool(False),
+    }
+    lod = {"Hidden": "Input"}
+    context = True
+    gradient = Gradient(
+        "Hidden@GRAD", "Input", "H0", "Weight", "Bias",
+        "BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden",
+        outputs=("Input@GRAD", "H0@GRAD", "Weight@GRAD", "Bias@GRAD"),
+    )  # fmt: skip
+
+    @staticmethod
+    def infer(x: Spec, h0: Spec | None, weight: Spec, bias: Spec | None) -> tuple[Spec, Spec, Spec, Spec]:
+        width = _width("gru", x, weight, bias)
+        out = Spec((x.shape[0], width), x.dtype)
+        return Spec(x.shape, x.dtype), out, out, out
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        h0: Array | None,
+        weight: Array,
+        bias: Array | None,
+        *,
+        activation: str,
+        gate_activation: str,
+        is_reverse: bool,
+        origin_mode: bool,
+    ) -> tuple[Array, Array, Array, Array]:
+        cell = _named_cell(weight, gate_activation, activation, origin_mode)
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
+        gates = x.take(steps.rows, axis=0)
+        if bias is not None:
+            gates += bias
+        reset_last, hidden = (np.empty((len(x), len(weight)), x.dtype) for _ in range(2))
+        first = initial_rows(h0, steps, len(weight), x.dtype)
+        for begin, end, before in steps.forwards():
+            last = hidden[before : before + end - begin] if before >= 0 else first
+            cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end])
+        return gates, reset_last, hidden, scatter_rows(hidden, steps.rows)
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        d_out: Array,
+        x: Array,
+        h0: Array | None,
+        weight: Array,
+        bias: Array | None,
+        gates: Array,
+        reset_last: Array,
+        hidden: Array,
+        out: Array,
+        *,
+        activation: str,
+        gate_activation: str,
+        is_reverse: bool,
+        origin_mode: bool,
+    ) -> tuple[Array | None, ...]:
+        cell = _named_cell(weight, gate_activation, activation, origin_mode)
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
+        last = steps.before(hidden, initial_rows(h0, steps, len(weight), x.dtype))
+        d_hidden = d_out.take(steps.rows, axis=0)
+        d_gates = np.empty_like(gates)
+        d_next = d_hidden[:0]
+        for begin, end, _ in steps.backwards():
+            d_step = d_hidden[begin:end]
+            d_step[: len(d_next)] += d_next
+            d_next = cell.step_back(d_step, gates[begin:end], last[begin:end], d_gates[begin:end])
+        return (
+            scatter_rows(d_gates, steps.rows),
+            initial_gradient(d_next, steps, h0),
+            cell.weight_gradient(d_gates, last, reset_last),
+            None if bias is None else d_gates.sum(0, keepdims=True),
+        )
+
+
+def _named_cell(weight: Array, gate: str, act: str, origin: bool) -> _Cell:
+    return _Cell.of(
+        weight, activation("gru", "gate_activation", gate), activation("gru", "activation", act), origin
+    )
+
+
+@register
+class GruUnit(OpDef):
+    """One step of ``gru``: Input (N, 3H) and HiddenPrev (N, H) give Hidden (N, H).
+
+    Activations are numbers: 0 identity, 1 sigmoid, 2 tanh, 3 relu.
+    """
+
+    type = "gru_unit"
+    inputs = ("Input", "HiddenPrev", "Weight", "Bias?")
+    outputs = ("Gate", "ResetHiddenPrev", "Hidden")
+    attrs = {"activation": Int(2), "gate_activation": Int(1), "origin_mode": Bool(False)}
+    gradient = Gradient(
+        "Hidden@GRAD", "Input", "HiddenPrev", "Weight", "Bias", "Gate", "ResetHiddenPrev",
+        outputs=("Input@GRAD", "HiddenPrev@GRAD", "Weight@GRAD", "Bias@GRAD"),
+    )  # fmt: skip
+
+    @staticmethod
+    def infer(x: Spec, last: Spec, weight: Spec, bias: Spec | None) -> tuple[Spec, Spec, Spec]:
+        width = _width("gru_unit", x, weight, bias)
+        if len(last.shape) != 2 or not same_or_unknown(last.shape[1], width):
+            raise ShapeError(f"gru_unit: HiddenPrev is {list(last.shape)}, expected (N, {width})")
+        out = Spec((x.shape[0], width), x.dtype)
+        return Spec((x.shape[0], 3 * width), x.dtype), out, out
+
+    @staticmethod
+    def forward(
+        x: Array,
+        last: Array,
+        weight: Array,
+        bias: Array | None,
+        *,
+        activation: int,
+        gate_activation: int,
+        origin_mode: bool,
+    ) -> tuple[Array, Array, Array]:
+        gates = x.copy() if bias is None else x + bias
+        reset_last, hidden = np.empty_like(last), np.empty_like(last)
+        _numbered_cell(weight, gate_activation, activation, origin_mode).step(gates, last, reset_last, hidden)
+        return gates, reset_last, hidden
+
+    @staticmethod
+    def backward(
+        d_hidden: Array,
+        x: Array,
+        last: Array,
+        weight: Array,
+        bias: Array | None,
+        gates: Array,
+        reset_last: Array,
+        *,
+        activation: int,
+        gate_activation: int,
+        origin_mode: bool,
+    ) -> tuple[Array, Array, Array, Array | None]:
+        cell = _numbered_cell(weight, gate_activation, activation, origin_mode)
+        d_gates = np.empty_like(gates)
+        d_last = cell.step_back(d_hidden, gates, last, d_gates)
+        d_weight = cell.weight_gradient(d_gates, last, reset_last)
+        return d_gates, d_last, d_weight, None if bias is None else d_gates.sum(0, keepdims=True)
+
+
+def _numbered_cell(weight: Array, gate: int, act: int, origin: bool) -> _Cell:
+    for name, number in (("gate_activation", gate), ("activation", act)):
+        if not 0 <= number < len(_BY_NUMBER):
+            raise ShapeError(f"gru_unit: {name} is {number}, expected 0 (identity) to 3 (relu)")
+    return _Cell.of(weight, ACTIVATIONS[_BY_NUMBER[gate]], ACTIVATIONS[_BY_NUMBER[act]], origin)

@@ -1,0 +1,317 @@
+"""Long short-term memory over sequences: lstm, and lstmp, which feeds back a projection of its output.
+
+Hochreiter & Schmidhuber 1997; peepholes: Gers & Schmidhuber 2000; projections: Sak et al. 2014.
+
+In float32, with a width that is a multiple of 8 and no ``cell_clip``, gradients stop at the cell as they do
+in Paddle 1.8.5 on today's CPUs; ``fluid.set_flags({"FLAGS_lstm_cell_gradient": True})`` lets them through.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Bool, Context, Float, Gradient, OpDef, Spec, String, register
+from paddlelike.ops.kernels import lstm as lstm_steps
+from paddlelike.ops.kernels.lstm import Initial, Projection, Ran, cell_of
+from paddlelike.ops.kernels.recurrent import Steps, activation, initial_gradient, initial_rows, scatter_rows
+from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.operands import same_or_unknown
+
+__all__ = ["Lstm", "Lstmp"]
+
+_ATTRS: Final = {
+    "use_peepholes": Bool(True),
+    "is_reverse": Bool(False),
+    "gate_activation": String("sigmoid"),
+    "cell_activation": String("tanh"),
+    "candidate_activation": String("tanh"),
+}
+
+
+@register
+class Lstm(OpDef):
+    """``c = f c' + i g``, ``h = o cell_act(c)``, along every sequence.
+
+    Input (T, 4H) is the projected input x. Weight is (H, 4H), Bias b (1, 4H), or (1, 7H) with its rest w:
+    ``g = candidate_act(x_g + h' W_g + b_g)``, ``i = gate_act(x_i + h' W_i + b_i + w_i c')``,
+    f likewise, ``o = gate_act(x_o + h' W_o + b_o + w_o c)``. H0, C0 (sequences, H) are the first h', c'.
+    """
+
+    type = "lstm"
+    inputs = ("Input", "H0?", "C0?", "Weight", "Bias")
+    outputs = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
+    attrs = _ATTRS
+    lod = {"Hidden": "Input", "Cell": "Input"}
+    context = True
+    gradient = Gradient(
+        "Hidden@GRAD", "Input", "H0", "C0", "Weight", "Bias",
+        "Hidden", "Cell", "BatchGate", "BatchCellPreAct",
+        outputs=("Input@GRAD", "H0@GRAD", "C0@GRAD", "Weight@GRAD", "Bias@GRAD"),
+    )  # fmt: skip
+
+    @staticmethod
+    def infer(
+        x: Spec,
+        h0: Spec | None,
+        c0: Spec | None,
+        weight: Spec,
+        bias: Spec,
+        *,
+        use_peepholes: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+    ) -> tuple[Spec, Spec, Spec, Spec]:
+        _check_acts("lstm", gate=gate_activation, cell=cell_activation, candidate=candidate_activation)
+        width = _width("lstm", x, weight, bias, x.shape[-1] // 4, use_peepholes)
+        _check_initial("lstm", h0, c0)
+        out = Spec((x.shape[0], width), x.dtype)
+        return out, out, Spec(x.shape, x.dtype), out
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        h0: Array | None,
+        c0: Array | None,
+        weight: Array,
+        bias: Array,
+        *,
+        use_peepholes: bool,
+        is_reverse: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+    ) -> tuple[Array, Array, Array, Array]:
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
+        cell = cell_of(
+            "lstm",
+            weight,
+            bias,
+            use_peepholes=use_peepholes,
+            gate_activation=gate_activation,
+            cell_activation=cell_activation,
+            candidate_activation=candidate_activation,
+        )
+        initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
+        ran = lstm_steps.run(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
+        hidden, state = (scatter_rows(rows, steps.rows) for rows in (ran.hidden, ran.cell))
+        return hidden, state, ran.gates, ran.pre_act
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        d_hidden: Array,
+        x: Array,
+        h0: Array | None,
+        c0: Array | None,
+        weight: Array,
+        bias: Array,
+        hidden: Array,
+        state: Array,
+        gates: Array,
+        pre_act: Array,
+        *,
+        use_peepholes: bool,
+        is_reverse: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+    ) -> tuple[Array | None, ...]:
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
+        cell = cell_of(
+            "lstm",
+            weight,
+            bias,
+            use_peepholes=use_peepholes,
+            gate_activation=gate_activation,
+            cell_activation=cell_activation,
+            candidate_activation=candidate_activation,
+        )
+        initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
+        hidden, state, d_hidden = (rows.take(steps.rows, axis=0) for rows in (hidden, state, d_hidden))
+        ran = Ran(gates, state, pre_act, hidden, hidden)
+        back = lstm_steps.run_back(cell, steps, ran, d_hidden, initial)
+        return (
+            scatter_rows(back.gates, steps.rows),
+            initial_gradient(back.initial.fed_back, steps, h0),
+            initial_gradient(back.initial.cell, steps, c0),
+            steps.before(hidden, initial.fed_back).T @ back.gates,
+            lstm_steps.bias_gradient(cell, back.gates, state, steps.before(state, initial.cell)),
+        )
+
+
+@register
+class Lstmp(OpDef):
+    """As ``lstm``, but what is fed back is ``r = act(h ProjWeight)``, the output Projection.
+
+    Weight is (P, 4H), ProjWeight (H, P), H0 (sequences, P). ``cell_clip`` and ``proj_clip``, where above 0,
+    limit c and r. As in Paddle, act is ``cell_activation``, unless ``proj_activation`` is identity.
+    """
+
+    type = "lstmp"
+    inputs = ("Input", "H0?", "C0?", "Weight", "ProjWeight", "Bias")
+    outputs = ("Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden")
+    attrs = {
+        **_ATTRS, "cell_clip": Float(0.0), "proj_clip": Float(0.0), "proj_activation": String("tanh"),
+    }  # fmt: skip
+    lod = {"Projection": "Input", "Cell": "Input"}
+    context = True
+    gradient = Gradient(
+        "Projection@GRAD", "H0", "C0", "Weight", "ProjWeight", "Bias",
+        "Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden",
+        outputs=("Input@GRAD", "H0@GRAD", "C0@GRAD", "Weight@GRAD", "ProjWeight@GRAD", "Bias@GRAD"),
+    )  # fmt: skip
+
+    @staticmethod
+    def infer(
+        x: Spec,
+        h0: Spec | None,
+        c0: Spec | None,
+        weight: Spec,
+        proj_weight: Spec,
+        bias: Spec,
+        *,
+        use_peepholes: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+        proj_activation: str,
+    ) -> tuple[Spec, Spec, Spec, Spec, Spec]:
+        _check_acts(
+            "lstmp",
+            gate=gate_activation,
+            cell=cell_activation,
+            candidate=candidate_activation,
+            proj=proj_activation,
+        )
+        projected = proj_weight.shape[-1]
+        width = _width("lstmp", x, weight, bias, projected, use_peepholes)
+        if tuple(proj_weight.shape) != (width, projected):
+            raise ShapeError(f"lstmp: ProjWeight is {list(proj_weight.shape)}, expected ({width}, P)")
+        _check_initial("lstmp", h0, c0)
+        out = Spec((x.shape[0], width), x.dtype)
+        return Spec((x.shape[0], projected), x.dtype), out, Spec(x.shape, x.dtype), out, out
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        h0: Array | None,
+        c0: Array | None,
+        weight: Array,
+        proj_weight: Array,
+        bias: Array,
+        *,
+        is_reverse: bool,
+        use_peepholes: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+        proj_activation: str,
+        cell_clip: float,
+        proj_clip: float,
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
+        cell = cell_of(
+            "lstmp",
+            weight,
+            bias,
+            use_peepholes=use_peepholes,
+            gate_activation=gate_activation,
+            cell_activation=cell_activation,
+            candidate_activation=candidate_activation,
+            limit=cell_clip,
+            projection=_projection(proj_weight, proj_activation, cell_activation, proj_clip),
+        )
+        initial = Initial(
+            initial_rows(h0, steps, len(weight), x.dtype), initial_rows(c0, steps, cell.width, x.dtype)
+        )
+        ran = lstm_steps.run(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
+        projection, state = (scatter_rows(rows, steps.rows) for rows in (ran.fed_back, ran.cell))
+        return projection, state, ran.gates, ran.pre_act, ran.hidden
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        d_projection: Array,
+        h0: Array | None,
+        c0: Array | None,
+        weight: Array,
+        proj_weight: Array,
+        bias: Array,
+        projection: Array,
+        state: Array,
+        gates: Array,
+        pre_act: Array,
+        hidden: Array,
+        *,
+        is_reverse: bool,
+        use_peepholes: bool,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+        proj_activation: str,
+        cell_clip: float,
+        proj_clip: float,
+    ) -> tuple[Array | None, ...]:
+        steps = Steps.of(last_level(ctx, "Projection", len(projection)), reverse=is_reverse)
+        cell = cell_of(
+            "lstmp",
+            weight,
+            bias,
+            use_peepholes=use_peepholes,
+            gate_activation=gate_activation,
+            cell_activation=cell_activation,
+            candidate_activation=candidate_activation,
+            limit=cell_clip,
+            projection=_projection(proj_weight, proj_activation, cell_activation, proj_clip),
+        )
+        dtype = gates.dtype
+        initial = Initial(
+            initial_rows(h0, steps, len(weight), dtype), initial_rows(c0, steps, cell.width, dtype)
+        )
+        fed_back, state, d_fed_back = (x.take(steps.rows, axis=0) for x in (projection, state, d_projection))
+        ran = Ran(gates, state, pre_act, hidden, fed_back)
+        back = lstm_steps.run_back(cell, steps, ran, d_fed_back, initial)
+        return (
+            scatter_rows(back.gates, steps.rows),
+            initial_gradient(back.initial.fed_back, steps, h0),
+            initial_gradient(back.initial.cell, steps, c0),
+            steps.before(fed_back, initial.fed_back).T @ back.gates,
+            hidden.T @ d_fed_back,
+            lstm_steps.bias_gradient(cell, back.gates, state, steps.before(state, initial.cell)),
+        )
+
+
+def _projection(weight: Array, proj: str, cell: str, limit: float) -> Projection:
+    known = activation("lstmp", "proj_activation", proj)
+    act = known if proj == "identity" else activation("lstmp", "cell_activation", cell)
+    return Projection(weight, act, limit)
+
+
+def _width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peepholes: bool) -> int:
+    """The width H of the cell, once the shapes fit; ``rows`` are those that Weight must have."""
+    width = x.shape[-1] // 4
+    biases = 7 if use_peepholes else 4
+    fits = len(x.shape) == len(weight.shape) == 2 and x.shape[1] == weight.shape[1] == 4 * width
+    fits = fits and tuple(bias.shape) == (1, biases * width) and same_or_unknown(weight.shape[0], rows)
+    if not fits:
+        raise ShapeError(
+            f"{op}: Input is {list(x.shape)}, Weight {list(weight.shape)}, Bias {list(bias.shape)}; with "
+            f"use_peepholes={use_peepholes} expected (T, 4 H), ({'H' if op == 'lstm' else 'P'}, 4 H), "
+            f"(1, {biases} H)",
+            hint="the input comes projected: the layer before has 4 times the width of the cell",
+        )
+    return width
+
+
+def _check_acts(op: str, **names: str) -> None:
+    for role, name in names.items():
+        activation(op, role + "_activation", name)
+
+
+def _check_initial(op: str, h0: Spec | None, c0: Spec | None) -> None:
+    if (h0 is None) != (c0 is None):
+        raise ShapeError(f"{op}: H0 and C0 come together, or neither; one is missing")

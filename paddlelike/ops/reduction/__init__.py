@@ -1,0 +1,1 @@
+"""Operators that reduce, sort and search along dims."""

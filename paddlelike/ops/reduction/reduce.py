@@ -1,0 +1,206 @@
+"""Reductions over dims: reduce_sum, reduce_mean, reduce_max, ..., mean, frobenius_norm.
+
+A result without dims has the shape (1,), as always in Paddle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, Ints, OpDef, Spec, register
+from paddlelike.ops.elementwise.binary import sum_to
+from paddlelike.ops.operands import axis_of
+
+__all__ = ["Mean"]
+
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+
+
+def _axes(op: str, rank: int, dim: Sequence[int], reduce_all: bool) -> Axes:
+    """The dims to reduce, from the front, each once. Raises ShapeError when one is out of range."""
+    if reduce_all:
+        return tuple(range(rank))
+    if not dim:
+        raise ShapeError(f"{op}: dim is empty", hint="reduce_all=True reduces all dims")
+    return tuple(sorted({axis_of(op, axis, rank, name="dim") for axis in dim}))
+
+
+def _reduced(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
+    if keep_dim:
+        return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+    return tuple(dim for axis, dim in enumerate(shape) if axis not in axes) or (1,)
+
+
+def _sum(x: Array, axes: Axes) -> Array:
+    """The sum with the reduced dims kept as 1; real numbers by BLAS where it pays."""
+    kept = _reduced(x.shape, axes, keep_dim=True)
+    if x.dtype.kind == "f" and len(axes) < x.ndim:
+        return sum_to(kept, x, -1)
+    return np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
+
+
+def _mean(x: Array, axes: Axes) -> Array:
+    total = _sum(x, axes)
+    return (total / (x.size // total.size)).astype(x.dtype, copy=False)
+
+
+def _frobenius(x: Array, axes: Axes) -> Array:
+    return np.sqrt(_sum(x * x, axes))
+
+
+def _equals(d: Array, out: Array, x: Array) -> Array:
+    """Every element that equals the extreme one gets its gradient, also when they are several."""
+    return d * (x == out)
+
+
+class _Row(NamedTuple):
+    """An operator. ``value`` keeps the reduced dims as 1; ``slope`` takes d_out and Out like that."""
+
+    type: str
+    meaning: str
+    value: Callable[[Array, Axes], Array]
+    slope: Callable[..., Array] | None = None  # from d_out, (Out,) X
+    reads_out: bool = False
+    dtype: VarType | None = None
+
+
+_ROWS: Final = [
+    _Row("reduce_sum", "the sum", _sum, lambda d, x: _spread(d, x)),
+    _Row(
+        "reduce_mean",
+        "the mean",
+        _mean,
+        lambda d, x: _spread(d / (x.size // d.size), x),
+    ),
+    _Row(
+        "reduce_max",
+        "the greatest element",
+        lambda x, axes: np.maximum.reduce(x, axis=axes, keepdims=True),
+        _equals,
+        reads_out=True,
+    ),
+    _Row(
+        "reduce_min",
+        "the least element",
+        lambda x, axes: np.minimum.reduce(x, axis=axes, keepdims=True),
+        _equals,
+        reads_out=True,
+    ),
+    _Row(
+        "reduce_prod",
+        "the product",
+        lambda x, axes: np.multiply.reduce(x, axis=axes, dtype=x.dtype, keepdims=True),
+        lambda d, out, x: d * out / x,
+        reads_out=True,
+    ),
+    _Row(
+        "reduce_all",
+        "whether all are true",
+        lambda x, axes: np.logical_and.reduce(x, axis=axes, keepdims=True),
+    ),
+    _Row(
+        "reduce_any",
+        "whether one is true",
+        lambda x, axes: np.logical_or.reduce(x, axis=axes, keepdims=True),
+    ),
+    _Row(
+        "frobenius_norm",
+        "the square root of the sum of squares",
+        _frobenius,
+        lambda d, out, x: d / out * x,
+        reads_out=True,
+    ),
+]
+
+
+def _spread(d: Array, x: Array) -> Array:
+    """``d``, broadcast to the shape of X, as an array of its own."""
+    out = np.empty(x.shape, d.dtype)
+    out[...] = d
+    return out
+
+
+def _operator(row: _Row) -> type[OpDef]:
+    """The operator of a row. It keeps X's LoD unless it reduces the first dim."""
+
+    def infer(x: Spec, *, dim: list[int], keep_dim: bool, reduce_all: bool, out_dtype: int) -> Spec:
+        axes = _axes(row.type, len(x.shape), dim, reduce_all)
+        dtype = x.dtype if out_dtype < 0 else VarType(out_dtype)
+        level = 0 if 0 in axes else x.lod_level
+        return Spec(_reduced(x.shape, axes, keep_dim), dtype, level)
+
+    def forward(
+        ctx: Context,
+        x: Array,
+        *,
+        dim: list[int],
+        keep_dim: bool,
+        reduce_all: bool,
+        out_dtype: int,
+    ) -> Array:
+        axes = _axes(row.type, x.ndim, dim, reduce_all)
+        ctx.set_lod("Out", [] if 0 in axes else ctx.lod("X"))
+        if out_dtype >= 0:
+            x = x.astype(numpy_dtype(VarType(out_dtype)), copy=False)
+        return row.value(x, axes).reshape(_reduced(x.shape, axes, keep_dim))
+
+    def backward(ctx: Context, *arrays: Array, dim: list[int], reduce_all: bool, in_dtype: int) -> Array:
+        x = arrays[-1]
+        kept = _reduced(x.shape, _axes(row.type, x.ndim, dim, reduce_all), keep_dim=True)
+        assert row.slope is not None
+        d_x = row.slope(*(array.reshape(kept) for array in arrays[:-1]), x)
+        return d_x if in_dtype < 0 else d_x.astype(numpy_dtype(VarType(in_dtype)), copy=False)
+
+    body: dict[str, Any] = {
+        "__doc__": f"``Out``: {row.meaning} along the dims ``dim``, or of all with ``reduce_all``.",
+        "__module__": __name__,
+        "type": row.type,
+        "attrs": {
+            "dim": Ints([0]),
+            "keep_dim": Bool(False),
+            "reduce_all": Bool(False),
+            "in_dtype": Int(-1),
+            "out_dtype": Int(-1),
+        },
+        "context": True,
+        "infer": staticmethod(infer),
+        "forward": staticmethod(forward),
+    }
+    if row.slope is not None:
+        reads = ("Out@GRAD", "Out", "X") if row.reads_out else ("Out@GRAD", "X")
+        body |= {"gradient": Gradient(*reads, lod=OWN), "backward": staticmethod(backward)}
+    return type(row.type.title().replace("_", ""), (OpDef,), body)
+
+
+for _row in _ROWS:
+    register(_operator(_row))
+
+
+@register
+class Mean(OpDef):
+    """``Out``, of shape (1,), is the mean of all elements of X."""
+
+    type = "mean"
+    gradient = Gradient("X", "Out@GRAD", copies_attrs=False, lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return Spec((1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array) -> Array:
+        total = np.add.reduce(x.reshape(-1), keepdims=True)
+        total /= x.size
+        return total
+
+    @staticmethod
+    def backward(x: Array, d_out: Array) -> Array:
+        d_x = np.empty(x.shape, d_out.dtype)
+        d_x.fill(d_out.item() / x.size)
+        return d_x

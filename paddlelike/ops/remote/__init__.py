@@ -1,0 +1,1 @@
+"""Operators between trainers and parameter servers."""

@@ -1,0 +1,249 @@
+"""Operators between trainers and parameter servers: send, recv, their barriers, and the server's loop.
+
+A trainer sends the gradient of every block of rows to the server that keeps the block, and receives the
+block's new values. What goes over the network is the business of whoever runs the program: these classes
+say what the operators look like. ``X`` and ``Out`` of send and the barriers are variables without a value,
+which only say what comes before what.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Blocks,
+    Bool,
+    Context,
+    Int,
+    Longs,
+    OpDef,
+    OpView,
+    Spec,
+    String,
+    Strings,
+    register,
+)
+from paddlelike.framework.opdef.remote import remote
+
+__all__ = [
+    "CheckpointNotify",
+    "FetchBarrier",
+    "ListenAndServ",
+    "Recv",
+    "RecvSave",
+    "Send",
+    "SendBarrier",
+]
+
+#: Where Paddle's operators look for a server when nothing is said.
+_NOWHERE = ("127.0.0.1:6164",)
+
+
+@register
+class Send(OpDef):
+    """Each ``X[i]`` to the server ``epmap[i]``, under its own name.
+
+    With ``sections`` (rows of each block) ``X`` is one variable that is cut on the way: block i goes to
+    ``epmap[i]`` as ``send_varnames[i]``.
+    """
+
+    type = "send"
+    inputs = ("X*",)
+    outputs = ("Out*",)
+    attrs = {
+        "trainer_id": Int(0),
+        "epmap": Strings(_NOWHERE),
+        "sections": Longs(()),
+        "send_varnames": Strings(()),
+        "num": Int(0),
+        "merge_add": Bool(False),
+        "use_send_handler": Bool(True),
+    }
+    context = True
+    pure = False
+
+    @staticmethod
+    def infer(x: list[Spec]) -> None:
+        """The variable in ``Out`` has no value."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> None:
+        remote(ctx).send(ctx, x)
+
+
+@register
+class SendBarrier(OpDef):
+    """Says to every server in ``endpoints`` that this trainer has sent all its gradients of this step."""
+
+    type = "send_barrier"
+    inputs = ("X*",)
+    outputs = ("Out*",)
+    attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE), "half_async": Bool(False)}
+    context = True
+    pure = False
+
+    @staticmethod
+    def infer(x: list[Spec]) -> None:
+        """The variable in ``Out`` has no value."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> None:
+        remote(ctx).send_barrier(ctx)
+
+
+@register
+class Recv(OpDef):
+    """Each ``Out[i]`` from the server ``epmap[i]``, under its own name.
+
+    With ``recv_varnames`` ``Out`` is one variable that is put together from the blocks of these names;
+    ``varnames`` are then what the server calls them. ``do_not_run`` is for whoever fetches in the background.
+    """
+
+    type = "recv"
+    inputs = ("X*",)
+    outputs = ("Out*",)
+    attrs = {
+        "trainer_id": Int(0),
+        "epmap": Strings(()),
+        "recv_varnames": Strings(()),
+        "varnames": Strings(()),
+        "do_not_run": Int(0),
+        "with_barrier": Bool(True),
+    }
+    fresh = True
+    context = True
+    pure = False
+
+    @staticmethod
+    def infer(x: list[Spec]) -> None:
+        """What comes has the shape that ``Out`` was declared with."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any], *, do_not_run: int) -> list[Array] | None:
+        return None if do_not_run else remote(ctx).recv(ctx)
+
+
+@register
+class FetchBarrier(OpDef):
+    """Says to every server in ``endpoints`` that this trainer has received all it wanted."""
+
+    type = "fetch_barrier"
+    inputs = ("X*?",)
+    outputs = ("Out*",)
+    attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE)}
+    context = True
+    pure = False
+
+    @staticmethod
+    def infer(x: list[Spec]) -> None:
+        """``Out`` stays as it is."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> None:
+        remote(ctx).fetch_barrier(ctx)
+
+
+@register
+class ListenAndServ(OpDef):
+    """Serves at ``endpoint`` until all ``Fanin`` trainers have left.
+
+    Every round takes the gradients ``X``, runs ``lr_decay_block_id`` and ``optimize_blocks``, and hands out
+    what they wrote. ``distributed_mode``: 0 rounds of all trainers, 1 each gradient as it comes, 2 half
+    asynchronous. ``grad_to_block_id`` says ``gradient:block``, ``prefetch_var_name_to_block_id``
+    ``ids:block``; ``checkpint_block_id`` (sic) saves the table that is sharded by id.
+    """
+
+    type = "listen_and_serv"
+    inputs = ("X*",)
+    outputs = ()
+    attrs = {
+        "endpoint": String("127.0.0.1:6164"),
+        "pserver_id": Int(-1),
+        "Fanin": Int(1),
+        "distributed_mode": Int(0),
+        "dc_asgd": Bool(False),
+        "optimize_blocks": Blocks(()),
+        "grad_to_block_id": Strings(()),
+        "prefetch_var_name_to_block_id": Strings(()),
+        "sparse_grad_to_param": Strings(()),
+        "lr_decay_block_id": Int(-1),
+        "checkpint_block_id": Int(-1),
+        "rpc_send_thread_num": Int(1),
+        "rpc_get_thread_num": Int(1),
+        "rpc_prefetch_thread_num": Int(1),
+    }
+    context = True
+    pure = False
+
+    @classmethod
+    def more_blocks(cls, op: OpView) -> list[int]:
+        """The schedule's block, those that look up rows, the one that saves a table."""
+        lookups = [int(pair.rsplit(":", 1)[1]) for pair in op.attrs.get("prefetch_var_name_to_block_id", ())]
+        others = [op.attrs.get("lr_decay_block_id", -1), op.attrs.get("checkpint_block_id", -1)]
+        return [*lookups, *(index for index in others if index > 0)]
+
+    @classmethod
+    def temporaries(cls, op: OpView) -> set[str]:
+        """The sums of gradients, which every round makes anew."""
+        return {pair.rsplit(":", 1)[0] for pair in op.attrs.get("grad_to_block_id", ())}
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Any]) -> tuple[()]:
+        remote(ctx).serve(ctx)
+        return ()
+
+
+@register
+class RecvSave(OpDef):
+    """Gathers the slices of one variable from servers into a file, without holding all of it.
+
+    Slice i is called ``remote_varnames[i]`` at ``endpoints[i]`` and has ``slice_shapes[i]`` (``"100,8"``);
+    the whole has ``shape`` and ``dtype``.
+    """
+
+    type = "recv_save"
+    inputs = ()
+    outputs = ()
+    attrs = {
+        "dtype": Int(int(VarType.FP32)),
+        "shape": Longs(()),
+        "file_path": String(REQUIRED),
+        "overwrite": Bool(True),
+        "trainer_id": Int(0),
+        "endpoints": Strings(()),
+        "remote_varnames": Strings(()),
+        "slice_varnames": Strings(()),
+        "slice_shapes": Strings(()),
+    }
+    context = True
+    pure = False
+
+    @staticmethod
+    def forward(ctx: Context) -> tuple[()]:
+        remote(ctx).recv_save(ctx)
+        return ()
+
+
+@register
+class CheckpointNotify(OpDef):
+    """Tells every server in ``epmap`` to save its shard of ``lookup_table`` into ``dir``."""
+
+    type = "checkpoint_notify"
+    inputs = ()
+    outputs = ()
+    attrs = {
+        "epmap": Strings(_NOWHERE),
+        "dir": String(REQUIRED),
+        "lookup_table": String(REQUIRED),
+        "trainer_id": Int(0),
+    }
+    context = True
+    pure = False
+
+    @staticmethod
+    def forward(ctx: Context) -> tuple[()]:
+        remote(ctx).checkpoint_notify(ctx)
+        return ()

@@ -1,0 +1,199 @@
+"""Operators that cut rows and ids into the shares of parameter servers and put them together again.
+
+By blocks: server j keeps ``height_sections[j]`` rows on end (split_byref, split_selected_rows). By ids: of n
+servers server j keeps the rows whose number leaves j when divided by n (split_ids, merge_ids).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    Array,
+    Context,
+    GradOp,
+    Int,
+    Ints,
+    Longs,
+    OpDef,
+    OpView,
+    Spec,
+    grad_name,
+    register,
+)
+
+__all__ = ["MergeIds", "RefByTrainerId", "SplitByref", "SplitIds", "SplitSelectedRows"]
+
+
+@register
+class SplitByref(OpDef):
+    """``Out``: X cut along its rows into ``sections``, or ``num`` equal parts; nothing is copied."""
+
+    type = "split_byref"
+    outputs = ("Out*",)
+    attrs = {"num": Int(0), "sections": Ints(())}
+    views = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        return [_joined("concat", cls, op)]
+
+    @staticmethod
+    def infer(x: Spec, *, num: int, sections: Sequence[int]) -> list[Spec]:
+        return [Spec((rows, *x.shape[1:]), x.dtype) for rows in _heights(x.shape[0], num, sections)]
+
+    @staticmethod
+    def forward(x: Array, *, num: int, sections: Sequence[int]) -> list[Array]:
+        ends = list(itertools.accumulate(_heights(len(x), num, sections)))
+        if ends[-1] != len(x):
+            raise ShapeError(
+                f"split_byref: X has {len(x)} rows, sections {list(sections)} ask for {ends[-1]}"
+            )
+        return [x[start:end] for start, end in itertools.pairwise([0, *ends])]
+
+
+def _heights(rows: int, num: int, sections: Sequence[int]) -> list[int]:
+    if num < 1 and not sections:
+        raise ShapeError("split_byref: neither num nor sections say how to cut")
+    if not num:
+        return list(sections)
+    if rows >= 0 and rows % num:
+        raise ShapeError(f"split_byref: {rows} rows cannot be cut into {num} equal parts")
+    return [rows // num if rows >= 0 else -1] * num
+
+
+@register
+class SplitSelectedRows(OpDef):
+    """``Out[j]``: the rows of X in the j-th of ``height_sections``, counted from its first row."""
+
+    type = "split_selected_rows"
+    outputs = ("Out*",)
+    attrs = {"height_sections": Longs(())}
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        return [_joined("sum", cls, op)]
+
+    @staticmethod
+    def infer(x: Spec, *, height_sections: Sequence[int]) -> list[Spec]:
+        return [Spec((h, *x.shape[1:]), x.dtype, 0, VarType.SELECTED_ROWS) for h in height_sections]
+
+    @staticmethod
+    def forward(x: SelectedRows, *, height_sections: Sequence[int]) -> list[SelectedRows]:
+        rows, value = x.row_array, x.array
+        assert value is not None
+        starts = np.cumsum([0, *height_sections])
+        outside = rows[(rows < 0) | (rows >= starts[-1])]
+        if outside.size:
+            raise EnforceNotMet(
+                f"split_selected_rows: X holds row {int(outside[0])}, but the height_sections "
+                f"{list(height_sections)} have {int(starts[-1])} rows together"
+            )
+        of = np.searchsorted(starts, rows, side="right") - 1
+        return [
+            SelectedRows(rows[of == j] - starts[j], height, value[of == j])
+            for j, height in enumerate(height_sections)
+        ]
+
+
+@register
+class SplitIds(OpDef):
+    """``Out[j]``: what of Ids belongs to server j of ``len(Out)``.
+
+    Tensors of ids give every id once, in order, as a tensor (n, 1). SelectedRows (a gradient) give
+    SelectedRows; their rows keep their numbers.
+    """
+
+    type = "split_ids"
+    inputs = ("Ids*",)
+    outputs = ("Out*",)
+    attrs = {}
+
+    @staticmethod
+    def infer(ids: list[Spec]) -> None:
+        """How many come out of each is not known before."""
+
+    @staticmethod
+    def forward(
+        ids: list[Array | SelectedRows], *, wanted: tuple[tuple[bool, ...], ...]
+    ) -> list[Array] | list[SelectedRows]:
+        count = len(wanted[0])
+        grads = [one for one in ids if isinstance(one, SelectedRows)]
+        if not grads:
+            unique = np.unique(np.concatenate([np.asarray(one).reshape(-1) for one in ids]))
+            return [unique[unique % count == j].reshape(-1, 1) for j in range(count)]
+        if len(ids) > 1:
+            raise EnforceNotMet(
+                f"split_ids: Ids hold {len(ids)} variables, SelectedRows are split one by one"
+            )
+        rows, value = grads[0].row_array, grads[0].array
+        assert value is not None
+        mine = [rows % count == j for j in range(count)]
+        return [SelectedRows(rows[m], grads[0].height(), value[m]) for m in mine]
+
+
+@register
+class MergeIds(OpDef):
+    """``Out[k][i]``: the row of id ``Ids[k][i]``, where ``X[j]`` are the rows of the ids ``Rows[j]``."""
+
+    type = "merge_ids"
+    inputs = ("Ids*", "Rows*", "X*")
+    outputs = ("Out*",)
+    attrs = {}
+    context = True
+
+    @staticmethod
+    def infer(ids: list[Spec], rows: list[Spec], x: list[Spec]) -> None:
+        """``Out`` stays as the lookup that it replaces declared it."""
+
+    @staticmethod
+    def forward(ctx: Context, ids: list[Array], rows: list[Array], x: list[Array]) -> list[Array]:
+        known = np.concatenate([one.reshape(-1) for one in rows])
+        values = np.concatenate(x)
+        order = np.argsort(known, kind="stable")
+        outs = []
+        for number, one in enumerate(ids):
+            asked = one.reshape(-1)
+            at = order.take(np.searchsorted(known, asked, sorter=order), mode="clip") if order.size else asked
+            missing = asked[known[at] != asked] if order.size else asked
+            if missing.size:
+                raise EnforceNotMet(f"merge_ids: Ids hold {int(missing[0])}, which none of Rows holds")
+            shape = one.shape[:-1] if one.shape[-1] == 1 else one.shape
+            outs.append(values[at].reshape(*shape, values.shape[1]))
+            ctx.set_lod("Out", ctx.lod("Ids", number), number)
+        return outs
+
+
+@register
+class RefByTrainerId(OpDef):
+    """``Out = X[TrainerId]``."""
+
+    type = "ref_by_trainer_id"
+    inputs = ("X*", "TrainerId")
+    attrs = {}
+    views = True
+
+    @staticmethod
+    def infer(x: list[Spec], trainer_id: Spec) -> Spec:
+        return Spec(x[0].shape, x[0].dtype)
+
+    @staticmethod
+    def forward(x: list[Array], trainer_id: Array) -> Array:
+        number = int(trainer_id.reshape(-1)[0])
+        if not 0 <= number < len(x):
+            raise EnforceNotMet(f"ref_by_trainer_id: TrainerId is {number}, X holds {len(x)} variables")
+        return x[number]
+
+
+def _joined(type_: str, cls: type[OpDef], op: OpView) -> GradOp:
+    """The operator that puts the gradients of the parts together."""
+    d_out = [grad_name(name) for name in op.output("Out")]
+    d_x = [grad_name(name) for name in op.input("X")]
+    attrs = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}
+    return GradOp(type_, {"X": d_out}, {"Out": d_x}, attrs)

@@ -1,0 +1,126 @@
+"""Lookups in tables that live on servers: distributed_lookup_table, prefetch, lookup_sparse_table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import EnforceNotMet
+from paddlelike.framework.opdef import (
+    Array,
+    Bool,
+    Context,
+    Int,
+    Long,
+    Longs,
+    OpDef,
+    Spec,
+    String,
+    Strings,
+    register,
+)
+from paddlelike.framework.opdef.remote import remote
+
+__all__ = ["DistributedLookupTable", "LookupSparseTable", "Prefetch"]
+
+
+@register
+class DistributedLookupTable(OpDef):
+    """``Outputs[k][i] = W[Ids[k][i]]``, only the rows asked for coming over the network.
+
+    Rows ``sum(height_sections[:j])`` and following of ``W`` are ``table_names[j]`` at ``endpoints[j]``. Ids
+    have the form of ``lookup_table`` (last dim 1) or ``lookup_table_v2``, as ``lookup_table_version`` says.
+    """
+
+    type = "distributed_lookup_table"
+    inputs = ("Ids*", "W")
+    outputs = ("Outputs*",)
+    attrs = {
+        "table_names": Strings(("",)),
+        "height_sections": Longs(()),
+        "endpoints": Strings(("127.0.0.1:6164",)),
+        "trainer_id": Int(0),
+        "padding_idx": Long(-1),
+        "lookup_table_version": String("lookup_table"),
+        "dtype": Int(int(VarType.FP32)),
+    }
+    context = True
+    pure = False
+
+    @staticmethod
+    def infer(ids: list[Spec], w: Spec, *, lookup_table_version: str) -> list[Spec]:
+        first_form = lookup_table_version == "lookup_table"
+        shapes = [one.shape[:-1] if first_form else one.shape for one in ids]
+        levels = [one.lod_level for one in ids]
+        return [Spec((*s, w.shape[1]), w.dtype, level) for s, level in zip(shapes, levels, strict=True)]
+
+    @staticmethod
+    def forward(ctx: Context, ids: list[Array], w: Array | None) -> list[Array]:
+        return remote(ctx).lookup(ctx, ids)
+
+
+@register
+class Prefetch(OpDef):
+    """``Out[i]``: the rows with the numbers ``X[i]`` of the table that server ``epmap[i]`` keeps."""
+
+    type = "prefetch"
+    inputs = ("X*",)
+    outputs = ("Out*",)
+    attrs = {"trainer_id": Int(0), "epmap": Strings(("127.0.0.1:6164",))}
+    context = True
+    pure = False
+
+    @staticmethod
+    def infer(x: list[Spec]) -> None:
+        """What comes has the shape that ``Out`` was declared with."""
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Array]) -> list[Array]:
+        return remote(ctx).prefetch(ctx, x)
+
+
+@register
+class LookupSparseTable(OpDef):
+    """``Out[i]``: the row ``Ids[i, 0]`` of the SelectedRows ``W``.
+
+    With ``auto_grown_table`` a row that is asked for the first time is added to ``W``, unless ``is_test``.
+    """
+
+    type = "lookup_sparse_table"
+    inputs = ("W", "Ids")
+    attrs = {"padding_idx": Long(-1), "auto_grown_table": Bool(True), "is_test": Bool(False)}
+    pure = False
+
+    @staticmethod
+    def infer(w: Spec, ids: Spec) -> Spec:
+        return Spec((len(ids.shape), *w.shape[1:]), w.dtype)  # sic: Paddle declares the rank of Ids
+
+    @staticmethod
+    def forward(
+        w: SelectedRows, ids: Array, *, padding_idx: int, auto_grown_table: bool, is_test: bool
+    ) -> Array:
+        asked = ids.reshape(-1)
+        at = _places(w, asked, grow=auto_grown_table and not is_test)
+        assert w.array is not None
+        found: Array = np.where(at[:, None] >= 0, w.array[at], 0).astype(w.array.dtype, copy=False)
+        if padding_idx >= 0:
+            found[asked == padding_idx] = 0
+        return found
+
+
+def _places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
+    """Where each id stands in the table, -1 where it does not; new ids may take the next free places."""
+    at = w.places(asked)
+    if grow and (at < 0).any():
+        new = np.array(list(dict.fromkeys(asked[at < 0].tolist())))  # in the order of their first mention
+        held, room = len(w.row_array), 0 if w.array is None else len(w.array)
+        if held + len(new) > room:
+            raise EnforceNotMet(
+                f"lookup_sparse_table: W has room for {room} rows and holds {held}; "
+                f"{len(new)} new ids do not fit",
+                hint="make the table of embedding(is_distributed=True) as tall as there are ids",
+            )
+        w.add_rows(new)
+        at = w.places(asked)
+    return at

@@ -1,0 +1,1 @@
+"""Operators on LoD sequences: rows of one array, cut into sequences by offsets."""

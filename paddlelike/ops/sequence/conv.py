@@ -1,0 +1,146 @@
+"""sequence_conv: a convolution along sequences."""
+# ruff: noqa: N803  (the attributes' names are Paddle's)
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.rows import sum_rows
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    OWN,
+    Array,
+    Bool,
+    Context,
+    Gradient,
+    GradOp,
+    Int,
+    OpDef,
+    OpView,
+    Spec,
+    register,
+)
+from paddlelike.ops.kernels.sequences import last_level
+
+__all__ = ["SequenceConv"]
+
+
+@register
+class SequenceConv(OpDef):
+    """``Out[t]``: ``contextLength`` rows of X from ``t + contextStart`` on, side by side, times Filter.
+
+    X is (T, D), Filter (contextLength D, M). Outside of the sequence rows are zeros, or, with
+    ``paddingTrainable``, those of PaddingData (rows before, then rows after).
+    """
+
+    type = "sequence_conv"
+    inputs = ("X", "PaddingData?", "Filter")
+    attrs = {
+        "contextLength": Int(),
+        "contextStart": Int(0),
+        "contextStride": Int(1),
+        "paddingTrainable": Bool(False),
+    }
+    lod = "X"
+    context = True
+    gradient = Gradient(
+        "Out@GRAD",
+        "X",
+        "PaddingData",
+        "Filter",
+        outputs=("X@GRAD", "PaddingData@GRAD", "Filter@GRAD"),
+        lod=OWN,
+    )
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        (grad,) = super().make_grad(op)
+        if not op.attrs["paddingTrainable"]:
+            del grad.inputs["PaddingData"], grad.outputs["PaddingData@GRAD"]
+        return [grad]
+
+    @staticmethod
+    def infer(
+        x: Spec,
+        padding: Spec | None,
+        filter: Spec,
+        *,
+        contextLength: int,
+        contextStart: int,
+        contextStride: int,
+        paddingTrainable: bool,
+    ) -> Spec:
+        if contextStride != 1:
+            raise ShapeError(f"sequence_conv: contextStride is {contextStride}, only 1 is possible")
+        if not (len(x.shape) == len(filter.shape) == 2 and x.shape[1] * contextLength == filter.shape[0]):
+            raise ShapeError(
+                f"sequence_conv: X is {list(x.shape)}, Filter {list(filter.shape)}; expected (T, D) and "
+                f"({contextLength} D, M)"
+            )
+        rows = max(0, -contextStart) + max(0, contextStart + contextLength - 1)
+        if paddingTrainable and (padding is None or tuple(padding.shape) != (rows, x.shape[1])):
+            told = None if padding is None else list(padding.shape)
+            raise ShapeError(f"sequence_conv: PaddingData is {told}, expected ({rows}, {x.shape[1]})")
+        return Spec((x.shape[0], filter.shape[1]), x.dtype)
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        padding: Array | None,
+        filter: Array,
+        *,
+        contextLength: int,
+        contextStart: int,
+        paddingTrainable: bool,
+    ) -> Array:
+        window = _Window(last_level(ctx, "X", len(x)), contextLength, contextStart)
+        return window.columns(x, padding if paddingTrainable else None) @ filter
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        d_out: Array,
+        x: Array,
+        padding: Array | None,
+        filter: Array,
+        *,
+        contextLength: int,
+        contextStart: int,
+        paddingTrainable: bool,
+    ) -> tuple[Array, Array | None, Array]:
+        window = _Window(last_level(ctx, "X", len(x)), contextLength, contextStart)
+        trained = padding if paddingTrainable else None
+        d_filter = window.columns(x, trained).T @ d_out
+        d_columns = (d_out @ filter.T).reshape(len(x), contextLength, -1)
+        d_x = np.zeros_like(x)
+        for j in range(contextLength):
+            ours = window.inside[:, j]
+            d_x[window.rows[ours, j]] += d_columns[ours, j]  # a row comes once at most
+        d_padding = None
+        if trained is not None:
+            outside = ~window.inside
+            d_padding = sum_rows(window.padding_rows()[outside], d_columns[outside], len(trained))
+        return d_x, d_padding, d_filter
+
+
+class _Window:
+    """The rows around each row of the sequences, (T, length), and which of them are outside."""
+
+    def __init__(self, offsets: Array, length: int, start: int) -> None:
+        lengths = np.diff(offsets)
+        self.before = max(0, -start)
+        self.rows = np.arange(offsets[-1])[:, None] + np.arange(start, start + length)
+        self.first, self.end = (np.repeat(edge, lengths)[:, None] for edge in (offsets[:-1], offsets[1:]))
+        self.inside = (self.rows >= self.first) & (self.rows < self.end)
+
+    def padding_rows(self) -> Array:
+        """For each row outside the row of PaddingData that stands there: first those before a sequence."""
+        return self.before + np.where(self.rows < self.first, self.rows - self.first, self.rows - self.end)
+
+    def columns(self, x: Array, padding: Array | None) -> Array:
+        """(T, length D): the rows of each window side by side."""
+        columns = x.take(self.rows, axis=0, mode="clip")
+        outside = ~self.inside
+        columns[outside] = 0 if padding is None else padding[self.padding_rows()[outside]]
+        return columns.reshape(len(x), -1)

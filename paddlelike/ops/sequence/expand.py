@@ -1,0 +1,128 @@
+"""Sequences repeated and joined: sequence_expand, sequence_expand_as, sequence_concat."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.core.rows import sum_rows
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.kernels.sequences import fits, last_level, levels, lod_of_lengths, positions, spread
+
+__all__ = ["SequenceConcat", "SequenceExpand", "SequenceExpandAs"]
+
+
+@register
+class SequenceExpand(OpDef):
+    """``Out``: sequence i of X (row i when X has no LoD), as often as sequence i of Y has parts.
+
+    Parts are counted at level ``ref_level`` of Y, -1 being the last.
+    """
+
+    type = "sequence_expand"
+    inputs = ("X", "Y")
+    attrs = {"ref_level": Int(-1)}
+    lod = "X"
+    context = True
+    gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, y: Spec, *, ref_level: int) -> Spec:
+        if ref_level < -1:
+            raise ShapeError(f"sequence_expand: ref_level is {ref_level}, expected -1 (the last) or a level")
+        return Spec((-1, *x.shape[1:]), x.dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, y: Array, *, ref_level: int) -> Array:
+        rows, lengths = _repeated(ctx, x, ref_level)
+        if ctx.lod("X"):
+            ctx.set_lod("Out", [lod_of_lengths(lengths)])
+        return x.take(rows, axis=0)
+
+    @staticmethod
+    def backward(ctx: Context, d_out: Array, x: Array, y: Array, *, ref_level: int) -> Array:
+        rows, _ = _repeated(ctx, x, ref_level)
+        return sum_rows(rows, d_out, len(x))
+
+
+def _repeated(ctx: Context, x: Array, ref_level: int) -> tuple[Array, Array]:
+    """The rows of X in the output, and the lengths of its sequences there."""
+    lod = levels(ctx, "Y")
+    if ref_level >= len(lod):
+        raise EnforceNotMet(f"sequence_expand: ref_level is {ref_level}, but Y has {len(lod)} levels of LoD")
+    times = np.diff(lod[ref_level])
+    offsets = last_level(ctx, "X", len(x)) if ctx.lod("X") else np.arange(len(x) + 1)
+    fits("sequence_expand", ("X", "Y"), (len(offsets) - 1, len(times)))
+    lengths = np.repeat(np.diff(offsets), times)
+    return positions(np.repeat(offsets[:-1], times), lengths), lengths
+
+
+@register
+class SequenceExpandAs(OpDef):
+    """``Out``: row i of X as often as sequence i of Y has rows; Out has the LoD of Y."""
+
+    type = "sequence_expand_as"
+    inputs = ("X", "Y")
+    lod = "Y"
+    context = True
+    gradient = Gradient("Out@GRAD", "X", "Y", outputs=("X@GRAD",), lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> Spec:
+        return Spec((-1, *x.shape[1:]), x.dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, y: Array) -> Array:
+        offsets = np.array(levels(ctx, "Y")[0])
+        fits("sequence_expand_as", ("rows of X", "Y"), (len(x), len(offsets) - 1))
+        return x.take(spread(offsets), axis=0)
+
+    @staticmethod
+    def backward(ctx: Context, d_out: Array, x: Array, y: Array) -> Array:
+        return sum_rows(spread(np.array(levels(ctx, "Y")[0])), d_out, len(x))
+
+
+@register
+class SequenceConcat(OpDef):
+    """``Out``: sequence i is sequence i of the first X, then that of the second, and so on."""
+
+    type = "sequence_concat"
+    inputs = ("X*",)
+    lod = "X"
+    context = True
+    gradient = Gradient("Out@GRAD", "X")
+
+    @staticmethod
+    def infer(xs: list[Spec]) -> Spec:
+        widths = {math.prod(x.shape[1:]) for x in xs}
+        if len(widths) > 1:
+            raise ShapeError(
+                f"sequence_concat: X have shapes {[list(x.shape) for x in xs]}; rows must have the same dims"
+            )
+        return Spec((-1, *xs[0].shape[1:]), xs[0].dtype)
+
+    @staticmethod
+    def forward(ctx: Context, xs: list[Array]) -> Array:
+        where, lengths = _joined(ctx, xs)
+        ctx.set_lod("Out", [lod_of_lengths(lengths)])
+        out = np.empty((sum(map(len, xs)), *xs[0].shape[1:]), xs[0].dtype)
+        for rows, x in zip(where, xs, strict=True):
+            out[rows] = x
+        return out
+
+    @staticmethod
+    def backward(ctx: Context, d_out: Array, xs: list[Array]) -> list[Array]:
+        where, _ = _joined(ctx, xs)
+        return [d_out.take(rows, axis=0).reshape(x.shape) for rows, x in zip(where, xs, strict=True)]
+
+
+def _joined(ctx: Context, xs: list[Array]) -> tuple[list[Array], Array]:
+    """For each X the rows of Out that it fills, and the lengths of the sequences of Out."""
+    offsets = [last_level(ctx, "X", len(x), i) for i, x in enumerate(xs)]
+    fits("sequence_concat", ctx.op.input("X"), [len(one) - 1 for one in offsets])
+    lengths = np.array([np.diff(one) for one in offsets])
+    total = lengths.sum(0)
+    starts = np.cumsum(total) - total + np.cumsum(lengths, axis=0) - lengths
+    return [positions(start, length) for start, length in zip(starts, lengths, strict=True)], total

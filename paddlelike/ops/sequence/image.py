@@ -1,0 +1,101 @@
+"""im2sequence: an image as the sequence of its windows, row by row."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Context, Gradient, Ints, OpDef, Spec, register
+from paddlelike.ops.kernels.sequences import lod_of_lengths, positions
+from paddlelike.ops.kernels.windows import Windows, windows_of
+
+__all__ = ["Im2Sequence"]
+
+
+@register
+class Im2Sequence(OpDef):
+    """``Out``: one sequence per image of X (N, C, H, W), a row (C kh kw) per window of ``kernels``.
+
+    ``paddings`` are (top, left, bottom, right). Y (N, 2) holds the true height and width of each image
+    before it was made ``out_stride`` times smaller: windows outside of it are left out.
+    """
+
+    type = "im2sequence"
+    inputs = ("X", "Y?")
+    attrs = {
+        "kernels": Ints(),
+        "strides": Ints([1, 1]),
+        "paddings": Ints([0, 0, 0, 0]),
+        "out_stride": Ints([1, 1]),
+    }
+    context = True
+    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(
+        x: Spec, y: Spec | None, *, kernels: list[int], strides: list[int], paddings: list[int]
+    ) -> Spec:
+        if len(x.shape) != 4:
+            raise ShapeError(f"im2sequence: X is {list(x.shape)}, expected (N, C, H, W)")
+        counts = _windows(kernels, strides, paddings).counts(x.shape[2:])
+        if any(n == 0 or n < -1 for n in counts):
+            raise ShapeError(f"im2sequence: X of shape {list(x.shape)} is smaller than a window of {kernels}")
+        # the rows are not N, but Paddle declares them so
+        return Spec((x.shape[0], x.shape[1] * math.prod(kernels)), x.dtype, 1)
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        y: Array | None,
+        *,
+        kernels: list[int],
+        strides: list[int],
+        paddings: list[int],
+        out_stride: list[int],
+    ) -> Array:
+        windows = _windows(kernels, strides, paddings)
+        view = windows.unfold(windows.pad(x)).transpose(0, 4, 5, 1, 2, 3)
+        n, high, wide = view.shape[:3]
+        if y is None:
+            ctx.set_lod("Out", [lod_of_lengths(np.full(n, high * wide))])
+            return view.reshape(n * high * wide, -1)
+        small = -(-y.astype(np.int64) // np.array(out_stride))
+        counts = np.array([windows.counts(size) for size in small.tolist()])
+        if (counts > (high, wide)).any():
+            raise EnforceNotMet(
+                f"im2sequence: Y holds {y.tolist()} with out_stride {out_stride}, but X is {list(x.shape)}",
+                hint="Y is the size of the images before they were made smaller",
+            )
+        ctx.set_lod("Out", [lod_of_lengths(counts.prod(1))])
+        return view.reshape(n * high * wide, -1)[_inside(counts, high, wide)]
+
+    @staticmethod
+    def backward(
+        ctx: Context, d_out: Array, x: Array, *, kernels: list[int], strides: list[int], paddings: list[int]
+    ) -> Array:
+        windows = _windows(kernels, strides, paddings)
+        high, wide = windows.counts(x.shape[2:])
+        if len(d_out) != len(x) * high * wide:
+            raise EnforceNotMet("im2sequence: there is no gradient where Y gives the sizes of the images")
+        d_windows = d_out.reshape(len(x), high, wide, x.shape[1], *kernels).transpose(0, 3, 4, 5, 1, 2)
+        d_x = np.zeros((*x.shape[:2], *windows.padded(x.shape[2:])), d_out.dtype)
+        windows.fold_into(d_x, d_windows)
+        return np.ascontiguousarray(windows.crop(d_x, x.shape[2:]))
+
+
+def _inside(counts: Array, high: int, wide: int) -> Array:
+    """The windows in the upper left corner of each image, ``counts[i]`` of ``high`` times ``wide``."""
+    heights, widths = counts.T
+    image = np.repeat(np.arange(len(counts)), heights)
+    row = positions(np.zeros_like(heights), heights)
+    return positions((image * high + row) * wide, np.repeat(widths, heights))
+
+
+def _windows(kernels: list[int], strides: list[int], paddings: list[int]) -> Windows:
+    if len(paddings) != 4:
+        raise ShapeError(f"im2sequence: paddings is {paddings}, expected top, left, bottom, right")
+    top, left, bottom, right = paddings
+    return windows_of("im2sequence", (-1, -1), kernels, strides, (top, bottom, left, right))

@@ -1,0 +1,147 @@
+"""sequence_pool: one row per sequence, its sum, mean, maximum, first or last row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    OWN,
+    Array,
+    Bool,
+    Context,
+    Float,
+    Gradient,
+    GradOp,
+    OpDef,
+    OpView,
+    Spec,
+    String,
+    register,
+)
+from paddlelike.ops.kernels.sequences import check_level, last_level, levels
+
+__all__ = ["SequencePool"]
+
+#: What each row of a sequence of length n counts for in a pool that adds rows up.
+_WEIGHT: Final[dict[str, Callable[[Array], Array]]] = {
+    "SUM": np.ones_like,
+    "AVERAGE": lambda n: 1 / n,
+    "SQRT": lambda n: 1 / np.sqrt(n),
+}
+#: Which row of the sequences with these starts and ends is taken.
+_PICK: Final[dict[str, Callable[[Array, Array], Array]]] = {
+    "FIRST": lambda starts, ends: starts,
+    "LAST": lambda starts, ends: ends - 1,
+}
+_POOLS: Final = (*_WEIGHT, *_PICK, "MAX")
+
+
+@register
+class SequencePool(OpDef):
+    """``Out[i]``: the rows of sequence i as one, by ``pooltype``; ``pad_value`` where there are none.
+
+    SUM, AVERAGE, SQRT (the sum over the root of the length), MAX, FIRST, LAST, over the sequences of the
+    last level. MaxIndex is the row of X that each maximum stands in, -1 for none. Out keeps the levels above.
+    """
+
+    type = "sequence_pool"
+    outputs = ("Out", "MaxIndex")
+    attrs = {"pooltype": String("AVERAGE"), "is_test": Bool(False), "pad_value": Float(0.0)}
+    context = True
+    gradient = Gradient("Out@GRAD", "X", "MaxIndex", lod=OWN)
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        (grad,) = super().make_grad(op)
+        if op.attrs["pooltype"] != "MAX":
+            del grad.inputs["MaxIndex"]
+        return [grad]
+
+    @staticmethod
+    def infer(x: Spec, *, pooltype: str) -> tuple[Spec, Spec | None]:
+        check_level("sequence_pool", "X", x)
+        if pooltype not in _POOLS:
+            raise ShapeError(f"sequence_pool: pooltype is {pooltype!r}, expected one of {', '.join(_POOLS)}")
+        level = (x.lod_level or 1) - 1
+        # MaxIndex is int32, but Paddle's layer declares it as X
+        return Spec(x.shape, x.dtype, level), Spec(x.shape, x.dtype, 0) if pooltype == "MAX" else None
+
+    @staticmethod
+    def forward(
+        ctx: Context, x: Array, *, pooltype: str, pad_value: float, is_test: bool
+    ) -> tuple[Array, Array | None]:
+        offsets = last_level(ctx, "X", len(x))
+        ctx.set_lod("Out", levels(ctx, "X")[:-1])
+        full = _Full(offsets)
+        if full.count == 0:
+            return np.full((len(full.which), *x.shape[1:]), pad_value, x.dtype), None
+        index = None
+        if pooltype in _PICK:
+            pooled = x.take(_PICK[pooltype](full.starts, full.ends), axis=0)
+        elif pooltype == "MAX":
+            pooled = np.maximum.reduceat(x, full.starts, axis=0)
+            index = None if is_test else full.place(_where_equal(x, pooled, full), -1)
+        else:
+            pooled = np.add.reduceat(x, full.starts, axis=0)
+            if pooltype != "SUM":
+                pooled *= _columns(_WEIGHT[pooltype](full.lengths), x)
+        return full.place(pooled, pad_value), index
+
+    @staticmethod
+    def backward(ctx: Context, d_out: Array, x: Array, max_index: Array | None, *, pooltype: str) -> Array:
+        full = _Full(last_level(ctx, "X", len(x)))
+        d_rows = d_out if full.all else d_out[full.which]
+        if pooltype in _WEIGHT:
+            if pooltype != "SUM":
+                d_rows = d_rows * _columns(_WEIGHT[pooltype](full.lengths), x)
+            return np.repeat(d_rows, full.lengths, axis=0)
+        d_x = np.zeros_like(x, d_out.dtype)
+        if pooltype in _PICK:
+            d_x[_PICK[pooltype](full.starts, full.ends)] = d_rows
+        else:
+            if max_index is None:
+                raise EnforceNotMet(
+                    "sequence_pool_grad: the maxima have no MaxIndex",
+                    hint="the operator ran with is_test, which keeps no index",
+                )
+            index = max_index if full.all else max_index[full.which]
+            np.put_along_axis(d_x, index, d_rows, axis=0)
+        return d_x
+
+
+class _Full:
+    """The sequences that have rows at all; numpy's reduceat knows no empty ranges."""
+
+    def __init__(self, offsets: Array) -> None:
+        lengths = np.diff(offsets)
+        self.which = lengths > 0
+        self.count = int(np.count_nonzero(self.which))
+        self.all = self.count == len(lengths)
+        self.starts = offsets[:-1][self.which]
+        self.ends = offsets[1:][self.which]
+        self.lengths = lengths[self.which]
+
+    def place(self, values: Array, empty: float) -> Array:
+        """``values`` at the places of the full sequences, ``empty`` at the others."""
+        if self.all:
+            return values
+        out = np.full((len(self.which), *values.shape[1:]), empty, values.dtype)
+        out[self.which] = values
+        return out
+
+
+def _columns(weights: Array, like: Array) -> Array:
+    """A number per row, as a column that multiplies rows of ``like``."""
+    return weights.astype(like.dtype).reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def _where_equal(x: Array, maxima: Array, full: _Full) -> Array:
+    """For each maximum the first row of its sequence that equals it (for a NaN, the last row)."""
+    rows: Any = np.arange(len(x), dtype=np.int32).reshape(-1, *(1,) * (x.ndim - 1))
+    hits = np.where(x == np.repeat(maxima, full.lengths, axis=0), rows, np.int32(len(x)))
+    last = rows.reshape(-1)[full.ends - 1].reshape(-1, *rows.shape[1:])
+    return np.minimum(np.minimum.reduceat(hits, full.starts, axis=0), last)

@@ -1,0 +1,1 @@
+"""Operators that create, join, cut, index and reshape tensors."""

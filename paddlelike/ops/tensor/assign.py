@@ -1,0 +1,43 @@
+"""The operator that copies a value of any kind: assign."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.framework.opdef import Array, GradOp, OpDef, OpView, Spec, grad_name, register
+
+__all__ = ["Assign"]
+
+Value = Array | SelectedRows | LoDTensorArray
+
+
+@register
+class Assign(OpDef):
+    """``Out``: a copy of X: a tensor, SelectedRows or a tensor array; nothing without X."""
+
+    type = "assign"
+    inputs = ("X?",)
+    lod = "X"
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        d_out = [grad_name(name) for name in op.output("Out")]
+        d_x = [grad_name(name) for name in op.input("X")]
+        return [GradOp("assign", {"X": d_out}, {"Out": d_x}, {}, own_attrs=True)]
+
+    @staticmethod
+    def infer(x: Spec | None) -> Spec | None:
+        return None if x is None else Spec(x.shape, x.dtype, x.lod_level, x.kind)
+
+    @staticmethod
+    def forward(x: Value | None) -> Value | None:
+        if isinstance(x, SelectedRows):
+            value = x.array
+            assert value is not None
+            return SelectedRows(x.row_array.copy(), x.height(), value.copy())
+        if isinstance(x, LoDTensorArray):
+            return LoDTensorArray(
+                LoDTensor(None if one.array is None else one.array.copy(), one.lod()) for one in x
+            )
+        return None if x is None else np.array(x)

@@ -1,0 +1,322 @@
+"""Operators that put arrays together or take them apart: concat, split, stack, multiplex."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import (
+    OWN,
+    REQUIRED,
+    Array,
+    Bool,
+    Context,
+    Gradient,
+    GradOp,
+    Int,
+    Ints,
+    LoD,
+    OpDef,
+    OpView,
+    Spec,
+    grad_name,
+    register,
+)
+from paddlelike.ops.operands import axis_of, numbers, same_or_unknown
+
+__all__ = ["Concat", "Multiplex", "Split", "Stack", "Unbind", "Unstack"]
+
+
+@register
+class Concat(OpDef):
+    """``Out``: the arrays of X one after the other along ``axis``.
+
+    Along axis 0 their sequences (LoD) are put together as well; along others X[0]'s LoD stays.
+    """
+
+    type = "concat"
+    inputs = ("X*", "AxisTensor?")
+    attrs = {"axis": Int(0), "use_mkldnn": Bool(False), "use_quantizer": Bool(False)}
+    lod = "X"
+    context = True
+    views = True  # the gradients are parts of Out's
+    gradient = Gradient("Out@GRAD", "X", "AxisTensor", outputs=("X@GRAD",), lod=OWN)
+
+    @staticmethod
+    def infer(x: list[Spec], axis_tensor: Spec | None, *, axis: int) -> Spec:
+        if not x:
+            raise ShapeError("concat: X is empty, expected one variable at least")
+        rank = len(x[0].shape)
+        if axis_tensor is not None:
+            return Spec((-1,) * rank, x[0].dtype)
+        axis = axis_of("concat", axis, rank)
+        shape = list(x[0].shape)
+        for number, other in enumerate(x[1:], 1):
+            if len(other.shape) != rank or not all(
+                same_or_unknown(a, b)
+                for i, (a, b) in enumerate(zip(shape, other.shape, strict=True))
+                if i != axis
+            ):
+                raise ShapeError(
+                    f"concat: X[{number}] has shape {other.shape}, X[0] {x[0].shape}; "
+                    f"all dims but {axis} must be the same"
+                )
+            along = (shape[axis], other.shape[axis])
+            shape[axis] = -1 if -1 in along else sum(along)
+        return Spec(tuple(shape), x[0].dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: list[Array], axis_tensor: Array | None, *, axis: int) -> Array:
+        axis = numbers([axis], axis_tensor, None)[0]
+        lod = ctx.lod("X")
+        if lod:
+            if axis in (0, -x[0].ndim):
+                lod = _joined([ctx.lod("X", i) for i in range(len(x))]) or lod
+            ctx.set_lod("Out", lod)
+        return np.concatenate(x, axis)
+
+    @staticmethod
+    def backward(
+        ctx: Context,
+        d_out: Array,
+        x: list[Array],
+        axis_tensor: Array | None,
+        *,
+        axis: int,
+        wanted: tuple[tuple[bool, ...]],
+    ) -> list[Array | None]:
+        axis = numbers([axis], axis_tensor, None)[0]
+        parts = _parts(d_out, [one.shape[axis] for one in x], axis)
+        return [part if want else None for part, want in zip(parts, wanted[0], strict=True)]
+
+
+def _joined(lods: list[LoD]) -> LoD:
+    """The sequences of all, level by level; [] when they do not have the same levels."""
+    if len({len(lod) for lod in lods}) != 1:
+        return []
+    out: LoD = [[0] for _ in lods[0]]
+    for lod in lods:
+        for level, more in zip(out, lod, strict=True):
+            start = level[-1]
+            level.extend(start + offset for offset in more[1:])
+    return out
+
+
+def _parts(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
+    """Views of ``x``, of the given sizes along ``axis``."""
+    before = (slice(None),) * (axis % x.ndim)
+    ends = list(itertools.accumulate(sizes))
+    return [x[(*before, slice(end - n, end))] for n, end in zip(sizes, ends, strict=True)]
+
+
+@register
+class Split(OpDef):
+    """``Out``: X cut along ``axis`` into ``num`` equal parts, or ``sections`` (one may be -1)."""
+
+    type = "split"
+    inputs = ("X", "AxisTensor?", "SectionsTensorList*?")
+    outputs = ("Out*",)
+    attrs = {"axis": Int(0), "num": Int(0), "sections": Ints([])}
+    lod = "X"
+    views = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        d_out = [grad_name(name) for name in op.output("Out")]
+        d_x = [grad_name(name) for name in op.input("X")]
+        return [
+            GradOp(
+                "concat",
+                {"X": d_out, "AxisTensor": op.input("AxisTensor")},
+                {"Out": d_x},
+                {name: op.attrs[name] for name in cls.attrs if name in op.attrs},
+            )
+        ]
+
+    @staticmethod
+    def infer(
+        x: Spec,
+        axis_tensor: Spec | None,
+        tensors: list[Spec] | None,
+        *,
+        axis: int,
+        num: int,
+        sections: list[int],
+    ) -> list[Spec]:
+        count = num or len(sections)
+        if axis_tensor is not None:
+            return [Spec((-1,) * len(x.shape), x.dtype)] * count
+        axis = axis_of("split", axis, len(x.shape))
+        sizes = list(sections) if tensors else _section_sizes(x.shape, axis, num, sections)
+        lod_level = 0 if axis == 0 else None
+        return [Spec((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, lod_level) for size in sizes]
+
+    @staticmethod
+    def forward(
+        x: Array,
+        axis_tensor: Array | None,
+        tensors: list[Array] | None,
+        *,
+        axis: int,
+        num: int,
+        sections: list[int],
+    ) -> list[Array]:
+        axis = numbers([axis], axis_tensor, None)[0]
+        return _parts(x, _section_sizes(x.shape, axis, num, numbers(sections, None, tensors)), axis)
+
+
+def _section_sizes(shape: Sequence[int], axis: int, num: int, sections: Sequence[int]) -> list[int]:
+    """The sizes of the parts along ``axis``; -1 where they depend on an unknown dim."""
+    size = shape[axis]
+    if num > 0:
+        if size >= 0 and size % num:
+            raise ShapeError(f"split: dim {axis} of X {list(shape)} cannot be cut into {num} equal parts")
+        return [size // num if size >= 0 else -1] * num
+    given = sum(section for section in sections if section >= 0)
+    unknown = [section for section in sections if section < 0]
+    if not sections or len(unknown) > 1:
+        raise ShapeError(f"split: num is {num} and sections {list(sections)}; at most one may be -1")
+    if size < 0:
+        return list(sections)
+    if given > size or (not unknown and given != size):
+        raise ShapeError(
+            f"split: sections {list(sections)} add up to {given}, but dim {axis} of X {list(shape)} is {size}"
+        )
+    return [size - given if section < 0 else section for section in sections]
+
+
+@register
+class Stack(OpDef):
+    """``Y``: the arrays of X along a new dim ``axis``."""
+
+    type = "stack"
+    inputs = ("X*",)
+    outputs = ("Y",)
+    attrs = {"axis": Int(0)}
+    lod = "X"
+    views = True  # the gradients are parts of Y's
+    gradient = Gradient("Y@GRAD")
+
+    @staticmethod
+    def infer(x: list[Spec], *, axis: int) -> Spec:
+        shape = list(x[0].shape)
+        for number, other in enumerate(x):
+            if len(other.shape) != len(shape) or not all(map(same_or_unknown, shape, other.shape)):
+                raise ShapeError(
+                    f"stack: X[{number}] has shape {other.shape}, X[0] {x[0].shape}; they must be the same"
+                )
+        shape.insert(axis_of("stack", axis, len(shape) + 1), len(x))
+        return Spec(tuple(shape), x[0].dtype)
+
+    @staticmethod
+    def forward(x: list[Array], *, axis: int) -> Array:
+        return np.stack(x, axis)
+
+    @staticmethod
+    def backward(d_y: Array, *, axis: int) -> list[Array]:
+        return _layers(d_y, axis)
+
+
+def _layers(x: Array, axis: int) -> list[Array]:
+    """Views of ``x`` at every index of ``axis``, without that dim."""
+    return list(np.moveaxis(x, axis, 0))
+
+
+def _without(x: Spec, axis: int) -> Spec:
+    return Spec((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
+
+
+@register
+class Unstack(OpDef):
+    """``Y``: the ``num`` arrays that X consists of along ``axis``, without that dim."""
+
+    type = "unstack"
+    outputs = ("Y*",)
+    attrs = {"axis": Int(0), "num": Int(REQUIRED)}
+    views = True
+    gradient = Gradient("Y@GRAD", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int, num: int) -> list[Spec]:
+        axis = axis_of("unstack", axis, len(x.shape))
+        if not same_or_unknown(x.shape[axis], num):
+            raise ShapeError(f"unstack: num is {num}, but dim {axis} of X {x.shape} is {x.shape[axis]}")
+        return [_without(x, axis)] * num
+
+    @staticmethod
+    def forward(x: Array, *, axis: int) -> list[Array]:
+        return _layers(x, axis)
+
+    @staticmethod
+    def backward(d_y: list[Array], *, axis: int) -> Array:
+        return np.stack(d_y, axis)
+
+
+@register
+class Unbind(OpDef):
+    """``Out``: the arrays that X consists of along ``axis``, without that dim."""
+
+    type = "unbind"
+    outputs = ("Out*",)
+    attrs = {"axis": Int(0)}
+    lod = "X"
+    views = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        d_out = [grad_name(name) for name in op.output("Out")]
+        d_x = [grad_name(name) for name in op.input("X")]
+        return [GradOp("stack", {"X": d_out}, {"Y": d_x}, {"axis": op.attrs["axis"]})]
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int) -> list[Spec]:
+        axis = axis_of("unbind", axis, len(x.shape))
+        if x.shape[axis] < 0:
+            raise ShapeError(f"unbind: dim {axis} of X {x.shape} must be known when the program is built")
+        return [_without(x, axis)] * x.shape[axis]
+
+    @staticmethod
+    def forward(x: Array, *, axis: int) -> list[Array]:
+        return _layers(x, axis)
+
+
+@register
+class Multiplex(OpDef):
+    """``Out[i] = X[Ids[i]][i]``: row i comes from the array that Ids names."""
+
+    type = "multiplex"
+    inputs = ("Ids", "X*")
+    gradient = Gradient("Out@GRAD", "Ids", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(ids: Spec, x: list[Spec]) -> Spec:
+        if len(x) < 2 or any(len(one.shape) != len(x[0].shape) for one in x):
+            raise ShapeError(
+                f"multiplex: X has shapes {[one.shape for one in x]}; "
+                "expected two variables or more of the same shape"
+            )
+        return Spec(x[0].shape, x[0].dtype)
+
+    @staticmethod
+    def forward(ids: Array, x: list[Array]) -> Array:
+        which = ids.reshape(-1)
+        if which.size and not 0 <= which.min() <= which.max() < len(x):
+            raise EnforceNotMet(
+                f"multiplex: Ids go from {which.min()} to {which.max()}, but X has {len(x)} variables"
+            )
+        out = np.empty((len(which), *x[0].shape[1:]), x[0].dtype)
+        for number, source in enumerate(x):
+            rows = np.flatnonzero(which == number)
+            out[rows] = source[rows]
+        return out
+
+    @staticmethod
+    def backward(d_out: Array, ids: Array, *, wanted: tuple[tuple[bool, ...]]) -> list[Array | None]:
+        mine = ids.reshape(-1, *[1] * (d_out.ndim - 1))
+        zero = d_out.dtype.type(0)
+        return [
+            np.where(mine == number, d_out, zero) if want else None for number, want in enumerate(wanted[0])
+        ]

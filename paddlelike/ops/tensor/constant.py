@@ -1,0 +1,314 @@
+"""Operators that make tensors of constants or of given values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    Array,
+    Bool,
+    Context,
+    Float,
+    Floats,
+    Int,
+    Ints,
+    Longs,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
+from paddlelike.ops.operands import numbers
+from paddlelike.ops.sizes import batch_size_like, sizes_of, wanted_sizes
+
+__all__ = [
+    "AssignValue",
+    "FakeInit",
+    "Fill",
+    "FillAnyLike",
+    "FillConstant",
+    "FillConstantBatchSizeLike",
+    "FillZerosLike",
+    "FillZerosLike2",
+]
+
+
+@register
+class FillConstant(OpDef):
+    """``Out``: every element is ``str_value`` (exact for 64 bits), or ``value`` if it is empty."""
+
+    type = "fill_constant"
+    inputs = ("ValueTensor?", "ShapeTensor?", "ShapeTensorList*?")
+    attrs = {
+        "shape": Longs([]),
+        "dtype": Int(5),
+        "value": Float(0.0),
+        "str_value": String(""),
+        "force_cpu": Bool(False),
+    }
+    fresh = True
+
+    @staticmethod
+    def infer(
+        value_tensor: Spec | None,
+        shape_tensor: Spec | None,
+        shape_tensors: list[Spec],
+        *,
+        shape: Sequence[int],
+        dtype: int,
+    ) -> Spec:
+        if shape or not (shape_tensor or shape_tensors):
+            sizes = sizes_of("fill_constant", shape, unknown=bool(shape_tensor or shape_tensors))
+        else:
+            sizes = wanted_sizes("fill_constant", shape, shape_tensor, shape_tensors)
+        return Spec(sizes, VarType(dtype))
+
+    @staticmethod
+    def forward(
+        value_tensor: Array | None,
+        shape_tensor: Array | None,
+        shape_tensors: list[Array],
+        *,
+        shape: Sequence[int],
+        dtype: int,
+        value: float,
+        str_value: str,
+    ) -> Array:
+        sizes = sizes_of("fill_constant", numbers(shape, shape_tensor, shape_tensors))
+        if value_tensor is None:
+            return _full("fill_constant", sizes, str_value or value, dtype)
+        if value_tensor.size != 1:
+            raise ShapeError(
+                f"fill_constant: ValueTensor has shape {value_tensor.shape}, expected one element"
+            )
+        return np.full(sizes, value_tensor.reshape(())).astype(numpy_dtype(dtype), copy=False)
+
+
+@register
+class FillConstantBatchSizeLike(OpDef):
+    """``fill_constant`` with one dim taken from Input; with LoD, dim 0 counts its sequences."""
+
+    type = "fill_constant_batch_size_like"
+    inputs = ("Input",)
+    attrs = {
+        "shape": Ints(),
+        "input_dim_idx": Int(0),
+        "output_dim_idx": Int(0),
+        "dtype": Int(5),
+        "value": Float(0.0),
+        "str_value": String(""),
+        "force_cpu": Bool(False),
+    }
+    context = True
+    fresh = True
+
+    @staticmethod
+    def infer(x: Spec, *, shape: Sequence[int], input_dim_idx: int, output_dim_idx: int, dtype: int) -> Spec:
+        sizes = batch_size_like(
+            "fill_constant_batch_size_like", x.shape, shape, input_dim_idx, output_dim_idx
+        )
+        return Spec(sizes, VarType(dtype))
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        x: Array,
+        *,
+        shape: Sequence[int],
+        input_dim_idx: int,
+        output_dim_idx: int,
+        dtype: int,
+        value: float,
+        str_value: str,
+    ) -> Array:
+        name = "fill_constant_batch_size_like"
+        lod = ctx.lod("Input")
+        like = x.shape if not lod else (len(lod[-1]) - 1, *x.shape[1:])
+        sizes = batch_size_like(name, like, shape, input_dim_idx, output_dim_idx)
+        return _full(name, sizes_of(name, sizes), str_value or value, dtype)
+
+
+@register
+class FillZerosLike(OpDef):
+    """``Out = 0`` in X's shape and element type."""
+
+    type = "fill_zeros_like"
+    lod = "X"
+    fresh = True
+
+    @staticmethod
+    def infer(x: Spec) -> Spec:
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array) -> Array:
+        return np.zeros(x.shape, x.dtype)
+
+
+@register
+class FillZerosLike2(OpDef):
+    """``Out = 0`` in X's shape."""
+
+    type = "fill_zeros_like2"
+    attrs = {"dtype": Int(5)}
+    lod = "X"
+    fresh = True
+
+    @staticmethod
+    def infer(x: Spec, *, dtype: int) -> Spec:
+        return Spec(x.shape, VarType(dtype))
+
+    @staticmethod
+    def forward(x: Array, *, dtype: int) -> Array:
+        return np.zeros(x.shape, numpy_dtype(dtype))
+
+
+@register
+class FillAnyLike(OpDef):
+    """``Out = value`` in X's shape; ``dtype`` -1 means X's element type."""
+
+    type = "fill_any_like"
+    attrs = {"value": Float(0.0), "dtype": Int(-1)}
+    lod = "X"
+    fresh = True
+
+    @staticmethod
+    def infer(x: Spec, *, dtype: int) -> Spec:
+        return Spec(x.shape, x.dtype if dtype == -1 else VarType(dtype))
+
+    @staticmethod
+    def forward(x: Array, *, value: float, dtype: int) -> Array:
+        kind = convert_dtype(x.dtype) if dtype == -1 else dtype
+        return _full("fill_any_like", x.shape, value, kind)
+
+
+@register
+class Fill(OpDef):
+    """``Out``: the numbers of ``value``, in C order."""
+
+    type = "fill"
+    inputs = ()
+    attrs = {"value": Floats(), "shape": Ints(), "dtype": Int(5), "force_cpu": Bool(False)}
+    fresh = True
+
+    @staticmethod
+    def infer(*, value: Sequence[float], shape: Sequence[int], dtype: int) -> Spec:
+        _check_count("fill", "value", value, shape)
+        return Spec(tuple(shape), VarType(dtype))
+
+    @staticmethod
+    def forward(*, value: Sequence[float], shape: Sequence[int], dtype: int) -> Array:
+        _check_count("fill", "value", value, shape)
+        return np.array(value, np.float64).astype(numpy_dtype(dtype)).reshape(shape)
+
+
+#: The attribute of assign_value that holds the values of an element type.
+_VALUES_OF = {
+    VarType.BOOL: "bool_values",
+    VarType.INT32: "int32_values",
+    VarType.INT64: "int64_values",
+    VarType.FP32: "fp32_values",
+}
+
+
+@register
+class AssignValue(OpDef):
+    """``Out``: the numbers kept in the program itself, in C order."""
+
+    type = "assign_value"
+    inputs = ()
+    attrs = {
+        "shape": Ints(),
+        "dtype": Int(),
+        "bool_values": Ints([]),
+        "fp32_values": Floats([]),
+        "int32_values": Ints([]),
+        "int64_values": Longs([]),
+    }
+    fresh = True
+
+    @staticmethod
+    def infer(*, shape: Sequence[int], dtype: int) -> Spec:
+        if dtype not in _VALUES_OF:
+            raise ShapeError(
+                f"assign_value: dtype is {VarType(dtype)}, expected one of {', '.join(map(str, _VALUES_OF))}",
+                hint="cast the values to one of these",
+            )
+        return Spec(tuple(shape), VarType(dtype))
+
+    @staticmethod
+    def forward(
+        *,
+        shape: Sequence[int],
+        dtype: int,
+        bool_values: Sequence[int],
+        fp32_values: Sequence[float],
+        int32_values: Sequence[int],
+        int64_values: Sequence[int],
+    ) -> Array:
+        name = _VALUES_OF[VarType(dtype)]
+        values: Sequence[Any] = {
+            "bool_values": bool_values,
+            "fp32_values": fp32_values,
+            "int32_values": int32_values,
+            "int64_values": int64_values,
+        }[name]
+        _check_count("assign_value", name, values, shape)
+        return np.array(values, numpy_dtype(dtype)).reshape(shape)
+
+
+@register
+class FakeInit(OpDef):
+    """Leaves ``Out`` without rows: they live on parameter servers, and here only their number is known."""
+
+    type = "fake_init"
+    inputs = ()
+    attrs = {"shape": Longs()}
+
+    @staticmethod
+    def infer(*, shape: Sequence[int]) -> None:
+        """The variable stays as it was declared."""
+
+    @staticmethod
+    def forward(*, shape: Sequence[int]) -> SelectedRows:
+        return SelectedRows((), shape[0])
+
+
+def _full(op: str, sizes: tuple[int, ...], value: float | str, dtype: int) -> Array:
+    """An array of one value. Raises ShapeError when the element type cannot hold it."""
+    real = numpy_dtype(dtype)
+    number = _number(op, value) if isinstance(value, str) else value
+    if real.kind in "iu":
+        bounds = np.iinfo(real)
+        if not (math.isfinite(number) and bounds.min <= int(number) <= bounds.max):
+            raise ShapeError(f"{op}: {real} cannot hold the value {value}")
+        number = int(number)
+    out = memory.empty(sizes, real)
+    out.fill(number)
+    return out
+
+
+def _number(op: str, text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise ShapeError(f"{op}: str_value is {text!r}, expected a number") from None
+
+
+def _check_count(op: str, name: str, values: Sequence[Any], shape: Sequence[int]) -> None:
+    if len(values) != math.prod(shape):
+        raise ShapeError(
+            f"{op}: {name} holds {len(values)} numbers, shape {list(shape)} asks for {math.prod(shape)}"
+        )

@@ -1,0 +1,178 @@
+"""Operators that repeat an array or change the order along its dims: expand, flip, reverse, roll."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Gradient,
+    GradOp,
+    Ints,
+    Longs,
+    OpDef,
+    OpView,
+    Spec,
+    grad_name,
+    register,
+)
+from paddlelike.ops.operands import axis_of, numbers
+
+__all__ = ["Expand", "ExpandAs", "Flip", "Reverse", "Roll"]
+
+
+def _repeated(x: Array, times: Sequence[int]) -> Array:
+    """``x`` as often as ``times`` says along each dim."""
+    apart = [dim for dim in x.shape for dim in (1, dim)]
+    filled = [size for pair in zip(times, x.shape, strict=True) for size in pair]
+    out = np.broadcast_to(x.reshape(apart), filled)
+    return out.reshape([dim * n for dim, n in zip(x.shape, times, strict=True)])
+
+
+def _gathered(d_out: Array, dims: Sequence[int]) -> Array:
+    """The sum of all copies of an array of ``dims``."""
+    apart = [size for n, dim in zip(d_out.shape, dims, strict=True) for size in (n // dim, dim)]
+    copies = tuple(range(0, 2 * len(dims), 2))
+    return d_out.reshape(apart).sum(copies)
+
+
+@register
+class Expand(OpDef):
+    """``Out``: X repeated ``expand_times[k]`` times along each dim k."""
+
+    type = "expand"
+    inputs = ("X", "ExpandTimes?", "expand_times_tensor*?")
+    attrs = {"expand_times": Ints([])}
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "ExpandTimes", "expand_times_tensor", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, tensor: Spec | None, tensors: list[Spec] | None, *, expand_times: list[int]) -> Spec:
+        times = expand_times or [-1] * len(x.shape)
+        if len(times) != len(x.shape):
+            raise ShapeError(f"expand: expand_times is {expand_times}, expected one per dim of X {x.shape}")
+        shape = tuple(-1 if dim < 0 or n < 0 else dim * n for dim, n in zip(x.shape, times, strict=True))
+        return Spec(shape, x.dtype, None if shape[0] == x.shape[0] else 0)
+
+    @staticmethod
+    def forward(
+        x: Array, tensor: Array | None, tensors: list[Array] | None, *, expand_times: list[int]
+    ) -> Array:
+        return _repeated(x, numbers(expand_times, tensor, tensors))
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, tensor: Array | None, tensors: list[Array] | None) -> Array:
+        return _gathered(d_out, x.shape)
+
+
+@register
+class ExpandAs(OpDef):
+    """``Out``: X repeated until it has the shape of target_tensor."""
+
+    type = "expand_as"
+    inputs = ("X", "target_tensor")
+    gradient = Gradient("Out@GRAD", "X", "target_tensor", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, target: Spec) -> Spec:
+        dims = list(zip(x.shape, target.shape, strict=False))
+        if len(x.shape) != len(target.shape) or any(a > 0 <= b and b % a for a, b in dims):
+            raise ShapeError(
+                f"expand_as: target_tensor has shape {target.shape}, "
+                f"expected multiples of the dims of X {x.shape}"
+            )
+        return Spec(target.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, target: Array) -> Array:
+        return _repeated(x, [b // a for a, b in zip(x.shape, target.shape, strict=True)])
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, target: Array) -> Array:
+        return _gathered(d_out, x.shape)
+
+
+def _turned_back(cls: type[OpDef], op: OpView, *, own_attrs: bool) -> list[GradOp]:
+    """Turning around is its own gradient."""
+    d_out = [grad_name(name) for name in op.output("Out")]
+    d_x = [grad_name(name) for name in op.input("X")]
+    attrs = {name: op.attrs[name] for name in cls.attrs}
+    return [GradOp(cls.type, {"X": d_out}, {"Out": d_x}, attrs, own_attrs)]
+
+
+@register
+class Reverse(OpDef):
+    """``Out``: X with the order along each of the dims ``axis`` turned around."""
+
+    type = "reverse"
+    attrs = {"axis": Ints(REQUIRED)}
+    lod = "X"
+    views = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        return _turned_back(cls, op, own_attrs=True)
+
+    @staticmethod
+    def infer(x: Spec, *, axis: list[int]) -> Spec:
+        for one in axis:
+            axis_of("reverse", one, len(x.shape))
+        return Spec(x.shape, x.dtype, 0 if 0 in axis else None)
+
+    @staticmethod
+    def forward(x: Array, *, axis: list[int]) -> Array:
+        return np.flip(x, tuple(axis))
+
+
+@register
+class Flip(OpDef):
+    """``Out``: X with the order along each of the dims ``dims`` turned around."""
+
+    type = "flip"
+    attrs = {"dims": Ints(REQUIRED)}
+    lod = "X"
+    views = True
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        return _turned_back(cls, op, own_attrs=False)
+
+    @staticmethod
+    def infer(x: Spec, *, dims: list[int]) -> Spec:
+        for one in dims:
+            axis_of("flip", one, len(x.shape), name="dims")
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, dims: list[int]) -> Array:
+        return np.flip(x, tuple(dims))
+
+
+@register
+class Roll(OpDef):
+    """``Out``: X moved on by ``shifts`` along ``dims`` (none: as one row); the end comes in front."""
+
+    type = "roll"
+    attrs = {"shifts": Longs([]), "dims": Longs([])}
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, *, shifts: list[int], dims: list[int]) -> Spec:
+        if len(shifts) != (len(dims) or 1):
+            raise ShapeError(f"roll: shifts are {shifts} and dims {dims}, expected as many of both")
+        for one in dims:
+            axis_of("roll", one, len(x.shape), name="dims")
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, shifts: list[int], dims: list[int]) -> Array:
+        return np.roll(x, shifts, dims or None)
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, *, shifts: list[int], dims: list[int]) -> Array:
+        return np.roll(d_out, [-shift for shift in shifts], dims or None)

@@ -1,0 +1,281 @@
+"""Operators that read or write at places given by another array: gather, scatter, where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.core.rows import add_rows, sum_rows
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.operands import axis_of, same_or_unknown
+
+__all__ = [
+    "Gather",
+    "GatherNd",
+    "IndexSample",
+    "IndexSelect",
+    "Scatter",
+    "ScatterNdAdd",
+    "Where",
+]
+
+
+def _rows(op: str, index: Array, height: int, slot: str = "Index") -> Array:
+    """The index as one row. Raises EnforceNotMet when it points outside of ``height`` rows."""
+    rows = index.reshape(-1)
+    if rows.size and not 0 <= rows.min() <= rows.max() < height:
+        raise EnforceNotMet(
+            f"{op}: {slot} goes from {rows.min()} to {rows.max()}, but there are {height} rows"
+        )
+    return rows
+
+
+def _count(op: str, index: Spec, slot: str = "Index") -> int:
+    """How many rows an index of shape (N,) or (N, 1) names."""
+    if len(index.shape) == 1 or (len(index.shape) == 2 and index.shape[1] in (1, -1)):
+        return index.shape[0]
+    raise ShapeError(f"{op}: {slot} has shape {index.shape}, expected (N,) or (N, 1)")
+
+
+@register
+class Gather(OpDef):
+    """``Out[i] = X[Index[i]]``.
+
+    ``dX[Index[i]] += dOut[i]``; with ``overwrite`` the last of repeated rows stands alone, as in
+    Paddle.
+    """
+
+    type = "gather"
+    inputs = ("X", "Index")
+    attrs = {"overwrite": Bool(True)}
+    gradient = Gradient("Out@GRAD", "X", "Index", outputs=("X@GRAD",), lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, index: Spec) -> Spec:
+        return Spec((_count("gather", index), *x.shape[1:]), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, index: Array) -> Array:
+        return x.take(_rows("gather", index, len(x)), axis=0)
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, index: Array, *, overwrite: bool) -> Array:
+        rows = index.reshape(-1)
+        if not overwrite:
+            return sum_rows(rows, d_out, len(x))
+        d_x = np.zeros(x.shape, d_out.dtype)
+        d_x[rows] = d_out
+        return d_x
+
+
+def _flat_places(op: str, index: Array, dims: Sequence[int]) -> Array:
+    """Index vectors over the first dims of an array, as one number each."""
+    vectors = index.reshape(-1, index.shape[-1])
+    if vectors.size and ((vectors < 0).any() or (vectors >= dims[: vectors.shape[1]]).any()):
+        raise EnforceNotMet(f"{op}: Index points outside of an array of shape {list(dims)}")
+    return np.ravel_multi_index(tuple(vectors.T), tuple(dims[: vectors.shape[1]]))
+
+
+def _gathered(x: Sequence[int], index: Sequence[int], op: str) -> tuple[int, ...]:
+    if not index or not 1 <= index[-1] <= len(x):
+        raise ShapeError(
+            f"{op}: Index has shape {tuple(index)}, its last dim must be 1 .. {len(x)}, "
+            f"the number of dims of X {tuple(x)}"
+        )
+    return (*index[:-1], *x[index[-1] :])
+
+
+@register
+class GatherNd(OpDef):
+    """``Out[i...] = X[Index[i..., 0], Index[i..., 1], ...]``: Index holds places in X."""
+
+    type = "gather_nd"
+    inputs = ("X", "Index")
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "Index", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, index: Spec) -> Spec:
+        return Spec(_gathered(x.shape, index.shape, "gather_nd"), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, index: Array) -> Array:
+        depth = index.shape[-1]
+        places = _flat_places("gather_nd", index, x.shape)
+        rows = x.reshape(-1, *x.shape[depth:]).take(places, axis=0)
+        return rows.reshape(*index.shape[:-1], *x.shape[depth:])
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, index: Array) -> Array:
+        depth = index.shape[-1]
+        places = _flat_places("gather_nd", index, x.shape)
+        d_x = np.zeros(x.shape, d_out.dtype)
+        values = d_out.reshape(-1, *x.shape[depth:])
+        add_rows(d_x.reshape(-1, *x.shape[depth:]), places, values)
+        return d_x
+
+
+@register
+class Scatter(OpDef):
+    """``Out = X`` but ``Out[Ids[i]] = Updates[i]``, or their sum without ``overwrite``.
+
+    As in Paddle 1.8, dX is dOut, also in the rows that are written over.
+    """
+
+    type = "scatter"
+    inputs = ("X", "Ids", "Updates")
+    attrs = {"overwrite": Bool(True)}
+    views = True
+    gradient = Gradient("Out@GRAD", "Ids", "Updates", outputs=("X@GRAD", "Updates@GRAD"))
+
+    @staticmethod
+    def infer(x: Spec, ids: Spec, updates: Spec) -> Spec:
+        count = _count("scatter", ids, "Ids")
+        want = (count, *x.shape[1:])
+        if len(updates.shape) != len(x.shape) or not all(map(same_or_unknown, updates.shape, want)):
+            raise ShapeError(
+                f"scatter: Updates has shape {updates.shape}, expected {want} "
+                f"for Ids {ids.shape} and X {x.shape}"
+            )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, ids: Array, updates: Array, *, overwrite: bool) -> Array:
+        rows = _rows("scatter", ids, len(x), "Ids")
+        out = np.array(x, order="C")
+        if overwrite:
+            out[rows] = updates
+        else:
+            out[rows] = 0
+            add_rows(out, rows, updates)
+        return out
+
+    @staticmethod
+    def backward(d_out: Array, ids: Array, updates: Array) -> tuple[Array, Array]:
+        return d_out, d_out.take(ids.reshape(-1), axis=0)
+
+
+@register
+class ScatterNdAdd(OpDef):
+    """``Out = X`` with ``Out[Index[i..., 0], Index[i..., 1], ...] += Updates[i...]``."""
+
+    type = "scatter_nd_add"
+    inputs = ("X", "Index", "Updates")
+    lod = "X"
+    views = True
+    gradient = Gradient("Out@GRAD", "Index", "Updates", outputs=("X@GRAD", "Updates@GRAD"))
+
+    @staticmethod
+    def infer(x: Spec, index: Spec, updates: Spec) -> Spec:
+        want = _gathered(x.shape, index.shape, "scatter_nd_add")
+        if len(updates.shape) != len(want) or not all(map(same_or_unknown, updates.shape, want)):
+            raise ShapeError(
+                f"scatter_nd_add: Updates has shape {updates.shape}, expected {want} "
+                f"for Index {index.shape} and X {x.shape}"
+            )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, index: Array, updates: Array) -> Array:
+        depth = index.shape[-1]
+        places = _flat_places("scatter_nd_add", index, x.shape)
+        out = np.array(x, order="C")
+        rest = x.shape[depth:]
+        add_rows(out.reshape(-1, *rest), places, updates.reshape(-1, *rest))
+        return out
+
+    @staticmethod
+    def backward(d_out: Array, index: Array, updates: Array) -> tuple[Array, Array]:
+        return d_out, GatherNd.forward(d_out, index)
+
+
+@register
+class IndexSelect(OpDef):
+    """``Out``: X at the numbers of Index along ``dim``."""
+
+    type = "index_select"
+    inputs = ("X", "Index")
+    attrs = {"dim": Int(0)}
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "Index", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, index: Spec, *, dim: int) -> Spec:
+        dim = axis_of("index_select", dim, len(x.shape), name="dim")
+        count = _count("index_select", index)
+        return Spec((*x.shape[:dim], count, *x.shape[dim + 1 :]), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, index: Array, *, dim: int) -> Array:
+        return x.take(_rows("index_select", index, x.shape[dim]), axis=dim)
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, index: Array, *, dim: int) -> Array:
+        first = np.ascontiguousarray(np.moveaxis(d_out, dim, 0))
+        return np.moveaxis(sum_rows(index.reshape(-1), first, x.shape[dim]), 0, dim)
+
+
+@register
+class IndexSample(OpDef):
+    """``Out[i, j] = X[i, Index[i, j]]``."""
+
+    type = "index_sample"
+    inputs = ("X", "Index")
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "X", "Index", outputs=("X@GRAD",), copies_attrs=False)
+
+    @staticmethod
+    def infer(x: Spec, index: Spec) -> Spec:
+        if len(x.shape) != 2 or len(index.shape) != 2:
+            raise ShapeError(
+                f"index_sample: X has shape {x.shape} and Index {index.shape}, expected two dims each"
+            )
+        return Spec(index.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, index: Array) -> Array:
+        _rows("index_sample", index, x.shape[1])
+        return np.take_along_axis(x, index, 1)
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, index: Array) -> Array:
+        places = np.arange(len(x))[:, None] * x.shape[1] + index
+        return sum_rows(places.reshape(-1), d_out.reshape(-1), x.size).reshape(x.shape)
+
+
+@register
+class Where(OpDef):
+    """``Out``: X where Condition holds, Y elsewhere."""
+
+    type = "where"
+    inputs = ("Condition", "X", "Y")
+    lod = "X"
+    gradient = Gradient("Out@GRAD", "Condition", "X", "Y", outputs=("X@GRAD", "Y@GRAD"), copies_attrs=False)
+
+    @staticmethod
+    def infer(condition: Spec, x: Spec, y: Spec) -> Spec:
+        for name, other in (("X", x), ("Y", y)):
+            if len(other.shape) != len(condition.shape) or not all(
+                map(same_or_unknown, other.shape, condition.shape)
+            ):
+                raise ShapeError(
+                    f"where: {name} has shape {other.shape} and Condition {condition.shape}; "
+                    "they must be the same"
+                )
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(condition: Array, x: Array, y: Array) -> Array:
+        return np.where(condition, x, y)
+
+    @staticmethod
+    def backward(
+        d_out: Array, condition: Array, x: Array, y: Array, *, wanted: tuple[bool, bool]
+    ) -> tuple[Array | None, Array | None]:
+        zero = d_out.dtype.type(0)
+        return (
+            np.where(condition, d_out, zero) if wanted[0] else None,
+            np.where(condition, zero, d_out) if wanted[1] else None,
+        )

@@ -1,0 +1,198 @@
+"""Operators that put an array into a larger one: pad, pad2d, pad_constant_like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import REQUIRED, Array, Float, Gradient, Ints, OpDef, Spec, String, register
+from paddlelike.ops.operands import numbers, same_or_unknown
+
+__all__ = ["Pad", "Pad2d", "PadConstantLike"]
+
+Widths = list[tuple[int, int]]  # how much before and after, per dim
+
+
+def _constant(x: Array, widths: Widths, value: float) -> Array:
+    shape = [before + dim + after for dim, (before, after) in zip(x.shape, widths, strict=True)]
+    out = np.full(shape, value, x.dtype)
+    out[_inside(widths, x.shape)] = x
+    return out
+
+
+def _inside(widths: Widths, dims: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(before, before + dim) for (before, _), dim in zip(widths, dims, strict=True))
+
+
+def _padded(dims: Sequence[int], widths: Widths) -> tuple[int, ...]:
+    return tuple(
+        dim if dim < 0 else before + dim + after for dim, (before, after) in zip(dims, widths, strict=True)
+    )
+
+
+def _pairs(paddings: Sequence[int]) -> Widths:
+    return list(zip(paddings[::2], paddings[1::2], strict=True))
+
+
+@register
+class Pad(OpDef):
+    """``Out``: X with ``paddings[2k]`` more before and ``paddings[2k+1]`` after along each dim k."""
+
+    type = "pad"
+    attrs = {"paddings": Ints(REQUIRED), "pad_value": Float(0.0)}
+    lod = "X"
+    views = True
+    gradient = Gradient("Out@GRAD")
+
+    @staticmethod
+    def infer(x: Spec, *, paddings: list[int]) -> Spec:
+        if len(paddings) != 2 * len(x.shape) or min(paddings, default=0) < 0:
+            raise ShapeError(
+                f"pad: paddings are {paddings}, expected {2 * len(x.shape)} numbers of 0 or more "
+                f"for X of shape {x.shape}"
+            )
+        return Spec(_padded(x.shape, _pairs(paddings)), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, paddings: list[int], pad_value: float) -> Array:
+        return _constant(x, _pairs(paddings), pad_value)
+
+    @staticmethod
+    def backward(d_out: Array, *, paddings: list[int]) -> Array:
+        widths = _pairs(paddings)
+        dims = [dim - sum(width) for dim, width in zip(d_out.shape, widths, strict=True)]
+        return d_out[_inside(widths, dims)]
+
+
+@register
+class PadConstantLike(OpDef):
+    """``Out``: Y in the corner of an array of X's shape, ``pad_value`` elsewhere."""
+
+    type = "pad_constant_like"
+    inputs = ("X", "Y")
+    attrs = {"pad_value": Float(0.0)}
+    lod = "X"
+    views = True
+    gradient = Gradient("Out@GRAD", "Y", outputs=("Y@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> Spec:
+        if len(x.shape) != len(y.shape) or any(
+            0 <= dim < part for dim, part in zip(x.shape, y.shape, strict=True)
+        ):
+            raise ShapeError(f"pad_constant_like: Y has shape {y.shape}, it must fit into X {x.shape}")
+        return Spec(x.shape, y.dtype)
+
+    @staticmethod
+    def forward(x: Array, y: Array, *, pad_value: float) -> Array:
+        widths = [(0, dim - part) for dim, part in zip(x.shape, y.shape, strict=True)]
+        return _constant(y, widths, pad_value)
+
+    @staticmethod
+    def backward(d_out: Array, y: Array) -> Array:
+        return d_out[tuple(slice(dim) for dim in y.shape)]
+
+
+_MODES: dict[str, Literal["reflect", "edge"]] = {"reflect": "reflect", "edge": "edge"}
+
+
+@register
+class Pad2d(OpDef):
+    """``Out``: images with borders of top, bottom, left, right: constant, reflected, or the edge."""
+
+    type = "pad2d"
+    inputs = ("X", "Paddings?")
+    attrs = {
+        "paddings": Ints(REQUIRED),
+        "pad_value": Float(0.0),
+        "mode": String("constant"),
+        "data_format": String("NCHW"),
+    }
+    lod = "X"
+    views = True
+    gradient = Gradient("Out@GRAD", "X", "Paddings", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, tensor: Spec | None, *, paddings: list[int], mode: str, data_format: str) -> Spec:
+        if len(x.shape) != 4 or data_format not in ("NCHW", "NHWC"):
+            raise ShapeError(
+                f"pad2d: X has shape {x.shape} and data_format is {data_format!r}, "
+                "expected four dims in the order NCHW or NHWC"
+            )
+        if tensor is not None:
+            if not (len(tensor.shape) == 1 and same_or_unknown(tensor.shape[0], 4)):
+                raise ShapeError(f"pad2d: Paddings has shape {tensor.shape}, expected (4,)")
+            at = _image_dims(data_format)
+            return Spec(tuple(-1 if i in at else d for i, d in enumerate(x.shape)), x.dtype)
+        if len(paddings) != 4 or min(paddings) < 0:
+            raise ShapeError(f"pad2d: paddings are {paddings}, expected four numbers of 0 or more")
+        if mode == "reflect":
+            _check_reflection(x.shape, _image_widths(paddings, data_format))
+        return Spec(_padded(x.shape, _image_widths(paddings, data_format)), x.dtype)
+
+    @staticmethod
+    def forward(
+        x: Array,
+        tensor: Array | None,
+        *,
+        paddings: list[int],
+        pad_value: float,
+        mode: str,
+        data_format: str,
+    ) -> Array:
+        widths = _image_widths(numbers(paddings, tensor, None), data_format)
+        if mode == "constant":
+            return _constant(x, widths, pad_value)
+        if mode == "reflect":
+            _check_reflection(x.shape, widths)
+        return np.pad(x, widths, _MODES[mode])
+
+    @staticmethod
+    def backward(
+        d_out: Array,
+        x: Array,
+        tensor: Array | None,
+        *,
+        paddings: list[int],
+        mode: str,
+        data_format: str,
+    ) -> Array:
+        widths = _image_widths(numbers(paddings, tensor, None), data_format)
+        if mode == "constant":
+            return d_out[_inside(widths, x.shape)]
+        for axis in _image_dims(data_format):
+            d_out = _folded(d_out, axis, x.shape[axis], widths[axis], mode)
+        return d_out
+
+
+def _image_dims(data_format: str) -> tuple[int, int]:
+    return (2, 3) if data_format == "NCHW" else (1, 2)
+
+
+def _image_widths(paddings: Sequence[int], data_format: str) -> Widths:
+    widths = [(0, 0)] * 4
+    for axis, width in zip(_image_dims(data_format), _pairs(paddings), strict=True):
+        widths[axis] = width
+    return widths
+
+
+def _check_reflection(dims: Sequence[int], widths: Widths) -> None:
+    for axis, (dim, width) in enumerate(zip(dims, widths, strict=True)):
+        if 0 <= dim <= max(width):
+            raise ShapeError(
+                f"pad2d: dim {axis} of X {list(dims)} is {dim}, too small to be reflected by {max(width)}"
+            )
+
+
+def _folded(d_out: Array, axis: int, dim: int, width: tuple[int, int], mode: str) -> Array:
+    """DOut without the borders of one axis, which are added to what they were copied from."""
+    before, after = width
+    d_out = np.moveaxis(d_out, axis, 0)
+    d_x = d_out[before : before + dim].copy()
+    source = np.pad(np.arange(dim), width, _MODES[mode])
+    for place in [*range(before), *range(before + dim, before + dim + after)]:
+        d_x[source[place]] += d_out[place]
+    return np.moveaxis(d_x, 0, axis)

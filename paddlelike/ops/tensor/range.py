@@ -1,0 +1,140 @@
+"""Ranges and diagonals: range, linspace, eye, diag, diag_embed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Int, Long, OpDef, Spec, register
+from paddlelike.ops.operands import axis_of
+
+__all__ = ["Diag", "DiagEmbed", "Eye", "Linspace", "Range"]
+
+
+@register
+class Range(OpDef):
+    """``Out``: Start, Start + Step, ... before End, added up step by step as in Paddle."""
+
+    type = "range"
+    inputs = ("Start", "End", "Step")
+
+    @staticmethod
+    def infer(start: Spec, end: Spec, step: Spec) -> Spec:
+        return Spec((-1,), start.dtype)
+
+    @staticmethod
+    def forward(start: Array, end: Array, step: Array) -> Array:
+        first, last, by = (one.reshape(-1)[0] for one in (start, end, step))
+        if by == 0 or (last - first) * by < 0:
+            raise ShapeError(
+                f"range: from {first} to {last} in steps of {by} has no end",
+                hint="the step leads from start to end: positive if end is larger",
+            )
+        count = math.ceil(abs((last - first) / by)) if by.dtype.kind == "f" else -(-(last - first) // by)
+        return _steps(first, by, int(count))
+
+
+@register
+class Linspace(OpDef):
+    """``Out``: Num numbers at equal distances from Start to Stop, added up as in Paddle."""
+
+    type = "linspace"
+    inputs = ("Start", "Stop", "Num")
+
+    @staticmethod
+    def infer(start: Spec, stop: Spec, num: Spec) -> Spec:
+        for name, one in (("Start", start), ("Stop", stop), ("Num", num)):
+            if len(one.shape) != 1 or one.shape[0] not in (1, -1):
+                raise ShapeError(f"linspace: {name} has shape {one.shape}, expected [1]")
+        return Spec((-1,), start.dtype)
+
+    @staticmethod
+    def forward(start: Array, stop: Array, num: Array) -> Array:
+        first, last, count = start.reshape(-1)[0], stop.reshape(-1)[0], int(num.reshape(-1)[0])
+        if count < 1:
+            raise ShapeError(f"linspace: Num is {count}, expected 1 at least")
+        step = (last - first) / first.dtype.type(max(count - 1, 1))
+        return _steps(first, step, count)
+
+
+def _steps(first: np.generic, step: np.generic, count: int) -> Array:
+    """``first`` and its followers, each rounded before the next step."""
+    out = np.full(count, step, first.dtype)
+    out[:1] = first
+    return np.add.accumulate(out, dtype=out.dtype)
+
+
+@register
+class Eye(OpDef):
+    """``Out[i, j] = 1 if i == j else 0``; without ``num_columns`` (-1) it is square."""
+
+    type = "eye"
+    inputs = ()
+    attrs = {"num_rows": Long(), "num_columns": Long(-1), "dtype": Int(5)}
+
+    @staticmethod
+    def infer(*, num_rows: int, num_columns: int, dtype: int) -> Spec:
+        if num_rows < 0 or num_columns < -1:
+            raise ShapeError(f"eye: {num_rows} rows and {num_columns} columns, expected 0 or more")
+        return Spec((num_rows, num_rows if num_columns == -1 else num_columns), VarType(dtype))
+
+    @staticmethod
+    def forward(*, num_rows: int, num_columns: int, dtype: int) -> Array:
+        return np.eye(num_rows, None if num_columns == -1 else num_columns, dtype=numpy_dtype(dtype))
+
+
+@register
+class Diag(OpDef):
+    """``Out[i, i] = Diagonal[i]``, zero elsewhere."""
+
+    type = "diag"
+    inputs = ("Diagonal",)
+
+    @staticmethod
+    def infer(diagonal: Spec) -> Spec:
+        if len(diagonal.shape) != 1:
+            raise ShapeError(f"diag: Diagonal has shape {diagonal.shape}, expected one dim")
+        return Spec(diagonal.shape * 2, diagonal.dtype)
+
+    @staticmethod
+    def forward(diagonal: Array) -> Array:
+        return np.diag(diagonal)
+
+
+@register
+class DiagEmbed(OpDef):
+    """``Out``: Input's last dim as the diagonal, moved by ``offset``, of dims ``dim1, dim2``."""
+
+    type = "diag_embed"
+    inputs = ("Input",)
+    attrs = {"offset": Int(0), "dim1": Int(-2), "dim2": Int(-1)}
+
+    @staticmethod
+    def infer(x: Spec, *, offset: int, dim1: int, dim2: int) -> Spec:
+        low, high = _plane(len(x.shape), dim1, dim2)
+        shape = list(x.shape[:-1])
+        side = -1 if x.shape[-1] < 0 else x.shape[-1] + abs(offset)
+        shape.insert(low, side)
+        shape.insert(high, side)
+        return Spec(tuple(shape), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
+        low, high = _plane(x.ndim, dim1, dim2)
+        size = x.shape[-1]
+        out = np.zeros((*x.shape[:-1], size + abs(offset), size + abs(offset)), x.dtype)
+        rows = np.arange(size) + max(-offset, 0)
+        out[..., rows, rows + offset] = x
+        return np.ascontiguousarray(np.moveaxis(out, (-2, -1), (low, high)))
+
+
+def _plane(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
+    """The two dims of the result that hold the diagonal; Paddle takes the smaller as rows."""
+    first = axis_of("diag_embed", dim1, rank + 1, name="dim1")
+    second = axis_of("diag_embed", dim2, rank + 1, name="dim2")
+    if first == second:
+        raise ShapeError(f"diag_embed: dim1 and dim2 are both {first}, expected two different dims")
+    return min(first, second), max(first, second)

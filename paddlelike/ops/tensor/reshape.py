@@ -1,0 +1,284 @@
+"""Operators that give the same elements another shape: reshape, squeeze, flatten, transpose.
+
+Each comes twice. The plain one keeps X for its gradient; the ``2`` one has the output XShape, whose
+shape is ``[0, *X.shape]``: an array without elements, so that X itself need not be kept.
+
+Outputs keep X's LoD where the first dim stays the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import (
+    OWN,
+    REQUIRED,
+    Array,
+    Bool,
+    Gradient,
+    Int,
+    Ints,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
+from paddlelike.ops.operands import axis_of, known, numbers, size_of
+
+__all__ = ["Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"]
+
+
+def _twin(cls: type[OpDef], **more: Any) -> None:
+    """Register ``<type>2``: as ``cls``, with XShape, from which its gradient takes X's shape."""
+
+    @functools.wraps(cls.infer)
+    def infer(*args: Any, **attrs: Any) -> tuple[Spec, Spec]:
+        x: Spec = args[0]
+        return cls.infer(*args, **attrs), Spec((0, *x.shape), x.dtype, x.lod_level)
+
+    @functools.wraps(cls.forward)
+    def forward(*args: Any, **attrs: Any) -> tuple[Array, Array]:
+        x: Array = args[0]
+        return cls.forward(*args, **attrs), np.empty((0, *x.shape), x.dtype)
+
+    body: dict[str, Any] = {
+        "__doc__": f"As ``{cls.type}``; XShape keeps the shape of X.",
+        "__module__": __name__,
+        "type": cls.type + "2",
+        "outputs": ("Out", "XShape"),
+        "gradient": Gradient("Out@GRAD", "XShape", outputs=("X@GRAD",), lod=OWN),
+        "infer": staticmethod(infer),
+        "forward": staticmethod(forward),
+        "backward": staticmethod(_backward_by_xshape),
+    }
+    register(type(cls.__name__ + "2", (cls,), body | more))
+
+
+def _backward_by_x(d_out: Array, x: Array) -> Array:
+    return d_out.reshape(x.shape)
+
+
+def _backward_by_xshape(d_out: Array, xshape: Array) -> Array:
+    return d_out.reshape(xshape.shape[1:])
+
+
+def _keeps_rows(x: Spec, shape: Sequence[int]) -> Spec:
+    """A spec of ``shape`` that has X's LoD only when the first dim is X's."""
+    same = bool(shape) and bool(x.shape) and shape[0] == x.shape[0]
+    return Spec(tuple(shape), x.dtype, None if same else 0)
+
+
+@register
+class Reshape(OpDef):
+    """``Out = X`` in another shape: 0 copies X's dim of that place, one -1 takes what is left.
+
+    The shape comes from ShapeTensor (one tensor per dim), else Shape, else the attribute.
+    """
+
+    type = "reshape"
+    inputs = ("X", "Shape?", "ShapeTensor*?")
+    attrs = {"shape": Ints([])}
+    lod = {"Out": "X"}
+    views = True
+    gradient = Gradient(
+        "Out@GRAD",
+        "X",
+        "Out",
+        "Shape",
+        "ShapeTensor",
+        outputs=("X@GRAD", "Shape@GRAD", "ShapeTensor@GRAD"),
+    )
+
+    @staticmethod
+    def infer(x: Spec, size: Spec | None, sizes: list[Spec] | None, *, shape: list[int]) -> Spec:
+        if sizes:
+            got = (x.shape[i] if dim == 0 else dim for i, dim in enumerate(shape))
+            return _keeps_rows(x, tuple(got) or (-1,) * len(sizes))
+        if size is not None and not shape:
+            return Spec((-1,) * max(size_of(size.shape), 1), x.dtype)
+        return _keeps_rows(x, _reshaped(x.shape, shape))
+
+    @staticmethod
+    def forward(x: Array, size: Array | None, sizes: list[Array] | None, *, shape: list[int]) -> Array:
+        return x.reshape(_reshaped(x.shape, numbers(shape, size, sizes)))
+
+    @staticmethod
+    def backward(
+        d_out: Array, x: Array, out: Array, size: Array | None, sizes: list[Array] | None
+    ) -> tuple[Array, None, None]:
+        return d_out.reshape(x.shape), None, None
+
+
+def _reshaped(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
+    """``shape`` with zeros copied from ``dims`` and its -1 worked out where ``dims`` are known."""
+    problem = ""
+    if not shape:
+        problem = "the shape is empty"
+    elif min(shape) < -1 or list(shape).count(-1) > 1:
+        problem = "only one dim may be -1, the others are 0 or more"
+    elif 0 in shape[len(dims) :]:
+        problem = f"dim {list(shape).index(0, len(dims))} is 0 (copy), but X has {len(dims)} dims"
+    if problem:
+        raise ShapeError(f"reshape: X of shape {list(dims)} to {list(shape)}: {problem}")
+    out = [dims[i] if dim == 0 else dim for i, dim in enumerate(shape)]
+    if not known(dims):
+        return out
+    size = math.prod(dims)
+    rest = math.prod(dim for i, dim in enumerate(out) if shape[i] != -1)
+    if -1 in shape and rest and size % rest == 0:
+        out[list(shape).index(-1)] = size // rest
+    elif -1 in shape or rest != size:
+        raise ShapeError(
+            f"reshape: X of shape {list(dims)} has {size} elements, they do not fill {list(shape)}",
+            hint="the number of elements stays the same; 0 copies a dim of X, one dim may be -1",
+        )
+    return out
+
+
+_twin(
+    Reshape,
+    attrs={"shape": Ints([]), "use_quantizer": Bool(False)},
+)
+
+
+@register
+class Squeeze(OpDef):
+    """``Out = X`` without the dims ``axes``, which must be 1; by default every dim of 1."""
+
+    type = "squeeze"
+    attrs = {"axes": Ints([])}
+    lod = {"Out": "X"}
+    views = True
+    gradient = Gradient("Out@GRAD", "X", lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, *, axes: list[int]) -> Spec:
+        return _keeps_rows(x, _squeezed(x.shape, axes))
+
+    @staticmethod
+    def forward(x: Array, *, axes: list[int]) -> Array:
+        return x.reshape(_squeezed(x.shape, axes))
+
+    backward = staticmethod(_backward_by_x)
+
+
+def _squeezed(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
+    if not axes:
+        return [dim for dim in dims if dim != 1]
+    gone = {axis_of("squeeze", axis, len(dims), name="axes") for axis in axes}
+    wrong = [axis for axis in sorted(gone) if dims[axis] not in (1, -1)]
+    if wrong:
+        raise ShapeError(
+            f"squeeze: axes {list(axes)} of X with shape {list(dims)}: "
+            f"dim {wrong[0]} is {dims[wrong[0]]}, only a dim of 1 can be left out"
+        )
+    return [dim for axis, dim in enumerate(dims) if axis not in gone]
+
+
+_twin(Squeeze)
+
+
+@register
+class Unsqueeze(OpDef):
+    """``Out = X`` with new dims of 1, inserted one after the other at ``axes``."""
+
+    type = "unsqueeze"
+    inputs = ("X", "AxesTensor?", "AxesTensorList*?")
+    attrs = {"axes": Ints([])}
+    lod = {"Out": "X"}
+    views = True
+    gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",), lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, axis: Spec | None, several: list[Spec] | None, *, axes: list[int]) -> Spec:
+        if several or axis is not None:
+            more = len(several) if several else size_of(axis.shape if axis is not None else ())
+            return Spec((-1,) * (len(x.shape) + more), x.dtype, 0)
+        return _keeps_rows(x, _unsqueezed(x.shape, axes))
+
+    @staticmethod
+    def forward(x: Array, axis: Array | None, several: list[Array] | None, *, axes: list[int]) -> Array:
+        return x.reshape(_unsqueezed(x.shape, numbers(axes, axis, several)))
+
+    backward = staticmethod(_backward_by_x)
+
+
+def _unsqueezed(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
+    out = list(dims)
+    for axis in axes:
+        out.insert(axis_of("unsqueeze", axis, len(out) + 1, name="axes"), 1)
+    return out
+
+
+_twin(Unsqueeze)
+
+
+@register
+class Flatten(OpDef):
+    """``Out = X`` as a matrix: the dims before ``axis`` become its rows, the others its columns."""
+
+    type = "flatten"
+    attrs = {"axis": Int(1)}
+    lod = {"Out": "X"}
+    views = True
+    gradient = Gradient("Out@GRAD", "X", lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, *, axis: int) -> Spec:
+        if not 0 <= axis <= len(x.shape):
+            raise ShapeError(f"flatten: axis is {axis}, expected 0 .. {len(x.shape)} for X of {x.shape}")
+        return _keeps_rows(x, (size_of(x.shape[:axis]), size_of(x.shape[axis:])))
+
+    @staticmethod
+    def forward(x: Array, *, axis: int) -> Array:
+        return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+
+    backward = staticmethod(_backward_by_x)
+
+
+_twin(Flatten)
+
+
+@register
+class Transpose(OpDef):
+    """``Out[i...]``: dim k of Out is dim ``axis[k]`` of X."""
+
+    type = "transpose"
+    attrs = {
+        "axis": Ints(REQUIRED),
+        "data_format": String("AnyLayout"),
+        "use_mkldnn": Bool(False),
+        "use_quantizer": Bool(False),
+    }
+    views = True
+    gradient = Gradient("Out@GRAD", "X", "Out", lod=OWN)
+
+    @staticmethod
+    def infer(x: Spec, *, axis: list[int]) -> Spec:
+        if sorted(axis) != list(range(len(x.shape))):
+            raise ShapeError(
+                f"transpose: axis is {list(axis)}, expected every number of "
+                f"0 .. {len(x.shape) - 1} once for X of shape {x.shape}"
+            )
+        return Spec(tuple(x.shape[a] for a in axis), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, axis: list[int]) -> Array:
+        return x.transpose(axis)
+
+    @staticmethod
+    def backward(d_out: Array, x: Array, out: Array, *, axis: list[int]) -> Array:
+        return d_out.transpose(np.argsort(axis))
+
+
+def _transpose2_backward(d_out: Array, xshape: Array, *, axis: list[int]) -> Array:
+    return d_out.transpose(np.argsort(axis))
+
+
+_twin(Transpose, backward=staticmethod(_transpose2_backward))

@@ -1,0 +1,1 @@
+"""Parameter updates of optimizers."""

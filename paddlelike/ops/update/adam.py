@@ -1,0 +1,184 @@
+"""Optimizer updates with two moments: adam, adamax, lamb.
+
+In the formulas ``g`` is the gradient, ``p`` the parameter, ``lr`` the learning rate.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.framework.opdef import Array, Bool, Float, Long, register
+from paddlelike.ops.update.step import (
+    Update,
+    average,
+    dense_only,
+    everywhere,
+    has_no_rows,
+    norm,
+    number,
+    quotient,
+    touched,
+)
+
+__all__ = ["Adam", "Adamax", "Lamb"]
+
+
+@register
+class Adam(Update):
+    """``m1 = b1 m1 + (1 - b1) g; m2 = b2 m2 + (1 - b2) g^2; p -= lr c m1 / (sqrt(m2) + eps)``.
+
+    ``c = sqrt(1 - b2pow) / (1 - b1pow)``; every step multiplies the powers by their betas. A sparse
+    gradient is zero in the rows it does not hold; with ``lazy_mode`` those rows are left alone.
+    Kingma and Ba, 2015 (end of section 2).
+    """
+
+    type = "adam"
+    inputs = (
+        "Param",
+        "Grad",
+        "LearningRate",
+        "Moment1",
+        "Moment2",
+        "Beta1Pow",
+        "Beta2Pow",
+        "Beta1Tensor?",
+        "Beta2Tensor?",
+    )
+    outputs = ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")
+    attrs = {
+        "beta1": Float(0.9),
+        "beta2": Float(0.999),
+        "epsilon": Float(1e-8),
+        "lazy_mode": Bool(False),
+        "min_row_size_to_use_multithread": Long(1000),
+    }
+    inplace = {
+        "ParamOut": "Param",
+        "Moment1Out": "Moment1",
+        "Moment2Out": "Moment2",
+        "Beta1PowOut": "Beta1Pow",
+        "Beta2PowOut": "Beta2Pow",
+    }
+
+    @staticmethod
+    def forward(
+        param: Array,
+        grad: Array | SelectedRows,
+        rate: Array,
+        moment1: Array,
+        moment2: Array,
+        beta1_pow: Array,
+        beta2_pow: Array,
+        beta1_tensor: Array | None,
+        beta2_tensor: Array | None,
+        *,
+        beta1: float,
+        beta2: float,
+        epsilon: float,
+        lazy_mode: bool,
+    ) -> tuple[Array, Array, Array, Array, Array]:
+        results = param, moment1, moment2, beta1_pow, beta2_pow
+        if has_no_rows(grad):
+            return results
+        b1 = beta1 if beta1_tensor is None else number(beta1_tensor)
+        b2 = beta2 if beta2_tensor is None else number(beta2_tensor)
+        blocks = (touched if lazy_mode else everywhere)(param, grad, moment1, moment2)
+        pow1, pow2 = number(beta1_pow), number(beta2_pow)
+        beta1_pow *= b1
+        beta2_pow *= b2
+        if isinstance(grad, SelectedRows):  # as Paddle: corrected one step ahead
+            pow1, pow2 = number(beta1_pow), number(beta2_pow)
+        lr = number(rate) * math.sqrt(1 - pow2) / (1 - pow1)
+        for p, g, m1, m2 in blocks:
+            average(m1, b1, g)
+            average(m2, b2, g * g)
+            step = quotient(m1, m2, epsilon)
+            step *= lr
+            p -= step
+        return results
+
+
+@register
+class Adamax(Update):
+    """``m = b1 m + (1 - b1) g; u = max(|g|, b2 u + eps); p -= lr / (1 - b1pow) m / u``.
+
+    Kingma and Ba, 2015 (section 7.1). The power of beta1 is moved on by a ``scale`` operator.
+    """
+
+    type = "adamax"
+    inputs = ("Param", "Grad", "LearningRate", "Moment", "InfNorm", "Beta1Pow")
+    outputs = ("ParamOut", "MomentOut", "InfNormOut")
+    attrs = {"beta1": Float(0.9), "beta2": Float(0.999), "epsilon": Float(1e-8)}
+    inplace = {"ParamOut": "Param", "MomentOut": "Moment", "InfNormOut": "InfNorm"}
+
+    @staticmethod
+    def forward(
+        param: Array,
+        grad: Array | SelectedRows,
+        rate: Array,
+        moment: Array,
+        inf_norm: Array,
+        beta1_pow: Array,
+        *,
+        beta1: float,
+        beta2: float,
+        epsilon: float,
+    ) -> tuple[Array, Array, Array]:
+        lr = number(rate) / (1 - number(beta1_pow))
+        for p, g, m, u in everywhere(param, dense_only("adamax", grad), moment, inf_norm):
+            average(m, beta1, g)
+            u *= beta2
+            u += epsilon
+            np.maximum(np.abs(g), u, out=u)
+            p -= lr * (m / u)
+        return param, moment, inf_norm
+
+
+@register
+class Lamb(Update):
+    """``r = m1 / (sqrt(m2) + eps) + wd p; p -= lr |p| / |r| r``; ``m1``, ``m2`` as in Adam.
+
+    You et al., Large batch optimization for deep learning, 2019. As Paddle has it, nothing is
+    corrected by the powers of the betas, and they never move on.
+    """
+
+    type = "lamb"
+    inputs = ("Param", "Grad", "LearningRate", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
+    outputs = ("ParamOut", "Moment1Out", "Moment2Out")
+    attrs = {
+        "weight_decay": Float(),
+        "beta1": Float(0.9),
+        "beta2": Float(0.999),
+        "epsilon": Float(1e-6),
+    }
+    inplace = {"ParamOut": "Param", "Moment1Out": "Moment1", "Moment2Out": "Moment2"}
+
+    @staticmethod
+    def forward(
+        param: Array,
+        grad: Array | SelectedRows,
+        rate: Array,
+        moment1: Array,
+        moment2: Array,
+        beta1_pow: Array,
+        beta2_pow: Array,
+        *,
+        weight_decay: float,
+        beta1: float,
+        beta2: float,
+        epsilon: float,
+    ) -> tuple[Array, Array, Array]:
+        if has_no_rows(grad):
+            return param, moment1, moment2
+        step = np.empty_like(param)
+        for p, g, m1, m2, r in everywhere(param, grad, moment1, moment2, step):
+            average(m1, beta1, g)
+            average(m2, beta2, g * g)
+            np.add(quotient(m1, m2, epsilon), weight_decay * p, out=r)
+        p_norm, r_norm = norm(param), norm(step)
+        step *= number(rate) * (p_norm / r_norm if p_norm > 0 and r_norm > 0 else 1.0)
+        param -= step
+        return param, moment1, moment2

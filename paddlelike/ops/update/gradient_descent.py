@@ -1,0 +1,189 @@
+"""Optimizer updates with one rate for all: sgd, momentum, lars_momentum, dpsgd, proximal_gd.
+
+In the formulas ``g`` is the gradient, ``p`` the parameter, ``lr`` the learning rate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.random import Generator
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Bool, Context, Float, Int, register
+from paddlelike.ops.update.step import (
+    Update,
+    dense_only,
+    everywhere,
+    has_no_rows,
+    norm,
+    number,
+    shrink,
+    touched,
+)
+
+__all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd"]
+
+
+@register
+class Sgd(Update):
+    """``p -= lr g``. Param may be SelectedRows, if Grad is sparse and holds rows among its rows."""
+
+    type = "sgd"
+    inputs = ("Param", "LearningRate", "Grad")
+    outputs = ("ParamOut",)
+    inplace = {"ParamOut": "Param"}
+
+    @staticmethod
+    def forward(param: Array | SelectedRows, rate: Array, grad: Array | SelectedRows) -> Array | SelectedRows:
+        lr = number(rate)
+        if isinstance(param, SelectedRows):
+            return _sgd_table(param, lr, grad)
+        for p, g in touched(param, grad):
+            p -= lr * g
+        return param
+
+
+def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> SelectedRows:
+    if not isinstance(grad, SelectedRows):
+        raise ShapeError("sgd: Param holds selected rows; Grad must be sparse, with rows among them")
+    if has_no_rows(grad):
+        return param
+    held = grad.merged()
+    places = param.places(held.row_array)
+    if (places < 0).any():
+        missing = int(held.row_array[places < 0][0])
+        raise ShapeError(f"sgd: Grad holds row {missing}, Param holds selected rows without it")
+    assert param.array is not None
+    assert held.array is not None
+    param.array[places] -= lr * held.array
+    param.get_tensor().touch()
+    return param
+
+
+@register
+class Momentum(Update):
+    """``v = mu v + g; p -= lr v``, or with Nesterov's look ahead ``p -= lr (g + mu v)``."""
+
+    type = "momentum"
+    inputs = ("Param", "Grad", "Velocity", "LearningRate")
+    outputs = ("ParamOut", "VelocityOut")
+    attrs = {"mu": Float(), "use_nesterov": Bool(False)}
+    inplace = {"ParamOut": "Param", "VelocityOut": "Velocity"}
+
+    @staticmethod
+    def forward(
+        param: Array,
+        grad: Array | SelectedRows,
+        velocity: Array,
+        rate: Array,
+        *,
+        mu: float,
+        use_nesterov: bool,
+    ) -> tuple[Array, Array]:
+        lr = number(rate)
+        for p, g, v in everywhere(param, grad, velocity):
+            v *= mu
+            v += g
+            p -= lr * (g + mu * v) if use_nesterov else lr * v
+        return param, velocity
+
+
+@register
+class LarsMomentum(Update):
+    """``v = mu v + l (g + wd p); p -= v``, with a rate of its own for every parameter.
+
+    ``l = lr coeff |p| / (|g| + wd |p|)``; where a norm is zero, ``l = lr``. You et al., Large batch
+    training of convolutional networks, 2017.
+    """
+
+    type = "lars_momentum"
+    inputs = ("Param", "Grad", "Velocity", "LearningRate")
+    outputs = ("ParamOut", "VelocityOut")
+    attrs = {"mu": Float(), "lars_coeff": Float(0.001), "lars_weight_decay": Float(0.0005)}
+    inplace = {"ParamOut": "Param", "VelocityOut": "Velocity"}
+
+    @staticmethod
+    def forward(
+        param: Array,
+        grad: Array | SelectedRows,
+        velocity: Array,
+        rate: Array,
+        *,
+        mu: float,
+        lars_coeff: float,
+        lars_weight_decay: float,
+    ) -> tuple[Array, Array]:
+        grad = dense_only("lars_momentum", grad)
+        decay, local = lars_weight_decay, number(rate)
+        p_norm, g_norm = norm(param), norm(grad)
+        if p_norm > 0 and g_norm > 0:
+            local *= lars_coeff * p_norm / (g_norm + decay * p_norm)
+        for p, g, v in everywhere(param, grad, velocity):
+            v *= mu
+            v += local * (g + decay * p)
+            p -= v
+        return param, velocity
+
+
+@register
+class Dpsgd(Update):
+    """``p -= lr (g / max(1, |g| / clip) + noise / batch_size)`` with ``noise ~ N(0, sigma)``.
+
+    Abadi et al., Deep learning with differential privacy, 2016; but as Paddle has it, all elements
+    of a parameter share one noise.
+    """
+
+    type = "dpsgd"
+    inputs = ("Param", "Grad", "LearningRate")
+    outputs = ("ParamOut",)
+    attrs = {"clip": Float(10.0), "batch_size": Float(16.0), "sigma": Float(1.0), "seed": Int(0)}
+    inplace = {"ParamOut": "Param"}
+    context = True
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        param: Array,
+        grad: Array | SelectedRows,
+        rate: Array,
+        *,
+        clip: float,
+        batch_size: float,
+        sigma: float,
+        seed: int,
+    ) -> Array:
+        grad = dense_only("dpsgd", grad)
+        lr, scale = number(rate), max(1.0, norm(grad) / clip)
+        noise = sigma * _normal(ctx.random(seed)) / batch_size
+        for p, g in everywhere(param, grad):
+            p -= lr * (g / scale + noise)
+        return param
+
+
+def _normal(random: Generator) -> float:
+    """One normal number by the polar method, float32 step by step."""
+    while True:
+        x, y = 2 * random.draw(2) - 1
+        square = x * x + y * y
+        if 0 < square < 1:
+            return float(x * np.sqrt(-2 * np.log(square) / square))
+
+
+@register
+class ProximalGd(Update):
+    """``p = shrink(p - lr g)``: pulled towards zero by ``lr l1``, then divided by ``1 + lr l2``."""
+
+    type = "proximal_gd"
+    inputs = ("Param", "Grad", "LearningRate")
+    outputs = ("ParamOut",)
+    attrs = {"l1": Float(0.0), "l2": Float(0.0)}
+    inplace = {"ParamOut": "Param"}
+
+    @staticmethod
+    def forward(param: Array, grad: Array | SelectedRows, rate: Array, *, l1: float, l2: float) -> Array:
+        lr = number(rate)
+        for p, g in everywhere(param, dense_only("proximal_gd", grad)):
+            p -= lr * g
+            shrink(p, lr * l1, lr * l2)
+        return param

@@ -1,0 +1,1 @@
+"""Directories of the local file system: files, transactions, locks."""

@@ -1,0 +1,1 @@
+"""Directories behind URLs: fsspec, HDFS."""

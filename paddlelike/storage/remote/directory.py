@@ -1,0 +1,297 @@
+"""Directories behind URLs, as readers see them: what their marker lists, or all there is.
+
+See ``storage.marker``, and ``storage.remote_transaction`` for saves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.storage import hashing
+from paddlelike.storage.local.transaction import Durability
+from paddlelike.storage.manifest import Manifest, Record, Verification, compared, sorted_out
+from paddlelike.storage.names import relative_path
+from paddlelike.storage.parts import Part
+from paddlelike.storage.remote import marker
+from paddlelike.storage.remote.marker import Marker
+from paddlelike.storage.remote.stores import PIECE, Info, Store, open_url, told
+from paddlelike.storage.remote.transaction import RemoteTransaction
+
+__all__ = ["RemoteDirectory", "RemoteFile", "beside", "locate"]
+
+T = TypeVar("T")
+
+_THREADS: Final = 16  # requests at once
+_FEW: Final = 3  # files from which on it pays to ask for the heads of all
+
+
+def locate(url: str) -> RemoteDirectory:
+    """The directory that a URL names.
+
+    Raises
+    ------
+    ExtraMissingError
+        A package that reaches it is not installed.
+    """
+    if url.startswith("hdfs:"):
+        from paddlelike.storage.remote.hdfs import HadoopStore
+
+        return RemoteDirectory(HadoopStore(), url, url.rstrip("/"))
+    store, root = open_url(url)
+    return RemoteDirectory(store, url, root)
+
+
+def beside(url: str) -> RemoteDirectory:
+    """The files whose URLs begin with ``url``."""
+    whole = locate(url)
+    return RemoteDirectory(whole.store, url.rpartition("/")[0], whole.root.rpartition("/")[0], whole.root)
+
+
+class RemoteDirectory:
+    """A directory of a store.
+
+    Parameters
+    ----------
+    base
+        The path that the names of the files begin with, where these are only some of the directory's.
+    """
+
+    def __init__(self, store: Store, url: str, root: str, base: str | None = None) -> None:
+        self.path = url.rstrip("/")
+        self.store = store
+        self.root = root
+        self.base = root if base is None else base  # what the names of markers begin with
+        self._listing: _Listing | None = None
+
+    @property
+    def marker(self) -> str:
+        """Where the copy of the manifest lies."""
+        return marker.path_of(self.base)
+
+    @property
+    def key(self) -> str:
+        return self.path
+
+    def recover(self) -> None:
+        """Nothing: whoever reads a marker knows what was saved."""
+
+    def exists(self) -> bool:
+        self._listing = None
+        return bool(self._listed().names)
+
+    def has(self, name: str) -> bool:
+        return relative_path(name) in self._listed().names
+
+    def list_names(self) -> list[str]:
+        return sorted(self._listed().names)
+
+    def open_file(self, name: str) -> RemoteFile:
+        listing = self._listed()
+        found = listing.names.get(relative_path(name))
+        if found is None:
+            raise StorageError(f"{self.path}/{name} cannot be read: there is no such file in {self.path}")
+        path, info = found
+        places = [path] if path.startswith(self.root + "/") else [path, f"{self.root}/{name}"]
+        return RemoteFile(self.store, f"{self.path}/{name}", places, info.size, self._head(listing, path))
+
+    def read_all(self, names: Iterable[str], read: Callable[[str, Any], T]) -> dict[str, T]:
+        def read_one(name: str) -> T:
+            with self.open_file(name) as file:
+                return read(name, file)
+
+        names = list(names)
+        with ThreadPoolExecutor(_THREADS, "paddlelike-read") as pool:
+            return dict(zip(names, pool.map(read_one, names), strict=True))
+
+    def manifest(self) -> Manifest | None:
+        try:
+            return self.read_marker().manifest
+        except (FormatError, StorageError):
+            return None
+
+    def verify(self) -> Verification:
+        """Compare every file with the manifest."""
+        try:
+            found = self.read_marker()
+        except FormatError as error:
+            return Verification(self.path, problem=error.message)
+        with told(self.path):
+            present = self.present()
+        if found.manifest is None:
+            return Verification(
+                self.path, extra=tuple(sorted(present)), problem=f"it has no manifest ({self.marker})"
+            )
+
+        if found.manifest.beside and self.base == self.root:
+            return beside(self.path).verify()
+
+        def judge(name: str, record: Record) -> tuple[str, str]:
+            if not self.has(name):
+                return "missing", ""
+            with self.open_file(name) as file:
+                return compared(file, record)
+
+        extra = [] if self.base != self.root else sorted(present)
+        return sorted_out(self.path, found.manifest, extra, judge)
+
+    def stamp(self) -> object:
+        with told(self.path):
+            number = marker.newest(self.store, self.base)
+        if number:
+            return number
+        found = self.read_marker()
+        if found.manifest is not None:
+            return found.number, hashlib.sha256(found.data).hexdigest()
+        with told(self.path):
+            return tuple(sorted(self.present().items()))
+
+    def begin(
+        self,
+        *,
+        durability: Durability = "process",
+        checksum: hashing.Algorithm | None = "sha256",
+        program: str | None = None,
+        state: Any = None,
+        wait: float | None = 0.0,
+        keep_generation: bool = False,
+        part: Part | None = None,
+    ) -> RemoteTransaction:
+        """A transaction; what is said of disks and of waiting means nothing here."""
+        if durability not in ("process", "power"):
+            raise ValueError(f'durability is "process" or "power", not {durability!r}')
+        if checksum is not None and checksum not in hashing.ALGORITHMS:
+            raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
+        return RemoteTransaction(self, checksum, program, state, part)
+
+    def read_marker(self) -> Marker:
+        """The marker.
+
+        Raises
+        ------
+        FormatError
+            It is damaged.
+        """
+        return marker.read(self.store, self.base)
+
+    def present(self) -> dict[str, Info]:
+        """The files at their plain names."""
+        if self.base == self.root:
+            return self.store.find(self.root)
+        named = self.store.beside(self.base).items()
+        helper = self.marker.rpartition("/")[2]
+        return {name: info for name, info in named if info is not None and not name.startswith(helper)}
+
+    def _listed(self) -> _Listing:
+        if self._listing is None:
+            found = self.read_marker()
+            with told(self.path):
+                names = {name: (f"{self.root}/{name}", info) for name, info in self.present().items()}
+                if found.manifest is not None:
+                    names = {name: where for name, where in names.items() if name in found.manifest.files}
+                    for folder in set(found.at.values()):
+                        for name, info in self.store.find(folder).items():
+                            if found.at.get(name) == folder:
+                                names[name] = f"{folder}/{name}", info
+            self._listing = _Listing(names)
+        return self._listing
+
+    def _head(self, listing: _Listing, path: str) -> bytes:
+        """The first bytes of a file; from the third file on, those of all files are fetched together."""
+        with listing.lock:
+            return self._fetched_head(listing, path)
+
+    def _fetched_head(self, listing: _Listing, path: str) -> bytes:
+        listing.opened += 1
+        if listing.opened < _FEW:
+            return b""
+        if listing.heads is None:
+            listing.heads = {}
+            folders: dict[str, list[str]] = {}
+            for name, (where, _) in listing.names.items():
+                folders.setdefault(where[: -len(name) - 1], []).append(name)
+            with told(self.path):
+                for folder, names in folders.items():
+                    for name, head in self.store.fetch(folder, names).items():
+                        listing.heads[f"{folder}/{name}"] = head
+        return listing.heads.get(path, b"")
+
+
+class _Listing:
+    def __init__(self, names: dict[str, tuple[str, Info]]) -> None:
+        self.names = names
+        self.lock = threading.Lock()
+        self.heads: dict[str, bytes] | None = None
+        self.opened = 0
+
+
+class RemoteFile:
+    """A file of a store, opened for reading.
+
+    Parameters
+    ----------
+    places
+        Where it may be: a file that is being moved is at the second place when it is not at the first.
+    head
+        Its first bytes, as far as they are known.
+    """
+
+    def __init__(self, store: Store, shown: str, places: list[str], size: int, head: bytes) -> None:
+        self.path = shown
+        self.size = size
+        self._store = store
+        self._places = places
+        self._head = head
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+        stop = min(offset + size, self.size)
+        if stop <= offset:
+            return b""
+        if stop <= len(self._head):
+            return self._head[offset:stop]
+        with told(self.path):
+            for other in range(len(self._places)):
+                try:
+                    return self._store.read(self._places[other], offset, stop)
+                except FileNotFoundError:
+                    if other + 1 == len(self._places):
+                        raise
+        raise AssertionError("a file has a place")
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+        done = 0
+        while done < len(target):
+            data = self.read_at(offset + done, min(len(target) - done, PIECE))
+            if not data:
+                break
+            target[done : done + len(data)] = data
+            done += len(data)
+        return done
+
+    def read(self, most: int | None = None) -> bytes:
+        """The whole file. FormatError: it is larger than ``most``."""
+        if most is not None and self.size > most:
+            raise FormatError(f"{self.size} bytes; such a file has {most} at most")
+        return self.read_at(0, self.size)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> RemoteFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, FormatError):
+            raise FormatError(f"{self.path}: {error.message}", hint=error.hint) from error

@@ -1,0 +1,235 @@
+"""Stores: what holds files under paths elsewhere, and those that fsspec knows."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from paddlelike.errors import ExtraMissingError, PaddlelikeError, StorageError
+from paddlelike.storage.local.writing import Buffer
+
+__all__ = ["PIECE", "FsspecStore", "Info", "Store", "open_url", "told"]
+
+T = TypeVar("T")
+
+PIECE: Final = 8 << 20  # bytes of one request
+_THREADS: Final = 16  # requests at once: what they wait for is the network
+_HEAD: Final = 4096  # bytes that are fetched of every file before the first is read
+_WRITERS: Final = 4  # files that are sent at once: each holds a piece in memory
+
+
+class Info(NamedTuple):
+    """What a listing says of a file."""
+
+    size: int
+    tag: str  # changes when the file does
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """The tag as a manifest keeps it."""
+        return int.from_bytes(hashlib.sha256(self.tag.encode()).digest()[:6], "big"), self.size
+
+
+class Store(Protocol):
+    """What holds files under paths. Every call may raise any error of its own."""
+
+    def same(self, other: Store) -> bool:
+        """Whether two stores hold the same files under the same paths."""
+
+    def find(self, folder: str) -> dict[str, Info]:
+        """All files below a folder, by their paths relative to it; none where there is no such folder."""
+
+    def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Bytes of a file; FileNotFoundError where it is not."""
+
+    def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
+        """The first bytes of files that are going to be read, several at once."""
+
+    def write(self, folder: str, files: Mapping[str, Iterable[Buffer]]) -> None:
+        """Write files below a folder, each whole or not at all."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write one file, over what is there."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write one file where there is none; False: there is one."""
+
+    def beside(self, front: str) -> dict[str, Info | None]:
+        """What lies in the same folder and has a path that begins with ``front``, by name; None: a folder."""
+
+    def move(self, source: str, target: str, names: Iterable[str]) -> None:
+        """Bring files from a folder that is removed afterwards to another one, over what is there.
+
+        Others may move the same files at the same time; what they have moved already is passed over.
+        """
+
+    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
+        """Copy files from one folder to another, over what is there."""
+
+    def remove(self, folder: str, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are no error."""
+
+
+@contextlib.contextmanager
+def told(what: str) -> Iterator[None]:
+    """Every error of a store as a StorageError that says what could not be reached."""
+    try:
+        yield
+    except PaddlelikeError:
+        raise
+    except ImportError as error:
+        raise _missing(what, error) from error
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        raise StorageError(
+            f"{what} cannot be reached: {reason}", hint="check the address and the credentials"
+        ) from error
+
+
+def _missing(url: str, error: ImportError) -> ExtraMissingError:
+    return ExtraMissingError(
+        f"{url} cannot be reached: {error}",
+        hint='pip install "paddlelike[remote]", and the package of that protocol, such as s3fs or gcsfs',
+    )
+
+
+def open_url(url: str) -> tuple[Store, str]:
+    """The store that a URL leads to, and the path in it."""
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise _missing(url, error) from error
+    try:
+        fs, root = url_to_fs(url)
+    except ImportError as error:
+        raise _missing(url, error) from error
+    except ValueError as error:
+        raise StorageError(f"{url} is no address that fsspec knows: {error}") from error
+    root = str(root).rstrip("/")
+    if not root.strip("/"):
+        raise StorageError(f"{url} names no directory", hint="such as s3://bucket/model")
+    return FsspecStore(fs), root
+
+
+class FsspecStore:
+    """A file system of fsspec."""
+
+    def __init__(self, fs: Any) -> None:
+        self._fs = fs
+
+    def same(self, other: Store) -> bool:
+        return isinstance(other, FsspecStore) and other._fs == self._fs
+
+    def find(self, folder: str) -> dict[str, Info]:
+        self._fs.invalidate_cache()
+        try:
+            found = self._fs.find(folder, detail=True)
+        except FileNotFoundError:
+            return {}
+        front = folder + "/"
+        return {
+            path[len(front) :]: Info(int(info["size"] or 0), _tag(info))
+            for path, info in found.items()
+            if path.startswith(front) and info.get("type") != "directory"
+        }
+
+    def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
+        return bytes(self._fs.cat_file(path, start=start, end=stop))
+
+    def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
+        def head(name: str) -> tuple[str, bytes]:
+            try:
+                return name, self.read(f"{folder}/{name}", 0, _HEAD)
+            except Exception:  # an empty file, in some stores; who reads it is told what is wrong
+                return name, b""
+
+        return dict(_at_once(head, names))
+
+    def write(self, folder: str, files: Mapping[str, Iterable[Buffer]]) -> None:
+        def write(item: tuple[str, Iterable[Buffer]]) -> None:
+            name, buffers = item
+            path = f"{folder}/{name}"
+            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            file = self._fs.open(path, "wb", block_size=PIECE)
+            try:
+                for buffer in buffers:
+                    file.write(buffer)
+            except BaseException:
+                with contextlib.suppress(Exception):  # else it would send what it has when it goes
+                    file.discard()
+                    file.closed = True
+                raise
+            file.close()
+
+        _at_once(write, files.items(), _WRITERS)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._fs.pipe_file(path, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        try:
+            self._fs.pipe_file(path, data, mode="create")
+        except FileExistsError:
+            return False
+        except Exception:  # what stores say of a file that is there differs; so does what came through
+            with contextlib.suppress(Exception):
+                return self.read(path) == data
+            raise
+        try:
+            return self.read(path) == data  # some stores look, and then write over what has come meanwhile
+        except FileNotFoundError:  # another one has come after it
+            return True
+
+    def beside(self, front: str) -> dict[str, Info | None]:
+        above, _, begin = front.rpartition("/")
+        self._fs.invalidate_cache()
+        try:
+            entries = self._fs.ls(above, detail=True)
+        except FileNotFoundError:
+            return {}
+        named = [(str(entry["name"]).rstrip("/").rpartition("/")[2], entry) for entry in entries]
+        return {
+            name: None if entry.get("type") == "directory" else Info(int(entry["size"] or 0), _tag(entry))
+            for name, entry in named
+            if name.startswith(begin)
+        }
+
+    def move(self, source: str, target: str, names: Iterable[str]) -> None:
+        def copy(name: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self.copy(source, target, [name])
+
+        _at_once(copy, names)
+
+    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
+        def copy(name: str) -> None:
+            path = f"{target}/{name}"
+            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._fs.cp_file(f"{source}/{name}", path)
+
+        _at_once(copy, names)
+
+    def remove(self, folder: str, names: Iterable[str]) -> None:
+        def remove(name: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.rm_file(f"{folder}/{name}")
+
+        _at_once(remove, names)
+        if ".saving-" in folder:
+            with contextlib.suppress(Exception):  # object stores have no folders
+                self._fs.rm(folder, recursive=True)
+
+
+def _tag(info: Mapping[str, Any]) -> str:
+    for key in ("ETag", "etag", "md5", "checksum", "LastModified", "mtime", "last_modified", "created"):
+        if info.get(key) is not None:
+            return f"{key}:{info[key]}"
+    return ""
+
+
+def _at_once(work: Callable[[Any], T], items: Iterable[Any], threads: int = _THREADS) -> list[T]:
+    with ThreadPoolExecutor(threads, "paddlelike-remote") as pool:
+        return list(pool.map(work, items))

@@ -1,0 +1,298 @@
+"""All-or-nothing saves into directories behind URLs, by markers (see ``storage.marker``).
+
+A save puts what changed into ``DIR.saving-<n>-<id>/`` and then makes the marker of number n, which says so:
+that is the commit. Afterwards the files move to their plain names in ``DIR/``. Whoever reads meanwhile, or
+after a saver was killed on its way, finds a file in the one place or in the other.
+
+A directory without a marker, such as one that Fluid saved and somebody uploaded, counts as it is. Of two
+savers at the same time one makes the marker, and the other is told; nothing of it is seen by anybody. What a
+killed saver leaves is removed by the next save that comes to its commit: a folder of that number or a lower
+one belongs to nobody who could still commit.
+
+It costs a copy inside the store, where this has no cheap renames (S3: on the servers, many files at once);
+files cannot be written to their plain names at once, since two savers would mix there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from paddlelike.errors import SaveError, StorageError
+from paddlelike.storage import hashing
+from paddlelike.storage.local.files import Path
+from paddlelike.storage.local.transaction import Committed
+from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.names import relative_path
+from paddlelike.storage.parts import Part, joined, outdated, remaining
+from paddlelike.storage.remote import marker
+from paddlelike.storage.remote.marker import Marker
+from paddlelike.storage.remote.stores import Info, told
+
+if TYPE_CHECKING:
+    from paddlelike.storage.remote.directory import RemoteDirectory
+
+__all__ = ["RemoteTransaction"]
+
+_HASHED: Final = 1 << 20  # bytes that are hashed, then sent
+
+
+class RemoteTransaction:
+    """Collects files for a directory of a store; :meth:`commit` writes them, see the top of this file."""
+
+    def __init__(
+        self,
+        where: RemoteDirectory,
+        checksum: hashing.Algorithm | None,
+        program: str | None,
+        state: Any,
+        part: Part | None = None,
+    ) -> None:
+        self._location = where
+        self._store = where.store
+        self._checksum = checksum
+        self._program = program
+        self._state = state
+        self._part = part
+        self._pieces: dict[str, tuple[Iterable[Buffer], Mapping[str, Any]]] = {}
+        self._kept: dict[str, Record] = {}
+        self._shared: dict[str, tuple[str, Record]] = {}  # path -> the folder it is in
+        self._bases: dict[str, RemoteDirectory | None] = {}
+        self._listings: dict[str, dict[str, Info]] = {}
+
+    def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
+        """Add the file of variable ``name``. The buffers are read at the commit, not copied now."""
+        self._pieces[self._new_path(name)] = buffers, facts or {}
+
+    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
+        """Let the file of ``name`` be the one that was saved as ``record``; False: it is not there."""
+        other = self._location if base is None else self._base(os.fspath(base))
+        if other is None:
+            return False
+        if other.root not in self._listings:
+            with told(other.path):
+                self._listings[other.root] = other.store.find(other.root)
+        path = relative_path(name)
+        info = self._listings[other.root].get(path)
+        if not _is_still(record, info):
+            return False
+        path = self._new_path(name)
+        if other.root == self._location.root:
+            self._kept[path] = record
+        else:
+            self._shared[path] = other.root, record
+        return True
+
+    def commit(self) -> Committed:
+        """Write all files and let the marker list them.
+
+        Raises
+        ------
+        SaveError
+            With the reason; the directory is as it was.
+        """
+        where = self._location
+        if not (self._pieces or self._kept or self._shared):
+            return Committed(where.path, {})
+        try:
+            with told(where.path):
+                records, removed = self._commit()
+        except StorageError as error:
+            reason = error.message if error.__cause__ is None else error.__cause__
+            raise SaveError(f"{where.path} cannot be written: {reason}", hint=error.hint) from error
+        written = [records[path].size for path in self._pieces]
+        mine = {path: records[path] for path in (*self._pieces, *self._shared, *self._kept)}
+        return Committed(where.path, mine, len(written), sum(written), len(mine) - len(written), removed)
+
+    def _commit(self) -> tuple[dict[str, Record], tuple[str, ...]]:
+        """Returns the records of all files, and the files of an earlier save that go."""
+        where, store = self._location, self._store
+        before = _settled(where, where.read_marker())
+        present = where.present()
+        others = _others(before, present)
+        self._check_kept(present)
+        mine = {*self._pieces, *self._kept, *self._shared}
+        outdated_ones = outdated(others, mine, self._part)
+        removed = tuple(path for path in outdated_ones if _is_still(others[path], present.get(path)))
+        number = before.number + 1
+        folder = marker.staging(where.base, number, secrets.token_hex(4))
+        changed = [*self._pieces, *self._shared]
+        safe = True  # to remove what was written
+        try:
+            records = self._write(folder) | self._kept
+            files = {p: r for p, r in remaining(others, mine, self._part) if p not in removed}
+            files |= dict(joined(records, others, self._part))
+            at = dict.fromkeys(changed, folder)
+            if not at.keys() <= (store.find(folder).keys() if at else set()):
+                if marker.newest(store, where.base) >= number:
+                    raise self._too_late()
+                raise SaveError(f"{folder} was removed by somebody during the save", hint="save again")
+            data = self._encoded(files, at, removed)
+            safe = False
+            mark = marker.path_of(where.base, number)
+            if not store.create(mark, data):
+                safe = True
+                raise self._too_late()
+            if marker.newest(store, where.base) > number:  # it was removed again before it was made here
+                store.remove(*_split(mark))
+                safe = True
+                raise self._too_late()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                if safe or not store.beside(mark):  # else it may have come through
+                    store.remove(folder, changed)
+            raise
+        files = self._finish(Marker(number), files, at, removed)
+        return {path: files[path] for path in mine}, removed
+
+    def _check_kept(self, present: Mapping[str, Info]) -> None:
+        for path, record in self._kept.items():
+            if not _is_still(record, present.get(path)):
+                raise SaveError(
+                    f"{self._location.path}/{path} was changed by somebody else during the save",
+                    hint="save again",
+                )
+
+    def _too_late(self) -> SaveError:
+        return SaveError(
+            f"{self._location.path} was saved by somebody else at the same time; it holds what they saved",
+            hint="save again, or into another directory",
+        )
+
+    def _write(self, folder: str) -> dict[str, Record]:
+        """Put what changed into a folder; the stamps of the records are not known yet."""
+        hashed = {path: _Hashed(buffers, self._checksum) for path, (buffers, _) in self._pieces.items()}
+        if hashed:
+            self._store.write(folder, hashed)
+        for source in {root for root, _ in self._shared.values()}:
+            self._store.copy(source, folder, [p for p, (root, _) in self._shared.items() if root == source])
+        records = {
+            path: Record(hashed[path].size, hashed[path].checksum, (0, 0), facts)
+            for path, (_, facts) in self._pieces.items()
+        }
+        shared = {path: record._replace(stamp=(0, 0)) for path, (_, record) in self._shared.items()}
+        return records | shared
+
+    def _finish(
+        self, of: Marker, files: dict[str, Record], at: Mapping[str, str], gone: Iterable[str]
+    ) -> dict[str, Record]:
+        """After the commit: plain names and stamps. What cannot be done now is done by the next save."""
+        with contextlib.suppress(Exception):
+            return _in_place(self._location, of, files, at, gone, self._encoded)
+        return files
+
+    def _encoded(
+        self, files: Mapping[str, Record], at: Mapping[str, str] | None = None, gone: Iterable[str] = ()
+    ) -> bytes:
+        part = None if self._part is None else self._part.name
+        beside = self._location.base != self._location.root
+        return marker.encode(
+            files, at=at, gone=gone, beside=beside, program=self._program, state=self._state, part=part
+        )
+
+    def _base(self, path: str) -> RemoteDirectory | None:
+        """The directory to share with; None where it is in another store."""
+        from paddlelike.storage import location
+
+        if path not in self._bases:
+            other = location.locate(path)
+            here = isinstance(other, type(self._location)) and other.store.same(self._store)
+            self._bases[path] = other if here else None  # type: ignore[assignment]
+        return self._bases[path]
+
+    def _new_path(self, name: str) -> str:
+        path = relative_path(name)
+        if path in self._pieces or path in self._kept or path in self._shared:
+            raise StorageError(f"variable {name!r} would be the same file as another one")
+        return path
+
+
+class _Hashed:
+    """Buffers in pieces, which are hashed as they go by."""
+
+    def __init__(self, buffers: Iterable[Buffer], algorithm: str | None) -> None:
+        self._buffers = buffers
+        self._algorithm = algorithm
+        self.size = 0
+        self.checksum: str | None = None
+
+    def __iter__(self) -> Iterator[Buffer]:
+        hasher = None if self._algorithm is None else hashing.hasher(self._algorithm)
+        self.size = 0  # a second time, where the first one failed
+        for buffer in self._buffers:
+            view = memoryview(buffer).cast("B")
+            for at in range(0, len(view), _HASHED):
+                piece = view[at : at + _HASHED]
+                if hasher is not None:
+                    hasher.update(piece)
+                self.size += len(piece)
+                yield piece
+        if hasher is not None:
+            self.checksum = f"{self._algorithm}:{hasher.hexdigest()}"
+
+
+def _settled(where: RemoteDirectory, found: Marker) -> Marker:
+    """The marker, after what a save that was killed after its commit left to do."""
+    if found.manifest is None or not (found.at or found.gone):
+        return found
+
+    def encoded(files: Mapping[str, Record]) -> bytes:
+        assert found.manifest is not None
+        of = found.manifest
+        return marker.encode(files, beside=of.beside, program=of.program, state=of.state)
+
+    files = _in_place(where, found, found.manifest.files, found.at, found.gone, encoded)
+    return found._replace(manifest=replace(found.manifest, files=files), at={}, gone=())
+
+
+def _in_place(
+    where: RemoteDirectory,
+    of: Marker,
+    files: dict[str, Record],
+    at: Mapping[str, str],
+    gone: Iterable[str],
+    encoded: Callable[[Mapping[str, Record]], bytes],
+) -> dict[str, Record]:
+    """Move files to their plain names, remove those that go, write the marker anew, tidy up."""
+    store = where.store
+    for folder in set(at.values()):
+        store.move(folder, where.root, sorted(name for name in at if at[name] == folder))
+    store.remove(where.root, list(gone))
+    present = where.present()
+    missing = sorted(at.keys() - present.keys())
+    if missing:
+        raise StorageError(f"{where.path}/{missing[0]} is not there, though it was saved")
+    files = {
+        path: record._replace(stamp=present[path].stamp) if path in at else record
+        for path, record in files.items()
+    }
+    data = encoded(files)
+    store.put(marker.path_of(where.base, of.number or None), data)
+    store.put(where.marker, data)
+    above = where.base.rpartition("/")[0]
+    names = store.beside(where.base + ".")
+    store.remove(above, marker.outdated(names, where.base, of.number))
+    for folder in marker.stagings(names, where.base, of.number):
+        store.remove(folder, [])
+    return files
+
+
+def _others(before: Marker, present: Mapping[str, Info]) -> dict[str, Record]:
+    """The files that were there before and count."""
+    if before.manifest is None:
+        return {path: Record(info.size, None, info.stamp) for path, info in present.items()}
+    return {path: record for path, record in before.manifest.files.items() if path in present}
+
+
+def _is_still(record: Record, info: Info | None) -> bool:
+    return info is not None and (info.size, info.stamp) == (record.size, record.stamp)
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    above, _, name = path.rpartition("/")
+    return above, [name]

@@ -1,0 +1,112 @@
+"""What loads and saves take: each server only its own rows, trainer 0 only a piece of what it gathers."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.checkpoint.gather import How, extras_of
+from paddlelike.distributed.checkpoint.servers import Sink
+from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.storage.local.transaction import Transaction
+from tests.distributed.checkpoint.jobs import SavingJob
+from tests.distributed.checkpoint.test_resume import ADAM
+from tests.distributed.runtime.jobs import perceptron_feeds
+
+MB = 1 << 20
+
+
+def read_so_far() -> int:
+    """Bytes that this process has read, from files and whatever else."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(lines[0].removeprefix("rchar: "))
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count what is read")
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_server_reads_its_own_rows_and_headers_only(tmp_path: Path, in_place: bool) -> None:
+    with SavingJob(ADAM, servers=2, trainers=1) as job:
+        job.go(perceptron_feeds, 0, 1, save=(0, tmp_path / "model"))
+    manifest = (tmp_path / "model.manifest.json").stat().st_size
+    job = SavingJob(ADAM, servers=4)
+    for endpoint in job.endpoints:
+        programs = job.server(endpoint)
+        slices = programs.main._parameters_on_pservers.on(endpoint)
+        with fluid.scope_guard(fluid.Scope()):
+            exe = fluid.Executor()
+            exe.run(programs.startup)
+            read_so_far()
+            before = read_so_far()
+            fluid.io.load_persistables(exe, str(tmp_path / "model"), programs.main, in_place=in_place)
+            read = read_so_far() - before
+        own = sum(one.nbytes for one in slices)
+        files = len({one.origin for one in slices})
+        assert own <= read
+        assert read <= own + files * 4097 + 2 * manifest + 4096
+    whole = sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    assert own < whole / 3  # so the bound above means something
+
+
+class Rows:
+    """Servers whose variables cost nothing: every row is its number."""
+
+    def pull(self, wanted: Sequence[tuple[str, str]]) -> list[Any]:
+        raise AssertionError("a large variable is not fetched whole")
+
+    def rows(self, wanted: tuple[str, str]) -> Any:
+        raise AssertionError("no table")
+
+    def write(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        raise AssertionError("nobody asked the servers to write")
+
+    def stream(self, wanted: tuple[str, str], sink: Callable[[], Sink]) -> None:
+        first = 32 * MB * int(wanted[1][-1])
+        for attempt in range(2):  # the first call breaks off
+            into = sink()
+            for at in range(0, (32 if attempt else 9) * MB, MB):
+                into.place(0, at, MB)[:] = np.full(MB // 4, (first + at) // MB, "<f4").tobytes()
+        into.check()
+
+
+@pytest.mark.parametrize("checksum", ["sha256", "crc32"])
+def test_gathering_a_variable_takes_the_memory_of_a_piece(tmp_path: Path, checksum: Any) -> None:
+    """64 MB on two servers; a call that is repeated counts once, in the file and in its checksum."""
+    shape, whole = (32 * 1024, 256), (64 * 1024, 256)
+    slices = [
+        Slice(
+            "w", f"w.block{n}", f"127.0.0.1:{n}", n, n * shape[0], shape, whole, VarType.FP32, Kind.OPTIMIZER
+        )
+        for n in range(2)
+    ]
+    table = Placement(slices, endpoints=["127.0.0.1:0", "127.0.0.1:1"])
+    tracemalloc.start()
+    try:
+        with Transaction(tmp_path / "model", checksum=checksum) as transaction:
+            for extra in extras_of(Rows(), table, ["w"], How(checksum)):
+                transaction.add(extra.name, extra.buffers, extra.facts)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * MB
+    assert fluid.io.verify(str(tmp_path / "model"))
+    rows = fluid.io.load_slice(str(tmp_path / "model"), "w", (0, 64 * 1024)).reshape(64, -1)
+    assert np.array_equal(rows[:, 0], np.arange(64))
+    assert np.array_equal(rows[:, -1], np.arange(64))
+
+
+def test_a_sink_refuses_what_does_not_follow() -> None:
+    sink = Sink(10, lambda offset, data: None)
+    sink.place(0, 0, 4)
+    with pytest.raises(fluid.core.EnforceNotMet, match="4 bytes at 6 of 10, of which 4 came"):
+        sink.place(0, 6, 4)
+    with pytest.raises(fluid.core.EnforceNotMet, match="11 bytes at 4 of 10"):
+        sink.place(0, 4, 11)
+    with pytest.raises(fluid.core.EnforceNotMet, match="4 of 10 bytes came"):
+        sink.check()

@@ -1,0 +1,157 @@
+"""A server writes only its own rows, into files that trainer 0 began; what breaks a save breaks it whole."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.checkpoint.serve import write
+from paddlelike.distributed.client.trainer import Trainer
+from paddlelike.distributed.placement import Kind, Slice
+from paddlelike.errors import FaultError, LoadError, NotInitializedError, SaveError, StorageError
+from paddlelike.formats import lod_tensor
+from tests.distributed.checkpoint.jobs import SavingJob
+from tests.distributed.checkpoint.test_resume import ADAM
+from tests.distributed.checkpoint.test_save import files_of
+from tests.distributed.runtime.jobs import MOMENTUM, perceptron_feeds
+
+HERE = "127.0.0.1:6174"
+OWN = Slice("w", "w.block1", HERE, 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.PARAMETER)
+SHARD = Slice("t", "t", HERE, 1, 1, (4, 3), (8, 3), VarType.FP32, Kind.TABLE, stride=2)
+
+
+@pytest.fixture
+def scope() -> Any:
+    scope = fluid.Scope()
+    scope.var("w.block1").get_tensor().set(np.full((2, 3), 7, "float32"))
+    scope.var("t").set_value(SelectedRows([1, 5], 4, np.ones((4, 3), "float32")))
+    return scope
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    (tmp_path / "w").write_bytes(lod_tensor.encode_header("float32", (5, 3)) + bytes(60))
+    return tmp_path
+
+
+def test_only_the_own_rows_are_written(scope: Any, begun: Path) -> None:
+    said = write(scope, [OWN, SHARD], str(begun), ["w", "other"])
+    assert set(said["crc32"]) == {"w.block1"}
+    array = lod_tensor.read((begun / "w").read_bytes()).array
+    assert array is not None
+    assert array[:, 0].tolist() == [0, 0, 7, 7, 0]
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"root:x:0:0:root:/root:/bin/sh\n", "does not find the file"),
+        (lod_tensor.encode_header("float32", (5, 4)) + bytes(80), "is not the file"),
+        (lod_tensor.encode_header("float64", (5, 3)) + bytes(120), "is not the file"),
+        (lod_tensor.encode_header("float32", (5, 3)) + bytes(61), "is not the file"),
+        (lod_tensor.encode_header("float32", (5, 3)) + bytes(59), "does not find the file"),
+    ],
+    ids=["another file", "shape", "type", "longer", "shorter"],
+)
+def test_what_is_not_the_variable_is_left_alone(scope: Any, tmp_path: Path, content: bytes, why: str) -> None:
+    (tmp_path / "w").write_bytes(content)
+    with pytest.raises(SaveError, match=why):
+        write(scope, [OWN], str(tmp_path), ["w"])
+    assert (tmp_path / "w").read_bytes() == content
+
+
+def test_a_server_makes_no_files_and_follows_no_links(scope: Any, begun: Path) -> None:
+    with pytest.raises(SaveError, match="only into a directory that all processes see"):
+        write(scope, [OWN], str(begun / "elsewhere"), ["w"])
+    assert not (begun / "elsewhere").exists()
+    (begun / "w").rename(begun / "target")
+    (begun / "w").symlink_to(begun / "target")
+    before = (begun / "target").read_bytes()
+    with pytest.raises(SaveError):
+        write(scope, [OWN], str(begun), ["w"])
+    assert (begun / "target").read_bytes() == before
+
+
+def test_a_shard_goes_into_an_empty_file_only(scope: Any, tmp_path: Path) -> None:
+    path = tmp_path / "__lookup_table__" / "t_1"
+    path.parent.mkdir()
+    path.write_bytes(b"somebody's")
+    with pytest.raises(SaveError, match="not empty"):
+        write(scope, [SHARD], str(tmp_path), ["__lookup_table__/t_1"])
+    assert path.read_bytes() == b"somebody's"
+
+
+def test_a_name_does_not_lead_out_of_the_directory(scope: Any, begun: Path) -> None:
+    (begun / "inside").mkdir()
+    slice_ = Slice("../w", "w.block1", HERE, 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.PARAMETER)
+    with pytest.raises(StorageError):
+        write(scope, [slice_], str(begun / "inside"), ["../w"])
+
+
+def test_a_variable_without_a_value_is_named(begun: Path) -> None:
+    with pytest.raises(NotInitializedError, match=r"'w\.block1' cannot be saved by 127\.0\.0\.1:6174"):
+        write(fluid.Scope(), [OWN], str(begun), ["w"])
+
+
+@pytest.mark.parametrize("after", [0, 1, 2], ids=["before", "first piece", "second piece"])
+@pytest.mark.parametrize("by_servers", [False, True], ids=["gathered", "by servers"])
+def test_a_server_that_is_gone_breaks_the_save_and_nothing_else(
+    tmp_path: Path, monkeypatch: Any, by_servers: bool, after: int
+) -> None:
+    monkeypatch.setenv("FLAGS_rpc_deadline", "1500")
+    with SavingJob(ADAM, servers=2, trainers=1) as job:
+        programs, exe = job.trainer(0), fluid.Executor()
+        exe.run(programs.startup)
+        exe.run(programs.main, feed=perceptron_feeds(0, 0))
+        fluid.io.save_persistables(exe, str(tmp_path / "model"), programs.main)
+        before = files_of(tmp_path / "model")
+        exe.run(programs.main, feed=perceptron_feeds(1, 0))
+        server, future = job._serving[1]
+        calls: list[str] = []
+
+        def dying(name: str) -> Any:
+            done = getattr(Trainer, name)
+
+            def call(self: Any, *args: Any) -> Any:
+                if len(calls) == after:
+                    server.close()
+                    future.result(timeout=60)
+                calls.append(name)
+                return done(self, *args)
+
+            return call
+
+        for name in ("write", "stream"):
+            monkeypatch.setattr(Trainer, name, dying(name))
+        with pytest.raises(FaultError, match=job.endpoints[1]):
+            fluid.io.save_persistables(exe, str(tmp_path / "model"), programs.main, by_servers=by_servers)
+        exe.close()
+    assert len(calls) > after
+    assert files_of(tmp_path / "model") == before
+    assert fluid.io.verify(str(tmp_path / "model"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.manifest.json"]
+
+
+def test_a_combined_file_of_one_process_serves_as_well(tmp_path: Path) -> None:
+    with SavingJob(MOMENTUM, trainers=1) as job:
+        (losses,) = job.go(perceptron_feeds, 0, 4, save=(2, tmp_path / "model"))
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        MOMENTUM.optimizer().minimize(MOMENTUM.build())
+    exe = fluid.Executor()
+    fluid.io.load_persistables(exe, str(tmp_path / "model"), main)
+    fluid.io.save_persistables(exe, str(tmp_path / "one"), main, filename="all")
+    with SavingJob(MOMENTUM, servers=3, trainers=1, loaded=tmp_path / "one", filename="all") as job:
+        (again,) = job.go(perceptron_feeds, 2, 4)
+    assert again == losses[2:]
+    shutil.copy(tmp_path / "one" / "all", tmp_path / "bare")
+    job = SavingJob(MOMENTUM, servers=3, loaded=tmp_path, filename="bare")
+    with pytest.raises(LoadError, match="stores no names"):
+        job.serve(job.endpoints[0])
