@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("house")
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say how many programs of the real system's layer and optimizer zoos are met."""
-    for zoo in ("test_zoo.py::test_layer[", "test_optimizers_zoo.py::test_programs["):
+    for zoo in ("zoo/test_layers.py::test_layer[", "zoo/test_optimizers.py::test_programs["):
         outcomes = {
             outcome: [
                 report.nodeid.split("[")[-1].rstrip("]")
@@ -43,7 +43,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         }
         total = sum(map(len, outcomes.values()))
         if total:
-            name = zoo.split(".")[0].removeprefix("test_").replace("_", " ")
+            name = zoo.split(".")[0].replace("/test_", " of ")
             differ = sorted(outcomes["failed"] + outcomes["xfailed"])
             rest = f"; differ: {', '.join(differ)}" if differ else ""
             terminalreporter.write_line(f"{name}: {len(outcomes['passed'])} of {total} equal{rest}")

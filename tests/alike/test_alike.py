@@ -16,8 +16,8 @@ import paddlelike as fluid
 from tests.alike.cases import CASES
 from tests.alike.different import DIFFERENT
 from tests.alike.recording import record
-from tests.canonical import canonical, differences
-from tests.fresh import fresh_programs
+from tests.helpers.canonical import canonical, differences
+from tests.helpers.fresh import fresh_programs
 
 with gzip.open(Path(__file__).parent / "golden.json.gz") as file:
     GOLDEN: dict[str, Any] = json.load(file)

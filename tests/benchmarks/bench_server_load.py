@@ -31,7 +31,7 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.io.elsewhere import elsewhere_of
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 WIDTH = 64
 

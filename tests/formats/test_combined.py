@@ -12,7 +12,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats import combined, lod_tensor
 from paddlelike.storage.local.files import File
 from tests.formats.damage import cuts, flips, peak_memory, refuses
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 REAL = sorted(
     path

@@ -18,7 +18,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import lod_tensor, selected_rows
 from paddlelike.formats.explain import HEAD, explain
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 
 def archive() -> bytes:

@@ -21,7 +21,7 @@ from paddlelike.formats import lod_tensor
 from paddlelike.formats.tensor_desc import decode_desc
 from paddlelike.storage.local.files import File
 from tests.formats.damage import cuts, flips, peak_memory, refuses
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 MANIFEST = json.loads((GOLDEN / "tensors" / "manifest.json").read_text())
 DENSE = sorted(name for name in MANIFEST if not name.startswith("selected_rows"))

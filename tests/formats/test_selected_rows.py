@@ -14,7 +14,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import selected_rows
 from tests.formats.damage import cuts, flips, refuses
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 MANIFEST = json.loads((GOLDEN / "tensors" / "manifest.json").read_text())
 NAMES = sorted(name for name in MANIFEST if name.startswith("selected_rows"))

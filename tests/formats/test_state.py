@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from paddlelike.errors import FormatError
 from paddlelike.formats import pickles, state
 from tests.formats.damage import cuts, flips, peak_memory, refuses
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 REAL_18 = sorted(GOLDEN.glob("*/fluid_save/*"))
 REAL_26 = sorted(GOLDEN.glob("*/*/static_save/*"))

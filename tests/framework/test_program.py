@@ -12,7 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import EnforceNotMet, GraphError
-from tests.canonical import canonical
+from tests.helpers.canonical import canonical
 
 L = fluid.layers
 

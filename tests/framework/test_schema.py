@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.framework.codec.schema import messages, parse
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 REAL = sorted(
     path

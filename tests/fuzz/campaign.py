@@ -27,9 +27,9 @@ from random import Random
 from typing import Any, Final
 
 from paddlelike.errors import PaddlelikeError
-from tests.fresh import fresh_programs
 from tests.fuzz.guard import Fault, Guard, watched
 from tests.fuzz.readers import Target
+from tests.helpers.fresh import fresh_programs
 
 __all__ = ["Found", "Outcome", "make", "ready", "run_here", "run_target"]
 

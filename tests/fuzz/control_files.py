@@ -24,7 +24,7 @@ from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
 from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import Target, attempt
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 __all__ = ["CONTROL_FILES", "json_changed"]
 

@@ -18,11 +18,11 @@ def main() -> None:
     import atheris
 
     with atheris.instrument_imports(include=["paddlelike"]):
-        from tests.fresh import fresh_programs
         from tests.fuzz.campaign import Found, make, ready, run_one
         from tests.fuzz.guard import watched
         from tests.fuzz.loaders import names_a_file
         from tests.fuzz.targets import TARGETS
+        from tests.helpers.fresh import fresh_programs
 
     name, corpus, *rest = sys.argv[1:]
     target = TARGETS[name]

@@ -22,7 +22,7 @@ from tests.fuzz import program_maker, readers, stream_maker
 from tests.fuzz.guard import Fault
 from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import Target, attempt
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 __all__ = ["LOADERS", "ROOM", "copies", "executor", "names_a_file", "program_of", "watched_scope"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 __all__ = ["COMBINED", "DENSE", "NETWORKS", "PICKLES", "PROGRAMS", "ROWS", "real_files"]
 

@@ -21,7 +21,7 @@ from tests.fuzz import tree_maker
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
 from tests.fuzz.readers import Target, attempt
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 __all__ = ["TREES"]
 

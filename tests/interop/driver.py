@@ -19,7 +19,7 @@ import numpy as np
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from tests.networks import as_feed, network
+from tests.helpers.networks import as_feed, network
 
 
 def run(fluid, job):

@@ -1,4 +1,4 @@
-"""The network `mlp_adam` of tests/networks.py, trained by real Paddle 2.6.2 (static graph).
+"""The network `mlp_adam` of tests/helpers/networks.py, trained by real Paddle 2.6.2 (static graph).
 
     python driver262.py JOB.json
 
@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-from tests.networks import mlp_feeds
+from tests.helpers.networks import mlp_feeds
 
 
 def main(job):

@@ -1,4 +1,4 @@
-"""Ask real Fluid 1.8.5 what it makes of the networks in tests/control_networks.py.
+"""Ask real Fluid 1.8.5 what it makes of the networks in tests/helpers/control_networks.py.
 
     python3.7 dump_control.py OUT.json.gz
 
@@ -26,7 +26,7 @@ import paddle.fluid.proto.framework_pb2 as pb2
 
 
 def load_networks():
-    path = Path(__file__).parent.parent / "control_networks.py"
+    path = Path(__file__).parent.parent / "helpers" / "control_networks.py"
     spec = importlib.util.spec_from_file_location("control_networks", str(path))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

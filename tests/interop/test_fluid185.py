@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import assert_same_program, canonical
-from tests.fresh import fresh_programs
-from tests.golden_data import Arrays
+from tests.helpers.canonical import assert_same_program, canonical
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import Arrays
+from tests.helpers.networks import NETWORKS
 from tests.interop.driver import run
 from tests.interop.real import FLUID185
-from tests.networks import NETWORKS
 
 pytestmark = FLUID185.needed
 

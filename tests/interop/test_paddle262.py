@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from tests.golden_data import Arrays
+from tests.helpers.golden_data import Arrays
+from tests.helpers.networks import mlp_feeds
+from tests.helpers.runs import building
 from tests.interop.real import PADDLE262
-from tests.networks import mlp_feeds
-from tests.runs import building
 
 pytestmark = PADDLE262.needed
 

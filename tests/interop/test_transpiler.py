@@ -9,11 +9,11 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.framework.graph.program import reset_name_scope
-from tests.canonical import differences
 from tests.distributed.transpiler.drawn import draw
 from tests.distributed.transpiler.masked import masked
 from tests.distributed.transpiler.networks import overview, programs
 from tests.distributed.transpiler.real import ask
+from tests.helpers.canonical import differences
 from tests.interop.real import FLUID185
 
 pytestmark = FLUID185.needed

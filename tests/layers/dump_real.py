@@ -1,7 +1,7 @@
 """Ask the real Fluid 1.8.5 what it builds for every call: `python -m tests.layers.dump_real OUT.json.gz`.
 
 To be run by a Python that has paddlepaddle 1.8.5. A record holds the
-programs in canonical form (see tests/canonical.py), the result, and the variables in order; of a
+programs in canonical form (see tests/helpers/canonical.py), the result, and the variables in order; of a
 refused call the kind of error.
 """
 

@@ -11,10 +11,10 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import PaddlelikeError
-from tests.canonical import assert_same_program, canonical, differences
-from tests.fresh import fresh_programs
+from tests.helpers.canonical import assert_same_program, canonical, differences
+from tests.helpers.fresh import fresh_programs
 from tests.layers.calls import CALLS
-from tests.test_zoo import facts
+from tests.zoo.test_layers import facts
 
 with gzip.open(Path(__file__).parent / "golden.json.gz") as file:
     GOLDEN: dict[str, Any] = json.load(file)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import canonical
+from tests.helpers.canonical import canonical
 
 layers = fluid.layers
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,7 @@ import pytest
 import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.opdef import Array, OpDef, Spec, grad_name, registry
-from tests.golden_data import table
+from tests.helpers.golden_data import table
 from tests.ops.contract import View, full_attrs, run
 from tests.ops.math_cases import CASES, weights
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import Canonical, assert_same_program, canonical
-from tests.fresh import fresh_programs
-from tests.golden_data import table
+from tests.helpers.canonical import Canonical, assert_same_program, canonical
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import table
 from tests.optimizer import cases
 
 GOLDEN = table("training")

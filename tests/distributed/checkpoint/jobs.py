@@ -10,7 +10,7 @@ import numpy as np
 
 import paddlelike as fluid
 from tests.distributed.runtime.jobs import SEED, Feed, Job, Network, Programs
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 Feeds = Callable[[int, int], Feed]
 

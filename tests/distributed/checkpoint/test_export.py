@@ -14,7 +14,7 @@ from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_save import files_of
 from tests.distributed.checkpoint.test_tables import BLOCKS, ROWS, SHARDS, embedded, feeds
 from tests.distributed.runtime.jobs import SEED, Network
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 
 def exporting(job: SavingJob, directory: Path, **options: Any) -> None:

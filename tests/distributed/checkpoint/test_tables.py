@@ -13,7 +13,7 @@ from paddlelike.errors import LoadError
 from paddlelike.formats import selected_rows
 from tests.distributed.checkpoint.jobs import SavingJob, alone
 from tests.distributed.runtime.jobs import SEED, Network
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 ROWS, WIDTH = 2500, 8
 

@@ -13,7 +13,7 @@ from paddlelike.distributed.fleet.parameter_server import DistributedTranspiler
 from paddlelike.distributed.fleet.role_maker import Role, UserDefinedRoleMaker
 from paddlelike.distributed.fleet.strategy import StrategyFactory, strategy_for
 from paddlelike.errors import GraphError, RoleError, UnsupportedError
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 SERVERS = ["127.0.0.1:6174", "127.0.0.1:6175"]
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 import paddlelike as fluid
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 Feed = dict[str, Any]
 SEED = 2020

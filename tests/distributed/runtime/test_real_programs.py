@@ -8,7 +8,7 @@ import pytest
 import paddlelike as fluid
 from tests.distributed.runtime.jobs import MOMENTUM, Job, Programs, perceptron_feeds
 from tests.distributed.runtime.test_sync import recorded
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 PROGRAMS = GOLDEN / "distributed_runs" / "mlp_momentum_sync_2x2" / "programs"
 

@@ -21,7 +21,7 @@ from tests.distributed.runtime.jobs import (
     sgd,
     train_locally,
 )
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 
 def recorded(run: str) -> Any:

@@ -7,7 +7,7 @@ import lzma
 from functools import cache
 from typing import Any
 
-from tests.golden_data import GOLDEN
+from tests.helpers.golden_data import GOLDEN
 
 PATH = GOLDEN / "transpiled.json.xz"
 

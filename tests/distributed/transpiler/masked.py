@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.canonical import Canonical, canonical
+from tests.helpers.canonical import Canonical, canonical
 
 _PREFIX = "__control_var@"
 

@@ -6,11 +6,11 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.framework.graph.program import reset_name_scope
-from tests.canonical import assert_same_program
 from tests.distributed.transpiler.cases import CASES
 from tests.distributed.transpiler.golden import records
 from tests.distributed.transpiler.masked import masked
 from tests.distributed.transpiler.networks import overview, programs
+from tests.helpers.canonical import assert_same_program
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:server .* keeps nothing"),  # more servers than blocks: as in Fluid

@@ -22,7 +22,7 @@ from tests.distributed.transpiler.test_meaning import (
     word2vec,
     words,
 )
-from tests.fresh import fresh_programs
+from tests.helpers.fresh import fresh_programs
 
 STEPS = 4
 

@@ -12,11 +12,11 @@ import paddlelike as fluid
 from paddlelike.distributed.placement import Kind
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework.graph.program import reset_name_scope
-from tests.canonical import assert_same_program
 from tests.distributed.transpiler.cases import CASES, Case
 from tests.distributed.transpiler.golden import records
 from tests.distributed.transpiler.masked import masked
 from tests.distributed.transpiler.networks import NETWORKS, endpoints, optimizer, transpiled
+from tests.helpers.canonical import assert_same_program
 
 FIRST, SECOND = endpoints({})
 

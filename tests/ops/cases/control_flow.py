@@ -8,7 +8,7 @@ from tests.ops.contract import Case
 
 rng = np.random.default_rng(0)
 
-_BLOCK = "tests/test_golden_control.py: it runs a block of a program"
+_BLOCK = "tests/golden_runs/test_control.py: it runs a block of a program"
 _ARRAY = "tests/ops/test_arrays.py: it works on an array of tensors"
 _TABLE = "tests/ops/test_dynamic.py: it works on a rank table"
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import assert_same_program, canonical
-from tests.fresh import fresh_programs
-from tests.golden_data import table
+from tests.helpers.canonical import assert_same_program, canonical
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import table
 from tests.zoo.optimizers import OPTIMIZERS, net
 
 pytestmark = pytest.mark.filterwarnings("ignore:Ftrl")  # its l2 is l1's, as in Fluid

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
-from tests.fresh import fresh_programs
-from tests.golden_data import table
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import table
 from tests.zoo.layers import LAYERS
 from tests.zoo.sequences import build
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.golden_data import GOLDEN, Arrays, arrays, manifest, with_lod
-from tests.networks import NETWORKS, SEED, WARM_STEPS, as_feed, network
-from tests.runs import Run, batch, building
+from tests.helpers.golden_data import GOLDEN, Arrays, arrays, manifest, with_lod
+from tests.helpers.networks import NETWORKS, SEED, WARM_STEPS, as_feed, network
+from tests.helpers.runs import Run, batch, building
 
 pytestmark = pytest.mark.parametrize("name", NETWORKS)
 

@@ -155,7 +155,7 @@ def network(name: str) -> Network:
 
 
 def as_feed(module: Any, batch: dict[str, Any]) -> dict[str, Any]:
-    """A batch of tests/networks.py as a feed of that `fluid` module."""
+    """A batch of tests/helpers/networks.py as a feed of that `fluid` module."""
 
     def value(item: Any) -> Any:
         if not isinstance(item, tuple):

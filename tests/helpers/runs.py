@@ -10,9 +10,9 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.framework.graph.program import Program
-from tests.fresh import fresh_programs
-from tests.golden_data import Arrays
-from tests.networks import SEED, Built, as_feed, network
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import Arrays
+from tests.helpers.networks import SEED, Built, as_feed, network
 
 
 class Run(NamedTuple):
@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 @contextmanager
 def building(name: str, seed: int = SEED) -> Iterator[Run]:
-    """Build a network of tests/networks.py with its optimizer, as in a new process."""
+    """Build a network of tests/helpers/networks.py with its optimizer, as in a new process."""
     net = network(name)
     with fresh_programs(seed) as (main, startup):
         built = net.build(fluid)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.canonical import Canonical, canonical
+from tests.helpers.canonical import Canonical, canonical
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 

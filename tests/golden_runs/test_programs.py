@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import assert_same_program, canonical
-from tests.fresh import fresh_programs
-from tests.golden_data import GOLDEN, manifest, program
-from tests.networks import NETWORKS, SEED
-from tests.runs import building
+from tests.helpers.canonical import assert_same_program, canonical
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import GOLDEN, manifest, program
+from tests.helpers.networks import NETWORKS, SEED
+from tests.helpers.runs import building
 
 pytestmark = pytest.mark.parametrize("name", NETWORKS)
 

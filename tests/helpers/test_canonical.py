@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.canonical import assert_same_program, canonical, differences
-from tests.golden_data import GOLDEN, program
+from tests.helpers.canonical import assert_same_program, canonical, differences
+from tests.helpers.golden_data import GOLDEN, program
 
 FIT = GOLDEN / "fit_a_line" / "programs"
 

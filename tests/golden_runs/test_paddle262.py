@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.golden_data import GOLDEN, arrays, manifest
-from tests.runs import Run, building
+from tests.helpers.golden_data import GOLDEN, arrays, manifest
+from tests.helpers.runs import Run, building
 
 NAME = "paddle262/mlp_adam"
 HERE = GOLDEN / NAME

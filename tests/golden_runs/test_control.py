@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import assert_same_program, canonical
-from tests.control_networks import DECODED, RATE, SEED, STEPS, TRAINED
-from tests.fresh import fresh_programs
-from tests.golden_data import table
+from tests.helpers.canonical import assert_same_program, canonical
+from tests.helpers.control_networks import DECODED, RATE, SEED, STEPS, TRAINED
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import table
 
 GOLDEN = table("control")
 

@@ -1,6 +1,6 @@
 """Every layer builds the program that real Fluid 1.8.5 builds: main, startup, backward.
 
-The pytest summary says how many are equal (`zoo: N of 252 equal`).
+The pytest summary says how many are equal (`zoo of layers: N of 252 equal`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import assert_same_program, canonical
-from tests.fresh import fresh_programs
-from tests.golden_data import table
+from tests.helpers.canonical import assert_same_program, canonical
+from tests.helpers.fresh import fresh_programs
+from tests.helpers.golden_data import table
 from tests.zoo.layers import LAYERS
 
 GOLDEN = table("layers")

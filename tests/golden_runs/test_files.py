@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.canonical import assert_same_program, canonical
-from tests.golden_data import GOLDEN, Arrays, arrays, manifest, with_lod
-from tests.networks import NETWORKS
-from tests.runs import Run, building
+from tests.helpers.canonical import assert_same_program, canonical
+from tests.helpers.golden_data import GOLDEN, Arrays, arrays, manifest, with_lod
+from tests.helpers.networks import NETWORKS
+from tests.helpers.runs import Run, building
 
 
 @pytest.fixture(params=NETWORKS)

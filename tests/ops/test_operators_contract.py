@@ -12,7 +12,7 @@ import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.graph.operator import COMMON_ATTRS
 from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, OpDef, registry
-from tests.golden_data import table
+from tests.helpers.golden_data import table
 from tests.ops.contract import View
 
 GOLDEN = table("operators185")
