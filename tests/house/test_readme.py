@@ -9,6 +9,7 @@ import pytest
 
 PROJECT = Path(__file__).parent.parent.parent
 README = (PROJECT / "README.md").read_text()
+PAGES = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "paddlelike").rglob("*.md"))]
 
 
 def blocks(language: str) -> list[str]:
@@ -27,15 +28,34 @@ def test_the_scripts_run_in_an_empty_directory(
     assert "5 files are as they were saved" in out
 
 
-def test_every_path_of_the_map_exists() -> None:
-    paths = set(re.findall(r"`((?:paddlelike|tests|tutorials)/[\w./]*)`", README))
-    assert len(paths) > 10
-    assert [path for path in sorted(paths) if not (PROJECT / path).exists()] == []
+def test_the_front_page_is_short_and_fits_a_terminal() -> None:
+    assert len(README.split()) <= 700
+    assert [line for line in README.splitlines() if len(line) >= 120] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
+def test_every_path_and_link_of_a_page_exists(page: Path) -> None:
+    text = page.read_text()
+    named = set(re.findall(r"`((?:paddlelike|tests|tutorials)/[\w./]*)`", text)) - {
+        "tutorials/out/"
+    }  # git-ignored
+    linked = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link}
+    assert [path for path in sorted(named) if not (PROJECT / path).exists()] == []
+    assert [path for path in sorted(linked) if path and not (page.parent / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
+def test_every_section_that_a_page_links_to_exists(page: Path) -> None:
+    text = page.read_text()
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    sections = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+    assert [at for at in re.findall(r"\]\(#([^)]+)\)", text) if at not in sections] == []
 
 
 def test_ci_runs_the_tests_as_the_readme_says() -> None:
     (command,) = re.findall(r"bin/(python -m pytest -n 2 --dist worksteal)", README)
-    assert command in (PROJECT / ".ci" / "run").read_text()
+    assert command in (PROJECT / "noxfile.py").read_text()
+    assert "--sessions tests" in (PROJECT / ".ci" / "run").read_text()
 
 
 def test_each_command_has_an_environment_of_its_own() -> None:
@@ -44,7 +64,8 @@ def test_each_command_has_an_environment_of_its_own() -> None:
 
 
 def test_the_top_level_holds_nothing_else() -> None:
-    known = {"LICENSE", "README.md", "paddlelike", "pyproject.toml", "tests", "tutorials"}
+    known = {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "noxfile.py", "pyproject.toml"}
+    known |= {"paddlelike", "tests", "tutorials"}
     ignored = {"build", "dist"}
     there = {path.name for path in PROJECT.iterdir() if not path.name.startswith(".")}
     assert there - ignored <= known

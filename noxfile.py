@@ -1,0 +1,86 @@
+"""The checks of the project, one session each. ``nox`` runs them all; ``nox -s types`` runs one.
+
+``nox -s dev`` makes ``.venv`` for daily work. CI runs the same sessions in its own environment (``.ci/run``).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "format", "types", "floors", "tests", "tutorials"]
+
+PROJECT = Path(__file__).parent
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+
+
+def install(session: nox.Session, *extras: str) -> None:
+    """Install the project with extras; without an environment of nox's own, the caller has done so."""
+    if session.virtualenv.venv_backend != "none":
+        session.install("--quiet", "-e", f".[{','.join(extras)}]")
+
+
+@nox.session(default=False)
+def dev(session: nox.Session) -> None:
+    """Make ``.venv`` with the project, editable, and every tool."""
+    session.run("python", "-m", "venv", ".venv")
+    python = PROJECT / ".venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    session.run(str(python), "-m", "pip", "install", "-e", ".[dev,test,tutorials]", external=True)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Lint with ruff."""
+    install(session, "dev")
+    session.run("ruff", "check", "--no-cache", ".")
+
+
+@nox.session
+def format(session: nox.Session) -> None:  # noqa: A001  (the step's name)
+    """Check the formatting; ``nox -s format -- --fix`` formats."""
+    install(session, "dev")
+    check = [] if "--fix" in session.posargs else ["--check"]
+    session.run("ruff", "format", "--no-cache", *check, ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types with mypy --strict."""
+    install(session, "dev")
+    session.run("mypy", *session.posargs)
+
+
+@nox.session
+def floors(session: nox.Session) -> None:
+    """Check the import contracts."""
+    install(session, "dev")
+    session.run("lint-imports", "--no-cache")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests; arguments behind ``--`` go to pytest."""
+    install(session, "dev", "test", "tutorials")
+    command = "python -m pytest -n 2 --dist worksteal".split()  # noqa: SIM905  (as README.md has it)
+    session.run(*command, *session.posargs, env=ONE_THREAD)
+
+
+@nox.session
+def tutorials(session: nox.Session) -> None:
+    """Run every tutorial in an empty directory."""
+    install(session, "test", "tutorials")
+    for tutorial in sorted((PROJECT / "tutorials").glob("*.py")):
+        with tempfile.TemporaryDirectory() as empty, session.chdir(empty):
+            session.run("python", str(tutorial), env=ONE_THREAD)
+
+
+@nox.session(default=False)
+def wheel(session: nox.Session) -> None:
+    """Build the wheel and the source distribution into ``dist/``."""
+    session.install("--quiet", "build")
+    session.run("python", "-m", "build")
