@@ -14,7 +14,7 @@ is read here, and the other way round.
 import sys
 from types import ModuleType
 
-# Modules under the names that scripts use; ops fills the table of operators.
+# Modules under the names that scripts use.
 from paddlelike import (
     average,
     backward,
@@ -75,6 +75,7 @@ from paddlelike.framework import (
     set_flags,
 )
 from paddlelike.framework.environment import memory_optimize, release_memory
+from paddlelike.framework.opdef import provide_operators as _provide_operators
 from paddlelike.input import data, embedding, one_hot
 from paddlelike.io import load, load_program_state, save, set_program_state
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
@@ -89,6 +90,8 @@ from paddlelike.reader import (
 )
 
 __version__ = "0.1.0"
+
+_provide_operators(ops.load_operators)  # at the first look-up
 
 __all__ = [
     "BuildStrategy",

@@ -1,7 +1,15 @@
-"""The operators. Importing this package fills the table in :mod:`paddlelike.framework.opdef.registry`."""
+"""The operators, one folder per family. :func:`load_operators` puts them all into the table of operators."""
 
 import importlib
 import pkgutil
 
-for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
-    importlib.import_module(_module.name)
+__all__ = ["load_operators"]
+
+
+def load_operators() -> None:
+    """Import every module of this package; each registers its operators.
+
+    The face gives this function to :func:`paddlelike.framework.opdef.provide_operators`.
+    """
+    for module in pkgutil.walk_packages(__path__, f"{__name__}."):
+        importlib.import_module(module.name)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError

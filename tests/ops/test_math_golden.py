@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.opdef import Array, OpDef, Spec, grad_name, registry
 from tests.helpers.golden_data import table

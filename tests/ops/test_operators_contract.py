@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.graph.operator import COMMON_ATTRS
 from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, OpDef, registry

@@ -7,7 +7,6 @@ import pkgutil
 
 import pytest
 
-import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.framework.opdef import registry
 from tests.ops import cases as case_modules
 from tests.ops.contract import Case, check_gradient, check_value_and_shape

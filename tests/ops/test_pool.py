@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Spec, registry

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import paddlelike.ops  # noqa: F401  (fills the table)
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import SelectedRows

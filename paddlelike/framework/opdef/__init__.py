@@ -33,6 +33,7 @@ from paddlelike.framework.opdef.registry import (
     find,
     find_or_none,
     grad_name,
+    provide_operators,
     register,
 )
 
@@ -69,5 +70,6 @@ __all__ = [
     "find",
     "find_or_none",
     "grad_name",
+    "provide_operators",
     "register",
 ]

@@ -31,7 +31,9 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType, MethodType
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -73,6 +75,7 @@ __all__ = [
     "find",
     "find_or_none",
     "grad_name",
+    "provide_operators",
     "register",
 ]
 
@@ -186,6 +189,7 @@ class Gradient:
     outputs with ``@GRAD``; a mark of their own (``"Mean?"``) goes before the operator's. ``outputs``
     are the slots it returns, by default the gradient of every forward input slot in order. ``lod`` is
     the slot whose LoD level they take over, OWN when each takes that of what it is the gradient of.
+    ``views``: gradients may share memory with what ``backward`` takes (None: as the operator's outputs do).
     """
 
     def __init__(
@@ -194,11 +198,13 @@ class Gradient:
         outputs: Sequence[str] | None = None,
         copies_attrs: bool = True,
         lod: str | None = None,
+        views: bool | None = None,
     ) -> None:
         self.inputs = inputs
         self.outputs = None if outputs is None else tuple(outputs)
         self.copies_attrs = copies_attrs
         self.lod = lod
+        self.views = views
 
 
 class OpView(Protocol):
@@ -385,6 +391,48 @@ class OpDef:
 _OPS: dict[str, type[OpDef]] = {}
 
 
+class OperatorLoader:
+    """Imports the operators at the first look-up, once, whichever thread asks first."""
+
+    def __init__(self) -> None:
+        self._load: Callable[[], object] | None = None
+        self._lock = threading.RLock()
+        self._running = False
+
+    def provide(self, load: Callable[[], object]) -> None:
+        with self._lock:
+            self._load = load
+
+    def ensure_loaded(self) -> None:
+        """Run the loader unless it has run.
+
+        A look-up that the loader itself makes finds what is registered so far.
+        """
+        if self._load is None:
+            return
+        with self._lock:
+            load = self._load
+            if load is None or self._running:
+                return
+            self._running = True
+            try:
+                load()
+                self._load = None
+            finally:
+                self._running = False
+
+
+_LOADER = OperatorLoader()
+
+
+def provide_operators(load: Callable[[], object]) -> None:
+    """Have ``load`` called once, before the first look-up, to register the operators.
+
+    Operators belong to a higher floor than the table, which therefore cannot import them itself.
+    """
+    _LOADER.provide(load)
+
+
 def register(cls: OpClass) -> OpClass:
     """Check an operator class and put it, and its ``<type>_grad``, into the table."""
     _complete(cls)
@@ -395,23 +443,25 @@ def register(cls: OpClass) -> OpClass:
 
 
 def find(type: str) -> type[OpDef]:
-    """The operator called ``type``."""
-    try:
-        return _OPS[type]
-    except KeyError:
+    """Return the operator called ``type``; raise EnforceNotMet when there is none."""
+    found = find_or_none(type)
+    if found is None:
         raise EnforceNotMet(
             f"operator {type!r} is not known here",
             hint="a program that holds it can be printed, pruned, converted and saved, but not run",
-        ) from None
+        )
+    return found
 
 
 def find_or_none(type: str) -> type[OpDef] | None:
-    """The operator called ``type``, or None."""
+    """Return the operator called ``type``, or None."""
+    _LOADER.ensure_loaded()
     return _OPS.get(type)
 
 
 def all_ops() -> Mapping[str, type[OpDef]]:
-    """Every operator by type, gradients included (a copy)."""
+    """Return every operator by type, gradients included (a copy)."""
+    _LOADER.ensure_loaded()
     return dict(sorted(_OPS.items()))
 
 
@@ -437,11 +487,12 @@ def _complete(cls: type[OpDef]) -> None:
 
 def _keywords(cls: type[OpDef], function: Kernel, slots: Iterable[Slot]) -> tuple[tuple[str, ...], bool]:
     """The attributes a function asks for; checks that it takes one array per slot."""
-    parameters = inspect.signature(function).parameters.values()
-    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+    # Read from the code object: inspect.signature takes 100 times as long.
+    code: CodeType = inspect.unwrap(function).__code__
+    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    positional = code.co_argcount - isinstance(function, MethodType)  # without cls
     expected = len(list(slots)) + (cls.context and function.__name__ != "infer")
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    variadic = bool(code.co_flags & inspect.CO_VARARGS)
     if not variadic and positional != expected:
         raise GraphError(
             f"operator {cls.type!r}: {function.__name__} takes {positional} positional "
@@ -477,7 +528,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "outputs": tuple(marked(name) for name in outputs),
             "attrs": cls.attrs,
             "context": cls.context,
-            "views": cls.views,
+            "views": cls.views if gradient.views is None else gradient.views,
             "forward": staticmethod(cls.backward),
             "forward_of": cls,
         },

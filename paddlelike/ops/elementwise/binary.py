@@ -18,7 +18,7 @@ import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import OWN, Array, Gradient, Int, OpDef, Spec, String, find, register
+from paddlelike.framework.opdef import OWN, Array, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.elementwise.unary import MKLDNN
 
 __all__ = ["aligned", "broadcast_shape", "map_rows", "sum_to"]
@@ -243,12 +243,11 @@ def _operator(row: _Row) -> type[OpDef]:
         "forward": staticmethod(rows if row.value is np.multiply else forward),
     }
     if row.d_x is not None:
-        body["gradient"] = Gradient("Out@GRAD", "X", "Y", *row.reads, outputs=("X@GRAD", "Y@GRAD"), lod=OWN)
+        grads = ("X@GRAD", "Y@GRAD")
+        body["gradient"] = Gradient("Out@GRAD", "X", "Y", *row.reads, outputs=grads, lod=OWN, views=row.views)
         body["backward"] = staticmethod(backward)
     return type(row.type.removeprefix("elementwise_").title(), (_Elementwise,), body)
 
 
 for _row in _ROWS:
     register(_operator(_row))
-    if _row.views:
-        find(f"{_row.type}_grad").views = True
