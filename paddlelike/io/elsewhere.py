@@ -17,6 +17,7 @@ from paddlelike.io.load.contents import Contents
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rules import Rule
 from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.options import SaveOptions
 
 __all__ = ["Elsewhere", "Extra", "Loading", "Saving", "elsewhere_of", "provide_elsewhere"]
 
@@ -81,11 +82,11 @@ class Elsewhere(Protocol):
     takes_slices: bool  # a load reads some rows of each file, not all
 
     def saving(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> Saving:
         """Of a save of these variables of the program into ``where``.
 
-        ``part`` is what they are ("params", "persistables"), ``options`` are those of a save.
+        ``part`` is what they are ("params", "persistables").
         """
 
     def predicting(self, program: Program) -> Program:

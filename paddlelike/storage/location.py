@@ -10,13 +10,14 @@ from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from paddlelike.errors import FormatError, StorageError
-from paddlelike.storage import hashing, manifest
+from paddlelike.storage import manifest
 from paddlelike.storage.local import files as local
 from paddlelike.storage.local.files import Path
-from paddlelike.storage.local.transaction import Committed, Durability, Transaction
+from paddlelike.storage.local.transaction import Committed, Transaction
 from paddlelike.storage.local.writing import Buffer
 from paddlelike.storage.manifest import Manifest, Record, Verification
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.parts import Part
 
 __all__ = ["File", "LocalDirectory", "Location", "Writing", "beside", "is_remote", "locate"]
@@ -108,16 +109,13 @@ class Location(Protocol):
 
     def begin(
         self,
+        options: SaveOptions = DEFAULT_OPTIONS,
         *,
-        durability: Durability = "process",
-        checksum: hashing.Algorithm | None = "sha256",
         program: str | None = None,
         state: Any = None,
-        wait: float | None = 0.0,
-        keep_generation: bool = False,
         part: Part | None = None,
     ) -> Writing:
-        """Begin a transaction with the options of :class:`~.local.transaction.Transaction`."""
+        """Begin a transaction; see :class:`~.local.transaction.Transaction` for the parameters."""
 
 
 class LocalDirectory:
@@ -176,24 +174,21 @@ class LocalDirectory:
 
     def begin(
         self,
+        options: SaveOptions = DEFAULT_OPTIONS,
         *,
-        durability: Durability = "process",
-        checksum: hashing.Algorithm | None = "sha256",
         program: str | None = None,
         state: Any = None,
-        wait: float | None = 0.0,
-        keep_generation: bool = False,
         part: Part | None = None,
     ) -> Transaction:
         return Transaction(
             self.path,
             beside=self._base,
-            durability=durability,
-            checksum=checksum,
+            durability=options.durability,
+            checksum=options.checksum,
             program=program,
             state=state,
-            wait=wait,
-            keep_generation=keep_generation,
+            wait=options.wait,
+            keep_generation=options.keep_generation,
             part=part,
         )
 

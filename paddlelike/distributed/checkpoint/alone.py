@@ -5,7 +5,7 @@ This module is part of every load, so it imports little.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.elsewhere import Loading, Saving
 from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.storage.location import is_remote, locate
+from paddlelike.storage.options import SaveOptions
 
 __all__ = ["FOLDER", "Alone"]
 
@@ -32,7 +33,7 @@ class Alone:
         self._program = program
 
     def saving(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> Saving:
         return Saving(chosen)
 

@@ -29,6 +29,7 @@ from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.writing import Buffer, Shared
+from paddlelike.storage.options import SaveOptions
 
 __all__ = ["How", "extras_of"]
 
@@ -61,7 +62,7 @@ class How:
         Called whenever values have come.
     """
 
-    checksum: hashing.Algorithm | None = "sha256"
+    checksum: hashing.Algorithm | None = SaveOptions.checksum
     by_servers: bool = False
     local: bool = True
     joined: bool = False

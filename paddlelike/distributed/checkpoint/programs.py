@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from paddlelike.io.save.save import _outside
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.manifest import path_of
+from paddlelike.storage.options import SaveOptions
 
 __all__ = ["ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
 
@@ -72,7 +73,7 @@ class ServerPart:
         self._endpoint = endpoint
 
     def saving(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> Saving:
         raise SaveError(
             f"the program of parameter server {self._endpoint} is not saved by itself: it holds only rows",
@@ -139,7 +140,7 @@ class TrainerPart:
         self._placement = placement
 
     def saving(
-        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: Mapping[str, Any]
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> Saving:
         """Parameters are here; what servers keep is gathered, and all of it in asynchronous training."""
         if not self._program._is_chief:
@@ -156,19 +157,19 @@ class TrainerPart:
         here = [variable for variable in chosen if variable.name not in set(gathered)]
         if not gathered:
             return Saving(here)
-        if not options.get("blocking", True):
+        if not options.blocking:
             raise SaveError(
                 f"{where}: what the servers keep cannot be saved while training goes on; it would be of "
                 "several rounds",
                 hint="save with blocking=True",
             )
-        by_servers, local = options.get("by_servers", False), not is_remote(where)
+        by_servers, local = options.by_servers, not is_remote(where)
         if by_servers and not local:
             raise SaveError(f"{where}: servers write by themselves only into a directory that all can see")
         servers = servers_of(executor, self._program)
         is_synchronous = self._is_synchronous()
         said = standing(servers, is_synchronous)
-        how = How(options.get("checksum", "sha256"), by_servers, local, joined=part == "params")
+        how = How(options.checksum, by_servers, local, joined=part == "params")
         if (
             not is_synchronous
         ):  # updates go on: what the manifest counts must not be less than what values have

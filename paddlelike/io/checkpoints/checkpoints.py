@@ -13,7 +13,8 @@ import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, Unpack
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 from paddlelike.core.random import Generator
 from paddlelike.core.scope import global_scope
@@ -25,10 +26,11 @@ from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save import asynchronous
-from paddlelike.io.save.save import SaveOptions, _check_executor, _outside, save_chosen
+from paddlelike.io.save.save import _check_executor, _outside, save_chosen
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.options import SaveOptions
 
 __all__ = ["Checkpoint", "Checkpoints"]
 
@@ -67,7 +69,7 @@ class Checkpoints:
     best
         Whether the best metric is the "smallest" or the "largest".
     options
-        Those of :func:`~paddlelike.io.save.save_vars`: ``blocking``, ``durability``, ``checksum``.
+        The fields of :class:`~paddlelike.storage.options.SaveOptions`.
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -92,7 +94,7 @@ class Checkpoints:
         every: int = 1,
         *,
         best: Literal["smallest", "largest"] = "smallest",
-        **options: Unpack[SaveOptions],
+        **options: Any,
     ) -> None:
         limits = ("keep_last", keep_last, 1), ("keep_best", keep_best, 0), ("every", every, 1)
         for what, number, least in limits:
@@ -106,7 +108,7 @@ class Checkpoints:
         self._keep_best = keep_best
         self._every = every
         self._sign = 1.0 if best == "smallest" else -1.0
-        self._options = options
+        self._options = SaveOptions.from_keywords(options, "Checkpoints")
         self._base: str | None = None  # the checkpoint that this process knows, to share files with
 
     def save(
@@ -154,10 +156,10 @@ class Checkpoints:
             "random": global_scope().generator.state,
             "user": json.loads(_json({} if state is None else dict(state))),
         }
-        options = self._options.copy()
+        options = self._options
         holding = contextlib.ExitStack()  # of the base, as long as the save goes on
         if self._base not in (None, path) and holding.enter_context(self._shelf.held(self._base)):
-            options["base"] = self._base
+            options = replace(options, base=self._base)
 
         def afterwards() -> None:
             self._base = path
@@ -171,7 +173,7 @@ class Checkpoints:
             state={"checkpoint": entry},
             holding=holding,
             afterwards=afterwards,
-            **options,
+            options=options,
         )
 
     def list(self) -> Listing:

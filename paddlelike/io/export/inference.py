@@ -22,6 +22,7 @@ from paddlelike.io.save import asynchronous
 from paddlelike.io.save.save import _check_executor, _outside, add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import Location, locate
+from paddlelike.storage.options import DEFAULT_OPTIONS
 from paddlelike.storage.parts import Part
 
 __all__ = ["load_inference_model", "save_inference_model"]
@@ -77,7 +78,7 @@ def save_inference_model(
     asynchronous.settle()
     _check_feeds(program, feeds, targets)
     there = elsewhere_of(program)
-    idle = None if there is None else there.saving(executor, [], where.path, "params", {}).idle
+    idle = None if there is None else there.saving(executor, [], where.path, "params", DEFAULT_OPTIONS).idle
     if idle is not None:
         warnings.warn(idle, UserWarning, stacklevel=_outside())
         return [f"save_infer_model/scale_{number}.tmp_0" for number in range(len(targets))]

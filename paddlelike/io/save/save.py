@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypedDict, Unpack
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,30 +24,17 @@ from paddlelike.io.save import asynchronous
 from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of, file_of, item_of
 from paddlelike.io.save.incremental import Known, ledger
 from paddlelike.io.select import is_parameter, is_persistable, program_of, select
-from paddlelike.storage.hashing import Algorithm
-from paddlelike.storage.local.transaction import Durability
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.parts import Part
 
-__all__ = ["SaveOptions", "save_params", "save_persistables", "save_vars"]
+__all__ = ["save_params", "save_persistables", "save_vars"]
 
 Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 
 _copies: Final = asynchronous.Copies()
-
-
-class SaveOptions(TypedDict, total=False):
-    """What all saves may be told besides Fluid's arguments; see :func:`save_vars`."""
-
-    base: Path | None
-    blocking: bool
-    durability: Durability
-    checksum: Algorithm | None
-    wait: float | None
-    keep_generation: bool
-    by_servers: bool
 
 
 def save_vars(
@@ -57,14 +44,7 @@ def save_vars(
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (Fluid's name)
     predicate: Callable[[Variable], bool] | None = None,
     filename: str | None = None,
-    *,
-    base: Path | None = None,
-    blocking: bool = True,
-    durability: Durability = "process",
-    checksum: Algorithm | None = "sha256",
-    wait: float | None = 0.0,
-    keep_generation: bool = False,
-    by_servers: bool = False,
+    **options: Any,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the current values of variables, all of them or none.
 
@@ -80,24 +60,9 @@ def save_vars(
         Variables or their names; None: those that ``predicate`` accepts.
     filename
         One file for all variables, in the order of their names; None: a file each, named as the variable.
-    base
-        Another directory that this process saved or loaded: files of what has not changed since are shared
-        with it (reflink, else hard link, else a copy) instead of written.
-    blocking
-        False: return as soon as what has changed is copied in memory. The save goes on in a thread; the next
-        one, into whatever directory, waits for it.
-    durability
-        ``"process"``: the save survives the death of the process; ``"power"``: also a power cut.
-    checksum
-        How the checksums of the manifest are made: "sha256", "crc32", or None for none.
-    wait
-        Seconds to wait for another process that saves into this directory; None: as long as it takes.
-    keep_generation
-        Keep the files that are replaced, beside the directory, and write over them at the next save: twice
-        the disk for about half the time.
-    by_servers
-        With parameter servers: let them write their rows of large files themselves, all at once, instead of
-        bringing everything through trainer 0. All processes must see the directory under this path.
+    options
+        The fields of :class:`~paddlelike.storage.options.SaveOptions`: ``base``, ``blocking``,
+        ``durability``, ``checksum``, ``wait``, ``keep_generation``, ``by_servers``.
 
     Returns
     -------
@@ -111,16 +76,8 @@ def save_vars(
     NotInitializedError
         A variable holds no value.
     """
-    options = SaveOptions(
-        base=base,
-        blocking=blocking,
-        durability=durability,
-        checksum=checksum,
-        wait=wait,
-        keep_generation=keep_generation,
-        by_servers=by_servers,
-    )
-    return _save(executor, dirname, main_program, vars, predicate, filename, None, options)
+    given = SaveOptions.from_keywords(options, "save_vars")
+    return _save(executor, dirname, main_program, vars, predicate, filename, None, given)
 
 
 def _save(
@@ -134,9 +91,6 @@ def _save(
     options: SaveOptions,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     _check_executor(executor, "save_vars")
-    unknown = options.keys() - SaveOptions.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"a save takes no {', '.join(sorted(unknown))}")
     if dirname is None and filename is not None:
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
     program = program_of(main_program)
@@ -148,7 +102,7 @@ def _save(
     asynchronous.settle()
     if dirname is None:
         return _to_memory(chosen)
-    return save_chosen(program, chosen, dirname, filename, part=part, executor=executor, **options)
+    return save_chosen(program, chosen, dirname, filename, part=part, executor=executor, options=options)
 
 
 def save_params(
@@ -156,13 +110,14 @@ def save_params(
     dirname: Path | None,
     main_program: Any = None,
     filename: str | None = None,
-    **options: Unpack[SaveOptions],
+    **options: Any,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the parameters of a program: what prediction needs. See :func:`save_vars`.
 
     Without ``filename``, files of an earlier call that are of no variable any more go; the report tells.
     """
-    return _save(executor, dirname, main_program, None, is_parameter, filename, "params", options)
+    given = SaveOptions.from_keywords(options, "save_params")
+    return _save(executor, dirname, main_program, None, is_parameter, filename, "params", given)
 
 
 def save_persistables(
@@ -170,7 +125,7 @@ def save_persistables(
     dirname: Path | None,
     main_program: Any = None,
     filename: str | None = None,
-    **options: Unpack[SaveOptions],
+    **options: Any,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save every persistable of a program: what going on with training needs. See :func:`save_vars`.
 
@@ -181,7 +136,8 @@ def save_persistables(
     any more, neither of this program nor of the current scope: two programs may share a directory, and a
     network that has changed leaves nothing of the one before. The report tells what went.
     """
-    return _save(executor, dirname, main_program, None, is_persistable, filename, "persistables", options)
+    given = SaveOptions.from_keywords(options, "save_persistables")
+    return _save(executor, dirname, main_program, None, is_persistable, filename, "persistables", given)
 
 
 def save_chosen(
@@ -195,7 +151,7 @@ def save_chosen(
     state: Mapping[str, Any] | None = None,
     holding: contextlib.ExitStack | None = None,
     afterwards: Callable[[], None] | None = None,
-    **options: Unpack[SaveOptions],
+    options: SaveOptions = DEFAULT_OPTIONS,
 ) -> SaveReport | asynchronous.PendingSave:
     """Save variables.
 
@@ -204,12 +160,10 @@ def save_chosen(
     """
     begin = time.perf_counter()
     where = locate(dirname)
-    base, blocking = options.get("base"), options.get("blocking", True)
-    checksum = options.get("checksum", "sha256")
     with contextlib.ExitStack() as turn, contextlib.ExitStack() as ending:
         if holding is not None:
             ending.push(holding)
-        if not blocking:
+        if not options.blocking:
             turn.enter_context(asynchronous.turn())
             asynchronous.settle()  # also one that another thread has begun meanwhile
         there = elsewhere_of(program)
@@ -227,17 +181,14 @@ def save_chosen(
                 stacklevel=_outside(),
             )
         writing = where.begin(
-            durability=options.get("durability", "process"),
-            checksum=checksum,
+            options,
             program=fingerprint(program),
             state={**(state or {}), **saving.state} or None,
-            wait=options.get("wait", 0.0),
-            keep_generation=options.get("keep_generation", False),
             part=None if part is None or filename is not None else Part(part, _in_use(global_scope())),
         )
-        save = _Save(where, writing, filename, checksum, base)
+        save = _Save(where, writing, filename, options)
         changed = save.sort_out([item_of(variable, global_scope()) for variable in saving.local])
-        if not blocking:
+        if not options.blocking:
             ending.callback(_copies.release)
             copies = _copies.copy([item.array for item in changed])
             changed = [item.copied(copy) for item, copy in zip(changed, copies, strict=True)]
@@ -254,7 +205,7 @@ def save_chosen(
                 afterwards()
             return report
 
-        return work() if blocking else asynchronous.start(save.target, work)
+        return work() if options.blocking else asynchronous.start(save.target, work)
 
 
 class _Save:
@@ -265,15 +216,15 @@ class _Save:
         where: Location,
         writing: Writing,
         filename: str | None = None,
-        checksum: Algorithm | None = "sha256",
-        base: Path | None = None,
+        options: SaveOptions = DEFAULT_OPTIONS,
     ) -> None:
         self.target = where.path if filename is None else os.path.join(where.path, filename)
         self._where = where
         self._writing = writing
         self._filename = filename
-        self._checksum = checksum
+        self._checksum = options.checksum
         self._sources: list[tuple[Known, str | None]] = [(ledger.known(where, filename), None)]
+        base = options.base
         if base is not None and is_remote(base) == is_remote(where.path):
             other = locate(base)
             self._sources.append((ledger.known(other, filename), other.path))
@@ -364,7 +315,7 @@ def add_to(
     """Add variables to a transaction that somebody else commits; ``there``: some are in other processes."""
     saving = Saving(variables)
     if there is not None:
-        saving = there.saving(executor, variables, where.path, "params", {})
+        saving = there.saving(executor, variables, where.path, "params", DEFAULT_OPTIONS)
     if saving.extras and filename is not None:
         raise SaveError(
             f"{saving.extras[0].name!r} is on parameter servers: it cannot go into the one file {filename}",

@@ -25,7 +25,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from paddlelike.errors import FormatError, SaveError, StorageError
 from paddlelike.storage import hashing, manifest
@@ -38,14 +38,13 @@ from paddlelike.storage.local.system import reflink, sync_file_system
 from paddlelike.storage.local.writing import Buffer, Piece, write_files
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.parts import Part, joined, outdated, remaining
 from paddlelike.storage.problems import explained
 
-__all__ = ["Committed", "Durability", "Transaction", "write_all"]
+__all__ = ["Committed", "Transaction", "write_all"]
 
 _READ_ONLY: Final = os.strerror(errno.EROFS)
-
-Durability = Literal["process", "power"]
 
 
 @dataclass(frozen=True)
@@ -113,13 +112,13 @@ class Transaction:
         directory: Path,
         *,
         beside: Path | None = None,
-        durability: Durability = "process",
-        checksum: hashing.Algorithm | None = "sha256",
+        durability: Durability = SaveOptions.durability,
+        checksum: hashing.Algorithm | None = SaveOptions.checksum,
         manifest: bool = True,
         program: str | None = None,
         state: Any = None,
-        wait: float | None = 0.0,
-        keep_generation: bool = False,
+        wait: float | None = SaveOptions.wait,
+        keep_generation: bool = SaveOptions.keep_generation,
         part: Part | None = None,
     ) -> None:
         if durability not in ("process", "power"):

@@ -13,10 +13,9 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
-from paddlelike.storage import hashing
-from paddlelike.storage.local.transaction import Durability
 from paddlelike.storage.manifest import Manifest, Record, Verification, compared, sorted_out
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.parts import Part
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.marker import Marker
@@ -153,21 +152,14 @@ class RemoteDirectory:
 
     def begin(
         self,
+        options: SaveOptions = DEFAULT_OPTIONS,
         *,
-        durability: Durability = "process",
-        checksum: hashing.Algorithm | None = "sha256",
         program: str | None = None,
         state: Any = None,
-        wait: float | None = 0.0,
-        keep_generation: bool = False,
         part: Part | None = None,
     ) -> RemoteTransaction:
-        """A transaction; what is said of disks and of waiting means nothing here."""
-        if durability not in ("process", "power"):
-            raise ValueError(f'durability is "process" or "power", not {durability!r}')
-        if checksum is not None and checksum not in hashing.ALGORITHMS:
-            raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
-        return RemoteTransaction(self, checksum, program, state, part)
+        """Begin a transaction; ``durability``, ``wait`` and ``keep_generation`` have no effect on a store."""
+        return RemoteTransaction(self, options.checksum, program, state, part)
 
     def read_marker(self) -> Marker:
         """The marker.

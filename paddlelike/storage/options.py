@@ -1,0 +1,83 @@
+"""The options of a save, declared once for every function that saves."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, Self
+
+from paddlelike.storage.hashing import ALGORITHMS, Algorithm
+
+__all__ = ["DEFAULT_OPTIONS", "Durability", "SaveOptions"]
+
+Durability = Literal["process", "power"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SaveOptions:
+    """The options that every save takes besides Fluid's own arguments.
+
+    Attributes
+    ----------
+    base
+        Another directory that this process saved or loaded: files of variables that have not changed since
+        are shared with it (reflink, else hard link, else a copy) instead of written.
+    blocking
+        False: return as soon as the changed values are copied in memory. The save continues in a thread; the
+        next save, into any directory, waits for it.
+    durability
+        ``"process"``: the save survives the death of the process; ``"power"``: also a power cut.
+    checksum
+        The algorithm of the manifest's checksums: "sha256", "crc32", or None for no checksums.
+    wait
+        Seconds to wait for another process that saves into this directory; None: without limit.
+    keep_generation
+        Keep the replaced files beside the directory and overwrite them at the next save: twice the disk
+        space for about half the time.
+    by_servers
+        With parameter servers: let them write their rows of large files themselves, in parallel, instead of
+        sending everything to trainer 0. All processes must see the directory under this path.
+
+    >>> SaveOptions(wait=5.0).checksum
+    'sha256'
+    """
+
+    base: str | os.PathLike[str] | None = None
+    blocking: bool = True
+    durability: Durability = "process"
+    checksum: Algorithm | None = "sha256"
+    wait: float | None = 0.0
+    keep_generation: bool = False
+    by_servers: bool = False
+
+    def __post_init__(self) -> None:
+        if self.durability not in ("process", "power"):
+            raise ValueError(f'durability is "process" or "power", not {self.durability!r}')
+        if self.checksum is not None and self.checksum not in ALGORITHMS:
+            raise ValueError(f"checksum is one of {list(ALGORITHMS)} or None, not {self.checksum!r}")
+
+    @classmethod
+    def from_keywords(cls, given: Mapping[str, Any], function: str) -> Self:
+        """Return the options given to ``function`` as keyword arguments.
+
+        Raises
+        ------
+        TypeError
+            A keyword is not an option; the message names near ones.
+        ValueError
+            An option has a value outside its choices.
+        """
+        names = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 3) or names
+                raise TypeError(
+                    f"{function}() got an unexpected keyword argument {name!r}; "
+                    f"near options: {', '.join(near)}"
+                )
+        return cls(**given)
+
+
+DEFAULT_OPTIONS: Final = SaveOptions()

@@ -1,0 +1,46 @@
+"""The options of a save: defaults, unknown names, values outside the choices."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.storage.options import SaveOptions
+
+
+def test_options_cannot_be_changed_after_they_were_made() -> None:
+    options = SaveOptions(wait=3.0)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        options.wait = 4.0  # type: ignore[misc]
+    assert options.wait == 3.0
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [
+        ({"durabilty": "power"}, "durability"),
+        ({"check_sum": None}, "checksum"),
+        ({"block": False}, "blocking"),
+    ],
+    ids=["one letter less", "another spelling", "a shorter name"],
+)
+def test_an_unknown_option_is_a_type_error_with_near_names(given: dict[str, object], near: str) -> None:
+    name = next(iter(given))
+    with pytest.raises(TypeError, match=rf"save_vars\(\) .*'{name}'.*{near}"):
+        SaveOptions.from_keywords(given, "save_vars")
+
+
+@pytest.mark.parametrize(
+    "given", [{"durability": "disk"}, {"checksum": "md5"}], ids=["durability", "checksum"]
+)
+def test_a_value_outside_the_choices_is_a_value_error(given: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        SaveOptions.from_keywords(given, "save_vars")
+
+
+@pytest.mark.parametrize("save", [fluid.io.save_vars, fluid.io.save_params, fluid.io.save_persistables])
+def test_every_save_refuses_an_unknown_option_by_its_own_name(save: object) -> None:
+    with pytest.raises(TypeError, match=rf"{save.__name__}\(\).*'chek'"):  # type: ignore[attr-defined]
+        save(fluid.Executor(), "model", fluid.Program(), chek=1)  # type: ignore[operator]
