@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
+from paddlelike.framework.graph.guards import default_main_program, name_scope
 from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.program import Program, default_main_program, name_scope
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.layers.emit import emit

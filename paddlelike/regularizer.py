@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.program import name_scope
+from paddlelike.framework.graph.guards import name_scope
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block

@@ -20,7 +20,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import EMPTY, GRAD, BlockGradient, GradOp, grad_name, registry
-from paddlelike.framework.passes.views import reads, writes
+from paddlelike.framework.passes.views import collect_reads, collect_writes
 
 __all__ = ["append_backward", "gradients"]
 
@@ -185,7 +185,7 @@ def _path(
     if inputs is not None:
         reached, forward = set(inputs), []
         for op in ops:
-            if reached & reads(op):
+            if reached & collect_reads(op):
                 forward.append(op)
                 reached |= {name for name in op.output_arg_names if name not in blocked}
         ops = forward
@@ -214,8 +214,8 @@ def _unused_outputs(path: list[Operator], targets: set[str], blocked: set[str]) 
     used, unused = set(targets), set()
     for op in reversed(path):
         if not op.sub_blocks():
-            unused |= writes(op) - used - set(op.input_arg_names) - blocked
-        used |= {name for name in reads(op) if name not in blocked}
+            unused |= collect_writes(op) - used - set(op.input_arg_names) - blocked
+        used |= {name for name in collect_reads(op) if name not in blocked}
     return unused
 
 

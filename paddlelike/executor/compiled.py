@@ -24,10 +24,11 @@ from paddlelike.executor.plan import Plan, Step
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
+from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import OpRole
-from paddlelike.framework.graph.program import Program, default_main_program
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.passes.views import writes
+from paddlelike.framework.passes.views import collect_writes
 
 __all__ = ["CompiledProgram", "ParallelExecutor"]
 
@@ -186,7 +187,7 @@ class _DataParallel:
                 each_copy,
                 [step for step in plan.steps if _updates(step.op)],
                 [plan.number(block, name) for name in names],
-                {plan.number(block, name) for step in each_copy for name in writes(step.op)}
+                {plan.number(block, name) for step in each_copy for name in collect_writes(step.op)}
                 & plan.persistables.keys(),
             )
             self.program.plans[key] = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, registry
-from paddlelike.framework.passes.views import reads, writes
+from paddlelike.framework.passes.views import collect_reads, collect_writes
 
 __all__ = ["Aliases", "initialized", "is_persistable", "last_uses"]
 
@@ -15,7 +15,7 @@ def last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[st
     dying: list[list[str]] = [[] for _ in ops]
     seen = set(keep)
     for i in range(len(ops) - 1, -1, -1):
-        for name in reads(ops[i]) | writes(ops[i]):
+        for name in collect_reads(ops[i]) | collect_writes(ops[i]):
             if name not in seen and name != EMPTY:
                 seen.add(name)
                 dying[i].append(name)
@@ -35,7 +35,7 @@ class Aliases:
             if cls is None:
                 continue
             changed = {n for out in cls.inplace for n in op.outputs.get(out, ())}
-            for name in writes(op):
+            for name in collect_writes(op):
                 variable = block._find_var_recursive(name)
                 if name in changed or inner or (variable is not None and variable.persistable):
                     overwritten.update(dict.fromkeys({name, *roots.get(name, ())}, place))

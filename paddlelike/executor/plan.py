@@ -26,7 +26,7 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, Variable
 from paddlelike.framework.opdef import EMPTY, OpDef, registry
-from paddlelike.framework.passes.views import overwritten
+from paddlelike.framework.passes.views import collect_overwritten
 
 __all__ = ["Fed", "Plan", "Step"]
 
@@ -136,7 +136,7 @@ class Plan:
         """The numbers of the variables that the block of ``op`` reads and then overwrites, counters apart."""
         found = self._overwritten.get(id(op))
         if found is None:
-            names = sorted(overwritten(op))
+            names = sorted(collect_overwritten(op))
             found = self._overwritten[id(op)] = tuple(self.number(op.block, name) for name in names)
         return found
 

@@ -16,9 +16,10 @@ from paddlelike.executor.fetches import all_updates, fetch_names, fetched, updat
 from paddlelike.executor.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
+from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program, default_main_program
-from paddlelike.framework.passes.views import needed_ops
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.passes.views import find_needed_ops
 
 __all__ = ["Executor"]
 
@@ -182,7 +183,7 @@ def _plan(
         ops = None
         if pruned_to is not None:
             block = program.global_block()
-            ops = needed_ops(block, targets=set(fetches), fed=set(feeds), kept=pruned_to)
+            ops = find_needed_ops(block, targets=set(fetches), fed=set(feeds), kept=pruned_to)
         plan = Plan(program, sorted(feeds), fetches, ops)
         _check_holders(plan, feeds)
         program.plans[key] = plan

@@ -1,7 +1,8 @@
-"""The graph as plain data: variables, operators, blocks, programs, and what is done with them."""
+"""Programs: the graph as plain data, what operators declare, and passes and codecs over the graph."""
 
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
+from paddlelike.framework.codec import program_desc, text
 from paddlelike.framework.environment import (
     get_flags,
     in_dygraph_mode,
@@ -9,10 +10,9 @@ from paddlelike.framework.environment import (
     require_version,
     set_flags,
 )
+from paddlelike.framework.expressions import arithmetic, indexing
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import Operator, OpRole
-from paddlelike.framework.graph.program import (
-    Program,
+from paddlelike.framework.graph.guards import (
     default_main_program,
     default_startup_program,
     device_guard,
@@ -21,8 +21,12 @@ from paddlelike.framework.graph.program import (
     switch_main_program,
     switch_startup_program,
 )
+from paddlelike.framework.graph.operator import Operator, OpRole
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.services import Services, install
 from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
 from paddlelike.framework.opdef import grad_name as grad_var_name
+from paddlelike.framework.passes import clone, views
 
 __all__ = [
     "Block",
@@ -51,3 +55,14 @@ __all__ = [
     "switch_startup_program",
     "variable_kind",
 ]
+
+install(
+    Services(
+        codec=program_desc,
+        text=text,
+        passes=clone,
+        views=views,
+        arithmetic=arithmetic,
+        indexing=indexing,
+    )
+)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.program import Program, default_main_program
+from paddlelike.framework.graph.guards import default_main_program
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, Parameter, Variable
 
 __all__ = [

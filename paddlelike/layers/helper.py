@@ -9,8 +9,9 @@ from typing import Any
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
+from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program, default_main_program, default_startup_program
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.initializer import Constant, Initializer, Xavier
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.program import default_main_program
+from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
 from paddlelike.layers.control_flow import Switch

@@ -7,7 +7,7 @@ from typing import Any
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.program import name_scope
+from paddlelike.framework.graph.guards import name_scope
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator, ParamGrads

@@ -13,14 +13,9 @@ from paddlelike.backward import append_backward
 from paddlelike.clip import GradientClipBase, append_gradient_clip_ops, error_clip_callback
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.guards import default_main_program, device_guard, name_scope, program_guard
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import (
-    Program,
-    default_main_program,
-    device_guard,
-    name_scope,
-    program_guard,
-)
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import registry
 from paddlelike.optimizer.state import Accumulator, ParamGrad, ParamGrads, State

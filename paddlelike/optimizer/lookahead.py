@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.guards import default_startup_program, program_guard
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program, default_startup_program, program_guard
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control_flow import Switch
 from paddlelike.layers.emit import emit

@@ -9,7 +9,8 @@ from typing import Any
 from paddlelike import unique_name
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.program import Program, default_main_program, name_scope, program_guard
+from paddlelike.framework.graph.guards import default_main_program, name_scope, program_guard
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper

@@ -11,7 +11,8 @@ import numpy as np
 from paddlelike import unique_name
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.program import Program, default_main_program, name_scope, program_guard
+from paddlelike.framework.graph.guards import default_main_program, name_scope, program_guard
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.layers.checks import INTEGERS
 from paddlelike.layers.control.step_counter import autoincreased_step_counter

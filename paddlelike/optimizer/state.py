@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.program import Program, default_main_program, device_guard, name_scope
+from paddlelike.framework.graph.guards import default_main_program, device_guard, name_scope
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.helper import LayerHelper

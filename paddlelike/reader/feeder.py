@@ -11,7 +11,8 @@ from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.places import Place, cpu_places
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FeedError
-from paddlelike.framework.graph.program import Program, default_main_program
+from paddlelike.framework.graph.guards import default_main_program
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["DataFeeder"]

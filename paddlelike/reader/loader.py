@@ -18,7 +18,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EOFException, FeedError, GraphError, UnsupportedError
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.program import default_main_program, default_startup_program
+from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.feeder import DataFeeder

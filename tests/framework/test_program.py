@@ -224,7 +224,7 @@ def test_guards_put_back_what_was_there_even_after_an_error() -> None:
 
 def test_a_guard_takes_programs_only() -> None:
     for programs in ((None,), ("main",), (fluid.Program(), "startup")):
-        with pytest.raises(TypeError, match="is a Program"), fluid.program_guard(*programs):
+        with pytest.raises(TypeError, match="expected a Program"), fluid.program_guard(*programs):
             pass
 
 

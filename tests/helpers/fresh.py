@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from paddlelike import unique_name
 from paddlelike.core.scope import Scope, scope_guard
-from paddlelike.framework.graph.program import Program, program_guard, reset_name_scope
+from paddlelike.framework.graph.guards import program_guard, reset_name_scope
+from paddlelike.framework.graph.program import Program
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ PROJECT = Path(__file__).parent.parent.parent
 FLOORS = "A module imports its own floor or a lower one"
 APART = "Formats and the graph do not know each other"
 FACE = "Nothing imports the face"
+GRAPH = "The graph knows no pass, codec or expression"
+CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def broken_contracts(project: Path) -> set[str]:
         [sys.executable, "-c", command, "--no-cache"], cwd=project, capture_output=True, text=True
     )
     verdicts = [line for line in done.stdout.splitlines() if line.endswith((" KEPT", " BROKEN"))]
-    assert len(verdicts) == 3, done.stdout + done.stderr
+    assert len(verdicts) == len(CONTRACTS), done.stdout + done.stderr
     broken = {line.removesuffix(" BROKEN") for line in verdicts if line.endswith(" BROKEN")}
     assert bool(done.returncode) == bool(broken)
     return broken
@@ -47,11 +50,26 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
     ("module", "line", "broken"),
     [
         ("core/spoilt.py", "import paddlelike.framework.opdef.registry", {FLOORS}),
-        ("framework/spoilt.py", "from paddlelike.formats import lod_tensor", {APART}),
+        ("framework/graph/spoilt.py", "from paddlelike.formats import lod_tensor", {APART}),
         ("ops/spoilt.py", "import paddlelike as fluid", {FACE, FLOORS}),  # the face knows all floors
+        ("framework/graph/spoilt.py", "from paddlelike.framework.codec import text", {GRAPH}),
+        (
+            "framework/graph/spoilt.py",
+            "def clone():\n    from paddlelike.framework.passes import clone",
+            {GRAPH},
+        ),
+        ("framework/passes/spoilt.py", "from paddlelike.framework.codec import schema", {GRAPH}),
         ("stray.py", "", {FLOORS}),
     ],
-    ids=["upwards", "graph-knows-formats", "face", "module-without-a-floor"],
+    ids=[
+        "upwards",
+        "graph-knows-formats",
+        "face",
+        "graph-knows-codec",
+        "graph-imports-pass-late",
+        "pass-knows-codec",
+        "module-without-a-floor",
+    ],
 )
 def test_a_spoilt_copy_is_caught(copy: Path, module: str, line: str, broken: set[str]) -> None:
     (copy / "paddlelike" / module).write_text(line)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import paddlelike as fluid
-from paddlelike.framework.graph.program import reset_name_scope
+from paddlelike.framework.graph.guards import reset_name_scope
 from tests.distributed.transpiler.drawn import draw
 from tests.distributed.transpiler.masked import masked
 from tests.distributed.transpiler.networks import overview, programs

@@ -20,8 +20,9 @@ from paddlelike.distributed.fleet.strategy import (
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.errors import GraphError
 from paddlelike.executor import CompiledProgram, Executor
+from paddlelike.framework.graph.guards import default_startup_program
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program, default_startup_program
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.io import (
     get_program_persistable_vars,

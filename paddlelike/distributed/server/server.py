@@ -37,7 +37,7 @@ from paddlelike.errors import (
     SaveError,
 )
 from paddlelike.framework.opdef import Context
-from paddlelike.framework.passes.views import writes
+from paddlelike.framework.passes.views import collect_writes
 
 if TYPE_CHECKING:
     from paddlelike.distributed.server.rollback import WayBack
@@ -380,7 +380,7 @@ def _guards(served: Served) -> dict[str, threading.RLock]:
         lock = threading.RLock()
         guards[served.parameters[gradient]] = lock
         for op in served.op.block.program.blocks[index].ops:
-            guards |= dict.fromkeys(writes(op), lock)
+            guards |= dict.fromkeys(collect_writes(op), lock)
     return guards
 
 

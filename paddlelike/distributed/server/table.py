@@ -23,7 +23,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import FormatError, GraphError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
-from paddlelike.framework.passes.views import reads, writes
+from paddlelike.framework.passes.views import collect_reads, collect_writes
 
 __all__ = ["Entry", "Role", "Served", "Table", "base_name", "rows_at", "values_at"]
 
@@ -173,8 +173,8 @@ class Served:
         for index in ([self.schedule] if self.schedule > 0 else []) + updates:
             mine = set(scheduled)
             for op in self.op.block.program.blocks[index].ops:
-                read |= reads(op) - mine
-                mine |= writes(op)
+                read |= collect_reads(op) - mine
+                mine |= collect_writes(op)
             made |= mine
             if index == self.schedule:
                 scheduled = mine

@@ -30,7 +30,8 @@ from paddlelike.distributed.transpiler.startup import (
 from paddlelike.distributed.transpiler.trainer import add_traffic, remove_updates
 from paddlelike.distributed.transpiler.training import Training, find_table, find_training
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.program import Program, default_main_program, default_startup_program
+from paddlelike.framework.graph.guards import default_main_program, default_startup_program
+from paddlelike.framework.graph.program import Program
 
 __all__ = ["DistributeTranspiler"]
 

@@ -12,8 +12,9 @@ from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError, GraphError
 from paddlelike.framework.codec import nesting
 from paddlelike.framework.codec.schema import messages, parse
+from paddlelike.framework.graph.attributes import COMMON_ATTRS
 from paddlelike.framework.graph.block import Block
-from paddlelike.framework.graph.operator import COMMON_ATTRS, Operator
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
@@ -71,6 +72,8 @@ def program_message(program: Program) -> Any:
         message.ClearField("blocks")
     else:
         message.version.version = PADDLE_VERSION
+    if not program.is_versioned:
+        message.ClearField("version")
     for block in program.blocks:
         encode_block(block, message.blocks.add())
     return message

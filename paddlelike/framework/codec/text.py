@@ -1,4 +1,4 @@
-"""Programs as protobuf text, Paddle's way to print them."""
+"""Programs as protobuf text, as Paddle prints them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 
-__all__ = ["of_block", "of_operator", "of_program", "of_variable"]
+__all__ = ["format_block", "format_operator", "format_program", "format_variable"]
 
 
-def of_program(program: Program, *, with_details: bool = False) -> str:
-    """Block by block, then the version."""
+def format_program(program: Program, *, with_details: bool = False) -> str:
+    """Return the text of a program: block by block, then the version."""
     blocks = [
-        "blocks {\n" + _indented(of_block(block, with_details=with_details)) + "}\n"
+        "blocks {\n" + _indent(format_block(block, with_details=with_details)) + "}\n"
         for block in program.blocks
     ]
     message = proto.program_message(program)
@@ -25,18 +25,19 @@ def of_program(program: Program, *, with_details: bool = False) -> str:
     return "".join(blocks) + text_format.MessageToString(message)
 
 
-def of_block(block: Block, *, with_details: bool = False) -> str:
-    """The block's number, its variables in order of creation, its operators in order."""
+def format_block(block: Block, *, with_details: bool = False) -> str:
+    """Return the text of a block: its index, its variables in order of creation, its operators in order."""
     head = f"idx: {block.idx}\nparent_idx: {block.parent_idx}\n"
     variables = [
-        "vars {\n" + _indented(of_variable(v, with_details=with_details)) + "}\n" for v in block.vars.values()
+        "vars {\n" + _indent(format_variable(v, with_details=with_details)) + "}\n"
+        for v in block.vars.values()
     ]
-    ops = ["ops {\n" + _indented(of_operator(op)) + "}\n" for op in block.ops]
+    ops = ["ops {\n" + _indent(format_operator(op)) + "}\n" for op in block.ops]
     return head + "".join(variables) + "".join(ops)
 
 
-def of_variable(variable: Variable, *, with_details: bool = False) -> str:
-    """The VarDesc; with details also what only the Python side knows."""
+def format_variable(variable: Variable, *, with_details: bool = False) -> str:
+    """Return the text of a VarDesc; ``with_details`` adds attributes that a VarDesc does not hold."""
     holder = messages().ProgramDesc().blocks.add()
     message = holder.vars.add()
     proto.encode_variable(variable, message)
@@ -49,13 +50,13 @@ def of_variable(variable: Variable, *, with_details: bool = False) -> str:
     return text_format.MessageToString(message) + details
 
 
-def of_operator(op: Operator) -> str:
-    """The OpDesc."""
+def format_operator(op: Operator) -> str:
+    """Return the text of an OpDesc."""
     holder = messages().ProgramDesc().blocks.add()
     message = holder.ops.add()
     proto.encode_operator(op, message)
     return text_format.MessageToString(message)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))

@@ -6,14 +6,19 @@ Every change of a program goes through :meth:`Block.append_op` (or its siblings 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.errors import GraphError, ShapeError
-from paddlelike.framework.graph.operator import Operator, complete_attrs, given_attrs, user_line
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs
+from paddlelike.framework.graph.inference import apply_spec, infer_outputs
+from paddlelike.framework.graph.operator import Operator, find_user_line
+from paddlelike.framework.graph.services import services
+from paddlelike.framework.graph.slots import collect_input_names, collect_output_names
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.framework.opdef import EMPTY, GRAD, OWN, GradOp, OpDef, Spec, registry
+from paddlelike.framework.opdef import GradOp, OpDef, registry
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.program import Program
@@ -140,8 +145,6 @@ class Block:
         )
 
     def _near(self, name: str) -> str | None:
-        import difflib
-
         near = difflib.get_close_matches(name, self.vars, 3)
         return f"near names: {', '.join(near)}" if near else None
 
@@ -188,10 +191,10 @@ class Block:
         op = Operator(
             self,
             cls.type,
-            _input_names(cls, inputs),
-            _output_names(cls, outputs),
+            collect_input_names(cls, inputs),
+            collect_output_names(cls, outputs),
             complete_attrs(cls, attrs or {}),
-            user_line(),
+            find_user_line(),
         )
         common = {k: v for k, v in (attrs or {}).items() if k in program._common_attrs}
         op.attrs |= program._common_attrs | common
@@ -208,7 +211,7 @@ class Block:
         Its gradients must have been created: they are shaped as what they are the gradients of.
         """
         cls = registry.find(grad.type)
-        attrs = given_attrs(cls, grad.attrs)
+        attrs = convert_given_attrs(cls, grad.attrs)
         if not grad.own_attrs:
             attrs["op_namescope"] = forward.attrs.get("op_namescope", "/")
             attrs["op_role_var"] = []
@@ -219,11 +222,11 @@ class Block:
 
     def _check_and_insert(self, index: int, op: Operator, cls: type[OpDef]) -> None:
         """Apply the shape rule, then let the operator in."""
-        specs = _infer(self, op, cls)
+        specs = infer_outputs(self, op, cls)
         for name, spec in specs:
             variable = self._find_var_recursive(name)
             if variable is not None:
-                _apply(variable, spec)
+                apply_spec(variable, spec)
         for name in op.output_arg_names:
             written = self._find_var_recursive(name)
             if written is not None:
@@ -236,10 +239,8 @@ class Block:
         self.program._changed()
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
-        """This block as text."""
-        from paddlelike.framework.codec import text  # text knows every part of a program
-
-        return text.of_block(self, with_details=with_details)
+        """Return this block as text; ``with_details`` adds attributes that a ProgramDesc does not hold."""
+        return services().text.format_block(self, with_details=with_details)
 
     def __str__(self) -> str:
         return self.to_string(True)
@@ -258,127 +259,5 @@ def _check_same(old: Variable, new: Variable) -> None:
 
 
 def _near_type(type: str | None) -> str | None:  # noqa: A002
-    import difflib
-
     near = difflib.get_close_matches(type or "", registry.all_ops(), 3)
     return f"near names: {', '.join(near)}" if near else None
-
-
-def _names(given: Any) -> list[str]:
-    """The names in what was given for a slot."""
-    if given is None:
-        return []
-    if isinstance(given, Variable):
-        return [given.name]
-    if isinstance(given, str):
-        return [given]
-    if isinstance(given, bytes):
-        return [given.decode()]
-    if isinstance(given, list | tuple):
-        return [name for one in given for name in _names(one)]
-    raise TypeError(f"a slot takes variables or their names, not {given!r}")
-
-
-def _input_names(cls: type[OpDef], given: Mapping[str, Any] | None) -> dict[str, list[str]]:
-    """Names by slot. Every slot of the operator is there when any inputs are given, as in Paddle."""
-    if given is None and not any(not slot.optional for slot in cls.input_slots):
-        return {}
-    slots = {}
-    for slot in cls.input_slots:
-        names = _names((given or {}).get(slot.name))
-        if not names and not slot.optional and not (slot.several and slot.name in (given or {})):
-            raise GraphError(f"operator {cls.type!r} needs its input {slot.name!r}")
-        if len(names) > 1 and not slot.several:
-            raise GraphError(
-                f"operator {cls.type!r} takes one variable in {slot.name!r}, got {len(names)}: {names}"
-            )
-        slots[slot.name] = names
-    return slots
-
-
-def _output_names(cls: type[OpDef], given: Mapping[str, Any] | None) -> dict[str, list[str]]:
-    slots = {}
-    for slot in cls.output_slots:
-        if slot.name not in (given or {}):
-            if slot.optional:
-                continue
-            raise GraphError(f"operator {cls.type!r} needs its output {slot.name!r}")
-        slots[slot.name] = _names((given or {})[slot.name])
-    return slots
-
-
-def _infer(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
-    """What the operator's shape rule says of its outputs."""
-    infer = getattr(cls, "infer", None)
-    if infer is None:
-        return [] if cls.forward_of is None else _infer_grad(block, op, cls)
-    args = []
-    for slot in cls.input_slots:
-        specs = [_spec_of(block, n) for n in op.inputs.get(slot.name, ()) if n != EMPTY]
-        args.append(specs if slot.several else (specs[0] if specs else None))
-    try:
-        results = infer(*args, **{name: op.attrs.get(name) for name in cls.infer_attrs})
-    except (IndexError, ZeroDivisionError, AttributeError) as error:
-        shapes = {n: list(block._var_recursive(n).shape) for n in op.input_arg_names}
-        raise ShapeError(f"operator {cls.type!r} does not fit its inputs {shapes}: {error}") from error
-    if len(cls.output_slots) == 1:
-        results = (results,)
-    found = []
-    for slot, result in zip(cls.output_slots, results, strict=True):
-        many = result if isinstance(result, list) else [result]
-        source = cls.lod if isinstance(cls.lod, str) else (cls.lod or {}).get(slot.name)
-        level = 0
-        if source is not None and op.inputs.get(source):
-            level = block._var_recursive(op.inputs[source][0]).lod_level
-        for name, spec in zip(op.outputs.get(slot.name, ()), many, strict=False):
-            if spec is not None:
-                found.append((name, spec if spec.lod_level is not None else spec._replace(lod_level=level)))
-    return found
-
-
-def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
-    """A gradient is shaped as what it is the gradient of, unless the operator says otherwise."""
-    assert cls.forward_of is not None
-    rule = getattr(cls.forward_of, "infer_grad", None)
-    found = []
-    for slot, names in op.outputs.items():
-        for index, name in enumerate(names):
-            base = name.split("@GRAD")[0]
-            source = op.inputs.get(slot.removesuffix("@GRAD")) or ()
-            forward = block._find_var_recursive(source[index] if index < len(source) else base)
-            if forward is None:
-                continue
-            spec = _spec(forward)._replace(lod_level=_grad_lod(block, op, cls.forward_of, forward))
-            if rule is not None:
-                spec = rule(slot, spec, op.attrs)
-            found.append((name, spec))
-    return found
-
-
-def _grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int:
-    """The LoD level of the gradient of ``forward``."""
-    source = cls.gradient.lod if cls.gradient is not None else None
-    if source == OWN:
-        return forward.lod_level
-    names = op.inputs.get(source) if source is not None else None
-    return block._var_recursive(names[0]).lod_level if names else 0
-
-
-def _spec_of(block: Block, name: str) -> Spec:
-    """What is known of an input; a gradient that a loop hands on may be made only after it is read."""
-    if GRAD in name and not block._has_var_recursive(name):
-        name = name.split(GRAD)[0]
-    return _spec(block._var_recursive(name))
-
-
-def _spec(variable: Variable) -> Spec:
-    return Spec(variable.shape, variable.dtype, variable.lod_level, variable.type)
-
-
-def _apply(variable: Variable, spec: Spec) -> None:
-    variable.shape = tuple(int(dim) for dim in spec.shape)
-    variable.dtype = convert_dtype(spec.dtype)
-    if spec.lod_level is not None:
-        variable.lod_level = spec.lod_level
-    if spec.kind is not None:
-        variable.type = spec.kind

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from paddlelike.core.dtypes import AttrType
 from paddlelike.errors import EnforceNotMet
-from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
+from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
+from paddlelike.framework.graph.services import services
+from paddlelike.framework.opdef import registry
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
 
-__all__ = ["COMMON_ATTRS", "OpRole", "Operator", "complete_attrs", "given_attrs", "user_line"]
+__all__ = ["OpRole", "Operator", "find_user_line"]
 
 
 class OpRole:
@@ -31,15 +31,6 @@ class OpRole:
     LRSched = 16
     Loss = 256
 
-
-#: Attributes that every operator may carry, whatever its type.
-COMMON_ATTRS: Final = {
-    "op_role": AttrType.INT,
-    "op_role_var": AttrType.STRINGS,
-    "op_namescope": AttrType.STRING,
-    "op_device": AttrType.STRING,
-    "op_callstack": AttrType.STRINGS,
-}
 
 #: Files that a user has no part in: this package, and what leaves a ``with`` block for it.
 _NOT_USERS: Final = (str(Path(__file__).parents[2]), contextlib.__file__)
@@ -151,20 +142,20 @@ class Operator:
             return COMMON_ATTRS[name]
         if name in self.encoded_types:
             return self.encoded_types[name]
-        return _type_of(self.attr(name))
+        return infer_attr_type(self.attr(name))
 
     # Changes
 
     def _set_attr(self, name: str, value: Any) -> None:
         """Set an attribute; its type is checked when the operator is known."""
-        self.attrs[name] = _coerce(self.type, name, self._type_to_be(name, value), value)
+        self.attrs[name] = convert_attr(self.type, name, self._type_to_be(name, value), value)
         self.block.program._changed()
 
     def _type_to_be(self, name: str, value: Any) -> AttrType:
         known = registry.find_or_none(self.type)
         if known is not None and name in known.attrs:
             return known.attrs[name].type
-        return COMMON_ATTRS[name] if name in COMMON_ATTRS else _type_of(value)
+        return COMMON_ATTRS[name] if name in COMMON_ATTRS else infer_attr_type(value)
 
     def _rename_input(self, old: str, new: str) -> None:
         """Read another variable instead."""
@@ -203,9 +194,7 @@ class Operator:
 
     def to_string(self, throw_on_error: bool = True) -> str:
         """This operator as text."""
-        from paddlelike.framework.codec import text  # text knows every part of a program
-
-        return text.of_operator(self)
+        return services().text.format_operator(self)
 
     def __str__(self) -> str:
         return self.to_string()
@@ -214,31 +203,7 @@ class Operator:
         return f"<{self.type} {self.inputs} -> {self.outputs}>"
 
 
-def complete_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of an operator: those given, of the right type, and defaults for the rest.
-
-    An attribute that Paddle's operator does not have is dropped, as Fluid does. Raises EnforceNotMet
-    for a wrong type and for a missing attribute that has no default.
-    """
-    attrs = {}
-    for name, (kind, default) in op.attrs.items():
-        value = given.get(name)
-        if value is not None:
-            attrs[name] = _coerce(op.type, name, kind, value)
-        elif default is REQUIRED:
-            raise EnforceNotMet(f"operator {op.type!r} needs the attribute {name!r} ({kind.name})")
-        elif default is not ABSENT:
-            attrs[name] = list(default) if isinstance(default, list | tuple) else default
-    return attrs
-
-
-def given_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes given, of the right type, and no others; those of another operator as they are."""
-    kinds = {name: op.attrs[name].type if name in op.attrs else _type_of(v) for name, v in given.items()}
-    return {name: _coerce(op.type, name, kinds[name], value) for name, value in given.items()}
-
-
-def user_line() -> str | None:
+def find_user_line() -> str | None:
     """The nearest line of code outside this package, as ``file:line in function``."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
@@ -252,92 +217,3 @@ def user_line() -> str | None:
 def _rename(slots: dict[str, list[str]], old: str, new: str) -> None:
     for slot, names in slots.items():
         slots[slot] = [new if name == old else name for name in names]
-
-
-def _type_of(value: Any) -> AttrType:
-    """The attribute type of a plain Python value."""
-    if isinstance(value, list | tuple):
-        if not value:
-            return AttrType.INTS
-        return {
-            AttrType.INT: AttrType.INTS,
-            AttrType.LONG: AttrType.LONGS,
-            AttrType.FLOAT: AttrType.FLOATS,
-            AttrType.STRING: AttrType.STRINGS,
-            AttrType.BOOLEAN: AttrType.BOOLEANS,
-        }[_type_of(value[0])]
-    if isinstance(value, bool | np.bool_):
-        return AttrType.BOOLEAN
-    if isinstance(value, int | np.integer):
-        return AttrType.INT if -(2**31) <= value < 2**31 else AttrType.LONG
-    if isinstance(value, float | np.floating):
-        return AttrType.FLOAT
-    if isinstance(value, str | bytes):
-        return AttrType.STRING
-    raise EnforceNotMet(f"{value!r} cannot be an attribute of an operator")
-
-
-def _coerce(op: str, name: str, kind: AttrType, value: Any) -> Any:
-    """``value`` as the Python type of ``kind``; floats become the nearest float32."""
-    try:
-        return _TO[kind](value)
-    except (TypeError, ValueError, OverflowError):
-        raise EnforceNotMet(
-            f"operator {op!r}: attribute {name!r} is {value!r} ({value.__class__.__name__}), "
-            f"Paddle wants {kind.name}"
-        ) from None
-
-
-def _int(value: Any) -> int:
-    if isinstance(value, str | bytes) or (isinstance(value, float) and not value.is_integer()):
-        raise TypeError
-    if not isinstance(value, int | float | np.generic):
-        index = getattr(value, "idx", value)  # a Block stands for its number
-        return int(index)
-    return int(value)
-
-
-def _float(value: Any) -> float:
-    if isinstance(value, str | bytes):
-        raise TypeError
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
-    if not isinstance(value, str):
-        raise TypeError
-    return value
-
-
-def _bool(value: Any) -> bool:
-    if not isinstance(value, bool | int | np.bool_):
-        raise TypeError
-    return bool(value)
-
-
-def _many(one: Any) -> Any:
-    def convert(values: Sequence[Any]) -> list[Any]:
-        if isinstance(values, str | bytes):
-            raise TypeError
-        return [one(value) for value in values]
-
-    return convert
-
-
-_TO: Final = {
-    AttrType.INT: _int,
-    AttrType.LONG: _int,
-    AttrType.BLOCK: _int,
-    AttrType.FLOAT: _float,
-    AttrType.STRING: _string,
-    AttrType.BOOLEAN: _bool,
-    AttrType.INTS: _many(_int),
-    AttrType.LONGS: _many(_int),
-    AttrType.BLOCKS: _many(_int),
-    AttrType.FLOATS: _many(_float),
-    AttrType.STRINGS: _many(_string),
-    AttrType.BOOLEANS: _many(_bool),
-}

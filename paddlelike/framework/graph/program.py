@@ -1,4 +1,4 @@
-"""A program: blocks of operators over named variables, and the guards that say which one is being built."""
+"""A program: blocks of operators over named variables."""
 
 from __future__ import annotations
 
@@ -8,22 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.context import CONTEXT
+from paddlelike.framework.graph.desc import ProgramDesc
 from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.variable import Parameter, Variable
 
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "Program",
-    "default_main_program",
-    "default_startup_program",
-    "device_guard",
-    "name_scope",
-    "program_guard",
-    "switch_main_program",
-    "switch_startup_program",
-]
+__all__ = ["Program"]
 
 
 class Program:
@@ -32,9 +26,10 @@ class Program:
     A network is built into two programs: the main program computes and trains, the startup program
     gives the persistable variables their first values.
 
-    >>> main, startup = Program(), Program()
-    >>> with program_guard(main, startup):
-    ...     default_main_program() is main
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.program_guard(main, startup):
+    ...     fluid.default_main_program() is main
     True
     """
 
@@ -47,7 +42,8 @@ class Program:
         self._backward_passes = 0  # appended so far
         self._op_role = OpRole.Forward
         self._op_role_var: list[str] = []
-        self.encoded: Any = None  # the message it was read from, for fields that have no name here
+        self.encoded: Any = None  # the message it was read from, for fields that this class does not have
+        self.is_versioned = True  # False: its encoding has no version, as Paddle's pruned programs
         # Set by the transpiler of distributed programs.
         self._is_distributed = False
         self._is_chief = False
@@ -97,7 +93,7 @@ class Program:
 
     def global_seed(self, seed: int = 0) -> None:
         """Set the seed of this program and of the default programs."""
-        default_main_program().random_seed = default_startup_program().random_seed = seed
+        CONTEXT.main_program.random_seed = CONTEXT.startup_program.random_seed = seed
         self.random_seed = seed
 
     # Forms
@@ -110,15 +106,11 @@ class Program:
     @staticmethod
     def parse_from_string(binary_str: bytes) -> Program:
         """The program in a serialized ProgramDesc; parameters come back as plain variables, as in Fluid."""
-        from paddlelike.framework.codec import program_desc as proto
-
-        return proto.decode_program(binary_str)
+        return services().codec.decode_program(binary_str)
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """This program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold."""
-        from paddlelike.framework.codec import text
-
-        return text.of_program(self, with_details=with_details)
+        return services().text.format_program(self, with_details=with_details)
 
     def __str__(self) -> str:
         return self.to_string(True)
@@ -128,17 +120,14 @@ class Program:
 
     def graph(self) -> nx.DiGraph[Any]:
         """Operators and variables as a directed networkx graph, for tools and pictures."""
-        from paddlelike.framework.passes import views as graph
-
-        return graph.program_graph(self)
+        return services().views.build_graph(self)
 
     # Copies
 
     def clone(self, for_test: bool = False) -> Program:
         """A copy. ``for_test``: only the forward part, with dropout and batch_norm in test mode."""
-        from paddlelike.framework.passes import clone as passes
-
-        return passes.test_clone(self) if for_test else passes.copy(self)
+        passes = services().passes
+        return passes.copy_for_test(self) if for_test else passes.copy(self)
 
     def _prune(self, targets: Sequence[Variable | str] | Variable | str) -> Program:
         """A copy that computes ``targets`` and nothing else."""
@@ -147,8 +136,6 @@ class Program:
     def _prune_with_input(
         self, feeded_var_names: Sequence[str], targets: Sequence[Variable | str] | Variable | str
     ) -> Program:
-        from paddlelike.framework.passes import clone as passes
-
         if isinstance(targets, Variable | str):
             targets = [targets]
         names: list[Any] = [getattr(target, "name", target) for target in targets]
@@ -156,12 +143,10 @@ class Program:
         unknown = [n for n in names if not isinstance(n, str) or not block._has_var_recursive(n)]
         if unknown:
             raise GraphError(f"a program is pruned to its variables; it has no {unknown}")
-        return passes.prune(self, feeds=list(feeded_var_names), targets=names)
+        return services().passes.prune(self, feeds=list(feeded_var_names), targets=names)
 
     def _inference_optimize(self, prune_read_op: bool = True) -> Program:
-        from paddlelike.framework.passes import clone as passes
-
-        return passes.inference_copy(self, without_readers=prune_read_op)
+        return services().passes.copy_for_inference(self, without_readers=prune_read_op)
 
     # Changes
 
@@ -186,8 +171,8 @@ class Program:
         return {
             "op_role": self._op_role,
             "op_role_var": self._op_role_var,
-            "op_namescope": _name_scope.path,
-            "op_device": _device,
+            "op_namescope": CONTEXT.name_scope.path,
+            "op_device": CONTEXT.device,
         }
 
     @contextmanager
@@ -211,115 +196,3 @@ class Program:
     def _backward_role_guard(self) -> Any:
         """Operators appended inside belong to the backward pass."""
         return self._role_guard(OpRole.Backward)
-
-
-class ProgramDesc:
-    """Fluid's ``program.desc``, as far as scripts use it."""
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def serialize_to_string(self) -> bytes:
-        """The program as a serialized ProgramDesc, Paddle's own encoding."""
-        from paddlelike.framework.codec import program_desc as proto
-
-        return proto.encode_program(self._program)
-
-    def num_blocks(self) -> int:
-        """The number of blocks."""
-        return self._program.num_blocks
-
-
-class _NameScope:
-    """A node of the tree behind ``op_namescope``; siblings of one name are numbered."""
-
-    def __init__(self, path: str = "/", parent: _NameScope | None = None) -> None:
-        self.path = path
-        self.parent = parent
-        self._counts: dict[str, int] = {}
-
-    def child(self, prefix: str) -> _NameScope:
-        count = self._counts.get(prefix, 0)
-        self._counts[prefix] = count + 1
-        name = prefix if count == 0 else f"{prefix}_{count}"
-        return _NameScope(f"{self.path}{name}/", self)
-
-
-_name_scope = _NameScope()
-_device = ""
-_main_program = Program()
-_startup_program = Program()
-
-
-def default_main_program() -> Program:
-    """The program that layers are built into."""
-    return _main_program
-
-
-def default_startup_program() -> Program:
-    """The program that initializers are built into."""
-    return _startup_program
-
-
-def switch_main_program(program: Program) -> Program:
-    """Make ``program`` the default main program; returns the one so far."""
-    global _main_program
-    old, _main_program = _main_program, program
-    return old
-
-
-def switch_startup_program(program: Program) -> Program:
-    """Make ``program`` the default startup program; returns the one so far."""
-    global _startup_program
-    old, _startup_program = _startup_program, program
-    return old
-
-
-@contextmanager
-def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
-    """Build layers into these programs inside the ``with`` block."""
-    for what, program in (("main_program", main_program), ("startup_program", startup_program)):
-        if not isinstance(program, Program) and (program is not None or what == "main_program"):
-            raise TypeError(f"program_guard: {what} is a Program, not {program!r}")
-    old_main = switch_main_program(main_program)
-    old_startup = None if startup_program is None else switch_startup_program(startup_program)
-    try:
-        yield
-    finally:
-        switch_main_program(old_main)
-        if old_startup is not None:
-            switch_startup_program(old_startup)
-
-
-@contextmanager
-def name_scope(prefix: str | None = None) -> Iterator[None]:
-    """Mark operators built inside with a path such as ``/encoder/`` (attribute ``op_namescope``)."""
-    global _name_scope
-    if not prefix:
-        raise GraphError("name_scope needs a name that is not empty")
-    outer = _name_scope
-    _name_scope = outer.child(prefix)
-    try:
-        yield
-    finally:
-        _name_scope = outer
-
-
-def reset_name_scope() -> None:
-    """Start the numbering of name scopes afresh (a new process has it so)."""
-    global _name_scope
-    _name_scope = _NameScope()
-
-
-@contextmanager
-def device_guard(device: str | None = None) -> Iterator[None]:
-    """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here."""
-    global _device
-    name = "" if device is None else device
-    if name.split(":")[0] not in ("", "cpu", "gpu"):
-        raise ValueError(f"device_guard takes 'cpu', 'gpu' or None, not {device!r}")
-    before, _device = _device, name
-    try:
-        yield
-    finally:
-        _device = before

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.overloads import Overloads
+from paddlelike.framework.graph.desc import VariableDesc
+from paddlelike.framework.graph.services import services
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
     from paddlelike.framework.graph.operator import Operator
 
-__all__ = ["HOLDERS", "TENSOR_LIKE", "Parameter", "Variable", "VariableDesc", "variable_kind"]
+__all__ = ["HOLDERS", "TENSOR_LIKE", "Parameter", "Variable", "variable_kind"]
 
 #: Kinds of variables that have a shape and an element type.
 TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY)
@@ -29,8 +30,10 @@ TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TEN
 HOLDERS: Final = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
 
 
-class Variable(Overloads):
-    """A named place for a value in a :class:`Block`; made by :meth:`Block.create_var`.
+class Variable:
+    """A named value in a :class:`Block`; created by :meth:`Block.create_var`.
+
+    Python's operators on a variable append operators to the current block of its program.
 
     Attributes
     ----------
@@ -77,8 +80,8 @@ class Variable(Overloads):
         self.need_check_feed = need_check_feed
         self.belong_to_optimizer = belong_to_optimizer
         self.reads: list[tuple[VarType, tuple[int, ...], int]] = []  # of a reader: dtype, shape, lod_level
-        self.op: Operator | None = None  # the operator that wrote it last
-        self.encoded: Any = None  # the message it was read from, for fields that have no name here
+        self.op: Operator | None = None  # the last operator that writes it
+        self.encoded: Any = None  # the message it was read from, for fields that this class does not have
 
     @property
     def persistable(self) -> bool:
@@ -88,11 +91,11 @@ class Variable(Overloads):
     @persistable.setter
     def persistable(self, persistable: bool) -> None:
         self._persistable = persistable
-        self.block.program._changed()  # what was planned for a run keeps other values
+        self.block.program._changed()  # cached plans keep other values
 
     @property
     def desc(self) -> VariableDesc:
-        """The few calls of Fluid's C++ description that scripts use."""
+        """Fluid's C++ description of this variable."""
         return VariableDesc(self)
 
     @property
@@ -105,10 +108,8 @@ class Variable(Overloads):
         self.error_clip = error_clip
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
-        """This variable as text; ``with_details`` adds what is not part of a ProgramDesc."""
-        from paddlelike.framework.codec import text  # text knows every part of a program
-
-        return text.of_variable(self, with_details=with_details)
+        """Return this variable as text; ``with_details`` adds attributes that a ProgramDesc does not hold."""
+        return services().text.format_variable(self, with_details=with_details)
 
     def __str__(self) -> str:
         return self.to_string(True)
@@ -117,15 +118,87 @@ class Variable(Overloads):
         kind = variable_kind(self)
         return f"<{kind} {self.name}: {self.dtype.name.lower()}{list(self.shape)}>"
 
-    # Graph nodes are compared by identity; == builds an operator (see Overloads).
-    __hash__ = object.__hash__
-
     def clone_into(self, block: Block) -> Variable:
-        """A copy of this variable in another block."""
+        """Return a copy of this variable in another block."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.block, copy.op = block, None
         return copy
+
+    # Python's operators
+
+    __hash__ = object.__hash__  # containers compare variables by identity: == appends an operator
+
+    def astype(self, dtype: Any) -> Variable:
+        """Append a conversion to another element type. Return its output."""
+        return services().arithmetic.cast(self, dtype)
+
+    def __getitem__(self, item: Any) -> Variable:
+        return services().indexing.getitem(self, item)
+
+    def __neg__(self) -> Variable:
+        return services().arithmetic.negate(self)
+
+    def __add__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_add")
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_sub")
+
+    def __rsub__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_sub", reverse=True)
+
+    def __mul__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_mul")
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_div")
+
+    def __rtruediv__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_div", reverse=True)
+
+    def __pow__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_pow")
+
+    def __rpow__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_pow", reverse=True)
+
+    def __floordiv__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_floordiv")
+
+    def __mod__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "elementwise_mod")
+
+    def __eq__(self, other: object) -> Any:
+        return services().arithmetic.combine(self, other, "equal")
+
+    def __ne__(self, other: object) -> Any:
+        return services().arithmetic.combine(self, other, "not_equal")
+
+    def __lt__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "less_than")
+
+    def __le__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "less_equal")
+
+    def __gt__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "greater_than")
+
+    def __ge__(self, other: Any) -> Variable:
+        return services().arithmetic.combine(self, other, "greater_equal")
+
+    def __iter__(self) -> Any:
+        raise TypeError(f"variable {self.name!r} cannot be iterated over; use layers.unstack or layers.split")
+
+    def __len__(self) -> int:
+        raise TypeError(f"variable {self.name!r} has no length before it has a value; use its shape")
+
+    def __bool__(self) -> bool:
+        return True  # its value is known only when the program runs
 
 
 class Parameter(Variable):
@@ -171,47 +244,8 @@ class Parameter(Variable):
         super().__setattr__(name, value)
 
 
-class VariableDesc:
-    """Fluid's ``var.desc``, as far as scripts use it."""
-
-    def __init__(self, variable: Variable) -> None:
-        self._variable = variable
-
-    def name(self) -> str:
-        """The variable's name."""
-        return self._variable.name
-
-    def type(self) -> VarType:
-        """The variable's kind."""
-        return self._variable.type
-
-    def dtype(self) -> VarType:
-        """The element type."""
-        return self._variable.dtype
-
-    def shape(self) -> list[int]:
-        """The dims."""
-        return list(self._variable.shape)
-
-    def persistable(self) -> bool:
-        """Whether the value outlives a run."""
-        return self._variable.persistable
-
-    def set_persistable(self, persistable: bool) -> None:
-        """Set whether the value outlives a run."""
-        self._variable.persistable = persistable
-
-    def set_shape(self, shape: Sequence[int]) -> None:
-        """Declare another shape."""
-        self._variable.shape = tuple(shape)
-
-    def set_dtype(self, dtype: Any) -> None:
-        """Declare another element type."""
-        self._variable.dtype = convert_dtype(dtype)
-
-
 def variable_kind(variable: Variable) -> str:
-    """``"parameter"``, ``"persistable"`` or ``"temporary"``: who keeps and saves this variable's value."""
+    """Return ``"parameter"``, ``"persistable"`` or ``"temporary"``, as in the table above."""
     if isinstance(variable, Parameter):
         return "parameter"
     if variable.persistable and variable.type not in HOLDERS:

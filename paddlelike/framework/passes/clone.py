@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from paddlelike.core.dtypes import AttrType
-from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.passes.views import find_needed_ops
 
-__all__ = ["copy", "inference_copy", "prune", "test_clone", "without_unused_variables"]
+__all__ = ["copy", "copy_for_inference", "copy_for_test", "drop_unused_variables", "prune"]
 
 #: What the transpiler of distributed programs notes on a program.
 _OF_A_JOB = (
@@ -36,14 +36,14 @@ def copy(program: Program) -> Program:
     clone._seed = program._seed
     clone._backward_passes = program._backward_passes
     clone.current_block_idx = program.current_block_idx
-    clone.encoded = program.encoded
+    clone.encoded, clone.is_versioned = program.encoded, program.is_versioned
     clone._op_role, clone._op_role_var = program._op_role, list(program._op_role_var)
     for name in _OF_A_JOB:
         setattr(clone, name, getattr(program, name))
     return clone
 
 
-def test_clone(program: Program) -> Program:
+def copy_for_test(program: Program) -> Program:
     """The forward part alone, in test mode: no backward, update or learning-rate operators."""
     clone = copy(program)
     clone._seed = 0
@@ -54,14 +54,14 @@ def test_clone(program: Program) -> Program:
         block.ops = [op for op in block.ops if not op.attrs.get("op_role", 0) & drop]
         dropped |= {name for op in gone for name in (*op.input_arg_names, *op.output_arg_names)}
     if dropped:
-        clone.encoded = messages().ProgramDesc()  # Paddle's own clone loses its version here
+        clone.encoded, clone.is_versioned = None, False  # Paddle's own clone loses its version here
     _drop_unreached_blocks(clone)
     _drop_variables(clone, dropped)
     _set_test_mode(clone)
     return clone
 
 
-def inference_copy(program: Program, *, without_readers: bool) -> Program:
+def copy_for_inference(program: Program, *, without_readers: bool) -> Program:
     """A copy in test mode; ``without_readers`` drops the operators that read from a queue."""
     clone = copy(program)
     clone._seed = 0
@@ -81,23 +81,18 @@ def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> 
 
     Without a seed and a version, as in Paddle.
     """
-    from paddlelike.framework.passes import views as graph
-
     clone = copy(program)
     clone._seed = 0
-    clone.encoded = messages().ProgramDesc()
-    if program.encoded is not None:
-        clone.encoded.CopyFrom(program.encoded)
-        clone.encoded.ClearField("version")
+    clone.is_versioned = False
     top = clone.global_block()
-    needed = graph.needed_ops(top, targets=set(targets), fed=set(feeds))
+    needed = find_needed_ops(top, targets=set(targets), fed=set(feeds))
     top.ops = [op for i, op in enumerate(top.ops) if i in needed]
     _drop_unreached_blocks(clone)
-    without_unused_variables(clone, keep=set(targets) | set(feeds))
+    drop_unused_variables(clone, keep=set(targets) | set(feeds))
     return clone
 
 
-def without_unused_variables(program: Program, keep: set[str]) -> None:
+def drop_unused_variables(program: Program, keep: set[str]) -> None:
     """Drop, in place, the variables that no operator of ``program`` touches."""
     used = set(keep)
     for block in program.blocks:

@@ -9,32 +9,33 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import variable_kind
 
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = ["needed_ops", "overwritten", "program_graph", "reads", "writes"]
+__all__ = ["build_graph", "collect_overwritten", "collect_reads", "collect_writes", "find_needed_ops"]
 
 
-def reads(op: Operator) -> set[str]:
+def collect_reads(op: Operator) -> set[str]:
     """The variables an operator reads, those of the blocks it runs included."""
     names = set(op.input_arg_names)
     for index in op.sub_blocks():
         for inner in op.block.program.blocks[index].ops:
-            names |= reads(inner)
+            names |= collect_reads(inner)
     return names
 
 
-def writes(op: Operator) -> set[str]:
+def collect_writes(op: Operator) -> set[str]:
     """The variables an operator writes, those of the blocks it runs included."""
     names = set(op.output_arg_names)
     for index in op.sub_blocks():
         for inner in op.block.program.blocks[index].ops:
-            names |= writes(inner)
+            names |= collect_writes(inner)
     return names
 
 
-def overwritten(op: Operator) -> set[str]:
+def collect_overwritten(op: Operator) -> set[str]:
     """The tensors around the block of a ``while``, or of its gradient, that it reads and then overwrites.
 
     Counters that an ``increment`` moves on are left out: their gradient takes the step back.
@@ -54,15 +55,13 @@ def _counters(op: Operator) -> set[str]:
     return {name for block in blocks for inner in block.ops for name in _counters(inner)}
 
 
-def program_graph(program: Program) -> nx.DiGraph[Any]:
+def build_graph(program: Program) -> nx.DiGraph[Any]:
     """Operators and variables as nodes, data flow as edges.
 
     An operator is the node ``(block, place)`` with attributes ``kind="operator"`` and ``type``; a
     variable is the node of its name with ``kind`` parameter, persistable or temporary, ``shape``, ``dtype``.
     """
     import networkx as nx
-
-    from paddlelike.framework.graph.variable import variable_kind
 
     graph: nx.DiGraph[Any] = nx.DiGraph()
     for variable in program.list_vars():
@@ -81,7 +80,7 @@ def program_graph(program: Program) -> nx.DiGraph[Any]:
     return graph
 
 
-def needed_ops(
+def find_needed_ops(
     block: Block, *, targets: set[str], fed: set[str], kept: Collection[Operator] = ()
 ) -> set[int]:
     """The places of the operators of ``block`` that ``targets`` and the operators ``kept`` need.
@@ -91,7 +90,7 @@ def needed_ops(
     needed: set[int] = set()
     wanted = targets - fed
     for place, op in reversed(list(enumerate(block.ops))):
-        if op.is_target or op in kept or not wanted.isdisjoint(writes(op)):
+        if op.is_target or op in kept or not wanted.isdisjoint(collect_writes(op)):
             needed.add(place)
-            wanted |= reads(op) - fed
+            wanted |= collect_reads(op) - fed
     return needed

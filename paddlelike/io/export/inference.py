@@ -206,7 +206,7 @@ def inference_program(program: Program, feeds: list[str], targets: list[str]) ->
     for op in top.ops:
         op.is_target = False
     pruned = passes.prune(clone, feeds=feeds, targets=targets)
-    pruned = passes.inference_copy(pruned, without_readers=True)
+    pruned = passes.copy_for_inference(pruned, without_readers=True)
     block = pruned.global_block()
     if feeds:
         holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)

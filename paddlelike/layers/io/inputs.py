@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.framework.graph.program import default_main_program
+from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.helper import LayerHelper

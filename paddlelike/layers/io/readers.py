@@ -13,7 +13,8 @@ from typing import Any
 from paddlelike import unique_name
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import GraphError
-from paddlelike.framework.graph.program import Program, program_guard
+from paddlelike.framework.graph.guards import program_guard
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import describe
 from paddlelike.layers.helper import LayerHelper

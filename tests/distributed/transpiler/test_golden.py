@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
-from paddlelike.framework.graph.program import reset_name_scope
+from paddlelike.framework.graph.guards import reset_name_scope
 from tests.distributed.transpiler.cases import CASES
 from tests.distributed.transpiler.golden import records
 from tests.distributed.transpiler.masked import masked

@@ -11,7 +11,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.distributed.placement import Kind
 from paddlelike.errors import GraphError, UnsupportedError
-from paddlelike.framework.graph.program import reset_name_scope
+from paddlelike.framework.graph.guards import reset_name_scope
 from tests.distributed.transpiler.cases import CASES, Case
 from tests.distributed.transpiler.golden import records
 from tests.distributed.transpiler.masked import masked

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
-
-if TYPE_CHECKING:
-    from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["getitem"]
 
@@ -17,7 +15,10 @@ _END: Final = 10_000_000  # Paddle's "to the end"
 
 
 def getitem(variable: Variable, item: Any) -> Variable:
-    """The part of ``variable`` that ``item`` names; an integer drops its dim, as in numpy."""
+    """Append the operators that cut ``item`` out of ``variable``; an integer drops its dim, as in numpy.
+
+    Raises GraphError for more indexes than dims, and for an index that is no integer, slice or variable.
+    """
     items = list(item) if isinstance(item, tuple) else [item]
     items = _without_ellipsis(items, len(variable.shape))
     if len(items) > len(variable.shape):
@@ -71,15 +72,11 @@ def _without_ellipsis(items: list[Any], rank: int) -> list[Any]:
 
 
 def _is_index(item: Any) -> bool:
-    from paddlelike.framework.graph.variable import Variable
-
     return isinstance(item, Variable) or (hasattr(item, "__index__") and not isinstance(item, bool))
 
 
 def _after(index: Any) -> Any:
-    """The end of the slice of one element that starts at ``index``."""
-    from paddlelike.framework.graph.variable import Variable
-
+    """Return the end of the slice of one element that starts at ``index``."""
     if not isinstance(index, Variable):
         return _END if int(index) == -1 else int(index) + 1
     block = index.block.program.current_block()
@@ -107,16 +104,14 @@ def _slice(
     strides: list[int],
     drop: list[int],
 ) -> Variable:
-    from paddlelike.framework.graph.variable import Variable as Var
-
     inputs: dict[str, Any] = {"Input": [variable]}
     attrs: dict[str, Any] = {"axes": axes}
     flags = [1] * len(axes)
     for name, values in (("Starts", starts), ("Ends", ends)):
-        if any(isinstance(v, Var) for v in values):
+        if any(isinstance(v, Variable) for v in values):
             inputs[f"{name}TensorList"] = [_as_variable(variable, v) for v in values]
-            flags = [-1 if isinstance(v, Var) else f for v, f in zip(values, flags, strict=True)]
-        attrs[name.lower()] = [-1 if isinstance(v, Var) else int(v) for v in values]
+            flags = [-1 if isinstance(v, Variable) else f for v, f in zip(values, flags, strict=True)]
+        attrs[name.lower()] = [-1 if isinstance(v, Variable) else int(v) for v in values]
     attrs["infer_flags"] = flags
     attrs["decrease_axis"] = drop
     kind = "slice"
@@ -126,9 +121,7 @@ def _slice(
 
 
 def _as_variable(like: Variable, value: Any) -> Variable:
-    from paddlelike.framework.graph.variable import Variable as Var
-
-    if isinstance(value, Var):
+    if isinstance(value, Variable):
         return value
     block = like.block.program.current_block()
     out = block.create_var(dtype=VarType.INT32)

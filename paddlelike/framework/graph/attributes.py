@@ -1,0 +1,138 @@
+"""Attributes of operators: their types, defaults and conversion to plain Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import AttrType
+from paddlelike.errors import EnforceNotMet
+from paddlelike.framework.opdef import ABSENT, REQUIRED, OpDef
+
+__all__ = ["COMMON_ATTRS", "complete_attrs", "convert_attr", "convert_given_attrs", "infer_attr_type"]
+
+#: Attributes that every operator may carry, whatever its type.
+COMMON_ATTRS: Final = {
+    "op_role": AttrType.INT,
+    "op_role_var": AttrType.STRINGS,
+    "op_namescope": AttrType.STRING,
+    "op_device": AttrType.STRING,
+    "op_callstack": AttrType.STRINGS,
+}
+
+
+def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an operator: those given, of the right type, and defaults for the rest.
+
+    An attribute that Paddle's operator does not have is dropped, as Fluid does. Raises EnforceNotMet
+    for a wrong type and for a missing attribute that has no default.
+    """
+    attrs = {}
+    for name, (kind, default) in op.attrs.items():
+        value = given.get(name)
+        if value is not None:
+            attrs[name] = convert_attr(op.type, name, kind, value)
+        elif default is REQUIRED:
+            raise EnforceNotMet(f"operator {op.type!r} needs the attribute {name!r} ({kind.name})")
+        elif default is not ABSENT:
+            attrs[name] = list(default) if isinstance(default, list | tuple) else default
+    return attrs
+
+
+def convert_given_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes given, of the right type, and no others; those of another operator as they are."""
+    kinds = {
+        name: op.attrs[name].type if name in op.attrs else infer_attr_type(v) for name, v in given.items()
+    }
+    return {name: convert_attr(op.type, name, kinds[name], value) for name, value in given.items()}
+
+
+def infer_attr_type(value: Any) -> AttrType:
+    """The attribute type of a plain Python value."""
+    if isinstance(value, list | tuple):
+        if not value:
+            return AttrType.INTS
+        return {
+            AttrType.INT: AttrType.INTS,
+            AttrType.LONG: AttrType.LONGS,
+            AttrType.FLOAT: AttrType.FLOATS,
+            AttrType.STRING: AttrType.STRINGS,
+            AttrType.BOOLEAN: AttrType.BOOLEANS,
+        }[infer_attr_type(value[0])]
+    if isinstance(value, bool | np.bool_):
+        return AttrType.BOOLEAN
+    if isinstance(value, int | np.integer):
+        return AttrType.INT if -(2**31) <= value < 2**31 else AttrType.LONG
+    if isinstance(value, float | np.floating):
+        return AttrType.FLOAT
+    if isinstance(value, str | bytes):
+        return AttrType.STRING
+    raise EnforceNotMet(f"{value!r} cannot be an attribute of an operator")
+
+
+def convert_attr(op: str, name: str, kind: AttrType, value: Any) -> Any:
+    """``value`` as the Python type of ``kind``; floats become the nearest float32."""
+    try:
+        return _TO[kind](value)
+    except (TypeError, ValueError, OverflowError):
+        raise EnforceNotMet(
+            f"operator {op!r}: attribute {name!r} is {value!r} ({value.__class__.__name__}), "
+            f"Paddle wants {kind.name}"
+        ) from None
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, str | bytes) or (isinstance(value, float) and not value.is_integer()):
+        raise TypeError
+    if not isinstance(value, int | float | np.generic):
+        index = getattr(value, "idx", value)  # a Block stands for its number
+        return int(index)
+    return int(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _bool(value: Any) -> bool:
+    if not isinstance(value, bool | int | np.bool_):
+        raise TypeError
+    return bool(value)
+
+
+def _many(one: Any) -> Any:
+    def convert(values: Sequence[Any]) -> list[Any]:
+        if isinstance(values, str | bytes):
+            raise TypeError
+        return [one(value) for value in values]
+
+    return convert
+
+
+_TO: Final = {
+    AttrType.INT: _int,
+    AttrType.LONG: _int,
+    AttrType.BLOCK: _int,
+    AttrType.FLOAT: _float,
+    AttrType.STRING: _string,
+    AttrType.BOOLEAN: _bool,
+    AttrType.INTS: _many(_int),
+    AttrType.LONGS: _many(_int),
+    AttrType.BLOCKS: _many(_int),
+    AttrType.FLOATS: _many(_float),
+    AttrType.STRINGS: _many(_string),
+    AttrType.BOOLEANS: _many(_bool),
+}

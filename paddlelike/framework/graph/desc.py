@@ -1,0 +1,69 @@
+"""The objects that Fluid's attribute ``desc`` returns, with the few methods that scripts use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.framework.graph.services import services
+
+if TYPE_CHECKING:
+    from paddlelike.framework.graph.program import Program
+    from paddlelike.framework.graph.variable import Variable
+
+__all__ = ["ProgramDesc", "VariableDesc"]
+
+
+class ProgramDesc:
+    """Fluid's ``program.desc``."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+
+    def serialize_to_string(self) -> bytes:
+        """Return the program as a serialized ProgramDesc. Raises GraphError when it cannot be encoded."""
+        return services().codec.encode_program(self._program)
+
+    def num_blocks(self) -> int:
+        """Return the count of blocks."""
+        return self._program.num_blocks
+
+
+class VariableDesc:
+    """Fluid's ``var.desc``."""
+
+    def __init__(self, variable: Variable) -> None:
+        self._variable = variable
+
+    def name(self) -> str:
+        """Return the variable's name."""
+        return self._variable.name
+
+    def type(self) -> VarType:
+        """Return the variable's type, such as LOD_TENSOR."""
+        return self._variable.type
+
+    def dtype(self) -> VarType:
+        """Return the element type."""
+        return self._variable.dtype
+
+    def shape(self) -> list[int]:
+        """Return the dims."""
+        return list(self._variable.shape)
+
+    def persistable(self) -> bool:
+        """Return whether the value outlives a run."""
+        return self._variable.persistable
+
+    def set_persistable(self, persistable: bool) -> None:
+        """Set whether the value outlives a run. Raises GraphError for False on a parameter."""
+        self._variable.persistable = persistable
+
+    def set_shape(self, shape: Sequence[int]) -> None:
+        """Set the dims."""
+        self._variable.shape = tuple(shape)
+
+    def set_dtype(self, dtype: Any) -> None:
+        """Set the element type. Raises TypeError for a dtype that Paddle does not have."""
+        self._variable.dtype = convert_dtype(dtype)

@@ -1,0 +1,99 @@
+"""The default programs, and ``with`` blocks that choose programs, name scope and device for new operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.context import CONTEXT, NameScope
+from paddlelike.framework.graph.program import Program
+
+__all__ = [
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "name_scope",
+    "program_guard",
+    "reset_name_scope",
+    "switch_main_program",
+    "switch_startup_program",
+]
+
+CONTEXT.main_program = Program()
+CONTEXT.startup_program = Program()
+
+
+def default_main_program() -> Program:
+    """Return the program that layers are built into."""
+    return CONTEXT.main_program
+
+
+def default_startup_program() -> Program:
+    """Return the program that initializers are built into."""
+    return CONTEXT.startup_program
+
+
+def switch_main_program(program: Program) -> Program:
+    """Make ``program`` the default main program. Return the previous one."""
+    old, CONTEXT.main_program = CONTEXT.main_program, program
+    return old
+
+
+def switch_startup_program(program: Program) -> Program:
+    """Make ``program`` the default startup program. Return the previous one."""
+    old, CONTEXT.startup_program = CONTEXT.startup_program, program
+    return old
+
+
+@contextmanager
+def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
+    """Build layers into these programs inside the ``with`` block. Raises TypeError for anything else."""
+    for name, program in (("main_program", main_program), ("startup_program", startup_program)):
+        if not isinstance(program, Program) and (program is not None or name == "main_program"):
+            raise TypeError(f"program_guard: {name} is {program!r}, expected a Program")
+    old_main = switch_main_program(main_program)
+    old_startup = None if startup_program is None else switch_startup_program(startup_program)
+    try:
+        yield
+    finally:
+        switch_main_program(old_main)
+        if old_startup is not None:
+            switch_startup_program(old_startup)
+
+
+@contextmanager
+def name_scope(prefix: str | None = None) -> Iterator[None]:
+    """Mark operators built inside with a path such as ``/encoder/`` (attribute ``op_namescope``).
+
+    Raises GraphError for an empty name.
+    """
+    if not prefix:
+        raise GraphError("name_scope: the name is empty", hint='pass a name, such as "encoder"')
+    outer = CONTEXT.name_scope
+    CONTEXT.name_scope = outer.create_child(prefix)
+    try:
+        yield
+    finally:
+        CONTEXT.name_scope = outer
+
+
+def reset_name_scope() -> None:
+    """Forget all name scopes, so that suffixes are counted as in a new process."""
+    CONTEXT.name_scope = NameScope()
+
+
+@contextmanager
+def device_guard(device: str | None = None) -> Iterator[None]:
+    """Mark operators built inside with a device (attribute ``op_device``); all run on the CPU here.
+
+    Raises ValueError for a device that is neither ``"cpu"``, ``"gpu"`` (with or without an index) nor None.
+    """
+    name = "" if device is None else device
+    if name.split(":")[0] not in ("", "cpu", "gpu"):
+        raise ValueError(f"device_guard takes 'cpu', 'gpu' or None, not {device!r}")
+    before, CONTEXT.device = CONTEXT.device, name
+    try:
+        yield
+    finally:
+        CONTEXT.device = before

@@ -1,0 +1,93 @@
+"""Shape inference: the shapes, dtypes and LoD levels that an operator gives its outputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from paddlelike.core.dtypes import convert_dtype
+from paddlelike.errors import ShapeError
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import EMPTY, GRAD, OWN, OpDef, Spec
+
+if TYPE_CHECKING:
+    from paddlelike.framework.graph.block import Block
+
+__all__ = ["apply_spec", "infer_outputs"]
+
+
+def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
+    """What the operator's shape rule says of its outputs."""
+    infer = getattr(cls, "infer", None)
+    if infer is None:
+        return [] if cls.forward_of is None else _infer_grad(block, op, cls)
+    args = []
+    for slot in cls.input_slots:
+        specs = [_spec_of(block, n) for n in op.inputs.get(slot.name, ()) if n != EMPTY]
+        args.append(specs if slot.several else (specs[0] if specs else None))
+    try:
+        results = infer(*args, **{name: op.attrs.get(name) for name in cls.infer_attrs})
+    except (IndexError, ZeroDivisionError, AttributeError) as error:
+        shapes = {n: list(block._var_recursive(n).shape) for n in op.input_arg_names}
+        raise ShapeError(f"operator {cls.type!r} does not fit its inputs {shapes}: {error}") from error
+    if len(cls.output_slots) == 1:
+        results = (results,)
+    found = []
+    for slot, result in zip(cls.output_slots, results, strict=True):
+        many = result if isinstance(result, list) else [result]
+        source = cls.lod if isinstance(cls.lod, str) else (cls.lod or {}).get(slot.name)
+        level = 0
+        if source is not None and op.inputs.get(source):
+            level = block._var_recursive(op.inputs[source][0]).lod_level
+        for name, spec in zip(op.outputs.get(slot.name, ()), many, strict=False):
+            if spec is not None:
+                found.append((name, spec if spec.lod_level is not None else spec._replace(lod_level=level)))
+    return found
+
+
+def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
+    """A gradient is shaped as what it is the gradient of, unless the operator says otherwise."""
+    assert cls.forward_of is not None
+    rule = getattr(cls.forward_of, "infer_grad", None)
+    found = []
+    for slot, names in op.outputs.items():
+        for index, name in enumerate(names):
+            base = name.split("@GRAD")[0]
+            source = op.inputs.get(slot.removesuffix("@GRAD")) or ()
+            forward = block._find_var_recursive(source[index] if index < len(source) else base)
+            if forward is None:
+                continue
+            spec = _spec(forward)._replace(lod_level=_grad_lod(block, op, cls.forward_of, forward))
+            if rule is not None:
+                spec = rule(slot, spec, op.attrs)
+            found.append((name, spec))
+    return found
+
+
+def _grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int:
+    """The LoD level of the gradient of ``forward``."""
+    source = cls.gradient.lod if cls.gradient is not None else None
+    if source == OWN:
+        return forward.lod_level
+    names = op.inputs.get(source) if source is not None else None
+    return block._var_recursive(names[0]).lod_level if names else 0
+
+
+def _spec_of(block: Block, name: str) -> Spec:
+    """What is known of an input; a gradient that a loop hands on may be made only after it is read."""
+    if GRAD in name and not block._has_var_recursive(name):
+        name = name.split(GRAD)[0]
+    return _spec(block._var_recursive(name))
+
+
+def _spec(variable: Variable) -> Spec:
+    return Spec(variable.shape, variable.dtype, variable.lod_level, variable.type)
+
+
+def apply_spec(variable: Variable, spec: Spec) -> None:
+    variable.shape = tuple(int(dim) for dim in spec.shape)
+    variable.dtype = convert_dtype(spec.dtype)
+    if spec.lod_level is not None:
+        variable.lod_level = spec.lod_level
+    if spec.kind is not None:
+        variable.type = spec.kind
