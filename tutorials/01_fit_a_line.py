@@ -1,12 +1,16 @@
-"""Fit a line: build, train, save, stop, load, go on.
+"""Fit a line: build, train, save, stop, load, continue.
 
-The script that Fluid's book begins with, with one line changed: the import.
+The first script of Fluid's book, with one line changed: the import. Its files go to ``tutorials/out/``.
 """
 
 # %% Data: 13 numbers in, one number out.
+from pathlib import Path
+
 import numpy as np
 
 import paddlelike as fluid
+
+CHECKPOINT = str(Path(__file__).parent / "out" / "fit_a_line")
 
 rng = np.random.RandomState(0)
 X = rng.uniform(-1, 1, (256, 13)).astype("float32")
@@ -51,15 +55,15 @@ exe = fluid.Executor(fluid.CPUPlace())
 with fluid.scope_guard(fluid.Scope()):
     exe.run(startup)
     first = train(exe, main, loss, range(20))
-    # Save what going on needs: parameters, moments, the learning rate. One file for each variable.
-    print(fluid.io.save_persistables(exe, "checkpoint", main))
+    # Save what training needs to continue: parameters, moments, the learning rate. One file per variable.
+    print(fluid.io.save_persistables(exe, CHECKPOINT, main))
     whole = first + train(exe, main, loss, range(20, 40))
 
-# %% Another process would begin like this: build the same network, run startup, load, go on.
+# %% Another process would begin like this: build the same network, run startup, load, continue.
 main, startup, loss = build()
 with fluid.scope_guard(fluid.Scope()):
     exe.run(startup)
-    report = fluid.io.load_persistables(exe, "checkpoint", main)
+    report = fluid.io.load_persistables(exe, CHECKPOINT, main)
     print(report)
     assert report
     resumed = first + train(exe, main, loss, range(20, 40))
@@ -68,10 +72,10 @@ print(f"loss: {whole[0]:.4f} at the start, {whole[19]:.4f} when saved, {whole[-1
 assert resumed == whole  # the same bits, as if nothing had happened
 assert whole[-1] < 0.05 * whole[0]
 
-# %% save_params alone is not enough to go on: the momentum is lost.
+# %% The parameters alone are not enough to continue: the momentum is lost.
 with fluid.scope_guard(fluid.Scope()):
     exe.run(startup)
-    fluid.io.load_vars(exe, "checkpoint", main, predicate=fluid.io.is_parameter)
+    fluid.io.load_vars(exe, CHECKPOINT, main, predicate=fluid.io.is_parameter)
     without_momentum = first + train(exe, main, loss, range(20, 40))
 assert without_momentum[20] == whole[20]  # the same parameters ...
 assert without_momentum[21:] != whole[21:]  # ... but other steps
@@ -84,7 +88,7 @@ with fluid.scope_guard(fluid.Scope()):
     exe.run(other_startup)
     before = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
     try:
-        fluid.io.load_persistables(exe, "checkpoint", other)
+        fluid.io.load_persistables(exe, CHECKPOINT, other)
     except fluid.core.EnforceNotMet as error:
         print(error)
         assert "[13, 1]" in str(error)

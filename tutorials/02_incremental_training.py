@@ -1,11 +1,10 @@
 """Incremental training, day by day, on handwritten digits.
 
 Every day new samples arrive. A new process builds the network, loads what the day before saved, learns
-the new samples, saves, and ends. After five days the curve of the loss looks as if one process had
-trained all along, because nothing is lost in between: not the parameters, not Adam's moments, not the
-place in the learning-rate schedule.
+the new samples, saves, and ends. After five days the losses are those of one process that trained all
+along, because each save holds the parameters, Adam's moments and the step of the learning-rate schedule.
 
-Run it from an empty directory; it leaves ``digits/`` with one directory per day and ``loss.png``.
+It writes ``tutorials/out/digits/``: one directory per day and the loss curve, ``loss.png``.
 """
 
 # %% The data: 1,797 digits of 8 x 8 pixels, which scikit-learn ships. Five days, and a test set.
@@ -22,7 +21,7 @@ from sklearn.datasets import load_digits
 import paddlelike as fluid
 
 DAYS, EPOCHS, BATCH = 5, 4, 32
-HOME = Path("digits")
+HOME = Path(__file__).parent / "out" / "digits"
 
 images, labels = load_digits(return_X_y=True)
 images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
@@ -76,7 +75,7 @@ def one_day(day, exe, network, load):
 
 
 def main_of_a_day(day):
-    """What the process of one day does."""
+    """Run the process of one day."""
     network = build()
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(network[1])
@@ -91,7 +90,7 @@ if __name__ == "__main__" and len(sys.argv) > 1:
     sys.exit()
 
 # %% Five processes, one after the other.
-HOME.mkdir(exist_ok=True)
+HOME.mkdir(parents=True, exist_ok=True)
 begin = time.perf_counter()
 days = []
 for day in range(1, DAYS + 1):
@@ -134,7 +133,7 @@ for day, (left, right) in enumerate(pairwise(edges), start=1):
 axes.set(xlabel="training step", ylabel="loss (cross entropy)", xlim=(0, len(resumed)), yscale="log")
 figure.suptitle("Digits, learned day by day: accuracy on unseen digits after each day")
 axes.legend(loc="lower left")
-picture = Path("loss.png").resolve()
+picture = HOME / "loss.png"
 figure.savefig(picture, dpi=120)
 
 print(f"{DAYS} days, {len(resumed)} steps, {seconds:.1f} s; accuracy on unseen digits "

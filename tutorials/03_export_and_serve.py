@@ -1,7 +1,7 @@
 """Export a model for prediction, and serve it.
 
 Training and serving are two programs: the exported one holds what computes the prediction and nothing
-else. The directory is Paddle's own form: Paddle 1.8 serves it as well.
+else. The directory has Paddle's own format: Paddle 1.8 serves it as well. Files go to ``tutorials/out/``.
 """
 
 # %% Train a small classifier on the digits that scikit-learn ships.
@@ -9,11 +9,14 @@ import http.server
 import json
 import threading
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
 
 import paddlelike as fluid
+
+OUT = Path(__file__).parent / "out" / "export"
 
 images, labels = load_digits(return_X_y=True)
 images = (images / 16).astype("float32")
@@ -40,16 +43,16 @@ for step in range(300):
         print(f"step {step + 1}: loss {value.item():.4f}")
 
 # %% Export: pruned to what the prediction needs, in test mode, with feed and fetch operators.
-fluid.io.save_inference_model("model", ["image"], [prediction], exe, main_program=main)
+fluid.io.save_inference_model(str(OUT / "model"), ["image"], [prediction], exe, main_program=main)
 # The same in two files instead of one for each variable:
 fluid.io.save_inference_model(
-    "packed", ["image"], [prediction], exe, main, model_filename="model", params_filename="params"
+    str(OUT / "packed"), ["image"], [prediction], exe, main, model_filename="model", params_filename="params"
 )
 
 # %% Load it where nothing of the training is known: another scope, usually another process.
 scope = fluid.Scope()
 with fluid.scope_guard(scope):
-    program, feeds, fetches = fluid.io.load_inference_model("model", exe)
+    program, feeds, fetches = fluid.io.load_inference_model(str(OUT / "model"), exe)
 print("feeds", feeds, "fetches", [v.name for v in fetches])
 kinds = [op.type for op in program.global_block().ops]
 print("operators:", ", ".join(kinds))
@@ -95,6 +98,6 @@ expected = exe.run(
 )
 np.testing.assert_allclose(served, expected[0], rtol=1e-6, atol=1e-7)
 with fluid.scope_guard(fluid.Scope()):
-    program, feeds, fetches = fluid.io.load_inference_model("packed", exe, "model", "params")
+    program, feeds, fetches = fluid.io.load_inference_model(str(OUT / "packed"), exe, "model", "params")
     packed = exe.run(program, feed={"image": images[1500:]}, fetch_list=fetches)
 np.testing.assert_array_equal(packed[0], expected[0])

@@ -1,12 +1,12 @@
 """Clicks, learned day by day on parameter servers: wide and deep, with sparse embeddings.
 
 Every evening the day's log of impressions is learned: two trainers compute, servers keep the parameters, and
-trainer 0 saves. The first two days there are two servers, then three; what was saved does not tell how many
-there were. On the third day a trainer is killed in the middle, and nobody can tell afterwards.
+trainer 0 saves. The first two days there are two servers, then three: a checkpoint does not depend on their
+count. On the third day a trainer is killed in the middle, which does not change the result.
 
-Run it from an empty directory: it starts the jobs, leaves ``clicks/`` and checks its claims. Run it again and
-it goes on from its last save, at whatever moment it was stopped. The same script is what every process of a
-job runs: with TRAINING_ROLE and its like in the environment it is a server or a trainer of one day::
+The script starts the jobs, writes ``tutorials/out/clicks/`` (CLICKS_HOME names another directory) and checks
+its claims. Run again, it continues from its last save, whenever it was stopped. Every process of a job runs
+the same script: with TRAINING_ROLE and related variables in the environment it is a server or trainer::
 
     export PADDLE_PSERVERS_IP_PORT_LIST=127.0.0.1:6174,127.0.0.1:6175 PADDLE_TRAINERS_NUM=2
     TRAINING_ROLE=PSERVER POD_IP=127.0.0.1 PADDLE_PORT=6174 python 04_parameter_servers.py 1 &
@@ -15,7 +15,7 @@ job runs: with TRAINING_ROLE and its like in the environment it is a server or a
     TRAINING_ROLE=TRAINER PADDLE_TRAINER_ID=1 python 04_parameter_servers.py 1
 """
 
-# %% Four days, two trainers; who this process is.
+# %% Four days, two trainers; the role of this process.
 import os
 import signal
 import subprocess
@@ -32,15 +32,15 @@ from paddlelike.distributed.roles import read_role
 SERVERS = {1: 2, 2: 2, 3: 3, 4: 3}  # by day
 TRAINERS, STEPS, BATCH, SAVE_EVERY = 2, 60, 128, 15
 USERS, ADS, HOURS, DENSE = 3000, 500, 24, 4
-HOME = Path("clicks")
+HOME = Path(os.environ.get("CLICKS_HOME", Path(__file__).parent / "out" / "clicks"))
 
-# Checkpoints are numbered by the steps since the first day, so that the number says where to go on.
+# The id of a checkpoint is the count of steps since the first day: the step to continue from.
 checkpoints = fluid.io.Checkpoints(HOME / "checkpoints", keep_last=None, every=SAVE_EVERY)
 
 
 # %% The log of a day: who saw which ad at what hour, four numbers about the page, and whether they clicked.
 # Some people click more than others, some ads are better, and one half of the people likes the other half
-# of the ads. Clicks are drawn from that, as they are in life: no model can know them, only their odds.
+# of the ads. Clicks are drawn from these odds, which are all that a model can learn.
 def impressions(day, count=STEPS * TRAINERS * BATCH):
     world, log = np.random.RandomState(2020), np.random.RandomState(day)
     of_user, of_ad = world.normal(0, 1.2, USERS), world.normal(0, 1.2, ADS)
@@ -90,7 +90,7 @@ def build():
     return main, startup, test_program, loss, chance
 
 
-# %% What a process of a job does. The transpiler makes two kinds of programs out of one.
+# %% One process of a job. The transpiler makes two kinds of programs out of one.
 def play(role, day):
     main, startup, _, loss, _ = build()
     transpiler = fluid.DistributeTranspiler()
@@ -123,7 +123,7 @@ def train(exe, program, startup, loss, trainer, day, saved):
     exe.run(startup)  # waits for the servers and takes the parameters from them
     begin = saved[-1].step if saved else 0
     if trainer == 0 and not saved:
-        checkpoints.save(exe, program, 0)  # what everything began with
+        checkpoints.save(exe, program, 0)  # the initial values
     for step in range(begin, day * STEPS):
         (value,) = exe.run(program, feed=batch_of(columns, step, trainer), fetch_list=[loss])
         print(f"step {step + 1}: loss {value.item():.4f}", flush=True)
@@ -153,7 +153,7 @@ def job(day):
     subprocess.run(command, check=True, preexec_fn=die_with_parent())  # whoever ends this ends the job
 
 
-HOME.mkdir(exist_ok=True)
+HOME.mkdir(parents=True, exist_ok=True)
 clock = time.perf_counter()
 for day, servers in SERVERS.items():
     done = checkpoints.list()
@@ -191,7 +191,7 @@ assert areas == sorted(areas)
 assert areas[-1] > 0.7
 
 # %% The same four days in one process without servers, each step on the rows of both trainers.
-# Two servers, then three, a trainer that was killed: nothing of it is left in the parameters.
+# The parameters do not depend on the count of servers or on the trainer that was killed.
 with fluid.scope_guard(fluid.Scope()):
     exe.run(startup)
     assert fluid.io.load_persistables(exe, checkpoints.list()[0].path, main)

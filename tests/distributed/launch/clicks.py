@@ -23,7 +23,12 @@ def launched(home: Path, mark: str, *options: str, **variables: str) -> Iterator
         [sys.executable, "-m", "paddlelike.distributed.launch", "--grace=3", *options, str(SCRIPT), "1"],
         cwd=home,
         env=os.environ
-        | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "PADDLELIKE_JOB_ID": mark}
+        | {
+            "PYTHONPATH": str(PROJECT),
+            "OMP_NUM_THREADS": "1",
+            "PADDLELIKE_JOB_ID": mark,
+            "CLICKS_HOME": str(home / "clicks"),
+        }
         | variables,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

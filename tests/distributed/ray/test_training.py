@@ -59,7 +59,8 @@ def test_a_job_spans_two_nodes(tmp_path: Path) -> None:
     done = subprocess.run(
         ["unshare", "-n", "-p", "-f", "--mount-proc", *driver, "--grace=3", str(SCRIPT), "1"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "CLICKS_HOME": str(tmp_path / "clicks")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
