@@ -25,7 +25,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, Variable
-from paddlelike.framework.opdef import EMPTY, OpDef, registry
+from paddlelike.framework.opdef import EMPTY, OpDef, arguments, registry
 from paddlelike.framework.passes.views import collect_overwritten
 
 __all__ = ["Fed", "Plan", "Step"]
@@ -187,23 +187,21 @@ class Plan:
 
     def _kernel(self, cls: type[OpDef], op: Operator, block: Block) -> Callable[..., Any]:
         """The kernel with its attributes filled in."""
-        keywords = {name: op.attrs.get(name, _default(cls, name)) for name in cls.forward_attrs}
-        if cls.takes_wanted:
-            keywords["wanted"] = _wanted(cls, op)
+        keywords = cls.forward_keywords(op.attrs, op.outputs)
         return functools.partial(cls.forward, **keywords) if keywords else cls.forward
 
     def _input_numbers(self, cls: type[OpDef], op: Operator, block: Block) -> list[int | list[int]]:
         """The numbers of the inputs, one item per slot."""
-        numbers: list[int | list[int]] = []
-        for slot in cls.input_slots:
-            names = op.inputs.get(slot.name, [])
-            many = [NOTHING if name == EMPTY else self.number(block, name) for name in names]
-            if self.earlier and op.attrs.get("op_role", 0) & OpRole.Backward:
-                many = [self.earlier.get(number, number) for number in many]
-            numbers.append(many if slot.several else (many[0] if many else NOTHING))
-        for slot, number in zip(cls.input_slots, numbers, strict=True):
+        earlier = self.earlier if op.attrs.get("op_role", 0) & OpRole.Backward else {}
+
+        def number(name: str) -> int:
+            found = self.number(block, name)
+            return earlier.get(found, found)
+
+        numbers: list[int | list[int]] = arguments(cls.input_slots, op.inputs, number, NOTHING)
+        for slot, read in zip(cls.input_slots, numbers, strict=True):
             if not slot.name.endswith("@GRAD"):
-                self.reads.update(number if isinstance(number, list) else [number])
+                self.reads.update(read if isinstance(read, list) else [read])
         return numbers
 
     def _inputs_to_copy(self, cls: type[OpDef], op: Operator) -> frozenset[int]:
@@ -219,11 +217,9 @@ class Plan:
         self, cls: type[OpDef], op: Operator, block: Block, place: int | None
     ) -> tuple[Store, int | None]:
         """A function that puts the results where they belong; the number of a result that is just a value."""
-        targets: list[int | list[int]] = []
-        for slot in cls.output_slots:
-            names = op.outputs.get(slot.name, [])
-            numbers = [-1 if name == EMPTY else self.number(block, name) for name in names]
-            targets.append(numbers if slot.several else (numbers[0] if numbers else -1))
+        targets: list[int | list[int]] = arguments(
+            cls.output_slots, op.outputs, lambda name: self.number(block, name), -1
+        )
         copies = cls.views and (place is None or self.aliases.must_copy(place))
         flat = [n for target in targets for n in (target if isinstance(target, list) else [target])]
         kept = frozenset(n for n in flat if n in self.persistables)
@@ -241,8 +237,7 @@ class Plan:
         pairs = []
         single = len(cls.output_slots) == 1
         for index, slot in enumerate(cls.output_slots):
-            source = cls.lod if isinstance(cls.lod, str) else (cls.lod or {}).get(slot.name)
-            names = op.inputs.get(source, []) if source else []
+            names = op.inputs.get(cls.lod_source(slot.name) or "")
             if not names:
                 continue
             for item, out in enumerate(op.outputs.get(slot.name, [])):
@@ -306,19 +301,6 @@ def _home(block: Block, name: str) -> Block:
 def _temporaries(op: Operator) -> set[str]:
     cls = registry.find_or_none(op.type)
     return set() if cls is None else cls.temporaries(op)
-
-
-def _default(cls: type[OpDef], name: str) -> Any:
-    default = cls.attrs[name].default
-    return None if default in (registry.REQUIRED, registry.ABSENT) else default
-
-
-def _wanted(cls: type[OpDef], op: Operator) -> tuple[Any, ...]:
-    wanted = []
-    for slot in cls.output_slots:
-        each = tuple(name != EMPTY for name in op.outputs.get(slot.name, []))
-        wanted.append(each if slot.several else any(each))
-    return tuple(wanted)
 
 
 def _cannot_run(op: Operator) -> Callable[[Frame], None]:

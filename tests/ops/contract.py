@@ -17,7 +17,18 @@ from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.random import Generator
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.framework.opdef import ABSENT, EMPTY, REQUIRED, Array, LoD, Spec, grad_name, registry
+from paddlelike.framework.opdef import (
+    ABSENT,
+    REQUIRED,
+    Array,
+    LoD,
+    OpDef,
+    Spec,
+    arguments,
+    grad_name,
+    named_results,
+    registry,
+)
 
 Values = dict[str, Any]  # slot -> array, SelectedRows, LoDTensor (array with LoD), or a list of them
 
@@ -103,7 +114,7 @@ class FakeContext:
         raise AssertionError(f"no service {name!r} here")
 
 
-def full_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
+def full_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
     """The given attributes and the defaults of the rest."""
     unknown = set(given) - set(op.attrs)
     assert not unknown, f"{op.type} has no attributes {sorted(unknown)}"
@@ -116,26 +127,15 @@ def full_attrs(op: type[registry.OpDef], given: Mapping[str, Any]) -> dict[str, 
 def run(view: View, values: dict[str, Any], lods: dict[str, LoD]) -> None:
     """Run one operator on named values, as an executor would."""
     op = registry.find(view.type)
-    args = []
-    for slot in op.input_slots:
-        got = [values.get(name) for name in view.input(slot.name)]
-        args.append(got if slot.several else (got[0] if got else None))
+    args = arguments(op.input_slots, view.inputs, values.get)
     attrs = full_attrs(op, {n: v for n, v in view.attrs.items() if n in op.attrs})
-    keywords = {name: attrs.get(name) for name in op.forward_attrs}
-    if op.takes_wanted:
-        keywords["wanted"] = tuple(
-            tuple(n != EMPTY for n in view.output(s.name)) if s.several
-            else any(n != EMPTY for n in view.output(s.name))
-            for s in op.output_slots
-        )  # fmt: skip
+    keywords = op.forward_keywords(attrs, view.outputs)
     if op.context:
         args.insert(0, FakeContext(view, values, lods))
-    if op.lod is not None:
-        for slot in op.output_slots:
-            source = op.lod if isinstance(op.lod, str) else op.lod.get(slot.name)
-            for name in view.output(slot.name) if source and view.input(source) else []:
-                if view.input(source)[0] in lods:
-                    lods[name] = lods[view.input(source)[0]]
+    for slot in op.output_slots:
+        for source in view.input(op.lod_source(slot.name) or "")[:1]:
+            if source in lods:
+                lods.update(dict.fromkeys(view.output(slot.name), lods[source]))
     before = [None if not isinstance(a, np.ndarray) else a.copy() for a in args]
     results = op.forward(*args, **keywords)
     for slot, arg, old in zip(op.input_slots, args[op.context :], before[op.context :], strict=True):
@@ -143,13 +143,7 @@ def run(view: View, values: dict[str, Any], lods: dict[str, LoD]) -> None:
             assert np.array_equal(arg, old, equal_nan=arg.dtype.kind == "f"), (
                 f"{op.type} wrote into its input {slot.name}"
             )
-    if len(op.output_slots) == 1:
-        results = (results,)
-    for slot, result in zip(op.output_slots, results, strict=True):
-        if result is None:
-            continue
-        for name, value in zip(view.output(slot.name), result if slot.several else [result], strict=False):
-            values[name] = value  # noqa: PERF403
+    values |= {name: value for _, name, value in named_results(op.output_slots, view.outputs, results)}
 
 
 def _named(case: Case) -> tuple[View, dict[str, Any], dict[str, LoD]]:
@@ -222,20 +216,22 @@ def check_value_and_shape(case: Case) -> None:
             np.testing.assert_allclose(got, want, case.rtol, case.atol, err_msg=f"{case.id}: {slot}")
     if not case.check_shape:
         return
-    for slot, spec in specs.items():
-        for name, one in zip(view.output(slot), spec if isinstance(spec, list) else [spec], strict=True):
-            if one is None or values.get(name) is None or isinstance(values[name], SelectedRows):
-                continue
-            got = values[name]
-            fits = len(one.shape) == got.ndim
-            fits = fits and all(a in (-1, b) for a, b in zip(one.shape, got.shape, strict=True))
-            assert fits, f"{case.id}: {slot} inferred {one.shape}, computed {got.shape}"
-            assert one.dtype == convert_dtype(got.dtype), f"{case.id}: {slot} {one.dtype} {got.dtype}"
+    for slot in op.output_slots:
+        inferred = [name in specs for name in view.output(slot.name)]
+        assert all(inferred) or not any(inferred), f"{case.id}: {slot.name} has specs for {inferred}"
+    for name, one in specs.items():
+        got = values.get(name)
+        if got is None or isinstance(got, SelectedRows):
+            continue
+        fits = len(one.shape) == got.ndim
+        fits = fits and all(a in (-1, b) for a, b in zip(one.shape, got.shape, strict=True))
+        assert fits, f"{case.id}: {name} inferred {one.shape}, computed {got.shape}"
+        assert one.dtype == convert_dtype(got.dtype), f"{case.id}: {name} {one.dtype} {got.dtype}"
 
 
-def _infer(
-    op: type[registry.OpDef], view: View, values: dict[str, Any], lods: dict[str, LoD]
-) -> dict[str, Any]:
+def _infer(op: type[OpDef], view: View, values: dict[str, Any], lods: dict[str, LoD]) -> dict[str, Spec]:
+    """Return the spec of each output variable."""
+
     def spec(name: str) -> Spec:
         value = values[name]
         if isinstance(value, SelectedRows):
@@ -244,14 +240,8 @@ def _infer(
         dims = (-1, *value.shape[1:]) if level else value.shape  # as data with sequences is declared
         return Spec(dims, convert_dtype(value.dtype), level, VarType.LOD_TENSOR)
 
-    args = []
-    for slot in op.input_slots:
-        got = [spec(name) for name in view.input(slot.name)]
-        args.append(got if slot.several else (got[0] if got else None))
-    result = op.infer(*args, **{name: view.attrs.get(name) for name in op.infer_attrs})
-    if len(op.output_slots) == 1:
-        result = (result,)
-    return {s.name: r for s, r in zip(op.output_slots, result, strict=True) if r is not None}
+    results = op.infer(*arguments(op.input_slots, view.inputs, spec), **op.infer_keywords(view.attrs))
+    return {name: one for _, name, one in named_results(op.output_slots, view.outputs, results)}
 
 
 def check_gradient(case: Case) -> None:

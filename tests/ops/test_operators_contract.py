@@ -10,7 +10,7 @@ import pytest
 
 from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.graph.operator import COMMON_ATTRS
-from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, OpDef, registry
+from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, GradOp, OpDef, Slot, registry
 from tests.helpers.golden_data import table
 from tests.ops.contract import View
 
@@ -96,7 +96,7 @@ def plain(value: Any) -> Any:
 def filled(op: type[OpDef], *, bare: bool) -> View:
     """The operator with a variable <slot>_0 in every slot (and <slot>_1 where it takes several)."""
 
-    def names(slot: registry.Slot) -> list[str]:
+    def names(slot: Slot) -> list[str]:
         if bare and slot.optional:
             return []
         return [f"{slot.name}_{i}" for i in range(2 if slot.several else 1)]
@@ -117,7 +117,7 @@ def filled(op: type[OpDef], *, bare: bool) -> View:
     )
 
 
-def attributes(grad: registry.GradOp) -> dict[str, Any]:
+def attributes(grad: GradOp) -> dict[str, Any]:
     """The attributes of a gradient operator of ours, its own defaults filled in."""
     full = {**defaults(grad.type), **grad.attrs}
     return {key: plain(value) for key, value in full.items() if key not in COMMON_ATTRS}

@@ -8,7 +8,7 @@ from paddlelike.core.dtypes import convert_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import EMPTY, GRAD, OWN, OpDef, Spec
+from paddlelike.framework.opdef import GRAD, OWN, OpDef, Spec, arguments, named_results
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
@@ -21,27 +21,18 @@ def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[st
     infer = getattr(cls, "infer", None)
     if infer is None:
         return [] if cls.forward_of is None else _infer_grad(block, op, cls)
-    args = []
-    for slot in cls.input_slots:
-        specs = [_spec_of(block, n) for n in op.inputs.get(slot.name, ()) if n != EMPTY]
-        args.append(specs if slot.several else (specs[0] if specs else None))
+    specs = arguments(cls.input_slots, op.inputs, lambda name: _spec_of(block, name))
     try:
-        results = infer(*args, **{name: op.attrs.get(name) for name in cls.infer_attrs})
+        results = infer(*specs, **cls.infer_keywords(op.attrs))
     except (IndexError, ZeroDivisionError, AttributeError) as error:
         shapes = {n: list(block._var_recursive(n).shape) for n in op.input_arg_names}
         raise ShapeError(f"operator {cls.type!r} does not fit its inputs {shapes}: {error}") from error
-    if len(cls.output_slots) == 1:
-        results = (results,)
     found = []
-    for slot, result in zip(cls.output_slots, results, strict=True):
-        many = result if isinstance(result, list) else [result]
-        source = cls.lod if isinstance(cls.lod, str) else (cls.lod or {}).get(slot.name)
-        level = 0
-        if source is not None and op.inputs.get(source):
-            level = block._var_recursive(op.inputs[source][0]).lod_level
-        for name, spec in zip(op.outputs.get(slot.name, ()), many, strict=False):
-            if spec is not None:
-                found.append((name, spec if spec.lod_level is not None else spec._replace(lod_level=level)))
+    for slot, name, spec in named_results(cls.output_slots, op.outputs, results):
+        if spec.lod_level is None:
+            source = op.inputs.get(cls.lod_source(slot.name) or "")
+            spec = spec._replace(lod_level=block._var_recursive(source[0]).lod_level if source else 0)
+        found.append((name, spec))
     return found
 
 

@@ -1,40 +1,71 @@
-"""What an operator declares, and the table of all operators."""
+"""What an operator declares, and the table of all operators.
 
-from paddlelike.framework.opdef.registry import (
+An operator is one class: slots, attributes with types and defaults, shape rule, kernel and gradient.
+It is checked once, when it is registered, and ``<type>_grad`` is derived from it, so that whoever runs
+or differentiates a program meets plain functions only.
+
+    @register
+    class Mul(OpDef):
+        type = "mul"
+        inputs = ("X", "Y")
+        outputs = ("Out",)
+        attrs = {"x_num_col_dims": Int(1), "y_num_col_dims": Int(1)}
+        gradient = Gradient("X", "Y", "Out@GRAD")
+
+        @staticmethod
+        def infer(x: Spec, y: Spec, *, x_num_col_dims: int, y_num_col_dims: int) -> Spec: ...
+
+        @staticmethod
+        def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array: ...
+
+        @staticmethod
+        def backward(x, y, d_out, *, x_num_col_dims, y_num_col_dims) -> tuple[Array, Array]: ...
+
+Arrays go by position in the order of the slots, attributes by keyword, and only those attributes that
+the function's signature names. An operator whose functions read more than three attributes declares them
+once as a class instead, and its functions take one keyword ``attrs`` (see :mod:`.attributes`). A slot
+written ``"X*"`` takes several variables (the function gets a list), ``"Y?"`` may be absent (the function
+gets None). A function with one output slot returns the value itself; with several, a tuple in slot order,
+None for a slot it leaves alone.
+
+Modules: ``slots`` (slots and arguments), ``attributes``, ``gradient``, ``context`` (what a kernel sees of
+the run), ``definition`` (the class), ``table`` and ``registry`` (look-up), ``remote`` (operators between
+processes).
+"""
+
+from paddlelike.framework.opdef.attributes import (
     ABSENT,
-    EMPTY,
-    GRAD,
-    OWN,
     REQUIRED,
-    Array,
     Attr,
+    Attrs,
+    AttrTable,
     Block,
-    BlockGradient,
     Blocks,
     Bool,
     Bools,
-    Context,
     Float,
     Floats,
-    Gradient,
-    GradOp,
     Int,
     Ints,
-    LoD,
     Long,
     Longs,
-    OpDef,
-    OpView,
-    Slot,
-    Spec,
     String,
     Strings,
-    all_ops,
-    find,
-    find_or_none,
+)
+from paddlelike.framework.opdef.context import Context, OpView
+from paddlelike.framework.opdef.definition import Kernel, OpDef
+from paddlelike.framework.opdef.gradient import OWN, BlockGradient, Gradient, GradOp
+from paddlelike.framework.opdef.registry import all_ops, find, find_or_none, provide_operators, register
+from paddlelike.framework.opdef.slots import (
+    EMPTY,
+    GRAD,
+    Array,
+    LoD,
+    Slot,
+    Spec,
+    arguments,
     grad_name,
-    provide_operators,
-    register,
+    named_results,
 )
 
 __all__ = [
@@ -45,6 +76,8 @@ __all__ = [
     "REQUIRED",
     "Array",
     "Attr",
+    "AttrTable",
+    "Attrs",
     "Block",
     "BlockGradient",
     "Blocks",
@@ -57,6 +90,7 @@ __all__ = [
     "Gradient",
     "Int",
     "Ints",
+    "Kernel",
     "LoD",
     "Long",
     "Longs",
@@ -67,9 +101,11 @@ __all__ = [
     "String",
     "Strings",
     "all_ops",
+    "arguments",
     "find",
     "find_or_none",
     "grad_name",
+    "named_results",
     "provide_operators",
     "register",
 ]

@@ -11,7 +11,7 @@ import pytest
 
 from paddlelike.errors import EnforceNotMet, GraphError
 from paddlelike.framework.opdef import Array, Int, OpDef, Spec, registry
-from paddlelike.framework.opdef.registry import OperatorLoader
+from paddlelike.framework.opdef.table import OperatorTable
 
 
 def test_the_import_of_the_package_registers_no_operator() -> None:
@@ -27,40 +27,42 @@ print(registry.find("relu").type, "paddlelike.ops.elementwise.activation" in sys
 
 
 def test_threads_that_look_up_at_once_wait_for_one_load() -> None:
-    loader, calls, finished = OperatorLoader(), [], []
+    table: OperatorTable[str] = OperatorTable()
+    calls, finished = [], []
 
     def load() -> None:
         calls.append(1)
-        loader.ensure_loaded()  # a look-up made while loading does not load again, nor waits for itself
+        table.register("first", "entry")
+        assert table.get("first") == "entry"  # while loading: it neither loads again nor waits for itself
         time.sleep(0.05)
         finished.append(1)
 
-    loader.provide(load)
+    table.provide(load)
     seen = []
     threads = [
-        threading.Thread(target=lambda: (loader.ensure_loaded(), seen.append(len(finished))))
-        for _ in range(4)
+        threading.Thread(target=lambda: seen.append((table.get("first"), len(finished)))) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (calls, seen) == ([1], [1, 1, 1, 1])
+    assert (calls, seen) == ([1], [("entry", 1)] * 4)
 
 
 def test_a_load_that_fails_is_tried_again() -> None:
-    loader, calls = OperatorLoader(), []
+    table: OperatorTable[str] = OperatorTable()
+    calls = []
 
     def load() -> None:
         calls.append(1)
         if len(calls) == 1:
             raise ImportError("not now")
 
-    loader.provide(load)
+    table.provide(load)
     with pytest.raises(ImportError, match="not now"):
-        loader.ensure_loaded()
-    loader.ensure_loaded()
-    loader.ensure_loaded()
+        table.get("first")
+    table.get("first")
+    table.all()
     assert len(calls) == 2
 
 

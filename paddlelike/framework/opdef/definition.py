@@ -1,0 +1,139 @@
+"""The operator: one class with its slots, attributes, shape rule, kernel and gradient."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.opdef.attributes import Attr, AttrTable
+from paddlelike.framework.opdef.context import OpView
+from paddlelike.framework.opdef.gradient import BlockGradient, Gradient, GradOp
+from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
+from paddlelike.framework.opdef.table import OperatorTable
+
+__all__ = ["OPERATORS", "Kernel", "OpDef"]
+
+Kernel = Callable[..., Any]
+
+
+class OpDef:
+    """An operator. Subclass it, fill in the table and the functions, pass it to :func:`register`."""
+
+    type: ClassVar[str]
+    inputs: ClassVar[tuple[str, ...]] = ("X",)
+    outputs: ClassVar[tuple[str, ...]] = ("Out",)
+    #: Types and defaults by name; ``Attrs.table()`` where the functions read more than three of them.
+    attrs: ClassVar[Mapping[str, Attr]] = {}
+    gradient: ClassVar[Gradient | None] = None  # None: declared to have no gradient
+    #: Slot whose LoD every output takes over; a mapping {output slot: input slot} where they differ.
+    lod: ClassVar[str | Mapping[str, str] | None] = None
+    #: {output slot: input slot} whose array the kernel overwrites and returns.
+    inplace: ClassVar[Mapping[str, str]] = {}
+    #: Outputs may share memory with inputs (reshape, slice, ...).
+    views: ClassVar[bool] = False
+    #: The kernel (and backward) takes a Context before its arrays.
+    context: ClassVar[bool] = False
+    #: Outputs are new arrays that nobody else holds, so that a scope may take them over.
+    fresh: ClassVar[bool] = False
+    #: False for operators that act on something besides their outputs (save, print, send).
+    pure: ClassVar[bool] = True
+
+    infer: ClassVar[Kernel]
+    forward: ClassVar[Kernel]
+    backward: ClassVar[Kernel]
+
+    # Filled in by register.
+    input_slots: ClassVar[tuple[Slot, ...]]
+    output_slots: ClassVar[tuple[Slot, ...]]
+    infer_attrs: ClassVar[tuple[str, ...]]
+    forward_attrs: ClassVar[tuple[str, ...]]
+    #: forward takes ``wanted``: per output slot, whether (for ``*`` slots: which) values are wanted.
+    takes_wanted: ClassVar[bool]
+    forward_of: ClassVar[builtins.type[OpDef] | None] = None  # set on derived <type>_grad classes
+
+    @classmethod
+    def infer_keywords(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords of ``infer`` for an operator with the attributes ``given``."""
+        return cls._attr_keywords(cls.infer_attrs, given)
+
+    @classmethod
+    def forward_keywords(
+        cls, given: Mapping[str, Any], outputs: Mapping[str, Sequence[str]]
+    ) -> dict[str, Any]:
+        """Return the keywords of ``forward`` for an operator with these attributes and output variables."""
+        keywords = cls._attr_keywords(cls.forward_attrs, given)
+        if cls.takes_wanted:
+            wanted = [
+                (slot, [name != EMPTY for name in outputs.get(slot.name, ())]) for slot in cls.output_slots
+            ]
+            keywords["wanted"] = tuple(tuple(each) if slot.several else any(each) for slot, each in wanted)
+        return keywords
+
+    @classmethod
+    def _attr_keywords(cls, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+        if isinstance(cls.attrs, AttrTable):
+            return {"attrs": cls.attrs.parse(given)} if names else {}
+        return {name: given.get(name, cls.attrs[name].fallback) for name in names}
+
+    @classmethod
+    def lod_source(cls, output: str) -> str | None:
+        """Return the input slot whose LoD an output slot takes over, or None."""
+        return cls.lod if cls.lod is None or isinstance(cls.lod, str) else cls.lod.get(output)
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        """Return the operators that compute the gradients of ``op``, every gradient named ``<name>@GRAD``.
+
+        Override it where the gradient of an operator is other operators (scale, sum, cast). Raises
+        GraphError when there is no operator ``<type>_grad``.
+        """
+        grad = OPERATORS.get(cls.type + "_grad")
+        if grad is None:
+            raise GraphError(f"operator {cls.type!r} has no gradient operator {cls.type + '_grad'!r}")
+        outputs_of_forward = {slot.name for slot in cls.output_slots}
+        inputs = {}
+        for slot in grad.input_slots:
+            base = slot.name.removesuffix(GRAD)
+            if slot.name.endswith(GRAD):
+                inputs[slot.name] = [grad_name(name) for name in op.output(base)]
+            else:
+                source = op.output if base in outputs_of_forward else op.input
+                inputs[slot.name] = list(source(base))
+        outputs = {
+            slot.name: [grad_name(name) for name in op.input(slot.name.removesuffix(GRAD))]
+            for slot in grad.output_slots
+        }
+        assert cls.gradient is not None
+        copies = cls.gradient.copies_attrs
+        attrs = {name: op.attrs[name] for name in grad.attrs if name in op.attrs} if copies else {}
+        return [GradOp(grad.type, inputs, outputs, attrs, own_attrs=not copies)]
+
+    @classmethod
+    def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
+        """Return the same for an operator with a sub-block, whose gradient is given as well.
+
+        Raises GraphError unless the operator overrides this.
+        """
+        raise GraphError(f"operator {cls.type!r} cannot be differentiated")
+
+    @classmethod
+    def more_blocks(cls, op: OpView) -> list[int]:
+        """Return the blocks that the kernel runs besides those that attributes of a block's type name."""
+        return []
+
+    @classmethod
+    def temporaries(cls, op: OpView) -> set[str]:
+        """Return the variables that the program calls persistable and that need not outlive the run."""
+        return set()
+
+    @classmethod
+    def has_gradient(cls, op: OpView) -> bool:
+        """Return whether any operator computes gradients of ``op``, one of this type."""
+        overrides = cls.make_grad.__func__ is not OpDef.make_grad.__func__  # type: ignore[attr-defined]
+        return cls.gradient is not None or overrides or "make_block_grad" in vars(cls)
+
+
+#: Every operator by type. It stands beside the class because ``make_grad`` looks gradients up.
+OPERATORS: Final[OperatorTable[type[OpDef]]] = OperatorTable()

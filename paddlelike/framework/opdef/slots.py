@@ -1,0 +1,86 @@
+"""Slots: the named places for variables in an operator, and how their variables become arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+
+__all__ = ["EMPTY", "GRAD", "Array", "LoD", "Slot", "Spec", "arguments", "grad_name", "named_results"]
+
+Array = np.ndarray[Any, Any]
+LoD = list[list[int]]  # offsets per level, as Paddle stores them
+Value = TypeVar("Value")
+
+GRAD: Final = "@GRAD"
+EMPTY: Final = "@EMPTY@"  # Paddle's name for a gradient nobody wants
+
+
+def grad_name(name: str) -> str:
+    """Return the name of the gradient of a variable, or of the gradient slot of a slot."""
+    return name + GRAD
+
+
+class Spec(NamedTuple):
+    """What is known of a variable while a program is built; a dim of -1 is not known yet."""
+
+    shape: tuple[int, ...]
+    dtype: VarType
+    lod_level: int | None = None  # None: as the operator's ``lod`` says
+    kind: VarType | None = None  # None: leave the variable's kind as it is
+
+
+class Slot(NamedTuple):
+    """A named place for variables in an operator."""
+
+    name: str
+    several: bool = False
+    optional: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Slot:
+        """Read ``"X"``, ``"X*"`` (several variables), ``"X?"`` (may be absent) or ``"X*?"`` (both)."""
+        name = text.rstrip("*?")
+        return cls(name, "*" in text[len(name) :], "?" in text[len(name) :])
+
+
+def arguments(
+    slots: Iterable[Slot],
+    names: Mapping[str, Sequence[str]],
+    value_of: Callable[[str], Value],
+    absent: Any = None,
+) -> list[Any]:
+    """Return one argument per slot, as the functions of an operator take them.
+
+    Parameters
+    ----------
+    names
+        The variables by slot.
+    value_of
+        Gives the value of a variable: its array, its Spec, or where a plan keeps it.
+    absent
+        Stands for a variable that is not there: the slot is empty, or its name is ``EMPTY``.
+    """
+    found: list[Any] = []
+    for slot in slots:
+        values = [absent if name == EMPTY else value_of(name) for name in names.get(slot.name, ())]
+        found.append(values if slot.several else values[0] if values else absent)
+    return found
+
+
+def named_results(
+    slots: Sequence[Slot], names: Mapping[str, Sequence[str]], results: Any
+) -> Iterator[tuple[Slot, str, Any]]:
+    """Yield ``(slot, variable, result)`` for what a function of an operator returned; None is left out.
+
+    A function with one output slot returns its result, with several a tuple; a slot for several variables
+    has a list of results, or one Spec for the first of them.
+    """
+    for slot, result in zip(slots, (results,) if len(slots) == 1 else results, strict=True):
+        many = result if slot.several and not isinstance(result, Spec | None) else [result]
+        for name, one in zip(names.get(slot.name, ()), many, strict=False):
+            if one is not None:
+                yield slot, name, one
