@@ -1,7 +1,8 @@
-"""The wire: calls between trainers and servers over gRPC.
+"""Calls between trainers and servers over gRPC.
 
-It knows verbs as strings, headers as JSON objects and payloads as parts of arrays; what they mean is the
-business of the protocol. The format is described in ``frames``; who may connect, in ``security``.
+A call has a verb (a string), a header (a JSON object) and a payload (parts of arrays);
+their meaning is defined by :mod:`paddlelike.distributed.protocol`. :mod:`.frames` describes the encoding,
+:mod:`.security` who may connect, :mod:`.idle` how calls of silent peers are bounded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The client's end: calls to the verbs of one server."""
+"""The client's end of the wire: calls to the verbs of one server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from paddlelike.errors import DeadlineError, FrameError, RejectedError, RemoteEr
 __all__ = ["Channel"]
 
 _HINTS: Final = {  # statuses that are final
-    "UNAUTHENTICATED": "give this process the PADDLELIKE_JOB_TOKEN of its server",
+    "UNAUTHENTICATED": "give this process the PADDLELIKE_JOB_TOKEN of its server; without one, processes of "
+    "one user on one machine share a token file (PADDLELIKE_JOB_TOKEN_FILE)",
     "UNIMPLEMENTED": "is the process at this endpoint a parameter server of the same version?",
     "INVALID_ARGUMENT": "do both sides have the same program and the same version?",
     "FAILED_PRECONDITION": "leave out answer_size, or give the larger one",
@@ -30,7 +31,7 @@ Begin = Callable[[Header], Receiver | None]
 
 
 class Channel:
-    """Calls to one server. Connects at the first call, and again whenever the connection is lost.
+    """Makes calls to one server; connects at the first call, and again whenever the connection is lost.
 
     Any number of threads may call at the same time.
 
@@ -39,7 +40,12 @@ class Channel:
     endpoint
         ``host:port`` of the server.
     security
-        Default: as the environment says.
+        By default what the environment says.
+
+    Raises
+    ------
+    EndpointError
+        ``endpoint`` is no endpoint, or the environment sets only some of the TLS files.
     """
 
     def __init__(self, endpoint: str, *, security: Security | None = None) -> None:
@@ -49,7 +55,8 @@ class Channel:
         self._lock = threading.Lock()
         self._channel: Any = None
         self._forked: Any = None
-        self._process = 0  # that opened the channel; gRPC's threads do not live on in a fork
+        self._process = 0  # the process that opened the channel: gRPC's threads do not survive a fork
+        self._metadata: tuple[tuple[str, bytes], ...] = ()
         self._calls: dict[tuple[str, bool, bool], Any] = {}
         self._closed = False
 
@@ -63,40 +70,47 @@ class Channel:
         timeout: float = 60.0,
         answer_size: int | None = None,
     ) -> Header:
-        """Send header and parts; put the parts of the answer into the receiver; the answer's header.
+        """Send a header and parts, put the parts of the answer into the receiver, and return its header.
 
         Parameters
         ----------
         parts
-            Sent as one message, or above 1 MiB as a stream. An iterator is taken as fast as the network
-            takes it.
+            Sent as one message, or above 1 MiB as a stream. An iterator is consumed as fast as the network
+            accepts its parts.
         receiver
-            Where the answer's records go, or a function from the answer's header to that. None: it has none.
+            Takes the answer's records; or a function from the answer's header to such a receiver. None: the
+            answer has no records.
         timeout
             Seconds for the whole call.
         answer_size
-            The bytes of the answer's records at most, where known: up to 1 MiB they come as one message, the
-            faster way. None: as a stream, if there is a receiver.
+            The most bytes that the answer's records can have, if known: up to 1 MiB they come as one message,
+            which is faster. None: they come as a stream, if there is a receiver.
 
         Raises
         ------
         UnreachableError
-            Nobody answers, or the connection broke; may be tried again.
+            Nobody answers, or the connection broke; may be retried.
         DeadlineError
-            No answer in ``timeout`` seconds; may be tried again. Whether the server acted is not known.
+            No answer in ``timeout`` seconds; may be retried. Whether the server acted is not known.
         RejectedError
             The server refused the call or failed in it, or its answer is malformed.
+        FrameError
+            The header is not plain JSON, or is too large.
+        EndpointError
+            The endpoint may not be called with these security settings.
+        ExtraMissingError
+            grpcio is not installed.
         """
         outgoing = _Outgoing(frames.messages(head, parts))
         streamed = receiver is not None and (answer_size is None or answer_size > WHOLE)
         function = self._function(verb, outgoing.streamed, streamed)
         try:
-            answer = function(outgoing.request(), timeout=timeout, metadata=self._security.metadata())
+            answer = function(outgoing.request(), timeout=timeout, metadata=self._metadata)
             return _receive_stream(answer, receiver) if streamed else _receive(iter((answer,)), receiver)
         except load_grpc().RpcError as error:
             if outgoing.failure is not None:
                 raise outgoing.failure from None
-            raise self._translated(verb, error, timeout) from error
+            raise self._translate(verb, error, timeout) from error
         except FrameError as error:
             raise RejectedError(self.endpoint, verb, f"a malformed answer: {error.message}") from error
 
@@ -119,11 +133,12 @@ class Channel:
             if self._closed:
                 raise RejectedError(self.endpoint, verb, "this channel was closed")
             if self._process != os.getpid():
-                self._forked, self._channel = self._channel, None  # kept, so that nobody closes it here
+                self._forked, self._channel = self._channel, None  # kept, so that it is not closed here
                 self._calls.clear()
             if self._channel is None:
-                self._security.check(self.endpoint)
-                self._channel = self._security.channel(self.endpoint, client_options())
+                security = self._security.for_endpoint(self.endpoint)
+                self._channel = security.channel(self.endpoint, client_options())
+                self._metadata = security.metadata()
                 self._process = os.getpid()
             key = verb, streams, streamed
             if key not in self._calls:
@@ -132,7 +147,7 @@ class Channel:
                 self._calls[key] = getattr(self._channel, kind)(path)
             return self._calls[key]
 
-    def _translated(self, verb: str, error: Any, timeout: float) -> RemoteError:
+    def _translate(self, verb: str, error: Any, timeout: float) -> RemoteError:
         code, details = error.code().name, error.details() or ""
         if code == "DEADLINE_EXCEEDED":
             return DeadlineError(
@@ -154,7 +169,7 @@ class Channel:
 
 
 class _Outgoing:
-    """The messages of a request, and what went wrong while they were made."""
+    """The messages of a request, and the error that ended their iteration, if any."""
 
     def __init__(self, messages: Iterator[bytes]) -> None:
         self._first = next(messages)
@@ -170,14 +185,14 @@ class _Outgoing:
         yield self._first
         try:
             yield from self._rest
-        except Exception as error:  # in a thread of gRPC: raised where the call was made
+        except Exception as error:  # in a thread of gRPC; raised again by call()
             self.failure = error
 
 
 def _receive_stream(answer: Any, receiver: Receiver | Begin | None) -> Header:
     try:
         header = _receive(answer, receiver)
-        next(answer, None)  # its status
+        next(answer, None)  # raises unless its status is OK
     finally:
         answer.cancel()
     return header

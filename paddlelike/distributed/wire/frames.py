@@ -1,14 +1,14 @@
-"""Messages as bytes: a header in JSON and records of array bytes. No sockets and no threads in here.
+"""The encoding of messages: a header in JSON and records of array bytes. No sockets, no threads.
 
-A call goes either as one message or as a stream of messages, in each direction by itself::
+A request, and likewise an answer, is either one whole message or a stream of messages::
 
     whole    u32 header length | header | body
-    stream   u32 header length | header,  then messages that are a body each, the last one an end
+    stream   u32 header length | header,  then one body per message; the last message is an end
     body     u32 n | n x (u32 array index, u64 byte offset, u32 byte length) | the bytes of the n records
     end      u32 0 | u64 the bytes of all records of this stream
 
-All numbers are little-endian. The header is a JSON object of at most 64 KiB in UTF-8. A whole message without
-records has an end for its body.
+Integers are little-endian. The header is a JSON object of at most 64 KiB in UTF-8. A whole message without
+records has an end as its body.
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ from paddlelike.errors import FrameError
 __all__ = ["CHUNK", "MAX_HEADER", "MAX_MESSAGE", "WHOLE", "Header", "Intake", "messages", "split"]
 
 WHOLE: Final = 1 << 20  # bytes of arrays in one message; a call with more is streamed
-CHUNK: Final = (
-    1 << 19
-)  # bytes of arrays in a message of a stream: half the memory of 1 << 20, for the same time
+CHUNK: Final = 1 << 19  # bytes of arrays in a message of a stream: as fast as 1 << 20, with half the memory
 MAX_HEADER: Final = 1 << 16
 MAX_MESSAGE: Final = 8 << 20  # what a receiver accepts from the network
 _MAX_RECORDS: Final = 1 << 14  # in one message
 _MAX_DEPTH: Final = 16
 
-#: Only numbers like this may be too large; looking at every number takes longer than all the rest.
+#: Matches every JSON number that can be too large. Checking each number takes longer than all other checks.
 _LARGE_NUMBER: Final = re.compile(rb"[:,\[]\s*(-[0-9]{19}|[0-9]{20}|-?[0-9.]+[eE]\+?[0-9]{3})")
 _LENGTH: Final = struct.Struct("<I")
 _RECORD: Final = struct.Struct("<IQI")
@@ -45,9 +43,10 @@ Header = dict[str, Any]
 
 
 def messages(header: Header, parts: Iterable[Part]) -> Iterator[bytes]:
-    """Header and parts as one whole message, or as a stream where there are more than ``WHOLE`` bytes.
+    """Yield header and parts as one whole message, or as a stream if they are more than ``WHOLE`` bytes.
 
-    Large parts are split, small ones share a body. The bytes of a part are read when its message is taken.
+    Large parts are split, small ones share a body. The bytes of a part are read when its message is yielded.
+    Raises FrameError for a header that is not plain JSON or too large.
 
     >>> few = [Part(0, 0, memoryview(b"abc")), Part(1, 0, memoryview(b"d"))]
     >>> [len(message) for message in messages({}, few)]
@@ -86,7 +85,7 @@ def _first(header: Header) -> bytes:
 
 
 def _bodies(parts: Iterable[Part], limit: int) -> Iterator[tuple[int, list[bytes | memoryview]]]:
-    """Bodies of at most ``limit`` bytes as what is to be joined, each with the bytes of its records."""
+    """Yield bodies of at most ``limit`` bytes, each as its record bytes and the pieces to join."""
     records: list[bytes] = []
     pieces: list[memoryview] = []
     size = 0
@@ -106,7 +105,10 @@ def _bodies(parts: Iterable[Part], limit: int) -> Iterator[tuple[int, list[bytes
 
 
 def split(message: bytes) -> tuple[Header, memoryview]:
-    """The header of a first message, and the body behind it (empty where a stream follows)."""
+    """Return the header of a first message and the body behind it, which is empty where a stream follows.
+
+    Raises FrameError for a message that is too short, and for a header that is no JSON object.
+    """
     if len(message) < _LENGTH.size:
         raise FrameError(f"a message of {len(message)} bytes, too short for the length of its header")
     (length,) = _LENGTH.unpack_from(message)
@@ -119,12 +121,12 @@ def split(message: bytes) -> tuple[Header, memoryview]:
 
 
 class Intake:
-    """Puts the records of one call where its receiver wants them.
+    """Copies the records of one call to the places that its receiver gives.
 
     Parameters
     ----------
     receiver
-        Asked for the place of each record; None where the call carries no records.
+        Gives the place of each record; None where the call carries no records.
     """
 
     def __init__(self, receiver: Receiver | None) -> None:
@@ -135,13 +137,13 @@ class Intake:
     def take(self, body: bytes | memoryview) -> None:
         """Copy the records of one body, or note the end.
 
-        Raises FrameError; then nothing of the bad record was copied.
+        Raises FrameError for a malformed body; nothing of a bad record is copied.
         """
         if self.ended:
             raise FrameError("a message after the end of its stream")
         view = memoryview(body)
         if len(view) < _LENGTH.size:
-            raise FrameError(f"a body of {len(view)} bytes, too short for its number of records")
+            raise FrameError(f"a body of {len(view)} bytes, too short for its count of records")
         (count,) = _LENGTH.unpack_from(view)
         if count == 0:
             self._end(view)
@@ -164,7 +166,7 @@ class Intake:
         self.received += announced
 
     def finish(self) -> None:
-        """Raise FrameError unless the stream came to its end."""
+        """Raise FrameError unless the stream has ended."""
         if not self.ended:
             raise FrameError(f"the stream broke off after {self.received} bytes")
 

@@ -1,4 +1,4 @@
-"""From gRPC's calls to verbs: reads a call, gives it to its verb, sends the answer or a status.
+"""gRPC's method handlers: read a call, give it to its verb, send the answer or a status.
 
 Each verb has two methods, which differ in the answer only: ``Verb`` answers with one message,
 ``Verb.stream`` with as many as needed. Both read a stream, so that our own code waits for the first
@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
-from paddlelike.distributed.wire import frames
+from paddlelike.distributed.wire import frames, health
 from paddlelike.distributed.wire.frames import Header
-from paddlelike.distributed.wire.idle import Watch
+from paddlelike.distributed.wire.idle import IdleWatch
 from paddlelike.distributed.wire.options import load_grpc
 from paddlelike.distributed.wire.parts import Part
 from paddlelike.distributed.wire.security import Security
@@ -23,28 +23,43 @@ from paddlelike.errors import FrameError
 __all__ = ["STREAM", "Handlers"]
 
 STREAM = ".stream"  # behind the name of a verb: the answer is a stream
-_LONGEST_TEXT = 1000  # of an error; it travels in gRPC's metadata
+_LONGEST_TEXT = 1000  # characters of an error, which travels in gRPC's metadata
 
 _log = logging.getLogger("paddlelike.distributed")
 
 
 class Handlers:
-    """The method handlers for gRPC, with what they share."""
+    """The method handlers of one server.
 
-    def __init__(self, security: Security, watch: Watch) -> None:
+    Parameters
+    ----------
+    security
+        Says which calls hold the job's token.
+    watch
+        Bounds the waits for peers.
+    """
+
+    def __init__(self, security: Security, watch: IdleWatch) -> None:
         self._grpc = load_grpc()
         self._security = security
         self._watch = watch
 
-    def of(self, verbs: Mapping[str, Verb]) -> dict[str, Any]:
-        """Two methods for every verb."""
+    def verb_methods(self, verbs: Mapping[str, Verb]) -> dict[str, Any]:
+        """Return two method handlers for every verb."""
         methods = {}
         for name, verb in verbs.items():
-            methods[name] = self._grpc.stream_unary_rpc_method_handler(self._one(name, verb))
-            methods[name + STREAM] = self._grpc.stream_stream_rpc_method_handler(self._many(name, verb))
+            methods[name] = self._grpc.stream_unary_rpc_method_handler(self._answer_whole(name, verb))
+            streaming = self._grpc.stream_stream_rpc_method_handler(self._answer_streamed(name, verb))
+            methods[name + STREAM] = streaming
         return methods
 
-    def _one(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], bytes]:
+    def health_methods(self) -> dict[str, Any]:
+        """Return the method handlers of gRPC's health check."""
+        return health.health_methods(
+            lambda incoming, context: self._read_message(incoming, context, is_started=False)
+        )
+
+    def _answer_whole(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], bytes]:
         def handle(incoming: Iterator[bytes], context: Any) -> bytes:
             answer = self._answer(name, verb, incoming, context)
             message = next(answer)
@@ -57,14 +72,14 @@ class Handlers:
 
         return handle
 
-    def _many(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], Iterator[bytes]]:
+    def _answer_streamed(self, name: str, verb: Verb) -> Callable[[Iterator[bytes], Any], Iterator[bytes]]:
         def handle(incoming: Iterator[bytes], context: Any) -> Iterator[bytes]:
             for message in self._answer(name, verb, incoming, context):
-                wait = self._watch.waits(context.cancel)  # until gRPC has sent it
+                wait = self._watch.begin_wait(context.cancel, is_started=True)  # until gRPC has sent it
                 try:
                     yield message
                 finally:
-                    self._watch.goes_on(wait)
+                    self._watch.end_wait(wait)
 
         return handle
 
@@ -75,7 +90,7 @@ class Handlers:
             header, parts = self._perform(verb, incoming, context)
             yield from frames.messages(header, parts)
         except self._grpc.RpcError:
-            raise  # the caller has gone
+            raise  # the caller is gone
         except FrameError as error:
             self._abort(context, self._grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except Exception as error:
@@ -83,24 +98,25 @@ class Handlers:
             self._abort(context, self._grpc.StatusCode.ABORTED, f"{type(error).__name__}: {error}")
 
     def _perform(self, verb: Verb, incoming: Iterator[bytes], context: Any) -> tuple[Header, Iterable[Part]]:
-        head, body = frames.split(self._next(incoming, context))
+        head, body = frames.split(self._read_message(incoming, context, is_started=False))
         try:
             receiver = verb.begin(head)
             intake = frames.Intake(receiver)
             if body:
                 intake.take(body)
             while not body and not intake.ended:
-                intake.take(self._next(incoming, context))
+                intake.take(self._read_message(incoming, context, is_started=True))
             return verb.end(head, receiver)
         except Refused as refused:
             return refused.header, ()
 
-    def _next(self, incoming: Iterator[bytes], context: Any) -> bytes:
-        wait = self._watch.waits(context.cancel)
+    def _read_message(self, incoming: Iterator[bytes], context: Any, *, is_started: bool) -> bytes:
+        """Return the next message of a call. Raises FrameError where the call ends instead."""
+        wait = self._watch.begin_wait(context.cancel, is_started=is_started)
         try:
             message = next(incoming, None)
         finally:
-            self._watch.goes_on(wait)
+            self._watch.end_wait(wait)
         if message is None:
             raise FrameError("the call broke off before its end")
         return message

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from paddlelike.distributed.wire.options import SERVICE as OURS
 from paddlelike.distributed.wire.options import load_grpc
 
-__all__ = ["SERVICE", "handlers"]
+__all__ = ["SERVICE", "health_methods"]
 
 SERVICE: Final = "grpc.health.v1.Health"
 _SERVING: Final = b"\x08\x01"  # HealthCheckResponse, field 1 = SERVING
 _KNOWN: Final = {b"", b"\x0a" + bytes([len(OURS)]) + OURS.encode()}  # HealthCheckRequest, field 1 = service
 
 
-def handlers() -> dict[str, Any]:
-    """The method handlers of the service; probes need no job token."""
+def health_methods(read_message: Callable[[Iterator[bytes], Any], bytes]) -> dict[str, Any]:
+    """Return the method handlers of the health service, which asks for no job token.
+
+    ``read_message`` takes the messages of a call and its context, and returns the next message. The request
+    is read as a stream, so that the wait for it is bounded like every other.
+    """
     grpc = load_grpc()
 
-    def check(request: bytes, context: Any) -> bytes:
-        if request not in _KNOWN:
-            context.abort(grpc.StatusCode.NOT_FOUND, "no such service here")
+    def check(incoming: Iterator[bytes], context: Any) -> bytes:
+        if read_message(incoming, context) not in _KNOWN:
+            context.abort(grpc.StatusCode.NOT_FOUND, "this server has no such service")
         return _SERVING
 
-    return {"Check": grpc.unary_unary_rpc_method_handler(check)}
+    return {"Check": grpc.stream_unary_rpc_method_handler(check)}

@@ -1,49 +1,92 @@
-"""Calls whose peer stops in the middle, without closing: cancelled, so that they hold no thread for long."""
+"""Bounds on calls that wait for their peer: how many may wait at once, and for how long.
+
+A call whose peer neither sends nor reads holds a thread of the server. :class:`IdleWatch` cancels such a call
+when its deadline has passed, or earlier, when more calls wait than there are threads to spare: then the one
+that has waited longest for its next message. A proper client sends its messages without a pause, so its waits
+are the youngest.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from typing import Final, NamedTuple
 
-__all__ = ["Watch"]
+__all__ = ["FIRST_MESSAGE", "IdleWatch"]
+
+FIRST_MESSAGE: Final = 10.0  # seconds within which the first message of a call must come
 
 
-class Watch:
-    """Cancels what waits longer than ``limit`` seconds for a peer."""
+class _Wait(NamedTuple):
+    deadline: float
+    cancel: Callable[[], object]
 
-    def __init__(self, limit: float) -> None:
+
+class IdleWatch:
+    """Cancels calls that wait for their peer too long, or that are too many.
+
+    Parameters
+    ----------
+    limit
+        Seconds that one wait may take; the first message of a call must also come within ``FIRST_MESSAGE``.
+    most
+        How many calls may wait at once.
+    """
+
+    def __init__(self, limit: float, most: int) -> None:
         self._limit = limit
-        self._waiting: dict[object, tuple[float, Callable[[], object]]] = {}
+        self._most = most
+        self._waits: dict[object, _Wait] = {}
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        """Start the thread that cancels expired waits."""
         self._thread = threading.Thread(target=self._run, name="paddlelike-idle", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
+        """End the thread."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
 
-    def waits(self, cancel: Callable[[], object]) -> object:
-        """A wait for a peer begins, which ``cancel`` can end from another thread; a key to end it by."""
-        key = object()
-        self._waiting[key] = time.monotonic() + self._limit, cancel
+    def begin_wait(self, cancel: Callable[[], object], *, is_started: bool) -> object:
+        """Note that a call waits for its peer; return the key for :meth:`end_wait`.
+
+        Parameters
+        ----------
+        cancel
+            Ends the call; may be called from another thread.
+        is_started
+            Whether the first message of the call has come.
+        """
+        key, now = object(), time.monotonic()
+        limit = self._limit if is_started else min(self._limit, FIRST_MESSAGE)
+        displaced = None
+        with self._lock:
+            self._waits[key] = _Wait(now + limit, cancel)
+            if len(self._waits) > self._most:
+                displaced = self._waits.pop(next(iter(self._waits)))  # the oldest: dicts keep their order
+        if displaced is not None:
+            displaced.cancel()
         return key
 
-    def goes_on(self, key: object) -> None:
-        """That wait has ended, in whichever thread."""
-        del self._waiting[key]
+    def end_wait(self, key: object) -> None:
+        """Note that a wait has ended. It may have been cancelled before."""
+        with self._lock:
+            self._waits.pop(key, None)
 
-    def check(self, now: float) -> None:
-        """Cancel what has waited too long at the time ``now`` of the monotonic clock."""
-        for key, entry in list(self._waiting.items()):
-            end, cancel = entry
-            if end < now and key in self._waiting:
-                cancel()
+    def cancel_expired(self, now: float) -> None:
+        """Cancel every wait whose deadline is before ``now`` (of the monotonic clock)."""
+        with self._lock:
+            expired = [key for key, wait in self._waits.items() if wait.deadline < now]
+            cancelled = [self._waits.pop(key) for key in expired]
+        for wait in cancelled:
+            wait.cancel()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._limit / 4):
-            self.check(time.monotonic())
+        while not self._stop.wait(min(self._limit, FIRST_MESSAGE) / 4):
+            self.cancel_expired(time.monotonic())

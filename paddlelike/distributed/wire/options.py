@@ -1,4 +1,4 @@
-"""How gRPC is set up here, and why; the import of it, with an error that names the extra."""
+"""The import of gRPC, and its channel arguments with the reason for each."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from paddlelike.errors import ExtraMissingError
 __all__ = ["SERVICE", "client_options", "load_grpc", "server_options"]
 
 SERVICE: Final = "paddlelike.PS.v1"
+
+_STREAMS: Final = 32  # calls under way on one connection; further ones wait at the client
 
 _BOTH: Final = [
     ("grpc.max_receive_message_length", MAX_MESSAGE),
@@ -26,7 +28,7 @@ _BOTH: Final = [
 
 
 def load_grpc() -> Any:
-    """The module ``grpc``. Raises ExtraMissingError where it is not installed."""
+    """Import and return the module ``grpc``. Raises ExtraMissingError where it is not installed."""
     try:
         import grpc
     except ImportError as error:
@@ -38,8 +40,8 @@ def load_grpc() -> Any:
     return grpc
 
 
-def server_options(workers: int) -> list[tuple[str, int]]:
-    """Channel arguments of a server."""
+def server_options() -> list[tuple[str, int]]:
+    """Return the channel arguments of a server."""
     return [
         *_BOTH,
         ("grpc.so_reuseport", 0),  # else a second server takes the same port without an error
@@ -48,16 +50,19 @@ def server_options(workers: int) -> list[tuple[str, int]]:
             5_000,
         ),  # else the clients' keepalive is "too many pings"
         ("grpc.http2.max_ping_strikes", 0),
-        ("grpc.max_concurrent_streams", 8 * workers),
+        ("grpc.max_concurrent_streams", _STREAMS),
     ]
 
 
 def client_options() -> list[tuple[str, int]]:
-    """Channel arguments of a client."""
+    """Return the channel arguments of a client."""
     return [
         *_BOTH,
         ("grpc.enable_http_proxy", 0),  # a proxy in the environment would take calls to 127.0.0.1
-        ("grpc.enable_retries", 0),  # they end where a stream begins; who calls knows what may be repeated
+        (
+            "grpc.enable_retries",
+            0,
+        ),  # gRPC cannot retry a stream, and the caller knows which calls may be repeated
         ("grpc.use_local_subchannel_pool", 1),  # a fork closes the connections that its child inherits
         ("SingleThreadedUnaryStream", 1),  # answers come to the calling thread: half the processor time
         ("grpc.initial_reconnect_backoff_ms", 100),

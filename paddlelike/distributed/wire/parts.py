@@ -1,4 +1,4 @@
-"""What a call carries besides its header: pieces of arrays, and the places where they go."""
+"""The payload of a call: parts of arrays, and receivers that give the memory for them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Part(NamedTuple):
-    """Bytes that belong at ``offset`` of the array that both sides know under ``index``.
+    """Bytes at ``offset`` of the array that both sides know by ``index``.
 
-    ``data`` is a contiguous buffer; its memory is read while the call runs, so it must not change until then.
+    ``data`` is a contiguous buffer. It is read while the call runs and must not change before the call ends.
     """
 
     index: int  # type: ignore[assignment]  # tuples have a method of this name
@@ -26,18 +26,20 @@ class Part(NamedTuple):
 
 
 class Receiver(Protocol):
-    """Who says where the bytes of a call go."""
+    """Gives the memory for the records of a call."""
 
     def place(self, index: int, offset: int, length: int) -> memoryview:
-        """The writable memory, ``length`` bytes long, for a record that is about to be copied.
+        """Return writable memory of ``length`` bytes for a record that is about to be copied.
 
-        Called in the order of the records, before any byte of the record is copied. Raises FrameError for
-        what does not belong here.
+        Called in the order of the records, before any byte of the record is copied. Raises FrameError for a
+        record that this call does not take.
         """
 
 
 def as_bytes(array: Array) -> memoryview:
-    """The bytes of a C-order array, without a copy, whatever its dtype and shape.
+    """Return the bytes of a C-order array of any dtype and shape, without a copy.
+
+    Raises ValueError for an array that is not contiguous.
 
     >>> len(as_bytes(np.zeros((2, 3), np.float32)))
     24
@@ -51,17 +53,17 @@ def as_bytes(array: Array) -> memoryview:
 
 
 def parts_of(arrays: Mapping[int, Array]) -> list[Part]:
-    """Whole arrays as parts, each under its index."""
+    """Return whole arrays as parts, each under its index."""
     return [Part(index, 0, as_bytes(array)) for index, array in arrays.items()]
 
 
 class Into:
-    """A receiver that fills arrays, each whole and in order, so that no byte is missing or written twice.
+    """A receiver that fills arrays in order, so that no byte is written twice.
 
     Parameters
     ----------
     arrays
-        Writable C-order arrays by index. They hold parts of the message as soon as it comes in.
+        Writable C-order arrays by index. They are written while the call runs, also where it fails later.
 
     Examples
     --------
@@ -80,11 +82,14 @@ class Into:
 
     @property
     def size(self) -> int:
-        """The bytes of all arrays."""
+        """The size of all arrays in bytes."""
         return sum(map(len, self._memory.values()))
 
     def place(self, index: int, offset: int, length: int) -> memoryview:
-        """The next ``length`` bytes of array ``index``."""
+        """Return the next ``length`` bytes of array ``index``.
+
+        Raises FrameError for an unknown index, for bytes out of order and for more bytes than the array has.
+        """
         memory = self._memory.get(index)
         if memory is None:
             raise FrameError(f"a record for array {index}, which is not part of this call")
@@ -98,7 +103,7 @@ class Into:
         return memory[offset : offset + length]
 
     def check(self, only: Iterable[int] | None = None) -> None:
-        """Raise FrameError unless every array (or every one of ``only``) was filled to its last byte."""
+        """Raise FrameError unless every array (of ``only``, if given) was filled to its last byte."""
         for index in self._memory if only is None else only:
             filled, size = self._filled[index], len(self._memory[index])
             if filled != size:

@@ -1,4 +1,4 @@
-"""Waiting until servers listen."""
+"""Waits until servers listen."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from paddlelike.errors import DeadlineError
 
 __all__ = ["wait_for_servers"]
 
-_SHORTEST, _LONGEST = 0.05, 1.0  # seconds between two attempts
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two attempts
 
 
 def wait_for_servers(
     endpoints: Iterable[str], timeout: float, *, report: Callable[[list[str]], object] | None = None
 ) -> None:
-    """Return once somebody listens at every endpoint (a plain TCP connection, as Fluid's wait_server_ready).
+    """Return once every endpoint accepts a TCP connection, as Fluid's wait_server_ready.
 
     Parameters
     ----------
@@ -31,16 +31,18 @@ def wait_for_servers(
     Raises
     ------
     DeadlineError
-        Names those at which nobody listens.
+        Some endpoints accept no connection in time; the error names them.
+    EndpointError
+        One of ``endpoints`` is not host:port.
     """
     missing = {endpoint: parse_endpoint(endpoint) for endpoint in endpoints}
     end = time.monotonic() + timeout
-    pause = _SHORTEST
+    pause = _FIRST_PAUSE
     while True:
         missing = {
             endpoint: address
             for endpoint, address in missing.items()
-            if not _listens(address, end - time.monotonic())
+            if not _is_listening(address, end - time.monotonic())
         }
         if not missing:
             return
@@ -54,10 +56,10 @@ def wait_for_servers(
         if report is not None:
             report(list(missing))
         time.sleep(pause)
-        pause = min(2 * pause, _LONGEST)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _listens(address: tuple[str, int], timeout: float) -> bool:
+def _is_listening(address: tuple[str, int], timeout: float) -> bool:
     try:
         with socket.create_connection(address, timeout=min(max(timeout, 0.1), 3.0)):
             return True

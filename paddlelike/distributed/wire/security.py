@@ -1,7 +1,8 @@
 """Who may connect: clear text stays on this machine, everything else is TLS with certificates on both sides.
 
-A job token, where one is set, is asked of every call and compared in constant time. It is only sent over
-TLS or on this machine.
+A server that has a job token asks every call for it and compares it in constant time. A token is sent only
+over TLS or on this machine. Where the environment sets neither a token nor TLS, calls on the loopback use the
+token in the user's token file (:mod:`.token_file`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import ipaddress
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from paddlelike.distributed.wire.options import load_grpc
+from paddlelike.distributed.wire.token_file import read_or_create_token
 from paddlelike.errors import EndpointError
 
 __all__ = ["TOKEN_KEY", "Security", "Tls", "is_loopback", "parse_endpoint"]
@@ -48,37 +50,65 @@ class Tls:
 
 @dataclass(frozen=True)
 class Security:
-    """What a process asks of its connections.
+    """The security settings of a process for its connections.
 
     Parameters
     ----------
     tls
         Certificates; None for clear text.
     token
-        The job's token; None asks for none.
+        The job's token; a server without one asks for none.
     insecure
         Allow clear text to and from other machines.
+    use_token_file
+        On the loopback, take the token from the user's token file.
     """
 
     tls: Tls | None = None
     token: str | None = field(default=None, repr=False)
     insecure: bool = False
+    use_token_file: bool = False
 
     @staticmethod
     def from_environment(environment: Mapping[str, str] = os.environ) -> Security:
-        """From PADDLELIKE_TLS_CA, _CERT and _KEY, PADDLELIKE_JOB_TOKEN and PADDLELIKE_INSECURE=1."""
+        """Return the settings of the environment.
+
+        They are PADDLELIKE_TLS_CA, _CERT and _KEY, PADDLELIKE_JOB_TOKEN, and PADDLELIKE_INSECURE=1. The
+        token file is used unless one of them is set.
+
+        Raises
+        ------
+        EndpointError
+            Some of the three TLS files are not set, or one cannot be read.
+        """
         files = [environment.get(name, "") for name in _FILES]
         if any(files) and not all(files):
             missing = [name for name, value in zip(_FILES, files, strict=True) if not value]
             raise EndpointError(f"TLS needs {', '.join(_FILES)}; not set: {', '.join(missing)}")
+        token = environment.get("PADDLELIKE_JOB_TOKEN") or None
+        insecure = environment.get("PADDLELIKE_INSECURE") == "1"
         return Security(
             tls=Tls.from_files(*files) if all(files) else None,
-            token=environment.get("PADDLELIKE_JOB_TOKEN") or None,
-            insecure=environment.get("PADDLELIKE_INSECURE") == "1",
+            token=token,
+            insecure=insecure,
+            use_token_file=not (any(files) or token or insecure),
         )
 
+    def for_endpoint(self, endpoint: str) -> Security:
+        """Return the settings for one endpoint, with the token of the token file where it is used.
+
+        Raises
+        ------
+        EndpointError
+            The endpoint may not be served or called with these settings, or the token file cannot be used.
+        """
+        self.check(endpoint)
+        if not self.use_token_file or not is_loopback(parse_endpoint(endpoint)[0]):
+            return self
+        return replace(self, token=read_or_create_token(), use_token_file=False)
+
     def check(self, endpoint: str) -> None:
-        """Raise EndpointError unless this endpoint may be served, or called, in this way."""
+        """Raise EndpointError unless this endpoint may be served, or called, with these settings."""
         host, _ = parse_endpoint(endpoint)
         if self.tls is not None or is_loopback(host):
             return
@@ -94,7 +124,7 @@ class Security:
             )
 
     def accepts(self, metadata: Any) -> bool:
-        """Whether the metadata of a call holds the job's token (or none is asked)."""
+        """Return whether the metadata of a call holds the job's token, or no token is asked for."""
         if self.token is None:
             return True
         given = [value for key, value in metadata or () if key == TOKEN_KEY]
@@ -102,11 +132,11 @@ class Security:
         return hmac.compare_digest(sent, self.token.encode())
 
     def metadata(self) -> tuple[tuple[str, bytes], ...]:
-        """What a call of this process sends along."""
+        """Return the metadata of every call of this process: the token, if there is one."""
         return () if self.token is None else ((TOKEN_KEY, self.token.encode()),)
 
     def bind(self, server: Any, address: str) -> int:
-        """Make a gRPC server listen there; its port."""
+        """Make a gRPC server listen at ``address``; return the port. Raises RuntimeError where it cannot."""
         if self.tls is None:
             return int(server.add_insecure_port(address))
         pair = ((self.tls.key, self.tls.certificate),)
@@ -114,7 +144,7 @@ class Security:
         return int(server.add_secure_port(address, credentials))
 
     def channel(self, address: str, options: list[tuple[str, int]]) -> Any:
-        """A gRPC channel to there."""
+        """Return a gRPC channel to ``address``."""
         grpc = load_grpc()
         if self.tls is None:
             return grpc.insecure_channel(address, options)
@@ -123,7 +153,7 @@ class Security:
 
 
 def parse_endpoint(endpoint: str) -> tuple[str, int]:
-    """Host and port of ``host:port`` or ``[v6 address]:port``.
+    """Return host and port of ``host:port`` or ``[v6 address]:port``. Raises EndpointError for another text.
 
     >>> parse_endpoint("127.0.0.1:6174"), parse_endpoint("[::1]:6174")
     (('127.0.0.1', 6174), ('::1', 6174))
@@ -144,7 +174,7 @@ def parse_endpoint(endpoint: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this machine only, by every address it has.
+    """Return whether every address of a host name, or an address, is one of this machine's loopback.
 
     >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
     (True, False)

@@ -1,14 +1,14 @@
-"""A server: verbs, answered at one endpoint by a pool of threads."""
+"""The server's end: answers calls at one endpoint with a pool of threads."""
 
 from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.distributed.wire import health
 from paddlelike.distributed.wire.handlers import Handlers
-from paddlelike.distributed.wire.idle import Watch
+from paddlelike.distributed.wire.idle import IdleWatch
 from paddlelike.distributed.wire.options import SERVICE, load_grpc, server_options
 from paddlelike.distributed.wire.security import Security, parse_endpoint
 from paddlelike.distributed.wire.verbs import Verb
@@ -16,27 +16,38 @@ from paddlelike.errors import EndpointError
 
 __all__ = ["Server", "workers_for"]
 
+_FEWEST_WAITS: Final = 32  # calls that may wait for their peer on the smallest server
+
 
 def workers_for(trainers: int) -> int:
-    """The threads that a server of so many trainers needs: each may wait in one call and send another."""
+    """Return how many calls a server must work on at once: each trainer waits in one and sends another."""
     return 2 * trainers + 8
 
 
 class Server:
-    """Answers calls at one endpoint, until it is stopped.
+    """Answers calls at one endpoint until it is stopped.
 
     Parameters
     ----------
     endpoint
         ``host:port``; the server is bound to this host only. Port 0 takes a free one (see ``port``).
     verbs
-        What is answered, by name.
+        The verbs by name.
     security
-        Default: as the environment says.
+        Who may call; by default what the environment says.
     workers
-        Threads. A verb that waits holds one, so there must be more than calls can wait: :func:`workers_for`.
+        How many calls the verbs work on at once. A verb that waits counts, so there must be more than calls
+        can wait: :func:`workers_for`. As many calls again (32 at least) may wait for their peer; of more, the
+        ones that have waited longest are cancelled.
     idle
         Seconds after which a call is cancelled whose peer neither sends nor reads what is due.
+
+    Attributes
+    ----------
+    port
+        The port; where the endpoint says 0, it is known once the server has started.
+    threads
+        The most threads that it uses.
 
     Examples
     --------
@@ -45,9 +56,9 @@ class Server:
     ...         return None
     ...     def end(self, head, receiver):
     ...         return {"echo": head["text"]}, ()
-    >>> from paddlelike.distributed.wire import Channel
-    >>> with Server("127.0.0.1:0", {"Echo": Echo()}, workers=2) as server:
-    ...     with Channel(f"127.0.0.1:{server.port}") as channel:
+    >>> from paddlelike.distributed.wire import Channel, Security
+    >>> with Server("127.0.0.1:0", {"Echo": Echo()}, workers=2, security=Security()) as server:
+    ...     with Channel(f"127.0.0.1:{server.port}", security=Security()) as channel:
     ...         channel.call("Echo", {"text": "hello"})
     {'echo': 'hello'}
     """
@@ -66,40 +77,53 @@ class Server:
         self._security = Security.from_environment() if security is None else security
         self._verbs = dict(verbs)
         self._workers = workers
-        self._watch = Watch(idle)
+        waits = max(workers, _FEWEST_WAITS)
+        self.threads = workers + waits + 1  # one to notice that too many wait
+        self._watch = IdleWatch(idle, waits)
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
         self._server: Any = None
 
     def start(self) -> None:
-        """Listen and answer. Raises EndpointError where that is not possible or not safe."""
-        self._security.check(self.endpoint)
+        """Listen and answer.
+
+        Raises
+        ------
+        EndpointError
+            The endpoint cannot be bound, may not be served in clear text, or the token file cannot be read.
+        ExtraMissingError
+            grpcio is not installed.
+        """
+        security = self._security.for_endpoint(self.endpoint)
         grpc = load_grpc()
-        handlers = Handlers(self._security, self._watch)
-        pool = concurrent.futures.ThreadPoolExecutor(self._workers, thread_name_prefix="paddlelike-serve")
+        handlers = Handlers(security, self._watch)
+        pool = concurrent.futures.ThreadPoolExecutor(self.threads, thread_name_prefix="paddlelike-serve")
         server = grpc.server(
             pool,
             handlers=(
-                grpc.method_handlers_generic_handler(SERVICE, handlers.of(self._verbs)),
-                grpc.method_handlers_generic_handler(health.SERVICE, health.handlers()),
+                grpc.method_handlers_generic_handler(SERVICE, handlers.verb_methods(self._verbs)),
+                grpc.method_handlers_generic_handler(health.SERVICE, handlers.health_methods()),
             ),
-            options=server_options(self._workers),
-            maximum_concurrent_rpcs=8 * self._workers,
+            options=server_options(),
+            maximum_concurrent_rpcs=8 * self.threads,
         )
         try:
-            self.port = self._security.bind(server, self.endpoint)
+            self.port = security.bind(server, self.endpoint)
         except RuntimeError as error:
             pool.shutdown()
             raise EndpointError(
                 f"{self.endpoint} cannot be bound",
                 hint="another process listens on the port, or the host is not an address of this machine"
-                + (", or the TLS certificate and key are none" if self._security.tls else ""),
+                + (", or the TLS certificate and key are not PEM texts" if security.tls else ""),
             ) from error
         self._pool, self._server = pool, server
         self._watch.start()
         server.start()
 
     def stop(self, grace: float = 1.0) -> None:
-        """Take no new calls, give those in flight ``grace`` seconds, cancel them. May be called again."""
+        """Refuse new calls, let those in flight end for ``grace`` seconds, then cancel them.
+
+        Does nothing on a server that does not run.
+        """
         if self._server is None or self._pool is None:
             return
         self._server.stop(grace).wait()

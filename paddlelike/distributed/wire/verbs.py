@@ -1,4 +1,4 @@
-"""What a server answers: one object per verb."""
+"""The interface of a server's verbs: one object per verb."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Refused", "Verb"]
 
 
 class Refused(Exception):  # noqa: N818  (an answer, not a failure)
-    """Raised by a verb to answer with this header alone; nothing more of the call is read."""
+    """Raised by a verb to answer with this header alone; the rest of the call is not read."""
 
     def __init__(self, header: Header) -> None:
         super().__init__(header)
@@ -23,13 +23,13 @@ class Verb(Protocol):
     """One verb of a server. Its methods run in the threads of the server, many at the same time."""
 
     def begin(self, head: Header, /) -> Receiver | None:
-        """Look at the header of a call, before its records are read; say where they go (None: it has none).
+        """Check the header of a call before its records are read; return the receiver of the records, if any.
 
-        May raise Refused. Where the call breaks off, ``end`` is never called.
+        Raises Refused to answer at once. Where the call breaks off, ``end`` is never called.
         """
 
     def end(self, head: Header, receiver: Any, /) -> tuple[Header, Iterable[Part]]:
-        """Do it, once all records are in place; the header and the parts of the answer.
+        """Perform the call, whose records are all in place; return the header and the parts of the answer.
 
-        The parts are read while they are sent. May raise Refused.
+        The parts are read while they are sent. Raises Refused to answer with a header alone.
         """

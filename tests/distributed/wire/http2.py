@@ -38,14 +38,21 @@ class Connection:
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def call(self, verb: str, stream: int = 1, *fields: tuple[str, str], end: bool = False) -> None:
-        """The headers of a call."""
+    def call(
+        self,
+        verb: str,
+        stream: int = 1,
+        *fields: tuple[str, str],
+        end: bool = False,
+        service: str = "paddlelike.PS.v1",
+    ) -> None:
+        """Send the headers of a call."""
         block = b"".join(
             literal(name, value)
             for name, value in (
                 (":method", "POST"),
                 (":scheme", "http"),
-                (":path", f"/paddlelike.PS.v1/{verb}"),
+                (":path", f"/{service}/{verb}"),
                 (":authority", "victim"),
                 ("content-type", "application/grpc"),
                 ("te", "trailers"),

@@ -112,14 +112,19 @@ def test_many_threads_share_a_channel(serve: Serve) -> None:
 
 def test_calls_wait_for_a_free_thread(serve: Serve) -> None:
     wait = Wait()
-    _, channel = serve({"Wait": wait, "Echo": Verb()}, workers=1)
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        first = pool.submit(channel.call, "Wait", {})
-        assert wait.entered.acquire(timeout=30)
+    server, channel = serve({"Wait": wait, "Echo": Verb()}, workers=1)
+    with (
+        concurrent.futures.ThreadPoolExecutor(server.threads + 1) as pool,
+        Channel(channel.endpoint, security=CLEAR) as other,  # one connection carries fewer calls
+    ):
+        first = [pool.submit((channel, other)[i % 2].call, "Wait", {}) for i in range(server.threads)]
+        for _ in first:
+            assert wait.entered.acquire(timeout=30)
         second = pool.submit(channel.call, "Echo", {"a": 1})
         assert not second.done()
         wait.go.set()
-        assert (first.result(30), second.result(30)) == ({}, {"a": 1})
+        assert second.result(30) == {"a": 1}
+        assert [one.result(30) for one in first] == [{}] * server.threads
 
 
 # Refused and failed

@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +22,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from paddlelike.distributed.wire import CHUNK, Channel, Into, parts_of
+from paddlelike.distributed.wire import CHUNK, Channel, Into, Security, parts_of
 from paddlelike.distributed.wire.frames import messages
+from paddlelike.distributed.wire.idle import FIRST_MESSAGE, IdleWatch
 from paddlelike.errors import RejectedError, RemoteError, UnreachableError
 from tests.distributed.wire import http2
 from tests.distributed.wire.conftest import CLEAR, Serve
@@ -222,7 +224,7 @@ def test_a_peer_that_stops_in_the_middle_holds_no_thread_for_long(serve: Serve, 
 def test_only_waits_for_a_peer_count_and_each_by_itself(serve: Serve) -> None:
     class Slow(Verb):
         def end(self, head: dict[str, object], receiver: object) -> object:  # type: ignore[override]
-            watch.check(time.monotonic() + 1e6)  # as if it took that long
+            watch.cancel_expired(time.monotonic() + 1e6)  # as if it took that long
             return super().end(head, receiver)
 
     server, channel = serve({"Slow": Slow()}, idle=600)
@@ -230,10 +232,74 @@ def test_only_waits_for_a_peer_count_and_each_by_itself(serve: Serve) -> None:
     assert channel.call("Slow", {"a": 1}) == {"a": 1}
     cancelled: list[str] = []
     for name, ahead in (("one", 599), ("two", 599), ("three", 601)):  # more than the limit in all
-        wait = watch.waits(functools.partial(cancelled.append, name))
-        watch.check(time.monotonic() + ahead)
-        watch.goes_on(wait)
+        wait = watch.begin_wait(functools.partial(cancelled.append, name), is_started=True)
+        watch.cancel_expired(time.monotonic() + ahead)
+        watch.end_wait(wait)
     assert cancelled == ["three"]
+
+
+def test_the_first_message_must_come_soon() -> None:
+    watch = IdleWatch(600, most=8)
+    cancelled: list[str] = []
+    for name, is_started in (("silent", False), ("begun", True)):
+        watch.begin_wait(functools.partial(cancelled.append, name), is_started=is_started)
+    watch.cancel_expired(time.monotonic() + FIRST_MESSAGE + 1)
+    assert cancelled == ["silent"]
+
+
+def test_of_too_many_waits_the_oldest_are_cancelled() -> None:
+    watch = IdleWatch(600, most=3)
+    cancelled: list[str] = []
+    for name, is_started in (("a", True), ("b", False), ("c", False), ("d", True), ("e", True), ("f", True)):
+        watch.begin_wait(functools.partial(cancelled.append, name), is_started=is_started)
+    assert cancelled == ["a", "b", "c"]
+
+
+TOKEN = Security(token="secret")
+
+
+@pytest.mark.parametrize("connections", [1, 120], ids=["one connection", "a connection each"])
+@pytest.mark.parametrize("sends", ["nothing", "a header"])
+def test_silent_streams_that_hold_the_token_do_not_stop_a_server(
+    serve: Serve, connections: int, sends: str
+) -> None:
+    _, channel = serve({"Store": Store(), "Echo": Verb()}, security=TOKEN, workers=12, idle=600)
+    (head,) = messages({"sizes": {"0": 8}}, ())
+    over = threading.Event()
+
+    def silent() -> Iterator[bytes]:
+        if sends == "a header":
+            yield head[:-12]
+        over.wait(60)
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(over.set)
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        flood = [
+            stack.enter_context(grpc.insecure_channel(channel.endpoint, options)) for _ in range(connections)
+        ]
+        calls = [
+            flood[number % connections].stream_stream("/paddlelike.PS.v1/Store.stream")(
+                silent(), metadata=TOKEN.metadata()
+            )
+            for number in range(120)
+        ]
+        seen = 0
+        for number in range(50):  # calls of a trainer, each tried again where it is cancelled as well
+            with contextlib.suppress(UnreachableError):
+                assert channel.call("Echo", {"number": number}, timeout=30) == {"number": number}
+                seen += 1
+        assert seen >= 45
+        for call in calls:
+            call.cancel()
+
+
+def test_health_checks_that_never_come_hold_no_thread(serve: Serve) -> None:
+    server, channel = serve({"Echo": Verb()}, security=TOKEN, workers=1, idle=600)
+    with contextlib.ExitStack() as stack:
+        for _ in range(3 * server.threads):
+            stack.enter_context(Connection(server.port)).call("Check", service="grpc.health.v1.Health")
+        assert channel.call("Echo", {"a": 1}, timeout=30) == {"a": 1}
 
 
 CLIENT = """

@@ -152,6 +152,7 @@ def test_a_server_outlives_damaged_calls(
     process, endpoint = service
     chance = random.Random(seed)
     statuses = set()
+    token = Security.from_environment().for_endpoint(endpoint).metadata()
     with grpc.insecure_channel(endpoint) as channel:
         for number in range(250):
             call = chance.choice(calls)
@@ -160,14 +161,14 @@ def test_a_server_outlives_damaged_calls(
             verb, frames = damage(call, chance)
             method = f"/paddlelike.PS.v1/{verb}{chance.choice(['', '.stream'])}"
             try:
-                list(channel.stream_stream(method)(iter(frames), timeout=60))
+                list(channel.stream_stream(method)(iter(frames), timeout=60, metadata=token))
                 statuses.add("OK")
             except grpc.RpcError as error:
                 statuses.add(error.code().name)
     assert process.poll() is None
     assert statuses <= {"OK", "INVALID_ARGUMENT", "ABORTED", "FAILED_PRECONDITION", "UNIMPLEMENTED"}
     assert {"OK", "INVALID_ARGUMENT"} <= statuses
-    with Channel(endpoint, security=Security()) as proper:
+    with Channel(endpoint) as proper:
         verb, head, _ = next(call for call in calls if call[0] == "Describe")
         proper.call(verb, head, (), lambda _: _Any(), timeout=60)
         assert proper.call("Status", {}, timeout=60)["endpoint"] == endpoint
