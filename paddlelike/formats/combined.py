@@ -8,59 +8,90 @@ Python strings, so whoever reads it must know the names. It is the form of ``fil
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import lod_tensor
+from paddlelike.formats.base import Capabilities, Entry, FileFormat, Values
 from paddlelike.formats.lod_tensor import Header
+from paddlelike.formats.recognize import find_dense_part
 from paddlelike.formats.sources import Buffer, Readable, as_source
 from paddlelike.formats.tensor_desc import Array
 
-__all__ = ["encode", "read", "read_headers"]
+__all__ = ["CombinedFile", "encode", "read", "read_headers"]
 
-_SMALL: Final = 16 << 20  # a file that is read at once, since it may hold thousands of tensors
+_SMALL: Final = 16 << 20  # bytes of a file that is read at once, because it may hold thousands of tensors
+
+
+@dataclass(frozen=True)
+class CombinedFile(FileFormat):
+    """Dense variables end to end, without their names; entries are named ``"0"``, ``"1"``, ...
+
+    ``write`` keeps the order of the values: sort them by name, as Paddle does.
+    """
+
+    name = "combined"
+    title = "a combined file of Paddle variables"
+    suffixes = (".pdiparams",)
+    holds = Capabilities(lod=True, names=False)
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        return find_dense_part(head) is not None
+
+    def entries(self, source: Readable) -> list[Entry]:
+        return [
+            Entry(str(index), header.dtype, header.shape, header.lod, header.data_offset, header.data_bytes)
+            for index, header in enumerate(read_headers(source))
+        ]
+
+    def write(self, values: Values) -> Iterator[Buffer]:
+        self.check(values)
+        return encode(values.values())  # type: ignore[arg-type]  # check() has refused SelectedRows
 
 
 def read_headers(source: Readable) -> Iterator[Header]:
-    """The header of every tensor in turn, to the exact end of the source.
+    """Return the header of every tensor in turn, to the exact end of the source.
 
     Raises
     ------
     FormatError
-        With the position in the file (from 0) and the offset of the tensor that cannot be read.
+        While iterating: names the index and the offset of the tensor that cannot be read.
 
     >>> import numpy as np
     >>> file = b"".join(encode([np.zeros(2, "float32"), np.ones((1, 3), "int64")]))
     >>> [header.shape for header in read_headers(file)]
     [(2,), (1, 3)]
     """
-    fronts = lod_tensor.Fronts()
-    data = source if isinstance(source, bytes) else None
-    source = as_source(source)
-    position = offset = 0
-    while offset < source.size or position == 0:
+    source = source if type(source) is bytes else as_source(source)
+    size = len(source) if type(source) is bytes else as_source(source).size
+    index = offset = 0
+    while offset < size or index == 0:
         try:
-            if data is not None:
-                header = fronts.read_header(data, offset)
-            else:
-                header = lod_tensor.read_header(source, offset=offset)
+            header = lod_tensor.read_header(source, offset=offset)
         except FormatError as error:
-            if position == 0:
+            if index == 0:
                 raise
-            raise _placed(error, position, offset) from None
+            raise _locate(error, index, offset) from None
         yield header
-        position, offset = position + 1, header.end
+        index, offset = index + 1, header.end
 
 
 def encode(values: Iterable[LoDTensor | Array]) -> Iterator[Buffer]:
-    """The streams of ``values`` in their order (sort them by name), as buffers without copies."""
+    """Return the streams of ``values`` in their order (sort them by name), as buffers without copies."""
     for value in values:
         yield from lod_tensor.encode(value)
 
 
 def read(source: Readable) -> list[LoDTensor]:
-    """Read all tensors. Every header is checked before memory is taken for the first one."""
+    """Read all tensors. Every header is checked before memory is taken for the first one.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged, or something follows its last tensor.
+    """
     source = as_source(source)
     if source.size < _SMALL:
         source = as_source(source.read_at(0, source.size))
@@ -68,10 +99,11 @@ def read(source: Readable) -> list[LoDTensor]:
     return [lod_tensor.read_data(source, header) for header in headers]
 
 
-def _placed(error: FormatError, position: int, offset: int) -> FormatError:
+def _locate(error: FormatError, index: int, offset: int) -> FormatError:
+    """Return ``error`` with the index and the offset of the tensor it is about."""
     return FormatError(
-        f"tensor {position} (counted from 0) of a combined file, which begins at offset {offset}: "
+        f"tensor {index} (counted from 0) of a combined file, which begins at offset {offset}: "
         f"{error.message}",
-        hint=f"the {position} before it are well formed: the file is damaged here, "
+        hint=f"the {index} before it are well formed: the file is damaged here, "
         "or something follows its last tensor",
     )

@@ -12,9 +12,13 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
+from paddlelike.formats import registry
+from paddlelike.formats.base import SNIFF_BYTES
+from paddlelike.formats.recognize import find_dense_part, is_selected_rows
+
 __all__ = ["HEAD", "explain"]
 
-HEAD: Final = 1024  # bytes that explain() wants to see
+HEAD: Final = SNIFF_BYTES  # bytes that explain() wants to see
 
 _U32: Final = "little"
 
@@ -35,13 +39,16 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
     """
     if size == 0:
         return "the file is empty: its writer was stopped or the disk was full; copy or save it again"
-    if asked == "dense" and _is_rows(head):
+    if asked == "dense" and is_selected_rows(head):
         return (
             "this is a SelectedRows stream (a sparse table): "
             "declare the variable with type SELECTED_ROWS to read it"
         )
-    if asked == "rows" and _dense_desc(head) is not None:
+    if asked == "rows" and find_dense_part(head) is not None:
         return "this is a dense tensor: declare the variable with type LOD_TENSOR to read it"
+    known = registry.sniff_head(head, size)
+    if known is not None and known.advice:
+        return f"this is {known.title}: {known.advice}"
     for kind in _KINDS:
         if kind.looks(head, size):
             return f"this is {kind.what}: {kind.next_step}"
@@ -50,10 +57,6 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
 
 def _starts(*magics: bytes) -> Callable[[bytes, int], bool]:
     return lambda head, size: head.startswith(magics)
-
-
-def _is_pickle(head: bytes, size: int) -> bool:
-    return head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
 
 
 def _is_safetensors(head: bytes, size: int) -> bool:
@@ -104,39 +107,12 @@ def _is_out_of_step(head: bytes, size: int) -> bool:
 
 def _is_cut(head: bytes, size: int) -> bool:
     """Whether a tensor begins well, but its data cannot be there."""
-    at = _dense_desc(head)
-    return at is not None or (size < 22 and head == bytes(size)[: len(head)])
-
-
-def _is_rows(head: bytes) -> bool:
-    rows = int.from_bytes(head[4:12], _U32)
-    return head[:4] == bytes(4) and rows > 0 and _is_desc(head, 12 + 8 * rows + 8)
-
-
-def _dense_desc(head: bytes) -> int | None:
-    """Where the tensor part of a dense stream begins, if this is one."""
-    if head[:4] != bytes(4) or len(head) < 12:
-        return None
-    at = 12
-    for _ in range(min(int.from_bytes(head[4:12], _U32), len(head))):
-        at += 8 + int.from_bytes(head[at : at + 8], _U32)
-    return at if _is_desc(head, at) else None
-
-
-def _is_desc(head: bytes, at: int) -> bool:
-    """Whether a tensor part begins at ``at``: version 0, a small length, an element type."""
-    size = int.from_bytes(head[at + 4 : at + 8], _U32)
-    return at + 9 <= len(head) and head[at : at + 4] == bytes(4) and 2 <= size < 512 and head[at + 8] == 8
+    return find_dense_part(head) is not None or (size < 22 and head == bytes(size)[: len(head)])
 
 
 _OTHER: Final = "take it out of the model directory, or name the file of the tensor"
 
 _KINDS: Final = (
-    _Kind(
-        _is_pickle,
-        "a pickle, as fluid.save writes .pdparams and .pdopt",
-        "open it with fluid.load or fluid.load_program_state, by the path without its suffix",
-    ),
     _Kind(_starts(b"\x89PNG"), "a PNG image", _OTHER),
     _Kind(_starts(b"\xff\xd8\xff"), "a JPEG image", _OTHER),
     _Kind(

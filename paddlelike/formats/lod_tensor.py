@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -37,7 +38,6 @@ from paddlelike.formats.sources import Buffer, Cursor, Readable, Source, as_sour
 from paddlelike.formats.tensor_desc import Array, TensorPart
 
 __all__ = [
-    "Fronts",
     "Header",
     "as_fp16",
     "element_type",
@@ -52,6 +52,7 @@ __all__ = [
 
 
 _PLAIN: Final = struct.Struct("<IQIi")  # version, no LoD levels, tensor version, TensorDesc length
+_MAX_FRONT: Final = 512  # bytes of a header that is remembered
 
 
 class Header(NamedTuple):
@@ -87,43 +88,23 @@ class Header(NamedTuple):
 
 
 def read_header(source: Readable, *, offset: int = 0) -> Header:
-    """Parse the stream that begins at ``offset``; the elements are not read, only counted.
+    """Parse the header of the stream that begins at ``offset``; the elements are not read, only counted.
 
     Raises
     ------
     FormatError
-        With the place and, where the bytes are known to be something else, what they are.
+        Names the offset of the damage and, where the bytes are known to be something else, what they are.
 
     >>> read_header(b"".join(encode(np.zeros((2, 3), "float32")))).shape
     (2, 3)
     """
+    if type(source) is bytes:
+        start = offset + _PLAIN.size
+        start += int.from_bytes(source[start - 4 : start], "little")
+        facts = _decode_plain(source[offset:start]) if start - offset <= _MAX_FRONT else None
+        if facts is not None and (surplus := len(source) - start - facts[2]) >= 0:
+            return Header(facts[0], facts[1], (), start, facts[2], surplus)
     return _parse(Cursor(as_source(source), offset))
-
-
-class Fronts:
-    """Remembers headers by their bytes: of thousands of variables, most have the shape of another one."""
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, tuple[VarType, tuple[int, ...], int]] = {}
-
-    def read_header(self, data: bytes, offset: int = 0) -> Header:
-        """As the function of that name, of bytes."""
-        desc = offset + _PLAIN.size
-        start = desc + int.from_bytes(data[desc - 4 : desc], "little")
-        front = data[offset:start]
-        facts = self._known.get(front)
-        if facts is None:
-            header = read_header(data, offset=offset)
-            if not header.lod and header.data_offset == start:
-                self._known[front] = header.dtype, header.shape, header.data_bytes
-            return header
-        dtype, shape, size = facts
-        surplus = len(data) - start - size
-        if surplus < 0:
-            return read_header(data, offset=offset)  # which tells what is missing
-        return Header(dtype, shape, (), start, size, surplus)
 
 
 def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[int]] = ()) -> bytes:
@@ -202,6 +183,23 @@ def as_fp16(value: LoDTensor | Array) -> LoDTensor:
     return LoDTensor(half, lod)
 
 
+@lru_cache(maxsize=4096)  # of thousands of variables, most have the type and shape of another one
+def _decode_plain(front: bytes) -> tuple[VarType, tuple[int, ...], int] | None:
+    """Return element type, shape and size in bytes that a header without LoD states.
+
+    None where the header has a LoD or is damaged.
+    """
+    if len(front) < _PLAIN.size:
+        return None
+    version, levels, tensor_version, size = _PLAIN.unpack_from(front)
+    if version or levels or tensor_version or size < 2 or len(front) < _PLAIN.size + size:
+        return None
+    try:
+        return tensor_desc.desc_facts(front[_PLAIN.size : _PLAIN.size + size])
+    except FormatError:
+        return None
+
+
 def _parse(cursor: Cursor) -> Header:
     header = _parse_plain(cursor)
     if header is not None:
@@ -220,37 +218,32 @@ def _parse(cursor: Cursor) -> Header:
 
 
 def _parse_plain(cursor: Cursor) -> Header | None:
-    """The header of a tensor without LoD, which nearly all are, in one look; None: look closer."""
+    """Return the header of a tensor without LoD, which nearly all are; None: parse it step by step."""
     chunk = cursor.chunk
-    if len(chunk) < _PLAIN.size:
+    size = int.from_bytes(chunk[_PLAIN.size - 4 : _PLAIN.size], "little")
+    facts = _decode_plain(bytes(chunk[: _PLAIN.size + size])) if size <= _MAX_FRONT else None
+    if facts is None:
         return None
-    version, levels, tensor_version, size = _PLAIN.unpack_from(chunk)
-    desc = chunk[_PLAIN.size : _PLAIN.size + size]
-    if version or levels or tensor_version or size < 2 or len(desc) < size:
-        return None
-    try:
-        dtype, shape, data_bytes = tensor_desc.desc_facts(bytes(desc))
-    except FormatError:
-        return None
+    dtype, shape, data_bytes = facts
     data_offset = cursor.at + _PLAIN.size + size
     surplus = cursor.end - data_offset - data_bytes
     return Header(dtype, shape, (), data_offset, data_bytes, surplus) if surplus >= 0 else None
 
 
 def _read_lod(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
-    version = cursor.number(4, "the version")
+    version = cursor.take_int(4, "the version")
     if version != 0:
         raise FormatError(
             f"offset {cursor.at - 4}: version {version} "
             f"({version.to_bytes(4, 'little').hex(' ')}) where a Paddle tensor has 0"
         )
-    levels = cursor.number(8, "the number of LoD levels")
+    levels = cursor.take_int(8, "the number of LoD levels")
     cursor.need(8 * levels, f"a LoD of {levels} levels")
     return tuple(_read_level(cursor, level) for level in range(levels))
 
 
 def _read_level(cursor: Cursor, level: int) -> tuple[int, ...]:
-    size = cursor.number(8, f"the length of LoD level {level}")
+    size = cursor.take_int(8, f"the length of LoD level {level}")
     if size % 8:
         raise FormatError(f"offset {cursor.at - 8}: LoD level {level} of {size} bytes, no multiple of 8")
     offsets = np.frombuffer(cursor.take(size, f"LoD level {level}"), "<u8")

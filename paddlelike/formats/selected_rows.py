@@ -54,12 +54,12 @@ def read_header(source: Readable) -> Header:
     source = as_source(source)
     cursor = Cursor(source)
     try:
-        version = cursor.number(4, "the version")
+        version = cursor.take_int(4, "the version")
         if version != 0:
             raise FormatError(f"offset 0: version {version} where Paddle's SelectedRows has 0")
-        count = cursor.number(8, "the number of rows")
+        count = cursor.take_int(8, "the number of rows")
         cursor.skip(8 * count, f"the list of {count} row numbers")
-        height = cursor.number(8, "the height", signed=True)
+        height = cursor.take_int(8, "the height", signed=True)
         if height < 0:
             raise FormatError(f"offset {cursor.at - 8}: height {height} is negative")
         part = tensor_desc.read_part(cursor)

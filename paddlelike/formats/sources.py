@@ -1,13 +1,14 @@
-"""Bytes at positions: the one view that readers have of a buffer or a file."""
+"""Bytes at offsets, and files under names: what readers see of buffers, files and folders."""
 
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO, Final, Protocol, cast, runtime_checkable
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO, Final, Protocol, TypeGuard, cast, runtime_checkable
 
 from paddlelike.errors import FormatError
 
-__all__ = ["Buffer", "Cursor", "Readable", "Source", "as_source"]
+__all__ = ["Buffer", "Cursor", "Folder", "Readable", "Source", "as_source", "is_folder"]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -16,20 +17,35 @@ _CHUNK: Final = 4096  # holds nearly every header, and the whole of most small f
 
 @runtime_checkable
 class Source(Protocol):
-    """Bytes at positions. ``storage`` opens files as such; :func:`as_source` makes them."""
+    """Bytes at offsets. ``storage`` opens files as sources; :func:`as_source` converts others."""
 
     @property
     def size(self) -> int:
-        """The number of bytes there are."""
+        """The count of bytes."""
 
     def read_at(self, offset: int, size: int) -> Buffer:
-        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+        """Return up to ``size`` bytes from ``offset``; fewer only at the end."""
 
     def readinto_at(self, offset: int, target: memoryview) -> int:
-        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+        """Fill ``target`` from ``offset`` and return the count of bytes, smaller only at the end."""
 
 
 Readable = Buffer | BinaryIO | Source
+
+
+class Folder(Protocol):
+    """Files under names. The locations of ``storage`` are folders."""
+
+    def list_names(self) -> list[str]:
+        """Return the names of all files, sorted; "/" between parts."""
+
+    def open_file(self, name: str) -> AbstractContextManager[Source]:
+        """Open the file of that name."""
+
+
+def is_folder(source: object) -> TypeGuard[Folder]:
+    """Return whether ``source`` is files under names, not the bytes of one file."""
+    return hasattr(source, "list_names")
 
 
 class _BufferSource:
@@ -47,7 +63,7 @@ class _BufferSource:
 
 
 class _FileSource:
-    """A seekable binary file, from where it stands when this is made to its end."""
+    """The bytes of a seekable binary file from its current position to its end."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -55,7 +71,7 @@ class _FileSource:
         self.size = max(file.seek(0, os.SEEK_END) - self._start, 0)
 
     def read_at(self, offset: int, size: int) -> Buffer:
-        # the size is clamped because a buffered file takes the memory before it looks
+        # the size is clamped because a buffered file allocates the memory before it reads
         self._file.seek(self._start + offset)
         return self._file.read(max(min(size, self.size - offset), 0))
 
@@ -71,7 +87,7 @@ class _FileSource:
 
 
 def as_source(readable: Readable) -> Source:
-    """``readable`` as a Source; a seekable binary file begins where it stands.
+    """Return ``readable`` as a Source; a seekable binary file begins at its current position.
 
     >>> bytes(as_source(b"abcdef").read_at(2, 3))
     b'cde'
@@ -84,19 +100,25 @@ def as_source(readable: Readable) -> Source:
 
 
 class Cursor:
-    """Reads the front of a source piece by piece; a piece that is not there is a FormatError."""
+    """Reads the beginning of a source piece by piece; a piece that is not there is a FormatError."""
 
     __slots__ = ("at", "chunk", "chunk_at", "end", "source")
 
     def __init__(self, source: Source, at: int = 0) -> None:
         self.source = source
-        self.chunk = source.read_at(at, _CHUNK)  # what was read last, and from where
+        self.chunk = source.read_at(at, _CHUNK)  # the bytes read last, and their offset
         self.chunk_at = at
         self.at = at
         self.end = source.size
 
     def take(self, size: int, what: str) -> Buffer:
-        """The next ``size`` bytes, which are called ``what`` when they are missing."""
+        """Return the next ``size`` bytes.
+
+        Raises
+        ------
+        FormatError
+            They are not there; the error calls them ``what``.
+        """
         self.need(size, what)
         start = self.at - self.chunk_at
         if start + size > len(self.chunk):
@@ -108,7 +130,7 @@ class Cursor:
         return self.chunk[start : start + size]
 
     def readinto_at(self, offset: int, target: memoryview) -> int:
-        """Fill ``target`` from ``offset``; out of the chunk, if that holds it."""
+        """Fill ``target`` from ``offset``, from the bytes read last if they contain it."""
         start = offset - self.chunk_at
         if start < 0 or start + len(target) > len(self.chunk):
             return self.source.readinto_at(offset, target)
@@ -124,10 +146,10 @@ class Cursor:
             )
 
     def skip(self, size: int, what: str) -> None:
-        """Pass over ``size`` bytes, which must be there."""
+        """Skip ``size`` bytes. Raises FormatError when they are not there."""
         self.need(size, what)
         self.at += size
 
-    def number(self, size: int, what: str, *, signed: bool = False) -> int:
-        """The next little-endian integer of ``size`` bytes."""
+    def take_int(self, size: int, what: str, *, signed: bool = False) -> int:
+        """Return the next little-endian integer of ``size`` bytes; FormatError: they are not there."""
         return int.from_bytes(self.take(size, what), "little", signed=signed)

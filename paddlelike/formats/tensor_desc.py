@@ -51,10 +51,10 @@ class TensorPart(NamedTuple):
 def read_part(cursor: Cursor) -> TensorPart:
     """Parse version and TensorDesc; check that all elements are there."""
     start = cursor.at
-    version = cursor.number(4, "the tensor version")
+    version = cursor.take_int(4, "the tensor version")
     if version != 0:
         raise FormatError(f"offset {start}: tensor version {version} ({_hex(version)}) where Paddle writes 0")
-    size = cursor.number(4, "the length of the TensorDesc", signed=True)
+    size = cursor.take_int(4, "the length of the TensorDesc", signed=True)
     if not 2 <= size <= _MAX_DESC:
         raise FormatError(
             f"offset {cursor.at - 4}: a TensorDesc of {size} bytes; 2 to {_MAX_DESC} are possible"

@@ -11,6 +11,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import combined, lod_tensor
 from paddlelike.storage.local.files import File
+from tests.formats.contract import FormatContract
 from tests.formats.damage import cuts, flips, peak_memory, refuses
 from tests.helpers.golden_data import GOLDEN
 
@@ -22,6 +23,22 @@ REAL = sorted(
 VALUES = [np.ones(2, "float32"), LoDTensor(np.zeros((3, 1), "int64"), [[0, 1, 3]])]
 TWO = b"".join(combined.encode(VALUES))
 FIRST = b"".join(lod_tensor.encode(VALUES[0]))
+
+
+class TestCombinedFile(FormatContract):
+    format = combined.CombinedFile()
+    golden_values = {"a": np.float32([1, -2]), "b": LoDTensor(np.int64([[1], [2], [3]]), [[0, 1, 3]])}
+    golden_files = {
+        "": bytes.fromhex(
+            "00000000 0000000000000000"  # LoD version, no levels
+            "00000000 04000000 0805 1002"  # tensor version, TensorDesc: FP32 [2]
+            "0000803f 000000c0"
+            "00000000 0100000000000000"  # LoD version, one level
+            "1800000000000000 0000000000000000 0100000000000000 0300000000000000"
+            "00000000 06000000 0803 1003 1001"  # tensor version, TensorDesc: INT64 [3, 1]
+            "0100000000000000 0200000000000000 0300000000000000"
+        )
+    }
 
 
 def test_the_streams_follow_each_other():

@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.fuzz.calls import CALLS
 from tests.fuzz.control_files import CONTROL_FILES
+from tests.fuzz.formats import FORMATS
 from tests.fuzz.loaders import LOADERS
 from tests.fuzz.markers import MARKERS
 from tests.fuzz.readers import READERS
@@ -13,5 +14,5 @@ from tests.fuzz.trees import TREES
 
 __all__ = ["TARGETS"]
 
-_ALL: Final = (*READERS, *LOADERS, *CONTROL_FILES, *MARKERS, *TREES, *CALLS)
+_ALL: Final = (*READERS, *FORMATS, *LOADERS, *CONTROL_FILES, *MARKERS, *TREES, *CALLS)
 TARGETS: Final = {target.name: target for target in _ALL}

@@ -108,7 +108,6 @@ class Directory:
             )
         self._names = location.list_names()
         self._known = set(self._names)
-        self._fronts = lod_tensor.Fronts()
 
     def names(self) -> list[str]:
         return self._names
@@ -128,7 +127,7 @@ class Directory:
             if self._records is not None:
                 self._note(path, of_buffer(path, data, self._records.get(path)))
             try:
-                header = self._fronts.read_header(data)
+                header = lod_tensor.read_header(data)
             except FormatError as error:
                 raise FormatError(f"{self._full(path)}: {error.message}", hint=error.hint) from error
             return Held(path, header, _small_value(data, header), len(data))

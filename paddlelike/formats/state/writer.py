@@ -1,125 +1,26 @@
-"""Paddle's state files, ``.pdparams`` and ``.pdopt``: a pickle of names to arrays.
-
-``fluid.save`` of 1.8 pickles ``{name: ndarray}`` by protocol 2. The writer gives the very bytes
-that come of it with numpy 1.x; numpy 2 names its modules differently, and Paddle 1.8 could not open
-that. Paddle 2 has more forms, which are read: see :class:`State`.
-"""
+"""Write a state file: the pickle that CPython makes of ``{name: array}`` with numpy 1.x, by protocol 2."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from paddlelike.errors import FormatError
-from paddlelike.formats import pickles
-from paddlelike.formats.explain import HEAD, explain
-from paddlelike.formats.pickled import PickledArray
 from paddlelike.formats.sources import Buffer
-from paddlelike.formats.tensor_desc import elements
+from paddlelike.formats.tensor_desc import Array, elements
 
-__all__ = ["PickledArray", "State", "decode", "encode"]
+__all__ = ["StateWriter"]
 
-Array = np.ndarray[Any, Any]
-
-_NAMES_KEY: Final = "StructuredToParameterName@@"
-_CUT_KEY: Final = "UnpackBigParamInfor@@"  # Paddle's spelling
 _BATCH: Final = 1000  # items that pickle puts into a dict at once
-_PIECE: Final = 1 << 20
+_PIECE: Final = 1 << 20  # bytes that are encoded at once
 _MAX_TEXT: Final = 2**32 - 1
+_LATIN1: Final = object()  # the key of the text "latin1", which the pickler remembers by identity
 
 
-class State(NamedTuple):
-    """What a state file holds.
-
-    ``arrays`` are by the file's keys and still in the file: ``.dtype``, ``.shape``, ``.read()``.
-    ``parameter_names`` is filled for files of ``paddle.save``: key (``fc.weight``) to name of the
-    variable (``linear_0.w_0``). ``other`` is what is no array, for example a schedule's state.
-    """
-
-    arrays: dict[str, PickledArray]
-    parameter_names: dict[str, str]
-    other: dict[str, Any]
-
-    def read(self) -> dict[str, Array]:
-        """Read all arrays."""
-        return {name: array.read() for name, array in self.arrays.items()}
-
-
-def decode(buffer: Buffer) -> State:
-    """Parse a state file. Nothing that it says is executed; the elements are not read yet.
-
-    Understood are the pickles of Fluid 1.x (Python 2 and 3) and of Paddle 2: arrays, pairs of name
-    and array, tensors pickled as ``eval('data', ...)``, names kept apart, arrays cut into pieces.
-
-    Raises
-    ------
-    FormatError
-        For damaged bytes, for another kind of file, and for a pickle that refers to anything else.
-
-    >>> decode(b"".join(encode({"w": np.ones(2, "float32")}))).read()
-    {'w': array([1., 1.], dtype=float32)}
-    """
-    head = bytes(memoryview(buffer)[:HEAD])
-    if head[:1] != pickle.PROTO:
-        what = explain(head, len(memoryview(buffer)))
-        raise FormatError(f"no state file: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what)
-    held = pickles.load(buffer)
-    if not isinstance(held, dict):
-        raise FormatError(
-            f"the pickle holds a {type(held).__name__}, not a dict of names to arrays",
-            hint="it was not written by fluid.save or paddle.save of a state_dict",
-        )
-    state = State({}, {}, {})
-    for key, value in held.items():
-        _sort_in(state, key, value)
-    _take_names(state)
-    _join_pieces(state)
-    return state
-
-
-def encode(values: Mapping[str, Array]) -> Iterator[Buffer]:
-    """The state file of ``values`` in their order, in pieces that are made when they are wanted."""
-    return _Writer().write(values)
-
-
-def _sort_in(state: State, key: Any, value: Any) -> None:
-    if not isinstance(key, str):
-        raise FormatError(f"a key of the pickled dict is a {type(key).__name__}, not a name")
-    if isinstance(value, PickledArray):
-        state.arrays[key] = value
-    elif (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and isinstance(value[0], str)
-        and isinstance(value[1], PickledArray)
-    ):
-        state.parameter_names[key], state.arrays[key] = value
-    else:
-        state.other[key] = pickles.plain(value)
-
-
-def _take_names(state: State) -> None:
-    names = state.other.pop(_NAMES_KEY, {})
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise FormatError(f"{_NAMES_KEY} is not a dict of names")
-    state.parameter_names.update(names)
-
-
-def _join_pieces(state: State) -> None:
-    """Paddle 2 cuts arrays of more than 2**30 bytes into flat pieces, for protocols 2 and 3."""
-    cuts = state.other.pop(_CUT_KEY, {})
-    try:
-        for name, cut in cuts.items():
-            pieces = [state.arrays.pop(piece) for piece in cut["slices"]]
-            state.arrays[name] = PickledArray.joined(pieces, cut["OriginShape"])
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise FormatError(f"{_CUT_KEY} does not fit the arrays ({error!r:.200})") from error
-
-
-class _Writer:
+class StateWriter:
     """Writes ``{name: array}`` as CPython's C pickler does for numpy 1.x, by protocol 2.
 
     The pickler remembers objects by identity, and CPython keeps one object for every text of one
@@ -280,6 +181,3 @@ class _Writer:
         short = index < 256
         self._out += opcode + (pickle.BINPUT if short else pickle.LONG_BINPUT)
         self._out += index.to_bytes(1 if short else 4, "little")
-
-
-_LATIN1: Final = object()

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError
-from paddlelike.formats.pickled import (
+from paddlelike.formats.sources import Buffer
+from paddlelike.formats.state.pickled import (
     CONSTRUCTORS,
     HINT,
     Constructors,
@@ -26,7 +27,6 @@ from paddlelike.formats.pickled import (
     Text,
     as_key,
 )
-from paddlelike.formats.sources import Buffer
 
 __all__ = ["load", "plain"]
 

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddlelike.errors import FormatError
-from paddlelike.formats import pickles, state
+from paddlelike.formats import state
+from paddlelike.formats.state import pickles
+from tests.formats.contract import FormatContract
 from tests.formats.damage import cuts, flips, peak_memory, refuses
 from tests.helpers.golden_data import GOLDEN
 
@@ -28,6 +30,12 @@ ONE = bytes.fromhex("80027d7100") + (
     b"(K\3X\1\0\0\0<q\x11NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tq\x12b\x89"
     b"h\5X\n\0\0\0\0\0\xc2\x80?\0\0\0\xc2\x80q\x13h\7\x86q\x14Rq\x15tq\x16bs."
 )  # {"w": float32 [1, -0.0]} by Python 3.7, numpy 1.21
+
+
+class TestStateFile(FormatContract):
+    format = state.StateFile()
+    golden_values = {"w": np.float32([1, -0.0])}
+    golden_files = {"": ONE}
 
 
 def dumps(values: dict[str, np.ndarray]) -> bytes:

@@ -1,0 +1,364 @@
+"""The contract of a file format: recognize, describe, list, read and write named tensors.
+
+A format never sees a program or a path. A :class:`FileFormat` works on one file, given as a
+:class:`~paddlelike.formats.sources.Source`; a :class:`FolderFormat` on several files under names,
+given as a :class:`~paddlelike.formats.sources.Folder`. Formats are small frozen objects: what can be
+chosen about one is a field of its class, with a default.
+
+A new format subclasses one of the two, fills in the class attributes and ``sniff``, ``entries`` and
+``write``. Where the elements lie in the file as they lie in memory (C order, little-endian), an
+:class:`Entry` gives their offset, and reading, slicing, mapping and reading in parallel need no more
+code. Otherwise the entry's ``offset`` is None and the format implements ``read``.
+
+>>> from paddlelike.formats import registry
+>>> import numpy as np
+>>> combined = registry.find("combined")
+>>> file = b"".join(combined.write({"b": np.zeros(2, "float32"), "w": np.ones((1, 3), "int64")}))
+>>> print(combined.describe(file))
+a combined file of Paddle variables: 2 entries, 32 bytes of elements
+  0: FP32 [2]
+  1: INT64 [1, 3]
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
+from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.errors import FormatError
+from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
+from paddlelike.formats.tensor_desc import TensorPart, read_elements
+
+__all__ = [
+    "ALL_DTYPES",
+    "SNIFF_BYTES",
+    "Capabilities",
+    "Description",
+    "Entry",
+    "FileFormat",
+    "FolderFormat",
+    "Format",
+    "Value",
+    "Values",
+]
+
+Value = LoDTensor | SelectedRows
+Values = Mapping[str, LoDTensor | SelectedRows | Array]
+S = TypeVar("S")
+W = TypeVar("W", covariant=True)
+
+SNIFF_BYTES: Final = 1024  # the part of a file that FileFormat.sniff() is given
+ALL_DTYPES: Final = frozenset(TENSOR_DTYPES)
+_LISTED: Final = 20  # entries or problems that a text lists before it says "and N more"
+
+
+class Entry(NamedTuple):
+    """One tensor in a source: its name and type, and where its elements are.
+
+    Attributes
+    ----------
+    name
+        Its name; its index as text where the format stores no names.
+    offset
+        Where the elements begin in ``file``, in C order and little-endian. None: they are encoded, and
+        only ``read`` of the format can tell them.
+    nbytes
+        The size of the elements in memory, and in the file unless they are encoded.
+    file
+        The name of the file in the folder; "" for a format of one file.
+    height, row_count
+        Of SelectedRows: the height of the whole matrix and the count of row ids. ``height`` is None for a
+        dense tensor.
+    payload
+        What the format itself needs to read an encoded entry.
+    """
+
+    name: str
+    dtype: VarType
+    shape: tuple[int, ...]
+    lod: tuple[tuple[int, ...], ...] = ()
+    offset: int | None = None
+    nbytes: int = 0
+    file: str = ""
+    height: int | None = None
+    row_count: int = 0
+    payload: Any = None
+
+    @property
+    def kind(self) -> VarType:
+        """LOD_TENSOR or SELECTED_ROWS."""
+        return VarType.LOD_TENSOR if self.height is None else VarType.SELECTED_ROWS
+
+    def locate_rows(self, start: int, stop: int) -> tuple[int, int]:
+        """Return offset and size in bytes of the rows ``start`` to ``stop`` (not included).
+
+        Raises
+        ------
+        FormatError
+            There are no such rows, the tensor has a LoD, or its elements are encoded.
+
+        >>> Entry("w", VarType.FP32, (5, 2), offset=28, nbytes=40).locate_rows(1, 3)
+        (36, 16)
+        """
+        self.check_rows(start, stop)
+        if self.offset is None:
+            raise FormatError(f"the elements of {self.name!r} are encoded: they have no offset in the file")
+        row = math.prod(self.shape[1:]) * numpy_dtype(self.dtype).itemsize
+        return self.offset + start * row, (stop - start) * row
+
+    def check_rows(self, start: int, stop: int) -> None:
+        """Raise FormatError unless the rows ``start`` to ``stop`` can be read by themselves."""
+        height = self.shape[0] if self.shape else 0
+        if self.lod or self.height is not None:
+            what = f"has {len(self.lod)} LoD levels" if self.lod else "is SelectedRows"
+            raise FormatError(f"{self.name!r} {what}: it cannot be read in slices")
+        if not 0 <= start <= stop <= height:
+            raise FormatError(
+                f"rows {start} to {stop} of {self.name!r}: it has {height} rows, "
+                f"{self.dtype.name} {list(self.shape)}",
+                hint=f"0 <= start <= stop <= {height}",
+            )
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a format can hold.
+
+    Attributes
+    ----------
+    dtypes
+        Element types that come back as they were written.
+    lod, selected_rows
+        Whether it holds tensors with a LoD, and SelectedRows.
+    names
+        False: it holds tensors in an order, without their names.
+    order
+        Whether entries come back in the order in which they were written; else sorted by name.
+    """
+
+    dtypes: frozenset[VarType] = ALL_DTYPES
+    lod: bool = False
+    selected_rows: bool = False
+    names: bool = True
+    order: bool = True
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a source holds; prints as a short table."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+    def __str__(self) -> str:
+        total = sum(entry.nbytes for entry in self.entries)
+        lines = [f"{self.title}: {len(self.entries)} entries, {total} bytes of elements"]
+        for entry in self.entries[:_LISTED]:
+            lod = f", {len(entry.lod)} LoD levels" if entry.lod else ""
+            rows = "" if entry.height is None else f", {entry.row_count} rows of {entry.height}"
+            lines.append(f"  {entry.name}: {entry.dtype.name} {list(entry.shape)}{lod}{rows}")
+        if len(self.entries) > _LISTED:
+            lines.append(f"  and {len(self.entries) - _LISTED} more")
+        return "\n".join(lines)
+
+
+class Format(ABC, Generic[S, W]):
+    """What file formats and folder formats have in common; subclass one of those two.
+
+    Attributes
+    ----------
+    name
+        The key in the registry, an identifier in lower case.
+    title
+        What such a file is, with its article: ``"a safetensors file"``.
+    suffixes
+        The usual ends of file names, with the dot.
+    advice
+        The next step for somebody who gave such a file where a Paddle variable was expected; "" where
+        the format consists of Paddle variables.
+    holds
+        What the format can hold.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    advice: ClassVar[str] = ""
+    holds: ClassVar[Capabilities]
+
+    @abstractmethod
+    def entries(self, source: S) -> list[Entry]:
+        """List the tensors in ``source``, in its order. Elements are not read.
+
+        Raises
+        ------
+        FormatError
+            The source is damaged or of another format; or it claims more than it can contain.
+        """
+
+    @abstractmethod
+    def read(self, source: S, entry: Entry, *, into: Array | None = None) -> Value:
+        """Read one tensor; into the C-order array ``into``, if one is given.
+
+        Raises
+        ------
+        FormatError
+            The elements are damaged or missing, or do not fit ``into``.
+        """
+
+    @abstractmethod
+    def write(self, values: Values) -> W:
+        """Encode ``values`` as buffers: the tensors' own memory where the format allows it.
+
+        Raises
+        ------
+        FormatError
+            The format cannot hold some of them; nothing is written.
+        """
+
+    def describe(self, source: S) -> Description:
+        """Describe a source by its headers.
+
+        Raises
+        ------
+        FormatError
+            As :meth:`entries`.
+        """
+        return Description(self.title, tuple(self.entries(source)))
+
+    def read_all(self, source: S) -> dict[str, Value]:
+        """Read every tensor. All headers are checked before memory is taken for the first one.
+
+        Raises
+        ------
+        FormatError
+            As :meth:`entries` and :meth:`read`.
+        """
+        return {entry.name: self.read(source, entry) for entry in self.entries(source)}
+
+    def read_slice(self, source: S, entry: Entry, start: int, stop: int) -> Array:
+        """Read the rows ``start`` to ``stop`` (not included) of a dense tensor without LoD.
+
+        Raises
+        ------
+        FormatError
+            There are no such rows, or they are damaged or missing.
+        """
+        entry.check_rows(start, stop)
+        array = self.read(source, entry).array
+        assert array is not None
+        return array[start:stop]
+
+    def check(self, values: Values) -> None:
+        """Raise FormatError, naming every one, if the format cannot hold some of ``values``."""
+        problems = [f"{name!r}: {why}" for name, value in values.items() if (why := self._refusal(value))]
+        if problems:
+            more = f"; and {len(problems) - _LISTED} more" if len(problems) > _LISTED else ""
+            raise FormatError(f"{self.title} cannot hold {'; '.join(problems[:_LISTED])}{more}")
+
+    def _refusal(self, value: Value | Array) -> str | None:
+        """Return why the format cannot hold ``value``, or None."""
+        if isinstance(value, SelectedRows) and not self.holds.selected_rows:
+            return "SelectedRows"
+        if isinstance(value, LoDTensor) and value.lod() and not self.holds.lod:
+            return f"a tensor with {len(value.lod())} LoD levels"
+        array = value.array if isinstance(value, Value) else value
+        if array is None:
+            return "a tensor without elements"
+        try:
+            dtype = convert_dtype(array.dtype)
+        except TypeError:
+            return f"an array of {array.dtype}"
+        return None if dtype in self.holds.dtypes else f"an array of {dtype.name}"
+
+
+class FileFormat(Format[Readable, Iterable[Buffer]]):
+    """A format of one file.
+
+    A file object is read from its current position, which every call moves: convert it by ``as_source``
+    before the first of several calls.
+    """
+
+    @abstractmethod
+    def sniff(self, head: bytes, size: int) -> bool:
+        """Return whether a file of ``size`` bytes that begins with ``head`` can be of this format.
+
+        ``head`` has ``SNIFF_BYTES`` bytes, or all there are. Never raises.
+        """
+
+    def read_all(self, source: Readable) -> dict[str, Value]:
+        return super().read_all(as_source(source))
+
+    def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
+        return read_dense(as_source(source), entry, into=into)
+
+    def read_slice(self, source: Readable, entry: Entry, start: int, stop: int) -> Array:
+        if entry.offset is None:
+            return super().read_slice(source, entry, start, stop)
+        return read_dense_rows(as_source(source), entry, start, stop)
+
+
+class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
+    """A format of several files under names; ``write`` returns the buffers of each file by its name."""
+
+    @abstractmethod
+    def sniff(self, folder: Folder) -> bool:
+        """Return whether ``folder`` can be of this format. Never raises."""
+
+    def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
+        with source.open_file(entry.file) as file:
+            return read_dense(file, entry, into=into)
+
+    def read_slice(self, source: Folder, entry: Entry, start: int, stop: int) -> Array:
+        if entry.offset is None:
+            return super().read_slice(source, entry, start, stop)
+        with source.open_file(entry.file) as file:
+            return read_dense_rows(file, entry, start, stop)
+
+
+def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> LoDTensor:
+    """Read a dense tensor whose elements lie in ``source`` as in memory.
+
+    Raises
+    ------
+    FormatError
+        They are not all there, or do not fit ``into``; no memory was taken for them.
+    """
+    assert entry.offset is not None, f"{entry.name} is encoded: its format must implement read()"
+    _check_extent(source, entry.offset, entry)
+    part = TensorPart(entry.dtype, entry.shape, entry.offset, entry.nbytes)
+    return LoDTensor(read_elements(source, part, into), [list(level) for level in entry.lod])
+
+
+def read_dense_rows(source: Source, entry: Entry, start: int, stop: int) -> Array:
+    """Read some rows of a dense tensor whose elements lie in ``source`` as in memory.
+
+    Raises
+    ------
+    FormatError
+        There are no such rows, or the tensor's elements are not all there.
+    """
+    offset, nbytes = entry.locate_rows(start, stop)
+    assert entry.offset is not None
+    _check_extent(source, entry.offset, entry)
+    shape = (stop - start, *entry.shape[1:])
+    return read_elements(source, TensorPart(entry.dtype, shape, offset, nbytes))
+
+
+def _check_extent(source: Source, offset: int, entry: Entry) -> None:
+    expected = math.prod(entry.shape) * numpy_dtype(entry.dtype).itemsize
+    if entry.nbytes != expected:
+        raise FormatError(
+            f"{entry.name!r} is {entry.dtype.name} {list(entry.shape)}, which takes {expected} bytes; "
+            f"the file says {entry.nbytes}"
+        )
+    if offset < 0 or offset + entry.nbytes > source.size:
+        raise FormatError(
+            f"offset {offset}: {entry.name!r}, {entry.dtype.name} {list(entry.shape)}, takes {entry.nbytes} "
+            f"bytes, but the file has {source.size}"
+        )

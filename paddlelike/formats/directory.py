@@ -1,0 +1,125 @@
+"""Paddle's directory of variables: one stream per variable, in a file of the variable's name.
+
+Nothing in a file tells a dense variable from SelectedRows, so that a reader says which one it expects; only
+when it does not know, both are tried. Programs and this package's manifest are no variables, although real
+Paddle's loaders read every file they find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import Array, SelectedRows
+from paddlelike.errors import FormatError
+from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
+from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FolderFormat, Value, Values
+from paddlelike.formats.recognize import find_dense_part, is_selected_rows
+from paddlelike.formats.sources import Buffer, Folder, Readable
+
+__all__ = ["NO_VARIABLES", "VariableDirectory", "encode_value"]
+
+NO_VARIABLES: Final = frozenset({"__model__", "__model__.main_program", "__manifest__"})  # names of files
+_SNIFFED: Final = 8  # files that are looked into
+
+
+@dataclass(frozen=True)
+class VariableDirectory(FolderFormat):
+    """One file per variable; an entry's name is its file's."""
+
+    name = "directory"
+    title = "a directory of Paddle variables"
+    holds = Capabilities(lod=True, selected_rows=True, order=False)
+
+    def sniff(self, folder: Folder) -> bool:
+        try:
+            names = [name for name in folder.list_names() if name not in NO_VARIABLES]
+            return any(self._is_variable(folder, name) for name in names[:_SNIFFED])
+        except (FormatError, OSError):
+            return False
+
+    def entries(self, source: Folder) -> list[Entry]:
+        found = []
+        for name in source.list_names():
+            if name not in NO_VARIABLES:
+                with source.open_file(name) as file:
+                    found.append(self.read_entry(name, file))
+        return found
+
+    def read_entry(self, name: str, file: Readable, kind: VarType | None = None) -> Entry:
+        """Return the entry in the file ``name``; ``kind`` is SELECTED_ROWS, LOD_TENSOR, or None for either.
+
+        Raises
+        ------
+        FormatError
+            The file holds no such variable.
+        """
+        if kind is None:
+            try:
+                return _dense_entry(name, lod_tensor.read_header(file))
+            except FormatError as error:
+                try:
+                    return _rows_entry(name, selected_rows.read_header(file))
+                except FormatError:
+                    raise error from None
+        if kind == VarType.SELECTED_ROWS:
+            return _rows_entry(name, selected_rows.read_header(file))
+        return _dense_entry(name, lod_tensor.read_header(file))
+
+    def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
+        if entry.height is None:
+            return super().read(source, entry, into=into)
+        with source.open_file(entry.file) as file:
+            return selected_rows.read(file, into=into)
+
+    def write(self, values: Values) -> dict[str, Iterable[Buffer]]:
+        self.check(values)
+        return {name: encode_value(value) for name, value in sorted(values.items())}
+
+    def _is_variable(self, folder: Folder, name: str) -> bool:
+        with folder.open_file(name) as file:
+            head = bytes(file.read_at(0, SNIFF_BYTES))
+        return find_dense_part(head) is not None or is_selected_rows(head)
+
+
+def encode_value(value: Value | Array) -> list[Buffer]:
+    """Return the file of one variable as buffers: the header, and the array's own memory.
+
+    Raises
+    ------
+    FormatError
+        The value holds no array.
+    """
+    if isinstance(value, SelectedRows):
+        return selected_rows.encode(value)
+    array = value if isinstance(value, np.ndarray) else value.array
+    if array is None or not (isinstance(value, np.ndarray) or not value._lod):
+        return lod_tensor.encode(value)
+    return [_encode_plain_header(array.dtype, array.shape), tensor_desc.elements(array)]
+
+
+@lru_cache(4096)  # of thousands of variables, most have the type and shape of another one
+def _encode_plain_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    return lod_tensor.encode_header(dtype, shape)
+
+
+def _dense_entry(name: str, header: lod_tensor.Header) -> Entry:
+    return Entry(name, header.dtype, header.shape, header.lod, header.data_offset, header.data_bytes, name)
+
+
+def _rows_entry(name: str, header: selected_rows.Header) -> Entry:
+    return Entry(
+        name,
+        header.dtype,
+        header.shape,
+        offset=header.data_offset,
+        nbytes=header.data_bytes,
+        file=name,
+        height=header.height,
+        row_count=header.row_count,
+    )

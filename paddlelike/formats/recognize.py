@@ -1,0 +1,41 @@
+"""Recognize Paddle's two streams by their first bytes; they have no magic number.
+
+Used where a wrong file must be told from a damaged one. What a stream means is decoded by
+:mod:`~paddlelike.formats.lod_tensor` and :mod:`~paddlelike.formats.selected_rows`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["find_dense_part", "is_selected_rows"]
+
+_ENDIAN: Final = "little"
+_MAX_DESC: Final = 512  # bytes of a TensorDesc
+
+
+def find_dense_part(head: bytes) -> int | None:
+    """Return the offset of the tensor part of a dense stream that begins with ``head``, or None."""
+    if head[:4] != bytes(4) or len(head) < 12:
+        return None
+    at = 12
+    for _ in range(min(int.from_bytes(head[4:12], _ENDIAN), len(head))):
+        at += 8 + int.from_bytes(head[at : at + 8], _ENDIAN)
+    return at if _is_desc(head, at) else None
+
+
+def is_selected_rows(head: bytes) -> bool:
+    """Return whether a stream of SelectedRows with at least one row begins with ``head``."""
+    rows = int.from_bytes(head[4:12], _ENDIAN)
+    return head[:4] == bytes(4) and rows > 0 and _is_desc(head, 12 + 8 * rows + 8)
+
+
+def _is_desc(head: bytes, at: int) -> bool:
+    """Return whether a tensor part begins at ``at``: version 0, a small length, an element type."""
+    size = int.from_bytes(head[at + 4 : at + 8], _ENDIAN)
+    return (
+        at + 9 <= len(head)
+        and head[at : at + 4] == bytes(4)
+        and 2 <= size < _MAX_DESC
+        and head[at + 8] == 8  # field 1 of the TensorDesc, a varint
+    )

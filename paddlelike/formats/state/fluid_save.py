@@ -1,0 +1,101 @@
+"""The state that ``fluid.save`` writes: two state files and a program whose names share a prefix.
+
+``PREFIX.pdparams`` holds the parameters, ``PREFIX.pdopt`` every other persistable variable of training, and
+``PREFIX.pdmodel`` the program, which is not this format's concern. The folder that the format works on is
+the files whose names begin with the prefix, under what follows the prefix: see :class:`PrefixedFolder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FolderFormat, Value, Values
+from paddlelike.formats.sources import Buffer, Folder, Source
+from paddlelike.formats.state.format import StateFile, decode, encode, list_entries, read_array, to_array
+
+__all__ = ["OPTIMIZER_FILE", "PARAMETER_FILE", "FluidSave", "PrefixedFolder"]
+
+PARAMETER_FILE: Final = ".pdparams"
+OPTIMIZER_FILE: Final = ".pdopt"
+
+
+class PrefixedFolder:
+    """The files of a folder whose names begin with a prefix, named by what follows it.
+
+    Parameters
+    ----------
+    folder
+        The folder with all files.
+    prefix
+        What the names begin with, such as ``"net"`` of ``net.pdparams`` and ``net.pdopt``.
+    """
+
+    def __init__(self, folder: Folder, prefix: str) -> None:
+        self._folder = folder
+        self._prefix = prefix
+
+    def list_names(self) -> list[str]:
+        """Return the names of the files, without the prefix, sorted."""
+        cut = len(self._prefix)
+        return [name[cut:] for name in self._folder.list_names() if name.startswith(self._prefix)]
+
+    def open_file(self, name: str) -> AbstractContextManager[Source]:
+        """Open the file of that name, without the prefix."""
+        return self._folder.open_file(self._prefix + name)
+
+
+@dataclass(frozen=True)
+class FluidSave(FolderFormat):
+    """``.pdparams`` and ``.pdopt`` of one ``fluid.save``.
+
+    Parameters
+    ----------
+    parameters
+        The names that go into ``.pdparams`` when values are written; None: all of them.
+    """
+
+    name = "fluid_save"
+    title = "the .pdparams and .pdopt of a fluid.save"
+    suffixes = (PARAMETER_FILE, OPTIMIZER_FILE)
+    advice = "open it with fluid.load or fluid.load_program_state, by the path without its suffix"
+    holds = Capabilities()
+
+    parameters: frozenset[str] | None = None
+
+    def sniff(self, folder: Folder) -> bool:
+        try:
+            if PARAMETER_FILE not in folder.list_names():
+                return False
+            with folder.open_file(PARAMETER_FILE) as file:
+                return StateFile().sniff(bytes(file.read_at(0, SNIFF_BYTES)), file.size)
+        except (FormatError, OSError):
+            return False
+
+    def entries(self, source: Folder) -> list[Entry]:
+        found: dict[str, Entry] = {}
+        names = source.list_names()
+        if PARAMETER_FILE not in names:
+            raise FormatError(f"there is no {PARAMETER_FILE} among {names}")
+        for file in (PARAMETER_FILE, OPTIMIZER_FILE):
+            if file in names:
+                with source.open_file(file) as opened:
+                    contents = decode(opened.read_at(0, opened.size))
+                found |= {entry.name: entry for entry in list_entries(contents, file)}
+        return list(found.values())
+
+    def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:
+        return LoDTensor(read_array(entry, into))
+
+    def write(self, values: Values) -> dict[str, Iterable[Buffer]]:
+        self.check(values)
+        arrays = {name: to_array(value) for name, value in values.items()}
+        chosen = arrays.keys() if self.parameters is None else self.parameters
+        return {
+            PARAMETER_FILE: encode({name: array for name, array in arrays.items() if name in chosen}),
+            OPTIMIZER_FILE: encode({name: array for name, array in arrays.items() if name not in chosen}),
+        }

@@ -1,0 +1,201 @@
+"""The state file, ``.pdparams`` or ``.pdopt``: a pickle of names to arrays.
+
+``fluid.save`` of 1.8 pickles ``{name: ndarray}`` by protocol 2. The writer gives the very bytes that
+result from numpy 1.x; numpy 2 names its modules differently, and Paddle 1.8 could not open that. Paddle 2
+has more forms, which are read: see :class:`StateContents`.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FileFormat, Value, Values
+from paddlelike.formats.explain import explain
+from paddlelike.formats.sources import Buffer, Readable, as_source
+from paddlelike.formats.state import pickles
+from paddlelike.formats.state.pickled import PickledArray
+from paddlelike.formats.state.writer import StateWriter
+
+__all__ = ["StateContents", "StateFile", "decode", "encode"]
+
+_NAMES_KEY: Final = "StructuredToParameterName@@"
+_CUT_KEY: Final = "UnpackBigParamInfor@@"  # Paddle's spelling
+_PROTOCOLS: Final = (b"\x02", b"\x03", b"\x04", b"\x05")
+_OTHER_DTYPES: Final = {"uint32": VarType.UINT32, "uint64": VarType.UINT64}  # in no Paddle 1.8 stream
+
+
+@dataclass(frozen=True)
+class StateFile(FileFormat):
+    """A ``.pdparams`` or ``.pdopt``: a pickle of names to arrays.
+
+    >>> [(entry.name, entry.shape) for entry in StateFile().entries(b"".join(encode({"w": np.ones(2)})))]
+    [('w', (2,))]
+    """
+
+    name = "state"
+    title = "a pickle, as fluid.save writes .pdparams and .pdopt"
+    suffixes = (".pdparams", ".pdopt")
+    advice = "open it with fluid.load or fluid.load_program_state, by the path without its suffix"
+    holds = Capabilities()
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        return head[:1] == pickle.PROTO and head[1:2] in _PROTOCOLS
+
+    def entries(self, source: Readable) -> list[Entry]:
+        file = as_source(source)
+        return list_entries(decode(file.read_at(0, file.size)))
+
+    def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
+        return LoDTensor(read_array(entry, into))
+
+    def write(self, values: Values) -> Iterator[Buffer]:
+        self.check(values)
+        return encode({name: to_array(value) for name, value in values.items()})
+
+
+class StateContents(NamedTuple):
+    """What a state file contains.
+
+    Attributes
+    ----------
+    arrays
+        By the file's keys; their elements are still in the file: ``.dtype``, ``.shape``, ``.read()``.
+    parameter_names
+        Filled for files of ``paddle.save``: key (``fc.weight``) to name of the variable
+        (``linear_0.w_0``).
+    other
+        What is no array, for example the state of a learning rate schedule.
+    """
+
+    arrays: dict[str, PickledArray]
+    parameter_names: dict[str, str]
+    other: dict[str, Any]
+
+    def read(self) -> dict[str, Array]:
+        """Read all arrays. Raises FormatError when the elements of one are damaged."""
+        return {name: array.read() for name, array in self.arrays.items()}
+
+
+def decode(buffer: Buffer) -> StateContents:
+    """Parse a state file. Nothing in it is executed, and the elements are not read yet.
+
+    Accepts the pickles of Fluid 1.x (Python 2 and 3) and of Paddle 2: arrays, pairs of name and array,
+    tensors pickled as ``eval('data', ...)``, names kept apart, arrays cut into pieces.
+
+    Raises
+    ------
+    FormatError
+        For damaged bytes, for another kind of file, and for a pickle that refers to anything else.
+
+    >>> decode(b"".join(encode({"w": np.ones(2, "float32")}))).read()
+    {'w': array([1., 1.], dtype=float32)}
+    """
+    head = bytes(memoryview(buffer)[:SNIFF_BYTES])
+    if head[:1] != pickle.PROTO:
+        what = explain(head, len(memoryview(buffer)))
+        raise FormatError(f"no state file: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what)
+    held = pickles.load(buffer)
+    if not isinstance(held, dict):
+        raise FormatError(
+            f"the pickle holds a {type(held).__name__}, not a dict of names to arrays",
+            hint="it was not written by fluid.save or paddle.save of a state_dict",
+        )
+    contents = StateContents({}, {}, {})
+    for key, value in held.items():
+        _add(contents, key, value)
+    _take_names(contents)
+    _join_pieces(contents)
+    return contents
+
+
+def encode(values: Mapping[str, Array]) -> Iterator[Buffer]:
+    """Encode ``values`` in their order as a state file, in pieces that are made when they are asked for.
+
+    Raises
+    ------
+    FormatError
+        While iterating: an array has more than 4 GiB, or elements that are no numbers.
+    """
+    return StateWriter().write(values)
+
+
+def list_entries(contents: StateContents, file: str = "") -> list[Entry]:
+    """Return the entries of a state file that was decoded; ``file`` is its name in a folder."""
+    return [
+        Entry(name, _dtype(array), array.shape, nbytes=array.nbytes, file=file, payload=array)
+        for name, array in contents.arrays.items()
+    ]
+
+
+def read_array(entry: Entry, into: Array | None) -> Array:
+    """Return the array of an entry, or copy it into ``into``.
+
+    Raises
+    ------
+    FormatError
+        Its elements are damaged, or ``into`` has another type or shape.
+    """
+    array: Array = entry.payload.read()
+    if into is None:
+        return array
+    if into.dtype != array.dtype or into.shape != array.shape:
+        raise FormatError(
+            f"the file holds {array.dtype} {list(array.shape)}, the array to fill is "
+            f"{into.dtype} {list(into.shape)}"
+        )
+    into[...] = array
+    return into
+
+
+def to_array(value: Value | Array) -> Array:
+    """Return the elements of a dense value."""
+    array = value if isinstance(value, np.ndarray) else value.array
+    assert array is not None
+    return array
+
+
+def _dtype(array: PickledArray) -> VarType:
+    name = array.dtype.newbyteorder("=").name
+    return _OTHER_DTYPES.get(name) or convert_dtype(name)
+
+
+def _add(contents: StateContents, key: Any, value: Any) -> None:
+    if not isinstance(key, str):
+        raise FormatError(f"a key of the pickled dict is a {type(key).__name__}, not a name")
+    if isinstance(value, PickledArray):
+        contents.arrays[key] = value
+    elif (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], PickledArray)
+    ):
+        contents.parameter_names[key], contents.arrays[key] = value
+    else:
+        contents.other[key] = pickles.plain(value)
+
+
+def _take_names(contents: StateContents) -> None:
+    names = contents.other.pop(_NAMES_KEY, {})
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise FormatError(f"{_NAMES_KEY} is not a dict of names")
+    contents.parameter_names.update(names)
+
+
+def _join_pieces(contents: StateContents) -> None:
+    """Join arrays of more than 2**30 bytes, which Paddle 2 cuts into flat pieces for protocols 2 and 3."""
+    cuts = contents.other.pop(_CUT_KEY, {})
+    try:
+        for name, cut in cuts.items():
+            pieces = [contents.arrays.pop(piece) for piece in cut["slices"]]
+            contents.arrays[name] = PickledArray.joined(pieces, cut["OriginShape"])
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise FormatError(f"{_CUT_KEY} does not fit the arrays ({error!r:.200})") from error

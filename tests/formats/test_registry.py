@@ -1,0 +1,200 @@
+"""The registry: every format has a suite, and another package's format is known everywhere."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paddlelike.errors import FormatError
+from paddlelike.formats import lod_tensor, registry
+from paddlelike.formats.base import FileFormat
+from paddlelike.formats.registry import Registry
+from tests.formats.contract import FormatContract, suites
+
+TOY = '''
+"""The toy format: b"TOY1", then a line and the elements of every tensor."""
+
+import math
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import FormatError
+from paddlelike.formats.base import Capabilities, Entry, FileFormat
+from paddlelike.formats.sources import as_source
+from paddlelike.formats.tensor_desc import elements
+
+
+class Toy(FileFormat):
+    name = "toy"
+    title = "a toy file"
+    suffixes = (".toy",)
+    advice = "load it with filename="
+    holds = Capabilities(dtypes=frozenset({VarType.FP32}))
+
+    def sniff(self, head, size):
+        return head.startswith(b"TOY1")
+
+    def entries(self, source):
+        file = as_source(source)
+        if bytes(file.read_at(0, 4)) != b"TOY1":
+            raise FormatError("no toy file")
+        found, at = [], 4
+        while at < file.size:
+            line = bytes(file.read_at(at, 200)).partition(b"\\n")[0]
+            try:
+                name, *dims = line.decode().split(" ")
+                shape = tuple(int(dim) for dim in dims)
+            except ValueError as error:
+                raise FormatError(f"offset {at}: no line of name and dims") from error
+            at += len(line) + 1
+            found.append(Entry(name, VarType.FP32, shape, offset=at, nbytes=4 * math.prod(shape)))
+            at += found[-1].nbytes
+        return found
+
+    def write(self, values):
+        self.check(values)
+        return self._encode(values)
+
+    def _encode(self, values):
+        yield b"TOY1"
+        for name, value in values.items():
+            array = getattr(value, "array", value)
+            yield " ".join([name, *map(str, array.shape)]).encode() + b"\\n"
+            yield elements(array)
+'''
+TOY_FILE = b"TOY1w 2 1\n" + np.float32([[1], [2]]).tobytes()
+
+
+@pytest.fixture
+def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """A registry of its own, that has not looked for packages yet."""
+    monkeypatch.setattr(registry, "_registry", Registry())
+    return registry._registry
+
+
+def install(home: Path, monkeypatch: pytest.MonkeyPatch, module: str, text: str, **formats: str) -> None:
+    """A package of one module, installed into ``home`` with entry points for its formats."""
+    home.mkdir(exist_ok=True)
+    (home / f"{module}.py").write_text(text)
+    facts = home / f"{module}-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    lines = "\n".join(f"{name} = {module}:{value}" for name, value in formats.items())
+    (facts / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{lines}\n")
+    monkeypatch.syspath_prepend(str(home))
+    importlib.invalidate_caches()
+    monkeypatch.delitem(sys.modules, module, raising=False)
+
+
+def test_every_format_has_a_suite() -> None:
+    for path in sorted(Path(__file__).parent.rglob("test_*.py")):
+        parts = path.relative_to(Path(__file__).parents[2]).with_suffix("").parts
+        importlib.import_module(".".join(parts))
+    tested = {suite.format.name for suite in suites()}
+    ours = {
+        name for name, one in registry.all_formats().items() if type(one).__module__.startswith("paddlelike.")
+    }
+    assert len(ours) >= 4
+    assert ours <= tested, f"without a suite: {sorted(ours - tested)}"
+
+
+@pytest.mark.parametrize("way", ["entry point", "register"])
+def test_a_format_in_one_file_is_known_everywhere(
+    way: str, fresh_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "toy_format", TOY, **({"toy": "Toy"} if way == "entry point" else {}))
+    if way == "register":
+        registry.register(importlib.import_module("toy_format").Toy)
+    toy = registry.find("toy")
+    assert list(registry.all_formats())[-1] == "toy"
+    assert registry.sniff(TOY_FILE) is toy
+    assert str(toy.describe(TOY_FILE)) == "a toy file: 1 entries, 8 bytes of elements\n  w: FP32 [2, 1]"
+    assert b"".join(toy.write({"w": np.float32([[1], [2]])})) == TOY_FILE
+    with pytest.raises(FormatError) as caught:
+        lod_tensor.read(TOY_FILE)
+    assert caught.value.hint == "this is a toy file: load it with filename="
+    with pytest.raises(FormatError, match=r"known formats: .*toy"):
+        registry.find("tiy")
+
+
+def test_a_format_of_another_package_passes_the_suite(
+    fresh_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "toy_format", TOY, toy="Toy")
+
+    class Suite(FormatContract):
+        __module__ = "elsewhere"  # not one of the suites of this package
+        format = registry.find("toy")
+        golden_values = {"w": np.float32([[1], [2]])}
+        golden_files = {"": TOY_FILE}
+
+    suite = Suite()
+    for name in dir(suite):
+        if name.startswith("test_"):
+            getattr(suite, name)()
+
+
+def test_a_package_that_cannot_be_imported_is_named_and_the_others_are_known(
+    fresh_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "broken_format", "raise OSError('no libbroken.so')", broken="Broken")
+    install(tmp_path / "more", monkeypatch, "toy_format", TOY, toy="Toy", misnamed="Toy", number="math")
+    message = r"format 'broken' \(broken_format:Broken of package broken_format\) cannot be used: OSError"
+    with pytest.warns(RuntimeWarning) as caught:
+        assert {"combined", "toy"} <= registry.all_formats().keys()
+    said = sorted(str(one.message).splitlines()[0] for one in caught)
+    assert [text.split(" ")[1] for text in said] == ["'broken'", "'misnamed'", "'number'"]
+    assert "calls itself 'toy'" in said[1]
+    assert "is a module, not a FileFormat" in said[2]
+    with pytest.raises(FormatError, match=message) as error:
+        registry.find("broken")
+    assert "upgrade or remove that package" in (error.value.hint or "")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is said once
+        assert registry.sniff(TOY_FILE) is registry.find("toy")
+
+
+def test_a_format_that_raises_while_it_recognizes_is_warned_of(fresh_registry: Registry) -> None:
+    state = registry.find("state")
+
+    class Raising(type(state)):  # type: ignore[misc]
+        name = "raising"
+
+        def sniff(self, head: bytes, size: int) -> bool:
+            raise KeyError(head)
+
+    registry.register(Raising())
+    with pytest.warns(RuntimeWarning, match="format 'raising' failed to recognize a file: KeyError"):
+        assert registry.sniff(b"hello") is None
+
+
+def test_what_cannot_be_registered() -> None:
+    with pytest.raises(FormatError, match="a format named 'combined' is registered already"):
+        registry.register(type(registry.find("combined")))
+    with pytest.raises(FormatError, match=r"register\(\) is a dict, not a FileFormat or FolderFormat"):
+        registry.register({})  # type: ignore[arg-type]
+
+    class Spaced(type(registry.find("state"))):  # type: ignore[misc]
+        name = "two words"
+
+    with pytest.raises(FormatError, match="is named 'two words'; a name is an identifier"):
+        registry.register(Spaced)
+
+
+def test_a_format_is_imported_when_it_is_asked_for(
+    fresh_registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "broken_format", "raise OSError('no libbroken.so')", broken="Broken")
+    assert registry.find("combined").name == "combined"  # without a warning
+    assert "broken_format" not in sys.modules
+
+
+def test_file_formats_declare_their_suffixes() -> None:
+    for one in registry.all_formats().values():
+        assert all(suffix.startswith(".") for suffix in one.suffixes)
+        assert one.title.split(" ")[0] in ("a", "an", "the")
+        assert isinstance(one, FileFormat) or one.advice == "" or one.suffixes
