@@ -35,7 +35,7 @@ _CALLS: Final = (
     ("numpy", "fromfile", CANARY),
     ("numpy.core.multiarray", "fromfile", CANARY),
     ("numpy.testing._private.utils", "runstring", "data"),
-    ("paddlelike.formats.pickles", "load", "data"),
+    ("paddlelike.formats.state.pickles", "load", "data"),
     ("os.path", "join", CANARY),
     ("functools", "partial", "data"),
     ("copyreg", "_reconstructor", "data"),
