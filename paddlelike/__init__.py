@@ -9,196 +9,43 @@ is read here, and the other way round.
 ...     y = fluid.layers.fc(input=x, size=1)
 >>> y.shape
 (-1, 1)
+
+``__init__.pyi`` lists the names, each with the module that defines it; that module is imported when the name
+is first used.
 """
 
-import sys
-from types import ModuleType
+import sys as _sys
+from pathlib import Path as _Path
 
-# Modules under the names that scripts use.
-from paddlelike import (
-    average,
-    backward,
-    clip,
-    core,
-    distributed,
-    executor,
-    framework,
-    initializer,
-    input,  # noqa: A004  (Fluid's name)
-    io,
-    layers,
-    metrics,
-    nets,
-    ops,
-    optimizer,
-    param_attr,
-    profiler,
-    reader,
-    regularizer,
-    unique_name,
-)
-from paddlelike.backward import gradients
-from paddlelike.core import (
-    CPUPlace,
-    CUDAPinnedPlace,
-    CUDAPlace,
-    LoDTensor,
-    LoDTensorArray,
-    Scope,
-    is_compiled_with_cuda,
-)
-from paddlelike.core import LoDTensor as Tensor
-from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
-from paddlelike.core.scope import global_scope, scope_guard
-from paddlelike.distributed import communicator, transpiler
-from paddlelike.distributed.fleet.names import FLEET_MODULES as _FLEET_MODULES
-from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
-from paddlelike.executor import (
-    BuildStrategy,
-    CompiledProgram,
-    ExecutionStrategy,
-    Executor,
-    ParallelExecutor,
-)
-from paddlelike.framework import (
-    Program,
-    Variable,
-    default_main_program,
-    default_startup_program,
-    device_guard,
-    get_flags,
-    in_dygraph_mode,
-    load_op_library,
-    name_scope,
-    program_guard,
-    require_version,
-    set_flags,
-)
-from paddlelike.framework.environment import memory_optimize, release_memory
-from paddlelike.framework.opdef import provide_operators as _provide_operators
-from paddlelike.input import data, embedding, one_hot
-from paddlelike.io import load, load_program_state, save, set_program_state
-from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
-from paddlelike.reader import (
-    DataFeeder,
-    DataLoader,
-    DatasetFactory,
-    InMemoryDataset,
-    QueueDataset,
-    create_lod_tensor,
-    create_random_int_lodtensor,
-)
+from paddlelike import hooks as _hooks
+from paddlelike import lazy as _lazy
 
 __version__ = "0.1.0"
 
-_provide_operators(ops.load_operators)  # at the first look-up
+__all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with_suffix(".pyi"))
 
-__all__ = [
-    "BuildStrategy",
-    "CPUPlace",
-    "CUDAPinnedPlace",
-    "CUDAPlace",
-    "CompiledProgram",
-    "DataFeeder",
-    "DataLoader",
-    "DatasetFactory",
-    "DistributeTranspiler",
-    "DistributeTranspilerConfig",
-    "ExecutionStrategy",
-    "Executor",
-    "InMemoryDataset",
-    "LoDTensor",
-    "LoDTensorArray",
-    "ParallelExecutor",
-    "ParamAttr",
-    "Program",
-    "QueueDataset",
-    "Scope",
-    "Tensor",
-    "Variable",
-    "WeightNormParamAttr",
-    "average",
-    "backward",
-    "clip",
-    "communicator",
-    "compiler",
-    "core",
-    "cpu_places",
-    "create_lod_tensor",
-    "create_random_int_lodtensor",
-    "cuda_pinned_places",
-    "cuda_places",
-    "data",
-    "data_feeder",
-    "data_generator",
-    "dataset",
-    "default_main_program",
-    "default_startup_program",
-    "device_guard",
-    "distributed",
-    "embedding",
-    "executor",
-    "framework",
-    "get_flags",
-    "global_scope",
-    "gradients",
-    "in_dygraph_mode",
-    "incubate",
-    "initializer",
-    "input",
-    "io",
-    "is_compiled_with_cuda",
-    "layer_helper",
-    "layers",
-    "load",
-    "load_op_library",
-    "load_program_state",
-    "lod_tensor",
-    "memory_optimize",
-    "metrics",
-    "name_scope",
-    "nets",
-    "one_hot",
-    "ops",
-    "optimizer",
-    "parallel_executor",
-    "param_attr",
-    "profiler",
-    "program_guard",
-    "reader",
-    "regularizer",
-    "release_memory",
-    "require_version",
-    "save",
-    "scope_guard",
-    "set_flags",
-    "set_program_state",
-    "transpiler",
-    "unique_name",
-]
+# What lower floors ask higher ones for.
+_hooks.provide("load_operators", "paddlelike.ops:load_operators")
+_hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
+_hooks.provide("find_elsewhere", "paddlelike.distributed:find_elsewhere")
 
-
-def _also_known_as(name: str, module: ModuleType) -> ModuleType:
-    """Fluid's name for a module of ours, for ``fluid.name`` and ``from paddlelike.name import ...``."""
-    found = sys.modules.setdefault(f"{__name__}.{name}", module)
-    parent, _, last = name.rpartition(".")
-    if parent:
-        above = ModuleType(f"{__name__}.{parent}", "Names of Fluid's, one level deeper.")
-        setattr(_also_known_as(parent, above), last, found)
-    return found
-
-
-for _name, _module in _FLEET_MODULES.items():
-    _also_known_as(_name, _module)
-incubate = sys.modules[f"{__name__}.incubate"]
-communicator = _also_known_as("communicator", communicator)
-compiler = _also_known_as("compiler", executor)
-parallel_executor = _also_known_as("parallel_executor", executor)
-transpiler = _also_known_as("transpiler", transpiler)
-_also_known_as("transpiler.ps_dispatcher", transpiler.dispatch)
-_also_known_as("transpiler.distribute_transpiler", transpiler)
-data_feeder = _also_known_as("data_feeder", reader)
-data_generator = _also_known_as("data_generator", reader.data_generator)
-dataset = _also_known_as("dataset", reader.dataset)
-lod_tensor = _also_known_as("lod_tensor", reader)
-layer_helper = _also_known_as("layer_helper", layers.helper)
+# Fluid's names for modules that have another name here.
+_sys.meta_path.insert(
+    0,
+    _lazy.AliasFinder(
+        {
+            "paddlelike.communicator": "paddlelike.distributed.communicator",
+            "paddlelike.compiler": "paddlelike.executor",
+            "paddlelike.data_feeder": "paddlelike.reader",
+            "paddlelike.data_generator": "paddlelike.reader.data_generator",
+            "paddlelike.dataset": "paddlelike.reader.dataset",
+            "paddlelike.incubate": "paddlelike.distributed.fleet.names",
+            "paddlelike.layer_helper": "paddlelike.layers.helper",
+            "paddlelike.lod_tensor": "paddlelike.reader",
+            "paddlelike.parallel_executor": "paddlelike.executor",
+            "paddlelike.transpiler": "paddlelike.distributed.transpiler",
+            "paddlelike.transpiler.distribute_transpiler": "paddlelike.distributed.transpiler",
+            "paddlelike.transpiler.ps_dispatcher": "paddlelike.distributed.transpiler.dispatch",
+        }
+    ),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
+from paddlelike.hooks import find_provider
 
 LINES = (Path(__file__).parent / "signatures185.txt").read_text().splitlines()
 
@@ -115,11 +117,42 @@ def test_what_belongs_to_the_dynamic_graph_is_absent_or_refused(name: str) -> No
 
 
 def test_the_face_lists_what_it_shows_in_order() -> None:
-    assert fluid.__all__ == sorted(fluid.__all__)
+    assert fluid.__all__ == sorted(fluid.__all__) == dir(fluid)
     assert all(hasattr(fluid, name) for name in fluid.__all__)
     public = {name for name in vars(fluid) if not name.startswith("_")}
-    packages = {"distributed", "errors", "formats", "storage", "ModuleType", "sys"}
+    packages = {"errors", "formats", "hooks", "lazy", "storage"}
     assert public - set(fluid.__all__) <= packages
+
+
+def test_type_checkers_see_the_names_of_the_face() -> None:
+    stub = ast.parse(Path(fluid.__file__).with_suffix(".pyi").read_text())
+    (listed,) = (node.value for node in stub.body if isinstance(node, ast.Assign))
+    assert ast.literal_eval(listed) == fluid.__all__
+
+
+def public_names(module: str) -> list[str]:
+    """The names that ``fluid.<module>`` must list."""
+    paths = (Path(__file__).parent / "public_names.txt").read_text().split()
+    return [path.rpartition(".")[2] for path in paths if path.rpartition(".")[0] == module]
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["", "average", "clip", "initializer", "input", "layers", "metrics", "nets", "optimizer", "param_attr"],
+)
+def test_a_module_lists_its_public_names_and_no_others(module: str) -> None:
+    found = attrgetter(module)(fluid) if module else fluid
+    assert sorted(found.__all__) == public_names(f"fluid.{module}".rstrip("."))
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["backward", "core", "executor", "framework", "io", "profiler", "reader", "regularizer", "transpiler"],
+)
+def test_a_module_keeps_its_public_names(module: str) -> None:
+    names = public_names(f"fluid.{module}")
+    assert names
+    assert set(attrgetter(module)(fluid).__all__) >= set(names)
 
 
 def test_every_function_and_class_of_the_face_is_documented() -> None:
@@ -148,9 +181,80 @@ def test_a_module_shows_what_it_lists(module: str) -> None:
     assert all(hasattr(found, name) for name in found.__all__)
 
 
-def test_the_import_is_light() -> None:
+def in_a_new_process(script: str) -> str:
+    """What a script prints, without the last line's end."""
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.rstrip("\n")
+
+
+def test_the_import_imports_nothing_but_the_face() -> None:
+    script = "import sys, paddlelike; print(sorted(name for name in sys.modules if 'paddlelike' in name))"
+    assert in_a_new_process(script) == str(["paddlelike", "paddlelike.hooks", "paddlelike.lazy"])
+
+
+def test_training_and_saving_import_no_server_and_no_extra(tmp_path: Path) -> None:
     """What only some calls need is imported when they need it."""
     late = ["networkx", "h5py", "onnx", "grpc", "fsspec", "safetensors", "rich", "matplotlib", "asyncio"]
-    script = f"import sys, paddlelike; print([name for name in {late} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    late += [f"paddlelike.{name}" for name in ("distributed.server", "distributed.fleet", "metrics")]
+    script = f"""
+import sys
+import numpy as np
+import paddlelike as fluid
+x = fluid.data("x", [None, 3])
+loss = fluid.layers.reduce_mean(fluid.layers.fc(x, 1))
+fluid.optimizer.SGD(0.1).minimize(loss)
+exe = fluid.Executor()
+exe.run(fluid.default_startup_program())
+exe.run(feed={{"x": np.ones((2, 3), "float32")}}, fetch_list=[loss])
+fluid.io.save_persistables(exe, {str(tmp_path / "saved")!r})
+print([name for name in {late} if name in sys.modules])
+"""
+    assert in_a_new_process(script) == "[]"
+
+
+@pytest.mark.parametrize("module", ["load", "load.load", "save", "save.save"])
+def test_a_function_stays_when_a_folder_of_its_name_is_imported(module: str) -> None:
+    script = f"""
+import paddlelike.io.{module}
+import paddlelike as fluid
+print(callable(fluid.io.load), callable(fluid.io.save), fluid.load is fluid.io.load)
+"""
+    assert in_a_new_process(script) == "True True True"
+
+
+@pytest.mark.parametrize("hook", ["load_operators", "connect_remote", "find_elsewhere"])
+def test_a_hook_is_provided_by_the_import(hook: str) -> None:
+    found = find_provider(hook)
+    assert found is not None
+    assert found.__name__ == hook
+
+
+@pytest.mark.parametrize(
+    ("name", "original"),
+    [
+        ("communicator", "distributed.communicator"),
+        ("compiler", "executor"),
+        ("data_generator", "reader.data_generator"),
+        ("transpiler", "distributed.transpiler"),
+        ("transpiler.config", "distributed.transpiler.config"),
+        ("transpiler.distribute_transpiler", "distributed.transpiler"),
+    ],
+)
+def test_fluids_name_of_a_module_is_the_module(name: str, original: str) -> None:
+    script = f"""
+import sys
+import paddlelike.{name}
+print(sys.modules["paddlelike.{name}"] is sys.modules["paddlelike.{original}"])
+"""
+    assert in_a_new_process(script) == "True"
+
+
+@pytest.mark.parametrize("name", ["compiler.nothing", "communicator.nothing", "incubate.nothing", "nothing"])
+def test_a_module_that_is_not_there_is_not_found(name: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=f"No module named 'paddlelike.{name}'"):
+        importlib.import_module(f"paddlelike.{name}")
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'paddlelike' has no attribute 'nothing'"):
+        fluid.nothing  # noqa: B018

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paddlelike.core.scope import Scope
-from paddlelike.executor.remote import provide_remote
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef.remote import Remote
-from paddlelike.io.elsewhere import Elsewhere, provide_elsewhere
+from paddlelike.io.elsewhere import Elsewhere
 
-__all__ = ["resumable_steps"]
+__all__ = ["connect_remote", "find_elsewhere", "resumable_steps"]
 
 
 def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
@@ -38,13 +37,15 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     return resumable_steps(steps, scope)
 
 
-def _connect() -> Remote:
+def connect_remote() -> Remote:
+    """Return a new connection to the servers, not connected yet (the hook of that name)."""
     from paddlelike.distributed.client import Connection  # with the wire: only for who needs it
 
     return Connection()
 
 
-def _part_of(program: Program) -> Elsewhere | None:
+def find_elsewhere(program: Program) -> Elsewhere | None:
+    """Return how a distributed program is saved and loaded, None for others (the hook of that name)."""
     if not program._is_distributed and not any(op.type == "listen_and_serv" for op in program.blocks[0].ops):
         from paddlelike.distributed.checkpoint.alone import Alone
 
@@ -52,7 +53,3 @@ def _part_of(program: Program) -> Elsewhere | None:
     from paddlelike.distributed.checkpoint.programs import part_of  # more to import: only for who needs it
 
     return part_of(program)
-
-
-provide_remote(_connect)
-provide_elsewhere(_part_of)

@@ -1,21 +1,12 @@
-"""How an executor gets to the network: a higher floor says once how, each executor connects when it must."""
+"""How an executor gets to the network: the hook ``connect_remote``, called when an operator needs it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.opdef.remote import Remote
+from paddlelike.hooks import find_provider
 
-__all__ = ["RemoteSwitch", "provide_remote"]
-
-_connect: Callable[[], Remote] | None = None
-
-
-def provide_remote(connect: Callable[[], Remote]) -> None:
-    """Let executors of this process connect by ``connect``, called once for each that needs it."""
-    global _connect
-    _connect = connect
+__all__ = ["RemoteSwitch"]
 
 
 class RemoteSwitch:
@@ -27,12 +18,13 @@ class RemoteSwitch:
     def open(self) -> Remote:
         """The remote end. Raises UnsupportedError where nothing provides one."""
         if self._remote is None:
-            if _connect is None:
+            connect = find_provider("connect_remote")
+            if connect is None:
                 raise UnsupportedError(
                     "this program works between processes, and nothing here connects them",
                     hint="import paddlelike.distributed",
                 )
-            self._remote = _connect()
+            self._remote = connect()
         return self._remote
 
     def close(self) -> None:

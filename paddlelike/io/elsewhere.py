@@ -2,7 +2,7 @@
 
 A trainer of a distributed program holds some of its variables, servers hold the others, in slices. What a
 save must fetch from them, and which rows of which file a load must bring, :mod:`paddlelike.distributed`
-knows; it fills this in when it is imported.
+knows: its ``find_elsewhere`` is the hook of that name.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any, Protocol
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.hooks import find_provider
 from paddlelike.io.load.contents import Contents
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rules import Rule
 from paddlelike.storage.local.writing import Buffer
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["Elsewhere", "Extra", "Loading", "Saving", "elsewhere_of", "provide_elsewhere"]
+__all__ = ["Elsewhere", "Extra", "Loading", "Saving", "elsewhere_of"]
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,7 @@ class Elsewhere(Protocol):
         """Of a load of these variables of the program from ``where``. Raises LoadError if there is none."""
 
 
-_find: Callable[[Program], Elsewhere | None] | None = None
-
-
-def provide_elsewhere(find: Callable[[Program], Elsewhere | None]) -> None:
-    """Let ``find`` say for every program whether, and how, it is distributed."""
-    global _find
-    _find = find
-
-
 def elsewhere_of(program: Program) -> Elsewhere | None:
     """How ``program`` is saved and loaded where it is distributed; None for an ordinary one."""
-    return None if _find is None else _find(program)
+    find: Callable[[Program], Elsewhere | None] | None = find_provider("find_elsewhere")
+    return None if find is None else find(program)

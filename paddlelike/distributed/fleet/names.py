@@ -1,14 +1,18 @@
-"""Fluid's deep names for what fleet is made of, ``incubate.fleet...``, and what of it is not here."""
+"""Fluid's ``incubate``: the names of fleet's modules, ``incubate.fleet...``, and those that are not here.
+
+``paddlelike.incubate`` is this module. Importing it makes the modules below importable under Fluid's names.
+"""
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Final, NoReturn
 
 from paddlelike.distributed.fleet import base, parameter_server, role_maker, strategy
 from paddlelike.errors import UnsupportedError
 
-__all__ = ["FLEET_MODULES"]
+__all__ = ["FLEET_MODULES", "fleet"]
 
 _INSTEAD: Final = "incubate.fleet.parameter_server.distribute_transpiler is the fleet for parameter servers"
 
@@ -39,3 +43,19 @@ FLEET_MODULES: Final = {
     "incubate.fleet.parameter_server.pslib": _Refused("incubate.fleet.parameter_server.pslib", _PSLIB),
     "incubate.fleet.collective": _Refused("incubate.fleet.collective", _COLLECTIVE),
 }
+
+
+def _install(name: str, module: ModuleType) -> ModuleType:
+    """Make ``module`` importable as ``paddlelike.<name>``, and the packages above it."""
+    found = sys.modules.setdefault(f"paddlelike.{name}", module)
+    parent, _, last = name.rpartition(".")
+    if parent != "incubate":
+        above = ModuleType(f"paddlelike.{parent}", "Modules of Fluid's, one level deeper.")
+        setattr(_install(parent, above), last, found)
+    return found
+
+
+for _name, _module in FLEET_MODULES.items():
+    _install(_name, _module)
+
+fleet = sys.modules["paddlelike.incubate.fleet"]

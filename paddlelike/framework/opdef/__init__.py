@@ -55,7 +55,7 @@ from paddlelike.framework.opdef.attributes import (
 from paddlelike.framework.opdef.context import Context, OpView
 from paddlelike.framework.opdef.definition import Kernel, OpDef
 from paddlelike.framework.opdef.gradient import OWN, BlockGradient, Gradient, GradOp
-from paddlelike.framework.opdef.registry import all_ops, find, find_or_none, provide_operators, register
+from paddlelike.framework.opdef.registry import all_ops, find, find_or_none, register
 from paddlelike.framework.opdef.slots import (
     EMPTY,
     GRAD,
@@ -106,6 +106,5 @@ __all__ = [
     "find_or_none",
     "grad_name",
     "named_results",
-    "provide_operators",
     "register",
 ]

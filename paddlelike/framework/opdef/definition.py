@@ -12,6 +12,7 @@ from paddlelike.framework.opdef.context import OpView
 from paddlelike.framework.opdef.gradient import BlockGradient, Gradient, GradOp
 from paddlelike.framework.opdef.slots import EMPTY, GRAD, Slot, grad_name
 from paddlelike.framework.opdef.table import OperatorTable
+from paddlelike.hooks import find_provider
 
 __all__ = ["OPERATORS", "Kernel", "OpDef"]
 
@@ -137,3 +138,13 @@ class OpDef:
 
 #: Every operator by type. It stands beside the class because ``make_grad`` looks gradients up.
 OPERATORS: Final[OperatorTable[type[OpDef]]] = OperatorTable()
+
+
+def _load_operators() -> None:
+    # The operators belong to a higher floor, which the table reaches through a hook.
+    load = find_provider("load_operators")
+    if load is not None:
+        load()
+
+
+OPERATORS.provide(_load_operators)

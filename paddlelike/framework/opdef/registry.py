@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import CodeType, MethodType
 from typing import TypeVar
 
@@ -13,17 +13,9 @@ from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import Gradient
 from paddlelike.framework.opdef.slots import GRAD, Slot, grad_name
 
-__all__ = ["all_ops", "complete", "find", "find_or_none", "provide_operators", "register"]
+__all__ = ["all_ops", "complete", "find", "find_or_none", "register"]
 
 OpClass = TypeVar("OpClass", bound="type[OpDef]")
-
-
-def provide_operators(load: Callable[[], object]) -> None:
-    """Have ``load`` called once, before the first look-up, to register the operators.
-
-    Operators belong to a higher floor than the table, which therefore cannot import them itself.
-    """
-    OPERATORS.provide(load)
 
 
 def register(cls: OpClass) -> OpClass:

@@ -1,0 +1,165 @@
+"""The names of ``paddlelike`` and where each is defined.
+
+Type checkers and editors read this file. At run time ``__init__.py`` imports a name as this file says, when
+it is first used.
+"""
+
+from paddlelike import (
+    average,
+    backward,
+    clip,
+    core,
+    distributed,
+    executor,
+    framework,
+    initializer,
+    input,
+    io,
+    layers,
+    metrics,
+    nets,
+    ops,
+    optimizer,
+    param_attr,
+    profiler,
+    reader,
+    regularizer,
+    unique_name,
+)
+from paddlelike import executor as compiler
+from paddlelike import executor as parallel_executor
+from paddlelike import reader as data_feeder
+from paddlelike import reader as lod_tensor
+from paddlelike.backward import gradients
+from paddlelike.core import (
+    CPUPlace,
+    CUDAPinnedPlace,
+    CUDAPlace,
+    LoDTensor,
+    LoDTensorArray,
+    Scope,
+    is_compiled_with_cuda,
+)
+from paddlelike.core import LoDTensor as Tensor
+from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
+from paddlelike.core.scope import global_scope, scope_guard
+from paddlelike.distributed import communicator, transpiler
+from paddlelike.distributed.fleet import names as incubate
+from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from paddlelike.executor import BuildStrategy, CompiledProgram, ExecutionStrategy, Executor, ParallelExecutor
+from paddlelike.framework import (
+    Program,
+    Variable,
+    default_main_program,
+    default_startup_program,
+    device_guard,
+    get_flags,
+    in_dygraph_mode,
+    load_op_library,
+    name_scope,
+    program_guard,
+    require_version,
+    set_flags,
+)
+from paddlelike.framework.environment import memory_optimize, release_memory
+from paddlelike.input import data, embedding, one_hot
+from paddlelike.io import load, load_program_state, save, set_program_state
+from paddlelike.layers import helper as layer_helper
+from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
+from paddlelike.reader import (
+    DataFeeder,
+    DataLoader,
+    DatasetFactory,
+    InMemoryDataset,
+    QueueDataset,
+    create_lod_tensor,
+    create_random_int_lodtensor,
+    data_generator,
+    dataset,
+)
+
+__version__: str
+
+__all__ = [
+    "BuildStrategy",
+    "CPUPlace",
+    "CUDAPinnedPlace",
+    "CUDAPlace",
+    "CompiledProgram",
+    "DataFeeder",
+    "DataLoader",
+    "DatasetFactory",
+    "DistributeTranspiler",
+    "DistributeTranspilerConfig",
+    "ExecutionStrategy",
+    "Executor",
+    "InMemoryDataset",
+    "LoDTensor",
+    "LoDTensorArray",
+    "ParallelExecutor",
+    "ParamAttr",
+    "Program",
+    "QueueDataset",
+    "Scope",
+    "Tensor",
+    "Variable",
+    "WeightNormParamAttr",
+    "average",
+    "backward",
+    "clip",
+    "communicator",
+    "compiler",
+    "core",
+    "cpu_places",
+    "create_lod_tensor",
+    "create_random_int_lodtensor",
+    "cuda_pinned_places",
+    "cuda_places",
+    "data",
+    "data_feeder",
+    "data_generator",
+    "dataset",
+    "default_main_program",
+    "default_startup_program",
+    "device_guard",
+    "distributed",
+    "embedding",
+    "executor",
+    "framework",
+    "get_flags",
+    "global_scope",
+    "gradients",
+    "in_dygraph_mode",
+    "incubate",
+    "initializer",
+    "input",
+    "io",
+    "is_compiled_with_cuda",
+    "layer_helper",
+    "layers",
+    "load",
+    "load_op_library",
+    "load_program_state",
+    "lod_tensor",
+    "memory_optimize",
+    "metrics",
+    "name_scope",
+    "nets",
+    "one_hot",
+    "ops",
+    "optimizer",
+    "parallel_executor",
+    "param_attr",
+    "profiler",
+    "program_guard",
+    "reader",
+    "regularizer",
+    "release_memory",
+    "require_version",
+    "save",
+    "scope_guard",
+    "set_flags",
+    "set_program_state",
+    "transpiler",
+    "unique_name",
+]

@@ -1,0 +1,31 @@
+"""Functions of higher floors that lower floors call.
+
+A lower floor must not import a higher one: it asks for the function by the hook's name. The face says, when
+the package is imported, where each function is defined; its module is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["find_provider", "provide"]
+
+_PROVIDERS: dict[str, str] = {}
+
+
+def provide(hook: str, function: str) -> None:
+    """Let ``function``, as ``"module:name"``, carry out ``hook``; nothing is imported yet."""
+    _PROVIDERS[hook] = function
+
+
+def find_provider(hook: str) -> Callable[..., Any] | None:
+    """Return the function that carries out ``hook``, importing its module; None if there is none.
+
+    >>> provide("join_paths", "os.path:join")
+    >>> find_provider("join_paths")("a", "b")
+    'a/b'
+    """
+    function = _PROVIDERS.get(hook)
+    return None if function is None else pkgutil.resolve_name(function)
