@@ -108,8 +108,10 @@ class Processes:
         return self._start(TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID=str(number))
 
     def start(self) -> tuple[list[Process], list[Process]]:
-        """Start all servers and trainers."""
+        """Start all servers and, when they are about to serve, all trainers."""
         servers = [self.server(number) for number in range(len(self.endpoints))]
+        for server, endpoint in zip(servers, self.endpoints, strict=True):
+            server.says(serving=endpoint)  # FLAGS_rpc_deadline is not spent on waiting for their imports
         return servers, [self.trainer(number) for number in range(self.trainers)]
 
     def _start(self, **environment: str) -> Process:

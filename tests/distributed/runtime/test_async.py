@@ -99,7 +99,10 @@ def test_a_communicator_sends_every_gradient_once(most: str, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("is_distributed", [False, True])
-def test_a_communicator_trains_embeddings(is_distributed: bool) -> None:
+def test_a_communicator_trains_embeddings(is_distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A busy machine lets many steps pass before the thread sends; the sum of 20 stale gradients overshoots.
+    monkeypatch.setenv("FLAGS_communicator_max_merge_var_num", "2")
+
     def fast() -> Any:
         return fluid.optimizer.SGD(0.1)
 

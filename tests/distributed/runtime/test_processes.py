@@ -36,7 +36,7 @@ def test_a_script_started_by_hand_has_the_losses_of_real_fluid() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["terminate", "ctrl-c"])
 def test_a_signal_ends_a_server_cleanly(number: signal.Signals) -> None:
     run = {"steps": 1000, "slow": 0.05}
-    with Processes(run, servers=1, trainers=1, FLAGS_rpc_deadline="1000") as job:
+    with Processes(run, servers=1, trainers=1, FLAGS_rpc_deadline="4000") as job:
         (server,), (trainer,) = job.start()
         trainer.says(step=2)
         server.popen.send_signal(number)
@@ -46,7 +46,7 @@ def test_a_signal_ends_a_server_cleanly(number: signal.Signals) -> None:
 
 
 def test_a_killed_server_ends_trainers_with_75_naming_it() -> None:
-    with Processes({"steps": 1000, "slow": 0.02}, FLAGS_rpc_deadline="3000") as job:
+    with Processes({"steps": 1000, "slow": 0.02}, FLAGS_rpc_deadline="4000") as job:
         servers, trainers = job.start()
         trainers[0].says(step=5)
         servers[1].popen.kill()
