@@ -63,7 +63,7 @@ class _Lookup(OpDef):
             assert table is not None
         else:
             table, rows = w, flat
-            _check_range(flat, len(w), padding_idx)
+            _check_ids(flat, len(w), padding_idx)
         out = table.take(rows, axis=0, mode="clip")
         if padding_idx != _NO_PADDING:
             out[flat == padding_idx] = 0
@@ -76,10 +76,14 @@ class _Lookup(OpDef):
         return Spec((*ids.shape, w.shape[1]), w.dtype)
 
 
-def _check_range(ids: Array, height: int, padding_idx: int) -> None:
+def _check_ids(ids: Array, height: int, padding_idx: int) -> None:
+    """Raise EnforceNotMet when an id is neither a row of the table nor the padding."""
     if ids.size == 0 or (ids.min() >= 0 and ids.max() < height):
         return
-    wrong = np.flatnonzero(((ids < 0) | (ids >= height)) & (ids != padding_idx))
+    outside = (ids < 0) | (ids >= height)
+    if padding_idx != _NO_PADDING:
+        outside &= ids != padding_idx
+    wrong = np.flatnonzero(outside)
     if wrong.size:
         raise EnforceNotMet(
             f"lookup_table: Ids hold {int(ids[wrong[0]])} (element {int(wrong[0])} of {ids.size}), "
@@ -151,6 +155,7 @@ class _LookupGrad(OpDef):
         rows = ids.reshape(-1)
         d_rows = d_out.reshape(len(rows), -1)
         height = w.height() if isinstance(w, SelectedRows) else len(w)
+        _check_ids(rows, height, padding_idx)
         if is_sparse:  # Paddle's sparse gradient keeps the rows of padding, the dense one does not
             return SelectedRows(rows, height, d_rows)
         if padding_idx != _NO_PADDING:
