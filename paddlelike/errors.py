@@ -6,6 +6,7 @@ PaddlelikeError
 │   ├── OperatorError        an operator failed in a run: names it, its variables and the user's line
 │   ├── NotInitializedError  a variable that holds no value yet
 │   ├── UnsupportedError     an operator that a program may hold, but that this package cannot run
+│   ├── UntrustedError       a program from bytes that holds operators which reach outside of it
 │   ├── OutOfMemoryError     a value or a file that is larger than the memory there is
 │   ├── FormatError          bytes that are not what a format says they are
 │   │   └── FrameError       a message between processes that is cut, too large or malformed
@@ -58,6 +59,7 @@ __all__ = [
     "StorageError",
     "UnreachableError",
     "UnsupportedError",
+    "UntrustedError",
 ]
 
 
@@ -89,6 +91,10 @@ class OperatorError(EnforceNotMet):
 
 class NotInitializedError(EnforceNotMet):
     """A variable is read before anything was written to it."""
+
+
+class UntrustedError(EnforceNotMet):
+    """A program from bytes that holds operators which reach outside of it: files, processes, the terminal."""
 
 
 class OutOfMemoryError(EnforceNotMet, MemoryError):

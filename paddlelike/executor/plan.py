@@ -24,6 +24,7 @@ from paddlelike.executor.lifetimes import Aliases, initialized, last_uses
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.trust import check_trusted
 from paddlelike.framework.graph.variable import HOLDERS, Variable
 from paddlelike.framework.opdef import EMPTY, OpDef, arguments, registry
 from paddlelike.framework.passes.views import collect_overwritten
@@ -50,11 +51,15 @@ class Fed(NamedTuple):
 
 
 class Plan:
-    """A program bound for one choice of feeds and fetches."""
+    """A program bound for one choice of feeds and fetches.
+
+    Raises UntrustedError for a program from bytes with operators that reach outside of it.
+    """
 
     def __init__(
         self, program: Program, feeds: Sequence[str], fetches: Sequence[str], ops: Iterable[int] | None
     ) -> None:
+        check_trusted(program)
         self.program = program
         self.feeds = tuple(feeds)
         self.fetches = tuple(fetches)

@@ -83,6 +83,8 @@ class Executor:
         ------
         FeedError
             A fed value that does not fit its variable.
+        UntrustedError
+            The program was read from bytes, and holds operators that reach outside of it.
         OperatorError
             An operator failed; the message names it, its variables and the line that made it.
         """

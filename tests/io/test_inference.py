@@ -228,7 +228,7 @@ def _with_op(data: bytes, **op: Any) -> bytes:
     [
         (
             {"type": "save", "inputs": {"X": "fc_0.b_0"}, "attrs": {"file_path": (2, "/tmp/x")}},
-            "would write '/tmp/x'",
+            r"holds 'save' \(file_path='/tmp/x'\)",
         ),
         (
             {"type": "fetch", "inputs": {"X": "nowhere"}, "attrs": {"col": (0, 1)}},
@@ -250,6 +250,21 @@ def test_programs_that_are_no_models(
     with fluid.scope_guard(mine), pytest.raises(LoadError, match=words):
         load(str(tmp_path / "m"), exe)
     assert mine.local_var_names() == []
+
+
+def test_a_trusted_model_may_do_more_than_compute(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+    save(str(tmp_path / "m"), ["x"], [net.prediction], exe)
+    model, copy = tmp_path / "m" / "__model__", tmp_path / "copy"
+    op = {"type": "save", "inputs": {"X": "fc_0.b_0"}, "attrs": {"file_path": (2, str(copy))}}
+    model.write_bytes(_with_op(model.read_bytes(), **op))
+    with fluid.scope_guard(fluid.Scope()):
+        program, _, fetches = load(str(tmp_path / "m"), exe, trusted=True)
+        exe.run(program, feed={"x": X}, fetch_list=fetches)
+        assert copy.exists()
+        copied = program.clone()
+        copy.unlink()
+        exe.run(copied, feed={"x": X}, fetch_list=fetches)
+        assert copy.exists(), "a copy of a trusted program is trusted"
 
 
 def test_an_empty_model(exe: fluid.Executor, tmp_path: Path) -> None:

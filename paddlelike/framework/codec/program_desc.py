@@ -162,15 +162,18 @@ def _encode_attr(part: Any, op: Operator, name: str, value: Any) -> None:
 # Decoding
 
 
-def decode_program(data: bytes) -> Program:
-    """The program in ``data``. Raises FormatError for bytes that are no usable program."""
+def decode_program(data: bytes, *, trusted: bool = False) -> Program:
+    """Return the program in ``data``. Raises FormatError for bytes that are no usable program.
+
+    ``trusted``: an Executor may run its external operators, see :mod:`paddlelike.framework.graph.trust`.
+    """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
     try:
         message = parse(messages().ProgramDesc, bytes(data))
         if data and not message.blocks:  # no bytes at all are an empty program, as in Fluid
             raise FormatError(f"{len(data)} bytes that are a program without blocks")
-        return _decode(message)
+        return _decode(message, trusted=trusted)
     except FormatError as error:
         raise FormatError(
             error.message,
@@ -178,7 +181,7 @@ def decode_program(data: bytes) -> Program:
         ) from error
 
 
-def _decode(message: Any) -> Program:
+def _decode(message: Any, *, trusted: bool) -> Program:
     program = Program()
     program.encoded = messages().ProgramDesc()
     program.encoded.CopyFrom(message)
@@ -194,6 +197,7 @@ def _decode(message: Any) -> Program:
             block.vars[var.name] = _decode_variable(block, var)
         for op in part.ops:
             block.ops.append(_decode_operator(block, op))
+            block.ops[-1].trusted = trusted
     nesting.check(program)
     for block in program.blocks:
         for op in block.ops:

@@ -51,6 +51,7 @@ class Operator:
         "is_target",
         "line",
         "outputs",
+        "trusted",
         "type",
     )
 
@@ -71,6 +72,7 @@ class Operator:
         self.is_target = False
         self.line = line  # where in the user's script it was made
         self.encoded: Any = None  # the message it was read from, for fields that have no name here
+        self.trusted = True  # False: it was read from bytes that nobody vouches for, see graph/trust.py
         self.encoded_types: Mapping[str, AttrType] = {}  # attribute types of an operator not known here
 
     # Fluid's way to ask
@@ -189,7 +191,7 @@ class Operator:
             self.line,
         )
         copy.is_target = self.is_target
-        copy.encoded, copy.encoded_types = self.encoded, self.encoded_types
+        copy.encoded, copy.encoded_types, copy.trusted = self.encoded, self.encoded_types, self.trusted
         return copy
 
     def to_string(self, throw_on_error: bool = True) -> str:

@@ -104,9 +104,15 @@ class Program:
         return ProgramDesc(self)
 
     @staticmethod
-    def parse_from_string(binary_str: bytes) -> Program:
-        """The program in a serialized ProgramDesc; parameters come back as plain variables, as in Fluid."""
-        return services().codec.decode_program(binary_str)
+    def parse_from_string(binary_str: bytes, *, trusted: bool = False) -> Program:
+        """Return the program in a serialized ProgramDesc.
+
+        Parameters come back as plain variables, as in Fluid. ``trusted`` lets an Executor run operators that
+        reach files, other processes, Python functions or the terminal.
+
+        Raises FormatError (a ValueError) for bytes that are no usable program.
+        """
+        return services().codec.decode_program(binary_str, trusted=trusted)
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
         """This program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold."""

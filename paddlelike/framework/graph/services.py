@@ -29,7 +29,7 @@ class Codec(Protocol):
     def encode_program(self, program: Program) -> bytes:
         """Return the program as a serialized ProgramDesc."""
 
-    def decode_program(self, data: bytes) -> Program:
+    def decode_program(self, data: bytes, *, trusted: bool = False) -> Program:
         """Return the program in a serialized ProgramDesc."""
 
 

@@ -38,8 +38,9 @@ class OpDef:
     context: ClassVar[bool] = False
     #: Outputs are new arrays that nobody else holds, so that a scope may take them over.
     fresh: ClassVar[bool] = False
-    #: False for operators that act on something besides their outputs (save, print, send).
-    pure: ClassVar[bool] = True
+    #: True for operators that reach outside of the run's variables: files, readers, other processes, Python
+    #: functions, the terminal. A program read from bytes runs them only when its reader says it is trusted.
+    external: ClassVar[bool] = False
 
     infer: ClassVar[Kernel]
     forward: ClassVar[Kernel]

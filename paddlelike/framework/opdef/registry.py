@@ -117,6 +117,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "outputs": tuple(marked(name) for name in outputs),
             "attrs": cls.attrs,
             "context": cls.context,
+            "external": cls.external,
             "views": cls.views if gradient.views is None else gradient.views,
             "forward": staticmethod(cls.backward),
             "forward_of": cls,

@@ -13,6 +13,7 @@ from paddlelike.errors import GraphError, LoadError, MissingFileError, Paddlelik
 from paddlelike.executor.run import Executor
 from paddlelike.framework.codec import program_desc as proto
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
 from paddlelike.io.elsewhere import elsewhere_of
@@ -27,7 +28,6 @@ from paddlelike.storage.parts import Part
 
 __all__ = ["load_inference_model", "save_inference_model"]
 
-_WRITERS = ("save", "save_combine", "recv_save")
 _MOST = 1 << 31  # bytes of a program: what protobuf reads
 _TRIES = 3  # when somebody saves into the directory at the same time
 
@@ -109,6 +109,8 @@ def load_inference_model(
     model_filename: str | bytes | None = None,
     params_filename: str | bytes | None = None,
     pserver_endpoints: Sequence[str] | None = None,
+    *,
+    trusted: bool = False,
 ) -> list[Any]:
     """Load a model for prediction: ``[program, feed names, fetch variables]``.
 
@@ -116,17 +118,24 @@ def load_inference_model(
     ``params_filename`` are the bytes of the two files. The values go into the current scope, all of them or
     none.
 
+    Parameters
+    ----------
+    trusted
+        Take a model whose operators reach outside of it (files, other processes, Python functions, the
+        terminal). By default such a model is refused.
+
     Raises
     ------
     ValueError
         The directory does not exist.
     LoadError
-        A file is missing (then also FileNotFoundError), or does not fit the program.
+        A file is missing (then also FileNotFoundError), or does not fit the program; or the model is not
+        ``trusted`` and holds operators that do more than compute.
     """
     _check_executor(executor, "load_inference_model")
     if dirname is None:
         data = _in_memory(model_filename, params_filename)
-        return _loaded(executor, data, "memory", None, params_filename)
+        return _loaded(executor, data, "memory", None, params_filename, trusted=trusted)
     where = locate(dirname)
     asynchronous.finish()
     for _ in range(_TRIES):
@@ -137,7 +146,8 @@ def load_inference_model(
         model = os.path.join(where.path, name)
         params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))
         try:
-            loaded = _loaded(executor, _read_model(where, name), model, where.path, params)
+            data = _read_model(where, name)
+            loaded = _loaded(executor, data, model, where.path, params, trusted=trusted)
         except PaddlelikeError:
             if where.stamp() == stamp:
                 raise
@@ -151,15 +161,21 @@ def load_inference_model(
 
 
 def _loaded(
-    executor: Executor, data: bytes, where: str, directory: str | None, params: str | bytes | None
+    executor: Executor,
+    data: bytes,
+    where: str,
+    directory: str | None,
+    params: str | bytes | None,
+    *,
+    trusted: bool,
 ) -> list[Any]:
     try:
-        program = proto.decode_program(data)
+        program = proto.decode_program(data, trusted=trusted)
     except ValueError as error:
         raise LoadError(f"{where} is no model: {error}", hint=getattr(error, "hint", None)) from error
     if not program.blocks:
         raise LoadError(f"{where} is no model: it is empty", hint="it was cut, or never written to its end")
-    _check_writes_nothing(program, where)
+    _check_computes_only(program, where)
     ports = _ports(program, where)
     if get_program_persistable_vars(program):
         load_persistables(executor, directory, program, params)
@@ -167,16 +183,15 @@ def _loaded(
     return [program, feeds, [program.global_block().var(name) for name in fetches]]
 
 
-def _check_writes_nothing(program: Program, where: str) -> None:
-    """A model computes; one that writes files is not what it says, and whoever runs it would not notice."""
-    for block in program.blocks:
-        for op in block.ops:
-            if op.type in _WRITERS:
-                raise LoadError(
-                    f"{where} is no model for prediction: its operator {op.type!r} would write "
-                    f"{op.attrs.get('file_path')!r} in every run",
-                    hint="if that is meant: Program.parse_from_string(bytes), then load_persistables",
-                )
+def _check_computes_only(program: Program, where: str) -> None:
+    """Raise LoadError for a model that would do more than compute, which whoever runs it would not notice."""
+    found = find_untrusted_operators(program)
+    if found:
+        raise LoadError(
+            f"{where} is no model for prediction only: besides operators that compute it holds "
+            f"{describe_operators(found)}",
+            hint="if you know who made it, and that is meant: load_inference_model(..., trusted=True)",
+        )
 
 
 def _ports(program: Program, where: str) -> tuple[list[str], list[str]]:

@@ -60,7 +60,6 @@ class ConditionalBlock(OpDef):
         "skip_eager_deletion_vars": Strings(()),
     }
     context = True
-    pure = False
 
     @staticmethod
     def forward(
@@ -162,7 +161,6 @@ class While(OpDef):
         "skip_eager_deletion_vars": Strings(()),
     }
     context = True
-    pure = False
 
     @staticmethod
     def forward(

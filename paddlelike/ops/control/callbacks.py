@@ -59,7 +59,7 @@ class Print(OpDef):
     lod = "In"
     context = True
     views = True
-    pure = False
+    external = True
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -124,7 +124,7 @@ class PyFunc(OpDef):
         "backward_skip_vars": Strings([]),
     }
     context = True
-    pure = False
+    external = True
 
     @classmethod
     def has_gradient(cls, op: OpView) -> bool:

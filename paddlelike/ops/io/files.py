@@ -91,7 +91,7 @@ class Save(OpDef):
     outputs = ("kLookupTablePath?",)
     attrs = {"file_path": String(), "overwrite": Bool(True), "save_as_fp16": Bool(False)}
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(ctx: Context, x: Any, *, file_path: str, overwrite: bool, save_as_fp16: bool) -> None:
@@ -118,7 +118,7 @@ class Load(OpDef):
     }
     context = True
     fresh = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(
@@ -156,7 +156,7 @@ class SaveCombine(OpDef):
         "save_to_memory": Bool(False),
     }
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(
@@ -196,7 +196,7 @@ class LoadCombine(OpDef):
     attrs = {"file_path": String(), "load_as_fp16": Bool(False), "model_from_memory": Bool(False)}
     context = True
     fresh = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(ctx: Context, *, file_path: str, load_as_fp16: bool, model_from_memory: bool) -> list[Array]:

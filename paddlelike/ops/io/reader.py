@@ -37,7 +37,7 @@ class CreatePyReader(OpDef):
         "device_count": Int(1),
     }
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(ctx: Context, queue: Any) -> None:
@@ -53,7 +53,7 @@ class CreateDoubleBufferReader(OpDef):
     inputs = ("UnderlyingReader",)
     attrs = {"place": String("AUTO")}
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(ctx: Context, reader: Any) -> None:
@@ -70,7 +70,7 @@ class Read(OpDef):
     outputs = ("Out*",)
     attrs = {"throw_eof_exp": Bool(True), "infer_out": Bool(True), "drop_last": Bool(True)}
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(ctx: Context, reader: Any) -> list[Array]:

@@ -77,7 +77,6 @@ class Recurrent(OpDef):
     outputs = ("outputs*", "step_scopes")
     attrs = _ATTRS
     context = True
-    pure = False
 
     @staticmethod
     def forward(

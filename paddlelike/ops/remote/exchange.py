@@ -63,7 +63,7 @@ class Send(OpDef):
         "use_send_handler": Bool(True),
     }
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
@@ -83,7 +83,7 @@ class SendBarrier(OpDef):
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE), "half_async": Bool(False)}
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
@@ -115,7 +115,7 @@ class Recv(OpDef):
     }
     fresh = True
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
@@ -135,7 +135,7 @@ class FetchBarrier(OpDef):
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "endpoints": Strings(_NOWHERE)}
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
@@ -176,7 +176,7 @@ class ListenAndServ(OpDef):
         "rpc_prefetch_thread_num": Int(1),
     }
     context = True
-    pure = False
+    external = True
 
     @classmethod
     def more_blocks(cls, op: OpView) -> list[int]:
@@ -219,7 +219,7 @@ class RecvSave(OpDef):
         "slice_shapes": Strings(()),
     }
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(ctx: Context) -> tuple[()]:
@@ -241,7 +241,7 @@ class CheckpointNotify(OpDef):
         "trainer_id": Int(0),
     }
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def forward(ctx: Context) -> tuple[()]:

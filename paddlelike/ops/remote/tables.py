@@ -46,7 +46,7 @@ class DistributedLookupTable(OpDef):
         "dtype": Int(int(VarType.FP32)),
     }
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def infer(ids: list[Spec], w: Spec, *, lookup_table_version: str) -> list[Spec]:
@@ -69,7 +69,7 @@ class Prefetch(OpDef):
     outputs = ("Out*",)
     attrs = {"trainer_id": Int(0), "epmap": Strings(("127.0.0.1:6164",))}
     context = True
-    pure = False
+    external = True
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
@@ -90,7 +90,6 @@ class LookupSparseTable(OpDef):
     type = "lookup_sparse_table"
     inputs = ("W", "Ids")
     attrs = {"padding_idx": Long(-1), "auto_grown_table": Bool(True), "is_test": Bool(False)}
-    pure = False
 
     @staticmethod
     def infer(w: Spec, ids: Spec) -> Spec:

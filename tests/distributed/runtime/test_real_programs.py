@@ -19,7 +19,9 @@ class RealServers(Job):
     def server(self, endpoint: str) -> Programs:
         number = self.endpoints.index(endpoint)
         startup, main = (
-            fluid.Program.parse_from_string((PROGRAMS / f"pserver{number}{part}.pb").read_bytes())
+            fluid.Program.parse_from_string(
+                (PROGRAMS / f"pserver{number}{part}.pb").read_bytes(), trusted=True
+            )
             for part in ("_startup", "")
         )
         (op,) = main.global_block().ops

@@ -1,0 +1,101 @@
+"""Operators that reach outside of a run declare it, and no other operator does so."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from paddlelike.framework.opdef import OpDef, all_ops
+
+EXTERNAL = {
+    "checkpoint_notify",
+    "create_double_buffer_reader",
+    "create_py_reader",
+    "distributed_lookup_table",
+    "fetch_barrier",
+    "listen_and_serv",
+    "load",
+    "load_combine",
+    "prefetch",
+    "print",
+    "py_func",
+    "read",
+    "recv",
+    "recv_save",
+    "save",
+    "save_combine",
+    "send",
+    "send_barrier",
+}
+
+#: External operators that reach outside by a value: a reader in the scope, a function given to py_func.
+BY_VALUE = {"create_double_buffer_reader", "create_py_reader", "py_func", "read"}
+
+#: Names by which code would reach outside of the variables of a run.
+OUTSIDE_NAMES = {"open", "remote", "service", "__import__", "import_module", "exec", "eval", "compile"}
+#: Modules that an operator which only computes has no business with.
+OUTSIDE_MODULES = (
+    "builtins.open", "ctypes", "http", "io", "multiprocessing", "os", "pathlib", "paddlelike.formats",
+    "paddlelike.framework.opdef.remote", "paddlelike.storage", "pickle", "shutil", "socket", "subprocess",
+    "sys", "tempfile", "urllib",
+)  # fmt: skip
+
+
+def test_the_operators_that_reach_outside_of_a_run() -> None:
+    assert {name for name, op in all_ops().items() if op.external} == EXTERNAL
+
+
+@pytest.mark.parametrize("name", [name for name in all_ops() if name not in EXTERNAL])
+def test_every_other_operator_only_computes(name: str) -> None:
+    op = all_ops()[name]
+    assert outside_references(op) == set()
+
+
+def test_the_search_finds_what_the_external_operators_use() -> None:
+    found = {name for name in EXTERNAL if outside_references(all_ops()[name])}
+    assert found == EXTERNAL - BY_VALUE
+
+
+def outside_references(op: type[OpDef]) -> set[str]:
+    """Return the outside names and modules that an operator's functions, and those they call, refer to."""
+    seen: set[int] = set()
+    found: set[str] = set()
+    waiting: list[Any] = [getattr(op, name) for name in ("infer", "forward", "backward") if hasattr(op, name)]
+    while waiting:
+        function = waiting.pop()
+        function = getattr(function, "__func__", function)
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
+        used, scope = set(names_in(function.__code__)), function.__globals__
+        found |= {name for name in used if name in OUTSIDE_NAMES and name not in scope}
+        values = [cell.cell_contents for cell in function.__closure__ or ()]
+        values += [scope[name] for name in used if name in scope]
+        for value in values:
+            is_module = isinstance(value, types.ModuleType)
+            where = value.__name__ if is_module else getattr(value, "__module__", None) or ""
+            if is_outside(where):
+                found.add(where)
+            elif is_module and where.startswith("paddlelike.ops"):
+                waiting += [f for n, f in vars(value).items() if n in used and is_function(f)]
+            elif is_function(value) and where.startswith("paddlelike.ops"):
+                waiting.append(value)
+    return found
+
+
+def is_function(value: Any) -> bool:
+    return isinstance(value, types.FunctionType)
+
+
+def is_outside(module: str) -> bool:
+    return any(module == one or module.startswith(one + ".") for one in OUTSIDE_MODULES)
+
+
+def names_in(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
