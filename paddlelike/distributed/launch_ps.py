@@ -1,4 +1,4 @@
-"""``python -m paddlelike.distributed.launch_ps``: Fluid's name for the launcher, and its place for logs."""
+"""``python -m paddlelike.distributed.launch_ps``: the launcher by Fluid's name, logs where Fluid has them."""
 
 import sys
 

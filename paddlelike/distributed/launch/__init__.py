@@ -1,6 +1,6 @@
-"""Starting a job: ``python -m paddlelike.distributed.launch --server_num 2 --worker_num 2 train.py``.
+"""The launcher of jobs: ``python -m paddlelike.distributed.launch --server_num 2 --worker_num 2 train.py``.
 
-``command`` reads the command line, ``plan`` says which processes there are and what their environment
-holds, ``supervisor`` starts them, watches them, and restarts the job. The processes belong to ``local``, on
-this machine, or to ``cluster``, on Ray. ``viewer`` shows what happens.
+:mod:`.command` runs the command line, :mod:`.options` parses it, :mod:`.plan` defines the processes and
+their environments, :mod:`.supervisor` starts, watches and restarts them. They run on this machine
+(:mod:`.local`) or on a Ray cluster (:mod:`.cluster`). :mod:`.viewer` shows the report.
 """

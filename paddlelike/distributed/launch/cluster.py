@@ -1,7 +1,7 @@
-"""Processes on a Ray cluster: an actor per process, which Ray places, watches and starts again.
+"""Processes on a Ray cluster: one actor per process, which Ray places, watches and starts again.
 
-Ray launches and supervises, nothing more: parameters and gradients never pass through it. Every actor runs
-one process, with the same environment variables as anywhere else; if the actor is killed, so is the process.
+Ray only launches and supervises: no parameters or gradients pass through it. Every actor runs one process,
+with the same environment variables as under the other engine; if the actor is killed, so is the process.
 Nodes need this package, and the script and its data under the same paths.
 """
 
@@ -31,7 +31,7 @@ from paddlelike.errors import DeadlineError, ExtraMissingError
 
 __all__ = ["RaySlot", "RoleActor", "ray_job"]
 
-#: What of the launcher's environment goes to the nodes.
+#: Prefixes of the launcher's environment variables that are passed on to the nodes.
 _PASSED_ON: Final = (
     "PADDLELIKE_",
     "FLAGS_",
@@ -40,18 +40,18 @@ _PASSED_ON: Final = (
     "OPENBLAS_NUM_THREADS",
     "PYTHONPATH",
 )
-_PLACING: Final = 300.0  # seconds that a cluster may take to make room, for instance by growing
-_LOST: Final = 5.0  # seconds for an answer of an actor that may be gone
+_PLACING: Final = 300.0  # seconds that a cluster has to provide the CPUs, for instance by growing
+_LOST: Final = 5.0  # seconds for an answer of an actor that may be lost
 
 
 class RoleActor:
-    """Runs one process on the node where Ray placed it; its methods are Ray's calls."""
+    """The Ray actor that runs one process on its node."""
 
     def __init__(self) -> None:
         self._slot: LocalSlot | None = None
 
     async def host(self) -> str:
-        """The address of this node."""
+        """Return the address of this node."""
         import ray
 
         here = ray.get_runtime_context().get_node_id()
@@ -60,7 +60,7 @@ class RoleActor:
         return host
 
     async def endpoints(self, host: str | None, count: int) -> tuple[str, ...]:
-        """Endpoints on this node that nobody uses: on that address, or None for loopback."""
+        """Return unused endpoints on this node: on that address, or on the loopback if it is None."""
         if host is None:
             return free_endpoints(count)
         with ExitStack() as held:
@@ -74,59 +74,62 @@ class RoleActor:
         plan: ProcessPlan,
         command: Sequence[str],
         passed_on: Mapping[str, str],
-        place: _Place,
+        paths: _Paths,
         attempt: int,
     ) -> int:
-        """Run the process; its exit code."""
+        """Run the process and return its exit code."""
         environment = dict(os.environ) | dict(passed_on)
         self._slot = LocalSlot(
-            plan, command, log_dir=place.log_dir, environment=environment, directory=place.directory
+            plan, command, log_dir=paths.log_dir, environment=environment, directory=paths.directory
         )
         return await self._slot.run(attempt=attempt)
 
-    async def send(self, number: int) -> None:
-        """Send a signal to the process."""
+    async def send(self, signum: int) -> None:
+        """Send a signal to the process, if it was started."""
         if self._slot is not None:
-            await self._slot.send(number)
+            await self._slot.send(signum)
 
     async def tail(self) -> str:
-        """The end of its log."""
+        """Return the last lines of its log."""
         return "" if self._slot is None else await self._slot.tail()
 
     async def pids(self) -> tuple[int, int | None]:
-        """This actor's process and the one it runs."""
+        """Return the process ids of this actor and of the process that it runs."""
         return os.getpid(), None if self._slot is None else self._slot.pid
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Paths:
     directory: Path
     log_dir: Path | None
 
 
 class RaySlot:
-    """The place of one process on a cluster; a ``Slot``."""
+    """Runs one process on a cluster; a ``Slot``."""
 
-    def __init__(self, actor: Any, ray: Any, command: Sequence[str], place: _Place) -> None:
+    def __init__(self, actor: Any, ray: Any, command: Sequence[str], paths: _Paths) -> None:
         self.actor = actor
-        self.plan = ProcessPlan("worker", 0, "", "", {})  # filled before each attempt
+        self.plan = ProcessPlan("worker", 0, "", "", {})  # replaced before each attempt
         self.passed_on: Mapping[str, str] = {}
         self._ray = ray
         self._command = command
-        self._place = place
+        self._paths = paths
 
     async def run(self, *, attempt: int) -> int:
+        """Run the process on its node and return its exit code; a lost actor counts as killed."""
         try:
-            call = self.actor.run.remote(self.plan, self._command, self.passed_on, self._place, attempt)
+            call = self.actor.run.remote(self.plan, self._command, self.passed_on, self._paths, attempt)
             return int(await call)
         except self._ray.exceptions.RayActorError:
-            return -signal.SIGKILL  # the actor is lost, and the kernel killed the process with it
+            return -signal.SIGKILL  # the kernel kills the process with its actor
 
-    async def send(self, number: int) -> None:
+    async def send(self, signum: int) -> None:
+        """Send a signal to the process, unless its actor is lost."""
         with suppress(self._ray.exceptions.RayActorError, TimeoutError):
-            await asyncio.wait_for(asyncio.shield(_answer(self.actor.send.remote(number))), _LOST)
+            await asyncio.wait_for(asyncio.shield(_answer(self.actor.send.remote(signum))), _LOST)
 
     async def tail(self) -> str:
+        """Return the last lines of its log; none if the actor is lost."""
         try:
             return str(await asyncio.wait_for(_answer(self.actor.tail.remote()), _LOST))
         except (self._ray.exceptions.RayActorError, TimeoutError):
@@ -138,7 +141,7 @@ async def _answer(reference: Any) -> Any:
 
 
 class _RayJob:
-    """The slots of a job; servers' endpoints are known once Ray has placed their actors."""
+    """The slots of a job; the servers' endpoints are known once Ray has placed their actors."""
 
     def __init__(self, servers: Sequence[RaySlot], workers: Sequence[RaySlot], viewer: Viewer) -> None:
         self.slots = [*servers, *workers]
@@ -148,25 +151,25 @@ class _RayJob:
         self._token = secrets.token_hex(16)
 
     async def prepare(self) -> None:
-        """Ask where the actors are, which may be elsewhere after a node was lost, and plan the job there."""
+        """Ask for the hosts of the actors, which change when a node is lost, and plan the job on them."""
         hosts = await asyncio.gather(*(_answer(slot.actor.host.remote()) for slot in self.slots))
-        number = len(self._servers)
-        if len(set(hosts)) == 1:  # one machine: nobody else need be able to connect
-            found = [await self._servers[0].actor.endpoints.remote(None, number)]
+        count = len(self._servers)
+        if len(set(hosts)) == 1:  # one machine: no other one needs to connect
+            groups = [await self._servers[0].actor.endpoints.remote(None, count)]
             hosts = [LOOPBACK] * len(hosts)
         else:
-            asked = [
+            calls = [
                 slot.actor.endpoints.remote(host, 1) for slot, host in zip(self._servers, hosts, strict=False)
             ]
-            found = await asyncio.gather(*map(_answer, asked))
-        endpoints = [endpoint for some in found for endpoint in some]
-        job = JobPlan(tuple(endpoints), tuple(hosts[number:]))
+            groups = await asyncio.gather(*map(_answer, calls))
+        endpoints = [endpoint for group in groups for endpoint in group]
+        job = JobPlan(tuple(endpoints), tuple(hosts[count:]))
         passed_on = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_ON)}
         if is_loopback_job(job):
             passed_on.setdefault("PADDLELIKE_JOB_TOKEN", self._token)
         for slot, plan in zip(self.slots, job.processes(), strict=True):
             slot.plan, slot.passed_on = plan, passed_on
-        self._viewer.tell(f"servers {','.join(endpoints)}, workers on {','.join(hosts[number:])}")
+        self._viewer.report(f"servers {','.join(endpoints)}, workers on {','.join(hosts[count:])}")
         self._viewer.watch(endpoints, os.environ | passed_on)
 
 
@@ -180,27 +183,27 @@ async def ray_job(
     address: str | None,
     viewer: Viewer,
 ) -> AsyncIterator[_RayJob]:
-    """A job's slots on a cluster, whose actors end with the context.
+    """Yield a job on a cluster, whose actors end with the context.
 
     Parameters
     ----------
     servers, workers
-        How many processes of each kind, one CPU each.
+        The number of processes of each kind, one CPU each.
     command
-        What every process runs.
+        The command line of every process.
     log_dir
-        Where logs go, on the node of the process.
+        The directory of the logs, on the node of each process.
     address
-        Of a cluster; None starts one on this machine that ends with the context.
+        The cluster; None starts one on this machine that ends with the context.
     viewer
-        Is told where the processes are, and watches them.
+        Shows where the processes are, and watches them.
 
     Raises
     ------
     ExtraMissingError
         Ray is not installed.
     DeadlineError
-        The cluster has no room.
+        The cluster has too few free CPUs.
     """
     ray = _connect(address, servers + workers)
     try:
@@ -210,12 +213,12 @@ async def ray_job(
         group = placement_group([{"CPU": 1}] * (servers + workers), strategy="SPREAD")
         try:
             if not await asyncio.to_thread(group.wait, _PLACING):
-                has = ray.cluster_resources().get("CPU", 0)
+                cpus = ray.cluster_resources().get("CPU", 0)
                 raise DeadlineError(
                     address or "the cluster",
                     "placing",
-                    f"no room after {_PLACING:g} s for {servers + workers} processes of one CPU each; "
-                    f"it has {has:g} CPUs in all",
+                    f"no free CPUs after {_PLACING:g} s for {servers + workers} processes of one CPU each; "
+                    f"the cluster has {cpus:g} CPUs in all",
                     hint="start fewer processes, or add nodes",
                 )
             slots = [
@@ -231,7 +234,7 @@ async def ray_job(
                     .remote(),
                     ray,
                     command,
-                    _Place(Path.cwd(), log_dir),
+                    _Paths(Path.cwd(), log_dir),
                 )
                 for index in range(servers + workers)
             ]
@@ -247,10 +250,10 @@ async def ray_job(
 
 
 def _connect(address: str | None, processes: int) -> Any:
-    """Ray, connected to a cluster."""
+    """Connect to a cluster and return the module ``ray``. Raises ExtraMissingError without Ray."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
-        # A cluster of this job alone has a secret of its own, and leaves none in the home directory.
+        # A cluster for this job alone gets a secret of its own, and leaves none in the home directory.
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     try:
@@ -267,7 +270,7 @@ def _connect(address: str | None, processes: int) -> Any:
             address="local",
             num_cpus=processes,
             include_dashboard=False,
-            object_store_memory=80 << 20,  # the least that it accepts: nothing is stored there
+            object_store_memory=80 << 20,  # the minimum: nothing is stored there
             _node_ip_address=LOOPBACK,
             **quiet,
         )

@@ -1,4 +1,4 @@
-"""Processes on this machine: each with a log, in a group of its own, and gone when the launcher is."""
+"""Processes on this machine: each has a log and a process group, and is killed when the launcher ends."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TAIL: Final = 10
 
 
 def die_with_parent() -> Callable[[], None]:
-    """What a child does between fork and exec so that the kernel kills it when its parent dies.
+    """Return a function for a child to call between fork and exec: the kernel then kills it with its parent.
 
-    The kernel means the parent's *thread*: start children from one that lives as long as the process.
+    The kernel watches the parent's *thread*: start children from a thread that lives as long as the process.
     """
     prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
     parent = os.getpid()
@@ -31,27 +31,27 @@ def die_with_parent() -> Callable[[], None]:
     def arm() -> None:
         if prctl is not None:
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died meanwhile
+        if os.getppid() != parent:  # the parent died before the call
             os._exit(128 + signal.SIGKILL)
 
     return arm
 
 
 class LocalSlot:
-    """The place of one process on this machine; a ``Slot``.
+    """Runs one process on this machine; a ``Slot``.
 
     Parameters
     ----------
     plan
-        Which process.
+        The process.
     command
-        What it runs.
+        Its command line.
     log_dir
-        Where its log goes, or None to let it write where the launcher writes.
+        The directory of its log; None lets it write where the launcher writes.
     environment
-        What its environment is based on.
+        The environment that its own variables are added to.
     directory
-        Where it runs; None: where the launcher does.
+        Its working directory; None: the launcher's.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class LocalSlot:
         self.pid: int | None = None
 
     async def run(self, *, attempt: int) -> int:
+        """Start the process, wait for its end and return its exit code, or minus the signal that ended it."""
         log = None if self.log is None else self._open_log(self.log, attempt)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -90,15 +91,17 @@ class LocalSlot:
         try:
             return await process.wait()
         finally:
-            await self.send(signal.SIGKILL)  # what it left behind
+            await self.send(signal.SIGKILL)  # children that it left behind
             self.pid = None
 
-    async def send(self, number: int) -> None:
+    async def send(self, signum: int) -> None:
+        """Send a signal to the process and its children, if it runs."""
         if self.pid is not None:
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
+                os.killpg(self.pid, signum)
 
     async def tail(self) -> str:
+        """Return the last lines of its log; none if it has no log."""
         if self.log is None:
             return ""
         lines = self.log.read_text(errors="replace").splitlines()
@@ -106,7 +109,7 @@ class LocalSlot:
 
     @staticmethod
     def _open_log(path: Path, attempt: int) -> int:
-        """A new log for the first attempt; further ones go on where it ended."""
+        """Open the log: empty for the first attempt, at its end for later ones."""
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = os.O_TRUNC if attempt == 0 else os.O_APPEND
         log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | mode, 0o644)

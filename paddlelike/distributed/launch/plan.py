@@ -1,4 +1,4 @@
-"""Which processes a job has, and the environment of each, in every generation of variables at once."""
+"""The processes of a job and their environments, in the variables of every generation of Fluid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 LOOPBACK: Final = "127.0.0.1"
 
-#: What a job before may have left in the environment of the launcher, and what is not set for every process.
+#: Variables that another job may have left in the launcher's environment, and that not every process sets.
 _STALE: Final = (
     "PADDLE_CURRENT_ENDPOINT",
     "PADDLE_PORT",
@@ -43,13 +43,13 @@ class ProcessPlan:
     Attributes
     ----------
     kind, index
-        ``"server"`` or ``"worker"``, and its number among all of the job.
+        ``"server"`` or ``"worker"``, and its index among those of the job.
     host
-        Where it runs.
+        The host that it runs on.
     log
         The name of its log, ``serverlog.N`` or ``workerlog.N``.
     variables
-        What is added to its environment.
+        The variables that are added to its environment.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class ProcessPlan:
         return f"{self.kind} {self.index}"
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """A whole environment: ``base`` without what another job left there, and this process's own."""
+        """Return ``base`` without the variables of other jobs, and with those of this process."""
         return {name: value for name, value in base.items() if name not in _STALE} | dict(self.variables)
 
 
@@ -77,7 +77,7 @@ class JobPlan:
     trainer_hosts
         The host of each trainer.
     trainer_endpoints
-        The trainers' endpoints if somebody named them, else empty.
+        The trainers' endpoints if they were given, else empty.
     """
 
     servers: tuple[str, ...]
@@ -85,7 +85,7 @@ class JobPlan:
     trainer_endpoints: tuple[str, ...] = ()
 
     def processes(self) -> list[ProcessPlan]:
-        """Every process of the job, servers first.
+        """Return every process of the job, servers first.
 
         >>> plan = JobPlan(("127.0.0.1:6170", "127.0.0.1:6171"), ("127.0.0.1",))
         >>> [str(process) for process in plan.processes()]
@@ -129,7 +129,7 @@ class JobPlan:
             "POD_IP": host,
             "TRAINING_ROLE": role,
         }
-        if len(set(ports)) == 1:  # the older generations know one port for all servers
+        if len(set(ports)) == 1:  # the older generations have one port for all servers
             variables |= {
                 "PADDLE_PORT": ports[0],
                 "PADDLE_PSERVERS": ",".join(hosts),
@@ -137,18 +137,18 @@ class JobPlan:
                 "PADDLE_PSERVER_PORT": ports[0],
             }
         if self.trainer_endpoints:
-            # Only if they were named: dist_train scripts take these variables for collective training.
+            # Only if they were given: to dist_train scripts these variables mean collective training.
             variables["PADDLE_TRAINER_ENDPOINTS"] = ",".join(self.trainer_endpoints)
         return variables
 
 
 def is_loopback_job(job: JobPlan) -> bool:
-    """Whether all servers listen on this machine's loopback only."""
+    """Return whether all servers listen on this machine's loopback only."""
     return all(is_loopback(server.rpartition(":")[0]) for server in job.servers)
 
 
 def port_endpoints(start: int, count: int) -> tuple[str, ...]:
-    """``count`` endpoints on this machine, on the ports from ``start`` on.
+    """Return ``count`` endpoints on this machine, on the ports from ``start`` on.
 
     >>> port_endpoints(6170, 2)
     ('127.0.0.1:6170', '127.0.0.1:6171')
@@ -157,9 +157,9 @@ def port_endpoints(start: int, count: int) -> tuple[str, ...]:
 
 
 def free_endpoints(count: int) -> tuple[str, ...]:
-    """``count`` endpoints on this machine that nobody uses, where possible with one port for all.
+    """Return ``count`` unused endpoints on this machine, if possible with one port for all.
 
-    One port on 127.0.0.1, 127.0.0.2, ... lets scripts of every generation run, since the older ones know
+    One port on 127.0.0.1, 127.0.0.2, ... lets scripts of every generation run, since the older ones have
     a single port. Where only 127.0.0.1 can be used, the ports differ.
     """
     if sys.platform == "linux" and count < 255:
@@ -167,31 +167,31 @@ def free_endpoints(count: int) -> tuple[str, ...]:
             with suppress(OSError):
                 return _on_one_port(count)
     with ExitStack() as held:
-        sockets = [held.enter_context(_bound(LOOPBACK, 0)) for _ in range(count)]
+        sockets = [held.enter_context(_bind(LOOPBACK, 0)) for _ in range(count)]
         return tuple(f"{LOOPBACK}:{one.getsockname()[1]}" for one in sockets)
 
 
 def _on_one_port(count: int) -> tuple[str, ...]:
     with ExitStack() as held:
-        port = held.enter_context(_bound(LOOPBACK, 0)).getsockname()[1]
+        port = held.enter_context(_bind(LOOPBACK, 0)).getsockname()[1]
         hosts = [f"127.0.0.{index + 1}" for index in range(count)]
         for host in hosts[1:]:
-            held.enter_context(_bound(host, port))
+            held.enter_context(_bind(host, port))
         return tuple(f"{host}:{port}" for host in hosts)
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def _bind(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        bound.bind((host, port))
+        listener.bind((host, port))
     except OSError:
-        bound.close()
+        listener.close()
         raise
-    return bound
+    return listener
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a name or address is one of this machine's.
+    """Return whether a host name or address belongs to this machine.
 
     >>> is_this_machine("127.0.0.1")
     True

@@ -1,26 +1,31 @@
-"""The live view beside a launched job: a process of its own, so that it cannot hold the job up."""
+"""The launcher's output: lines on standard error, or above a live view in a process of its own."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from paddlelike.distributed.launch.local import die_with_parent
+from paddlelike.distributed.launch.plan import ProcessPlan
+from paddlelike.distributed.progress.messages import MARK
 
 __all__ = ["Viewer"]
 
 
 class Viewer:
-    """Tells what the launcher has to say: on standard error, or above a live view once there is one.
+    """Writes the launcher's report on standard error, or above the live view while there is one.
+
+    The live view is another process, so that it cannot delay the job.
 
     Parameters
     ----------
     live
-        Whether there is to be a live view.
+        Whether :meth:`watch` starts a live view.
     log_dir
-        Where the workers' logs are.
+        The directory of the workers' logs.
     """
 
     def __init__(self, *, live: bool, log_dir: Path | None) -> None:
@@ -34,21 +39,20 @@ class Viewer:
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def tell(self, line: str) -> None:
+    def report(self, line: str) -> None:
         """Show one line."""
-        line = f"launch: {line}\n"
-        try:
-            if self._process is not None and self._process.stdin is not None:
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
-                return
-        except OSError:  # the view has ended
-            self._end()
-        sys.stderr.write(line)
-        sys.stderr.flush()
+        if not self._send(f"launch: {line}"):
+            sys.stderr.write(f"launch: {line}\n")
+            sys.stderr.flush()
+
+    def notify(self, plan: ProcessPlan, code: int | None) -> None:
+        """Tell the live view that a process has started (``code`` None) or ended with an exit code."""
+        endpoint = plan.variables.get("PADDLE_CURRENT_ENDPOINT")
+        if plan.kind == "server" and endpoint is not None:
+            self._send(MARK + json.dumps({"endpoint": endpoint, "code": code}))
 
     def watch(self, servers: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Begin to show these servers, if there is to be a live view."""
+        """Start to show these servers, if there is to be a live view."""
         if not self._live:
             return
         self._end()
@@ -60,9 +64,21 @@ class Viewer:
             stdin=subprocess.PIPE,
             env=dict(environment),
             text=True,
-            start_new_session=True,  # signals of the terminal are the launcher's
+            start_new_session=True,  # the terminal's signals are for the launcher
             preexec_fn=die_with_parent(),
         )
+
+    def _send(self, line: str) -> bool:
+        """Send a line to the live view; return whether there is one."""
+        if self._process is None or self._process.stdin is None:
+            return False
+        try:
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+        except OSError:  # the live view has ended
+            self._end()
+            return False
+        return True
 
     def _end(self) -> None:
         process, self._process = self._process, None

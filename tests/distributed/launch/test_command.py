@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,10 @@ from paddlelike.distributed.launch.command import main
 
 WRONG = {
     "an unknown option": (["--sever_num", "2"], "unrecognized arguments: --sever_num"),
+    "a near miss": (["--sever_num", "2"], "did you mean --server_num instead of --sever_num?"),
+    "a hyphen": (["--server-num", "2"], "did you mean --server_num instead of --server-num?"),
+    "a hyphen and a value": (["--max-restarts=2"], "did you mean --max_restarts instead of --max-restarts?"),
+    "upper case": (["--Worker_Num", "2"], "did you mean --worker_num instead of --Worker_Num?"),
     "an abbreviation": (["--server", "2"], "unrecognized arguments: --server"),
     "GPUs": (["--gpus", "0,1"], "--gpus is for GPUs"),
     "collective training": (["--nnodes=2"], "--nnodes is for collective training"),
@@ -46,7 +51,25 @@ def test_a_wrong_command_line_is_refused(name: str, capsys: pytest.CaptureFixtur
 def test_a_script_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["no_such_script.py"])
-    assert "the script no_such_script.py does not exist" in capsys.readouterr().err
+    assert f"the script no_such_script.py does not exist (looked in {Path.cwd()})" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [[], ["--server_num", "2"]], ids=["nothing", "options only"])
+def test_a_command_line_without_a_script_is_refused(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(options)
+    assert caught.value.code == 2
+    assert "no script is given: name the script that every process runs" in capsys.readouterr().err
+
+
+def test_what_is_nothing_like_an_option_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--quiet", __file__])
+    said = capsys.readouterr().err
+    assert "unrecognized arguments: --quiet" in said
+    assert "did you mean" not in said
 
 
 def test_the_help_names_every_option_and_its_default(capsys: pytest.CaptureFixture[str]) -> None:

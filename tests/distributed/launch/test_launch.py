@@ -131,10 +131,29 @@ ready(); time.sleep(60)
     with Launched(tmp_path, script, "--server_num=1", "--worker_num=1") as launched:
         pids = [launched.pid("server0"), launched.pid("worker0")]
         launched.process.send_signal(number)
-        code, _ = launched.end()
+        code, said = launched.end()
     assert code == 128 + number
+    assert f"{number.name}: asked 2 processes to end, within 10 s each; a second signal kills them" in said
+    assert f"the job was ended by {number.name}" in said
+    assert "Traceback" not in said
     assert (tmp_path / "server0.ended").exists()
     assert (tmp_path / "worker0.ended").exists()
+    assert all(is_gone(pid) for pid in pids)
+
+
+def test_a_second_signal_kills_the_processes(tmp_path: Path) -> None:
+    script = """
+signal.signal(signal.SIGINT, lambda *_: Path(name + ".asked").touch())
+ready(); time.sleep(60)
+"""
+    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=50") as launched:
+        pids = [launched.pid("server0"), launched.pid("worker0")]
+        launched.process.send_signal(signal.SIGINT)
+        wait_until(lambda: len(list(tmp_path.glob("*.asked"))) == 2, "both processes to be asked")
+        launched.process.send_signal(signal.SIGINT)
+        code, said = launched.end()
+    assert code == 128 + signal.SIGINT
+    assert "SIGINT again: killed 2 processes" in said
     assert all(is_gone(pid) for pid in pids)
 
 

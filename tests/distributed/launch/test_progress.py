@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paddlelike.distributed.launch.plan import free_endpoints
-from paddlelike.distributed.progress import ServerView, Watch, last_words, plain_line
+from paddlelike.distributed.progress.render import last_lines, plain_line
+from paddlelike.distributed.progress.watch import ServerView, Watch
 from paddlelike.distributed.wire import Server
 
 PROJECT = Path(__file__).parents[3]
@@ -53,6 +55,38 @@ def test_a_server_that_does_not_answer_is_shown_as_that() -> None:
     assert plain_line([ServerView(endpoint, answers=False)], {}) == f"{endpoint}: does not answer"
 
 
+def test_a_server_that_a_launcher_started_and_ended_is_not_said_not_to_answer() -> None:
+    (endpoint,) = free_endpoints(1)
+    status, codes = Status(), dict[str, int | None]()
+    status.said = {"rounds": 1, "bytes_in": 0, "bytes_out": 0, "silent": []}
+    with Watch([endpoint], codes=codes) as watch:
+
+        def state() -> str:
+            (view,) = watch.look()
+            return "answers" if view.answers else view.state
+
+        codes[endpoint] = None
+        assert [state(), state()] == ["is starting"] * 2
+        with Server(endpoint, {"Status": status}):
+            assert until_state(state, "answers")
+        assert [state(), state()] == ["has not answered yet", "does not answer"]  # it hangs, or it was lost
+        codes[endpoint] = 0
+        assert state() == "has ended"
+        codes[endpoint] = None  # it was started again
+        assert state() == "is starting"
+        codes[endpoint] = -9
+        assert state() == "has ended with code -9"
+
+
+def until_state(state: Callable[[], str], wanted: str) -> bool:
+    """Look until a server is in a state: gRPC tries a lost connection again after a moment."""
+    end = time.monotonic() + 60
+    while state() != wanted:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return True
+
+
 def test_trainers_that_are_silent_are_named() -> None:
     server = ServerView("a:1", True, rounds=3, silent=(0, 2))
     assert plain_line([server], {}).endswith("silent: trainers [0, 2]")
@@ -64,7 +98,7 @@ def test_the_last_line_of_each_workers_log(tmp_path: Path) -> None:
     (tmp_path / "workerlog.2").write_bytes(b"\xff\xfe\n")
     (tmp_path / "workerlog.3").write_text("")
     (tmp_path / "serverlog.0").write_text("serving\n")
-    assert last_words(tmp_path) == {
+    assert last_lines(tmp_path) == {
         "worker 0": "step 2: loss 0.6",
         "worker 2": "\ufffd\ufffd",
         "worker 3": "",
@@ -92,3 +126,39 @@ def test_messages_are_passed_on_until_they_end(tmp_path: Path) -> None:
         "worker 1 was killed",
         "restart 1 of 3",
     ]
+
+
+JOB = """
+import os, sys, time
+from paddlelike.distributed.wire import Server
+class Status:
+    def begin(self, head):
+        return None
+    def end(self, head, receiver):
+        return {"rounds": 3, "bytes_in": 0, "bytes_out": 0, "silent": []}, ()
+if os.environ["TRAINING_ROLE"] == "PSERVER":
+    with Server(os.environ["PADDLE_CURRENT_ENDPOINT"], {"Status": Status()}):
+        while not os.path.exists("trained"):
+            time.sleep(0.05)
+else:
+    time.sleep(7)  # the view looks every 5 seconds
+    open("trained", "w").close()
+    time.sleep(6)
+"""
+
+
+@pytest.mark.slow
+def test_a_good_job_ends_without_servers_that_do_not_answer(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(JOB)
+    done = subprocess.run(
+        [sys.executable, "-m", "paddlelike.distributed.launch", "--progress", "--server_num=2", "train.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(PROJECT)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert "round 3" in done.stderr
+    assert "has ended" in done.stderr
+    assert "does not answer" not in done.stderr
