@@ -32,16 +32,16 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     >>> [step for step in resumable_steps(3)]
     [0, 1, 2]
     """
-    from paddlelike.distributed.client.connection import resumable_steps
+    from paddlelike.distributed.client.trainers import resumable_steps
 
     return resumable_steps(steps, scope)
 
 
 def connect_remote() -> Remote:
-    """Return a new connection to the servers, not connected yet (the hook of that name)."""
-    from paddlelike.distributed.client import Connection  # with the wire: only for who needs it
+    """Return the remote operators of one executor, not connected yet (the hook of that name)."""
+    from paddlelike.distributed.remote import RemoteOperators  # late: imports the wire, needed by few
 
-    return Connection()
+    return RemoteOperators()
 
 
 def find_elsewhere(program: Program) -> Elsewhere | None:

@@ -11,7 +11,7 @@ from paddlelike.errors import RoleError, UnsupportedError
 from paddlelike.framework.graph.program import Program
 
 if TYPE_CHECKING:
-    from paddlelike.distributed.client.trainer import Trainer
+    from paddlelike.distributed.client.client import Client
 
 __all__ = ["Communicator"]
 
@@ -57,31 +57,31 @@ class Communicator:
             )
         self._program = program
         self._envs = dict(envs or {})
-        self._trainer: Trainer | None = None
+        self._client: Client | None = None
 
     def start(self) -> None:
         """Begin; in synchronous training, which has nothing to send meanwhile, nothing happens."""
         from paddlelike.distributed.client.background import Background
-        from paddlelike.distributed.client.connection import trainer_number, trainer_of
+        from paddlelike.distributed.client.trainers import client_of, trainer_id_of
 
         block = self._program.global_block()
-        trainer = trainer_of(global_scope(), trainer_number(block), block)
-        if trainer.mode == "sync" or self.is_running():
+        client = client_of(global_scope(), trainer_id_of(block), block)
+        if client.mode == "sync" or self.is_running():
             return
         most = self._number("communicator_max_merge_var_num", 20)
         average = not self._number("communicator_is_sgd_optimizer", 1)
-        trainer.go_by_itself(Background(most=max(most, 1), average=average))
-        self._trainer = trainer
+        client.run_in_background(Background(most=max(most, 1), average=average))
+        self._client = client
 
     def stop(self) -> None:
         """Send what is left and end. Raises what has gone wrong meanwhile."""
-        trainer, self._trainer = self._trainer, None
-        if trainer is not None:
-            trainer.go_by_itself(None)
+        client, self._client = self._client, None
+        if client is not None:
+            client.run_in_background(None)
 
     def is_running(self) -> bool:
         """Whether the thread is at work."""
-        return self._trainer is not None
+        return self._client is not None
 
     def _number(self, name: str, default: int) -> int:
         text = str(self._envs.get(name, os.environ.get(f"FLAGS_{name}", default)))

@@ -162,24 +162,24 @@ def answer_then_end() -> None:
 
 
 def train_runtime(megabytes: str, ports: str, me: str) -> None:
-    from paddlelike.distributed.client.trainer import Trainer
-    from paddlelike.distributed.server.table import Role
+    from paddlelike.distributed.client.client import Client
+    from paddlelike.distributed.placement import Kind
 
     _, endpoints = transpiled(megabytes, ports, me)
-    trainer = Trainer(int(me), endpoints)
+    trainer = Client(int(me), endpoints)
     ready: list[tuple[str, str, Array]] = []
     wanted: list[tuple[str, str]] = []
     for endpoint, table in zip(endpoints, trainer.tables, strict=True):
-        gradients = table.having(Role.GRADIENT)
+        gradients = table.having(Kind.GRADIENT)
         ready += [(endpoint, entry.name, np.full(entry.shape, 1.0, np.float32)) for entry in gradients]
-        wanted += [(endpoint, entry.name) for entry in table.having(Role.PARAMETER)]
+        wanted += [(endpoint, entry.name) for entry in table.having(Kind.PARAMETER)]
 
     def step() -> None:
         for gradient in ready:
-            trainer.send(*gradient)
-        trainer.barrier()
+            trainer.stage(*gradient)
+        trainer.push()
         for parameter in wanted:
-            trainer.receive(*parameter)
+            trainer.parameter(*parameter)
 
     run_sets(step)
     trainer.close()

@@ -120,7 +120,7 @@ def whole(home: Path, rows: int, servers: int) -> float:
 def gather(home: Path, rows: int, servers: int, *, by_servers: bool) -> float:
     import threading
 
-    from tests.distributed.runtime.jobs import free_endpoints
+    from tests.distributed.jobs import free_endpoints
 
     endpoints = free_endpoints(servers)
     with fresh_programs() as (_, startup):

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.distributed.placement import ServerTable
 from paddlelike.distributed.protocol import messages as protocol
-from paddlelike.distributed.server.table import Table
 from paddlelike.distributed.wire import Into, parts_of
 from paddlelike.distributed.wire.frames import Intake, messages, split
 from tests.fuzz.control_files import json_changed
@@ -106,8 +106,8 @@ def _make_table(rng: Random) -> bytes:
 
 
 def _read_table(data: bytes, root: Path) -> None:
-    table = Table.from_bytes(data)
-    if Table.from_bytes(table.to_bytes()).digest != table.digest:
+    table = ServerTable.from_bytes(data)
+    if ServerTable.from_bytes(table.to_bytes()).digest != table.digest:
         raise AssertionError("a table that reads back as another one")
 
 

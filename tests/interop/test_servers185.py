@@ -17,7 +17,7 @@ import pytest
 
 import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob
-from tests.distributed.runtime.jobs import Network, free_endpoints
+from tests.distributed.jobs import Network, free_endpoints
 from tests.interop.driver_servers import build, feeds, make_optimizer
 from tests.interop.real import FLUID185, HERE
 

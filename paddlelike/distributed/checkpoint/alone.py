@@ -1,7 +1,4 @@
-"""An ordinary program, which may go on with what servers saved.
-
-This module is part of every load, so it imports little.
-"""
+"""Loads of ordinary programs, which may continue from a directory that servers saved."""
 
 from __future__ import annotations
 
@@ -10,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.distributed.checkpoint.shards import Shards
+from paddlelike.distributed.placement import TABLE_FOLDER
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -18,14 +17,11 @@ from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Wan
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["FOLDER", "Alone"]
-
-#: Where the shards of tables lie in a saved directory, as in Fluid.
-FOLDER = "__lookup_table__"
+__all__ = ["Alone"]
 
 
 class Alone:
-    """An ordinary program, which may go on with what servers saved: tables that lie in shards."""
+    """The partition of an ordinary program: all its variables are here; a saved table may be in shards."""
 
     takes_slices = False
 
@@ -41,7 +37,7 @@ class Alone:
         return program
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
-        if is_remote(where) or not Path(where, FOLDER).is_dir():
+        if is_remote(where) or not Path(where, TABLE_FOLDER).is_dir():
             return Loading(chosen)
         shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}
         ops = self._program.global_block().ops
@@ -56,12 +52,10 @@ class _Joined:
         self.where = contents.where
         self._contents = contents
         self._shapes = shapes
-        from paddlelike.distributed.checkpoint.shards import Shards
-
         self._shards = Shards(locate(self.where), contents, for_training=for_training)
 
     def names(self) -> list[str]:
-        return [name for name in self._contents.names() if not name.startswith(FOLDER + "/")]
+        return [name for name in self._contents.names() if not name.startswith(TABLE_FOLDER + "/")]
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
         found = self._contents.look(name, kind)

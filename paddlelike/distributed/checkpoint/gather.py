@@ -19,8 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.distributed.checkpoint.servers import Servers, Sink
-from paddlelike.distributed.checkpoint.shards import shard_name
+from paddlelike.distributed.checkpoint.servers import Servers
+from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Placement, Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
@@ -278,7 +278,7 @@ def _written(
 ) -> Callable[[str], str | None]:
     def fill(path: str) -> str | None:
         name = slices[0].origin
-        said = servers.write(path.removesuffix(name), [name])
+        said = servers.save(path.removesuffix(name), [name])
         sums = [(zlib.crc32(front), len(front))]
         sums += [(_crc(said, one), one.nbytes) for one in slices]
         how.after()
@@ -300,7 +300,7 @@ def _crc(said: Mapping[str, Mapping[str, Any]], one: Slice) -> int:
 
 def _shard(servers: Servers, one: Slice, how: How) -> Extra:
     """The file of one server's shard: the ids it has met, then all places for rows."""
-    name = shard_name(one.origin, one.first_row)
+    name = one.file_name
     dtype = numpy_dtype(one.dtype)
     facts = {
         "variable": name,
@@ -319,10 +319,8 @@ def _shard(servers: Servers, one: Slice, how: How) -> Extra:
 def _shard_fill(servers: Servers, one: Slice, how: How) -> Callable[[str], str | None]:
     def fill(path: str) -> str | None:
         if how.by_servers:
-            name = shard_name(one.origin, one.first_row)
-            found = (
-                servers.write(path.removesuffix(name), [name])[one.endpoint].get("crc32", {}).get(one.name)
-            )
+            name = one.file_name
+            found = servers.save(path.removesuffix(name), [name])[one.endpoint].get("crc32", {}).get(one.name)
             if not isinstance(found, int):
                 raise SaveError(f"{one.endpoint} did not write its rows of {one.origin!r}")
             return None if how.checksum is None else f"crc32:{found:08x}"
@@ -345,7 +343,7 @@ def _shard_front(servers: Servers, one: Slice) -> bytes:
 
 def _ids(servers: Servers, one: Slice) -> Array:
     """The rows that a shard has met."""
-    ids = servers.rows((one.endpoint, one.name))
+    ids = servers.row_ids((one.endpoint, one.name))
     if len(ids) > one.rows or np.any(ids % one.stride != one.first_row) or np.any(ids < 0):
         raise SaveError(f"{one.endpoint} holds {len(ids)} rows of {one.origin!r} that are not its own")
     return ids

@@ -1,4 +1,4 @@
-"""What the operators of Fluid's own save programs do: recv_save and checkpoint_notify.
+"""The operators of Fluid's own save programs: recv_save and checkpoint_notify.
 
 ``fluid.io.save_persistables`` does without them, since it writes everything in one transaction; they are for
 programs that hold them. Each of them replaces its file, or its files, whole.
@@ -13,8 +13,7 @@ from typing import Any
 from paddlelike.core.dtypes import convert_dtype
 from paddlelike.distributed.checkpoint.gather import How, extras_of
 from paddlelike.distributed.checkpoint.servers import OneByOne, Servers
-from paddlelike.distributed.checkpoint.shards import FOLDER
-from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.distributed.placement import TABLE_FOLDER, Kind, Placement, Slice
 from paddlelike.errors import EnforceNotMet, SaveError
 from paddlelike.storage.local.transaction import write_all
 
@@ -22,10 +21,19 @@ __all__ = ["checkpoint_notify", "recv_save"]
 
 
 def recv_save(servers: Servers, attrs: Any) -> None:
-    """Gather the slices that a ``recv_save`` operator names into its file."""
+    """Gather the slices that a ``recv_save`` operator names into its file.
+
+    Raises
+    ------
+    SaveError
+        The file exists and the operator may not overwrite it.
+    """
     path = Path(attrs["file_path"])
     if not attrs["overwrite"] and path.exists():
-        raise SaveError(f"recv_save: {path} is there already, and overwrite is false")
+        raise SaveError(
+            f"recv_save: {path} exists, and overwrite is false",
+            hint="set overwrite=True or another file_path",
+        )
     whole = tuple(attrs["shape"])
     placement = Placement(_slices(path.name, whole, attrs), endpoints=list(dict.fromkeys(attrs["endpoints"])))
     (extra,) = extras_of(OneByOne(servers), placement, [path.name], How(None))
@@ -33,7 +41,7 @@ def recv_save(servers: Servers, attrs: Any) -> None:
 
 
 def _slices(name: str, whole: tuple[int, ...], attrs: Any) -> list[Slice]:
-    """The slices by rows. Those that are not cut, such as powers of beta, are whole on each server."""
+    """Return the slices by rows. Those that are not cut, such as powers of beta, are whole on each server."""
     dtype = convert_dtype(attrs["dtype"])
     shapes = [tuple(int(dim) for dim in text.split(",") if dim) for text in attrs["slice_shapes"]]
     slices = []
@@ -49,9 +57,15 @@ def _slices(name: str, whole: tuple[int, ...], attrs: Any) -> list[Slice]:
 
 
 def checkpoint_notify(servers: Servers, attrs: Any, placement: Placement | None) -> None:
-    """Write every server's shard of the table of a ``checkpoint_notify`` operator below its directory."""
+    """Write every server's shard of the table of a ``checkpoint_notify`` operator below its directory.
+
+    Raises
+    ------
+    EnforceNotMet
+        The program has no such table.
+    """
     table, directory = attrs["lookup_table"], Path(attrs["dir"])
     if placement is None or table not in placement.origins(Kind.TABLE):
-        raise EnforceNotMet(f"checkpoint_notify: {table!r} is no table that is sharded by id")
+        raise EnforceNotMet(f"checkpoint_notify: {table!r} is not a table that is sharded by id")
     extras = extras_of(OneByOne(servers), placement, [table], How(None))
-    write_all(directory, {extra.name.removeprefix(FOLDER + "/"): extra.buffers for extra in extras})
+    write_all(directory, {extra.name.removeprefix(TABLE_FOLDER + "/"): extra.buffers for extra in extras})

@@ -13,10 +13,10 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.distributed.checkpoint.export import with_local_lookups
 from paddlelike.distributed.checkpoint.gather import How, extras_of
-from paddlelike.distributed.checkpoint.position import note_idle_load, standing
-from paddlelike.distributed.checkpoint.servers import servers_of
+from paddlelike.distributed.checkpoint.servers import read_positions, servers_of
 from paddlelike.distributed.checkpoint.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.distributed.server.position import note_empty_load
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -126,7 +126,7 @@ class ServerPart:
             f"there are {len(placement.endpoints)} servers for {len(placement.origins())} variables"
         )
         warnings.warn(note, UserWarning, stacklevel=_outside())
-        note_idle_load(global_scope(), where)
+        note_empty_load(global_scope(), where)
         return Loading([], notes=(note,))
 
 
@@ -168,13 +168,15 @@ class TrainerPart:
             raise SaveError(f"{where}: servers write by themselves only into a directory that all can see")
         servers = servers_of(executor, self._program)
         is_synchronous = self._is_synchronous()
-        said = standing(servers, is_synchronous)
+        positions = read_positions(servers, is_synchronous=is_synchronous)
         how = How(options.checksum, by_servers, local, joined=part == "params")
-        if (
-            not is_synchronous
-        ):  # updates go on: what the manifest counts must not be less than what values have
-            how = replace(how, after=lambda: said.update(standing(servers, is_synchronous)))
-        return Saving(here, extras_of(servers, self._placement, gathered, how), {"servers": said})
+        if not is_synchronous:  # updates continue: the manifest must not count fewer than the values have
+
+            def recount() -> None:
+                positions.update(read_positions(servers, is_synchronous=False))
+
+            how = replace(how, after=recount)
+        return Saving(here, extras_of(servers, self._placement, gathered, how), {"servers": positions})
 
     def _is_synchronous(self) -> bool:
         ops = self._program.global_block().ops

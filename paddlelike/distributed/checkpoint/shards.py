@@ -18,30 +18,20 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.checkpoint.alone import FOLDER
-from paddlelike.distributed.placement import Slice
+from paddlelike.distributed.placement import TABLE_FOLDER, Slice, shard_name
 from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor, selected_rows
 from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.load.read import bytes_of
 from paddlelike.storage.location import File, Location
 
-__all__ = ["FOLDER", "Shards", "shard_name"]
+__all__ = ["Shards"]
 
 Array = np.ndarray[Any, Any]
 Choice = Callable[[Array], Array]
 
 _CHUNK: Final = 4 << 20  # bytes that are looked through at a time
 _ROWS_AT: Final = 12  # where the ids begin in a shard
-
-
-def shard_name(table: str, number: int) -> str:
-    """The file of a shard, as Fluid calls it.
-
-    >>> shard_name("emb", 1)
-    '__lookup_table__/emb_1'
-    """
-    return f"{FOLDER}/{table}_{number}"
 
 
 class _Taken(NamedTuple):
@@ -172,7 +162,7 @@ class Shards:
 
     def _whole(self, held: Held, taken: _Taken) -> LoDTensor:
         header = held.header
-        table = held.name.removeprefix(FOLDER + "/").removesuffix("_0")
+        table = held.name.removeprefix(TABLE_FOLDER + "/").removesuffix("_0")
         array = self._first_values(table, header.shape, header.dtype)
         met = self._fill(array, taken, lambda some: some)
         self._need_first_values(table, met, len(array))

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.distributed.checkpoint.shards import FOLDER, Shards
-from paddlelike.distributed.placement import Slice
+from paddlelike.distributed.checkpoint.shards import Shards
+from paddlelike.distributed.placement import TABLE_FOLDER, Slice
 from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor
 from paddlelike.io.load.contents import Combined, Contents, Held, Reading, Unreadable, Want
@@ -53,7 +53,7 @@ class View:
         return [
             name
             for name in self._contents.names()
-            if name not in self._others and not name.startswith(FOLDER + "/")
+            if name not in self._others and not name.startswith(TABLE_FOLDER + "/")
         ]
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:

@@ -1,8 +1,7 @@
-"""Distributed programs at work: operators, the protocol and the wire joined."""
+"""The client of the parameter servers: what a trainer pushes, pulls and saves."""
 
 from __future__ import annotations
 
-from paddlelike.distributed.client.connection import Connection, resumable_steps, trainer_of
-from paddlelike.distributed.client.trainer import Trainer
+from paddlelike.distributed.client.client import Client
 
-__all__ = ["Connection", "Trainer", "resumable_steps", "trainer_of"]
+__all__ = ["Client"]

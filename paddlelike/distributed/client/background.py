@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.client.calls import Calls, Outbox, Value
-from paddlelike.distributed.server.table import Entry, Role
-from paddlelike.errors import RoundRolledBack
+from paddlelike.distributed.client.outbox import Outbox, Value
+from paddlelike.distributed.placement import Entry, Kind
 
 __all__ = ["Background"]
 
-_TURN = 1.0  # seconds between fetches while nothing is sent
+_POLL = 1.0  # seconds between pulls while nothing is pushed
 
 
 @dataclass(slots=True)
 class _Sum:
-    """Gradients of one entry, added up."""
+    """The sum of several gradients of one entry."""
 
     entry: Entry
     value: Value
@@ -27,15 +27,15 @@ class _Sum:
 
 
 class Background:
-    """What :class:`~paddlelike.distributed.communicator.Communicator` starts and stops.
+    """The thread of a :class:`~paddlelike.distributed.communicator.Communicator`.
 
-    Each gradient is part of one push, which the server applies once. Parameters are fetched after every push,
+    Each gradient is part of one push, which the server applies once. Parameters are pulled after every push
     and written into the arrays that training reads meanwhile.
 
     Parameters
     ----------
     most
-        Steps whose gradients go together at most; a step that would be one more waits.
+        The largest count of steps whose gradients are pushed together; one step more waits.
     average
         Push the mean of the steps; else their sum.
     """
@@ -48,16 +48,23 @@ class Background:
         self._ending = False
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
-        self._calls: Calls | None = None
 
-    def start(self, calls: Calls) -> None:
-        """Begin."""
-        self._calls = calls
-        self._thread = threading.Thread(target=self._run, name="paddlelike-communicator", daemon=True)
+    def start(self, push: Callable[[Sequence[Outbox]], None], servers: int) -> None:
+        """Start the thread.
+
+        Parameters
+        ----------
+        push
+            Called with the outboxes by server, also empty ones; pushes them and pulls all parameters.
+        servers
+            The count of servers.
+        """
+        name = "paddlelike-communicator"
+        self._thread = threading.Thread(target=self._run, args=(push, servers), name=name, daemon=True)
         self._thread.start()
 
     def put(self, server: int, entry: Entry, value: Value) -> None:
-        """Add a gradient to what goes next; waits while too much does."""
+        """Add a gradient to the next push; wait while that holds the most steps. Raises as :meth:`check`."""
         key = server, entry.index
         with self._changed:
             self._changed.wait_for(
@@ -68,40 +75,37 @@ class Background:
             if found is None:
                 self._sums[key] = _Sum(entry, value if isinstance(value, SelectedRows) else value.copy())
             else:
-                found.value = _added(found.value, value)
+                found.value = _add(found.value, value)
                 found.count += 1
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise what has ended the thread, if anything has."""
+        """Raise the error that ended the thread, if there is one."""
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """Push what is left and end. Raises what has gone wrong meanwhile."""
+        """Push what is left and end. Raises as :meth:`check`."""
         self.abandon()
         self.check()
 
     def abandon(self) -> None:
-        """End; a lost job's gradients are dropped."""
+        """Push what is left and end; an error is not raised."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self) -> None:
-        assert self._calls is not None
+    def _run(self, push: Callable[[Sequence[Outbox]], None], servers: int) -> None:
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._sums or self._ending, _TURN)
+                    self._changed.wait_for(lambda: self._sums or self._ending, _POLL)
                     sums, self._sums = self._sums, {}
                     ending = self._ending
                     self._changed.notify_all()
-                reached = self._calls.push(self._outboxes(sums)) and self._calls.refresh()
-                if not reached:
-                    raise RoundRolledBack("the servers went back to a save", step=self._calls.round)
+                push(self._make_outboxes(sums, servers))
                 if ending and not sums:
                     return
         except BaseException as error:
@@ -109,18 +113,17 @@ class Background:
                 self._error = error
                 self._changed.notify_all()
 
-    def _outboxes(self, sums: dict[tuple[int, int], _Sum]) -> list[Outbox]:
-        assert self._calls is not None
-        outboxes: list[Outbox] = [{} for _ in self._calls.endpoints]
+    def _make_outboxes(self, sums: dict[tuple[int, int], _Sum], servers: int) -> list[Outbox]:
+        outboxes: list[Outbox] = [{} for _ in range(servers)]
         for (server, index), one in sums.items():
             value = one.value
-            if self._average and one.entry.role != Role.COUNTER:
-                value = _divided(value, one.count)
+            if self._average and one.entry.kind != Kind.COUNTER:
+                value = _divide(value, one.count)
             outboxes[server][index] = value.merged() if isinstance(value, SelectedRows) else value
         return outboxes
 
 
-def _added(a: Value, b: Value) -> Value:
+def _add(a: Value, b: Value) -> Value:
     if isinstance(a, SelectedRows) and isinstance(b, SelectedRows):
         assert a.array is not None
         assert b.array is not None
@@ -132,7 +135,7 @@ def _added(a: Value, b: Value) -> Value:
     return a
 
 
-def _divided(value: Value, count: int) -> Value:
+def _divide(value: Value, count: int) -> Value:
     if isinstance(value, SelectedRows):
         assert value.array is not None
         return SelectedRows(value.row_array, value.height(), value.array / value.array.dtype.type(count))

@@ -1,4 +1,4 @@
-"""How a script ends that a fault has ended: with the exit code by which a launcher knows what to do."""
+"""The exit code of a script that a fault has ended, by which a launcher decides whether to start it again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["exit_by_code"]
 
 @functools.cache
 def exit_by_code() -> None:
-    """From now on a FaultError that nobody catches ends this process with its ``exit_code``, not with 1.
+    """Let a FaultError that nobody catches end this process with its ``exit_code`` instead of 1.
 
     The traceback is printed as before.
     """

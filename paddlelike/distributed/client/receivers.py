@@ -1,10 +1,15 @@
-"""Where the bytes of answers go whose size is not known before."""
+"""Receivers of answers whose size is not known before, or that should not be in memory whole."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from paddlelike.errors import FrameError
 
-__all__ = ["Pieces"]
+__all__ = ["Pieces", "Sink"]
+
+_CHUNK: Final = 4 << 20  # bytes that are passed on at a time; at least as much as comes at a time
 
 
 class Pieces:
@@ -13,7 +18,7 @@ class Pieces:
     Parameters
     ----------
     most
-        Bytes that are taken at most.
+        The largest count of bytes that is accepted.
 
     >>> pieces = Pieces(10)
     >>> pieces.place(0, 0, 3)[:] = b"abc"
@@ -28,18 +33,72 @@ class Pieces:
         self._size = 0
 
     def place(self, index: int, offset: int, length: int) -> memoryview:
-        """Memory for the next piece."""
+        """Return memory for the next piece. Raises FrameError for one that does not follow or is too much."""
         if offset != self._size or offset + length > self._most:
             raise FrameError(
-                f"a record of {length} bytes at {offset} of array {index}; {self._size} bytes came"
+                f"a record of {length} bytes at {offset} of array {index}: expected one at {self._size}, "
+                f"and at most {self._most} bytes in all"
             )
         self._size += length
         self._pieces.append(bytearray(length))
         return memoryview(self._pieces[-1])
 
     def check(self) -> None:
-        """Whatever came is whole."""
+        """Accept any length."""
 
     def joined(self) -> bytes:
-        """All of it."""
+        """Return all bytes."""
         return b"".join(self._pieces)
+
+
+class Sink:
+    """A receiver that passes on what comes, in order, and has one piece of it in memory.
+
+    Parameters
+    ----------
+    size
+        The expected count of bytes.
+    take
+        Called with the offset and the bytes of each piece, whose memory is reused afterwards.
+
+    >>> pieces = []
+    >>> sink = Sink(5, lambda offset, data: pieces.append((offset, bytes(data))))
+    >>> sink.place(0, 0, 3)[:] = b"abc"
+    >>> sink.place(0, 3, 2)[:] = b"de"
+    >>> sink.check()
+    >>> pieces
+    [(0, b'abcde')]
+    """
+
+    def __init__(self, size: int, take: Callable[[int, memoryview], None]) -> None:
+        self.size = size
+        self._take = take
+        self._memory = memoryview(bytearray(min(size, _CHUNK)))
+        self._given = 0  # bytes passed on
+        self._filled = 0  # bytes of the memory
+
+    def place(self, index: int, offset: int, length: int) -> memoryview:
+        """Return memory for the next ``length`` bytes. Raises FrameError for a record out of order."""
+        if offset != self._given + self._filled or length > self.size - offset:
+            raise FrameError(
+                f"a record of {length} bytes at {offset} of {self.size} bytes, of which "
+                f"{self._given + self._filled} came"
+            )
+        if self._filled + length > len(self._memory):
+            self._flush()
+        if length > len(self._memory):
+            self._memory = memoryview(bytearray(length))
+        place = self._memory[self._filled : self._filled + length]
+        self._filled += length
+        return place
+
+    def check(self) -> None:
+        """Pass on the last piece. Raises FrameError unless all bytes have come."""
+        self._flush()
+        if self._given != self.size:
+            raise FrameError(f"{self._given} of {self.size} bytes came")
+
+    def _flush(self) -> None:
+        if self._filled:
+            self._take(self._given, self._memory[: self._filled])
+        self._given, self._filled = self._given + self._filled, 0

@@ -138,7 +138,7 @@ class DistributedTranspiler(Fleet):
 
     def stop_worker(self) -> None:
         """Leave the job; servers end when all trainers have."""
-        from paddlelike.distributed.client.connection import leave_jobs
+        from paddlelike.distributed.client.trainers import leave_jobs
 
         leave_jobs()
         self._executor.close()

@@ -1,1 +1,1 @@
-"""A parameter server at work."""
+"""The parameter server: what it serves, staging, rounds, verbs, rollback, its part of a save."""

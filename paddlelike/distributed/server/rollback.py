@@ -1,4 +1,4 @@
-"""Where a server can go back to: its start values, and the saves of trainer 0 that it finds."""
+"""The rounds to which a server can go back: its start values, and the saves of trainer 0 that it finds."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.checkpoint.position import standing_of
+from paddlelike.distributed.server.position import read_position
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.load.load import load_persistables
 
-__all__ = ["WayBack"]
+__all__ = ["RollbackPoints"]
 
 Value = LoDTensor | SelectedRows
 
 
-class WayBack:
+class RollbackPoints:
     """The rounds to which one server can return.
 
-    The start values are copied, so that a server that may go back needs twice the memory of its variables.
+    The start values are copied, so a server that may go back needs twice the memory of its variables.
 
     Parameters
     ----------
     scope, names
-        Where the server's variables are, and which they are.
+        The server's scope, and the variables in it that are the server's.
     program
-        The server's program, which says what its rows of a saved directory are.
+        The server's program, which says which rows of a saved directory are its own.
     root
         A directory of ``save_persistables``, or one that holds such directories; None: there are no saves.
     start
@@ -45,15 +45,21 @@ class WayBack:
         self._endpoint = endpoint
         self._root = root
         self._start = start
-        self._copies = {name: _copy(value) for name, value in self._held(names)}
+        self._copies = {name: _copy(value) for name, value in self._values(names)}
 
     def rounds(self) -> list[int]:
-        """The rounds, in order."""
-        return sorted({self._start, *self._saves()})
+        """Return the rounds, sorted."""
+        return sorted({self._start, *self._find_saves()})
 
-    def go(self, round: int) -> None:
-        """Put every variable back to what it was when ``round`` began. Raises LoadError where that failed."""
-        saves = self._saves()
+    def restore(self, round: int) -> None:
+        """Set every variable to its value at the beginning of ``round``.
+
+        Raises
+        ------
+        LoadError
+            There is no save of that round any more, or it cannot be read.
+        """
+        saves = self._find_saves()
         if round in saves:
             with scope_guard(self._scope):
                 load_persistables(Executor(), saves[round], self._program)
@@ -61,24 +67,27 @@ class WayBack:
             for name, value in self._copies.items():
                 self._scope.var(name).set_value(_copy(value))
         else:
-            raise LoadError(f"there is no save of round {round} any more", hint=f"looked into {self._root}")
+            raise LoadError(
+                f"the server at {self._endpoint} cannot go back to round {round}: there is no save of it",
+                hint=f"saves are looked for in {self._root} (PADDLELIKE_CHECKPOINT_DIR)",
+            )
 
-    def _held(self, names: list[str]) -> Iterator[tuple[str, Value]]:
+    def _values(self, names: list[str]) -> Iterator[tuple[str, Value]]:
         for name in names:
             holder = self._scope.find_var(name)
             if holder is not None and isinstance(holder.value, LoDTensor | SelectedRows):
                 yield name, holder.value
 
-    def _saves(self) -> dict[int, str]:
-        """By round the directory of a save; of several the last by name."""
+    def _find_saves(self) -> dict[int, str]:
+        """Return by round the directory of a save; of several the last by name."""
         found: dict[int, str] = {}
         for path in self._directories():
             try:
-                standing = standing_of(path, self._endpoint)
+                position = read_position(path, self._endpoint)
             except (PaddlelikeError, OSError, ValueError):
-                continue  # half written, or no save at all
-            if standing is not None and isinstance(standing.get("round"), int):
-                found[standing["round"]] = path
+                continue  # half written, or not a save
+            if position is not None and isinstance(position.get("round"), int):
+                found[position["round"]] = path
         return found
 
     def _directories(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where gradients lie on a server until they are applied: whole pushes, in memory that is used again."""
+"""Staging of gradients on a server until they are applied: whole pushes, in memory that is reused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.server.table import Role, Table, rows_at, values_at
+from paddlelike.distributed.placement import Kind, ServerTable, rows_at, values_at
 from paddlelike.distributed.wire.parts import Into
 from paddlelike.errors import FrameError
 
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Contribution(Into):
-    """One push: takes the records as they come in; afterwards the gradients by number."""
+    """One push: receives the records as they come in; afterwards it has the gradients by entry index."""
 
     def __init__(
         self, dense: dict[int, Array], sparse: dict[int, SelectedRows], wanted: frozenset[int]
@@ -35,52 +35,63 @@ class Contribution(Into):
         super().__init__(arrays)
 
     def finish(self, *, whole: bool) -> dict[int, Array | SelectedRows]:
-        """The gradients that came, checked; ``whole``: every gradient of the server must be among them."""
+        """Return the gradients that came, by index; ``whole``: every gradient of the server must have come.
+
+        Raises
+        ------
+        FrameError
+            A gradient is missing or came in part, or its row ids are outside of the variable.
+        """
         if whole:
             self.check()
             missing = self._wanted - self.dense.keys() - self.sparse.keys()
             if missing:
                 raise FrameError(f"a push without the gradients {sorted(missing)[:5]}")
-        else:  # what was begun, and what the header spoke of
-            begun = {number for number, filled in self._filled.items() if filled}
-            said = {place(index) for index in self.sparse for place in (rows_at, values_at)}
-            self.check(begun | said)
+        else:  # every array that was begun, and those that the header announced
+            begun = {index for index, filled in self._filled.items() if filled}
+            announced = {at(index) for index in self.sparse for at in (rows_at, values_at)}
+            self.check(begun | announced)
         for rows in self.sparse.values():
-            numbers = rows.row_array
-            if numbers.size and not (numbers.min() >= 0 and numbers.max() < rows.height()):
-                raise FrameError(f"selected rows {numbers.min()} to {numbers.max()} of {rows.height()} rows")
+            ids = rows.row_array
+            if ids.size and not (ids.min() >= 0 and ids.max() < rows.height()):
+                raise FrameError(f"selected rows {ids.min()} to {ids.max()} of {rows.height()} rows")
         came = {index: array for index, array in self.dense.items() if self._filled[values_at(index)]}
         return came | self.sparse
 
 
 class Staging:
-    """The memory for pushes. A trainer whose push is under way or waits has one set of arrays, rarely two.
+    """The memory for pushes. A trainer with a push under way or staged uses one set of arrays, rarely two.
 
     Parameters
     ----------
     table
-        The server's; its gradients are what is taken.
+        The server's; pushes bring its gradients and counters.
     only_rows
-        Numbers of gradients that come as selected rows only: a table may be larger than memory can be twice.
+        Indexes of gradients that come as selected rows only: a table may be too large to be in memory twice.
     """
 
-    def __init__(self, table: Table, only_rows: Collection[int] = ()) -> None:
+    def __init__(self, table: ServerTable, only_rows: Collection[int] = ()) -> None:
         self._only_rows = frozenset(only_rows)
-        self._wanted = frozenset(entry.index for entry in table.having(Role.GRADIENT))
-        self._entries = {entry.index: entry for entry in table.having(Role.GRADIENT, Role.COUNTER)}
+        self._wanted = frozenset(entry.index for entry in table.having(Kind.GRADIENT))
+        self._entries = {entry.index: entry for entry in table.having(Kind.GRADIENT, Kind.COUNTER)}
         self._free: list[dict[int, Array]] = []
         self._lock = threading.Lock()
 
     def take(self, rows: Iterable[tuple[int, int]]) -> Contribution:
-        """Room for one push; ``rows``: number of an entry and how many rows, where it comes as selected rows.
+        """Return memory for one push; ``rows``: (index of an entry, count of rows) of selected rows.
 
-        Raises FrameError for what the table does not have, before memory is taken.
+        Raises
+        ------
+        FrameError
+            An index is not that of a gradient, or there are more rows than it has. No memory was allocated.
         """
         sparse = {}
         for index, count in rows:
             entry = self._entries.get(index)
-            if entry is None or entry.role != Role.GRADIENT or count > entry.shape[0]:
-                raise FrameError(f"a push of {count} rows of entry {index}, which is no gradient so tall")
+            if entry is None or entry.kind != Kind.GRADIENT or count > entry.shape[0]:
+                raise FrameError(
+                    f"a push of {count} rows of entry {index}, which is not a gradient with so many rows"
+                )
             value = np.empty((count, *entry.shape[1:]), entry.numpy_dtype)
             sparse[index] = SelectedRows(np.empty(count, np.int64), entry.shape[0], value)
         with self._lock:
@@ -93,6 +104,6 @@ class Staging:
         return Contribution(dense, sparse, self._wanted)
 
     def give_back(self, contribution: Contribution) -> None:
-        """Let a later push use the memory, once nobody reads it any more."""
+        """Let a later push reuse the memory. Called when nobody reads it any more."""
         with self._lock:
             self._free.append(contribution.dense)

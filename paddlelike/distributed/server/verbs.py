@@ -1,13 +1,14 @@
-"""The verbs of a server: bytes into staging, waiting in bounded turns, arrays out. They never compute."""
+"""The verbs of a server: they fill staging, wait in bounded turns and send arrays; none computes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from paddlelike.distributed.placement import Kind, values_at
 from paddlelike.distributed.protocol.messages import (
     Beat,
     Commit,
@@ -23,17 +24,14 @@ from paddlelike.distributed.protocol.messages import (
     Rollback,
     Save,
 )
+from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.server.staging import Contribution
-from paddlelike.distributed.server.table import Role, values_at
 from paddlelike.distributed.wire import CHUNK, Header, Into, Part, Refused, as_bytes
 from paddlelike.errors import FormatError, FrameError
 
-if TYPE_CHECKING:
-    from paddlelike.distributed.server.server import Service
-
 __all__ = ["verbs_of"]
 
-Kind = TypeVar("Kind", bound=Request)
+Asked = TypeVar("Asked", bound=Request)
 Answer = tuple[Header, Iterable[Part]]
 
 _LONGEST_TURN = 30.0  # seconds that one call may wait for something on this server
@@ -41,7 +39,7 @@ _MOST_IDS = 1 << 24  # of one prefetch
 
 
 def verbs_of(service: Service) -> dict[str, Any]:
-    """What a server answers, by name."""
+    """Return the verbs of a server by name."""
     return {
         "Describe": _Describe(service),
         "Status": _Status(service),
@@ -64,8 +62,8 @@ class _Verb:
     def begin(self, head: Header) -> Any:
         return None
 
-    def read(self, kind: type[Kind], head: Header) -> Kind:
-        """The request in a header; a malformed one is the caller's fault."""
+    def read(self, kind: type[Asked], head: Header) -> Asked:
+        """Return the request in a header. Raises FrameError, an error of the caller, for a malformed one."""
         try:
             request = kind.from_header(head)
         except FormatError as error:
@@ -84,7 +82,7 @@ class _Describe(_Verb):
 
 
 class _Status(_Verb):
-    """How the server is doing, for who watches: no part of the protocol."""
+    """The state of the server for monitoring; not a part of the protocol."""
 
     def end(self, head: Header, receiver: None) -> Answer:
         return self.service.status(), ()
@@ -124,10 +122,10 @@ class _PushVerb(_Verb):
         request = Push.from_header(head)
         service = self.service
         receiver.finish(whole=service.mode == "sync")
-        service.received(receiver.size)
+        service.count_received(receiver.size)
         with service.changed:
             reply = service.state.push_end(request, receiver, time.monotonic())
-            service.look()
+            service.wake()
         return reply.to_header(), ()
 
 
@@ -137,7 +135,7 @@ class _CommitVerb(_Verb):
         reply = self.service.ask_until(request, min(request.poll, _LONGEST_TURN))
         parts: Iterable[Part] = ()
         if isinstance(reply, CommitReply):
-            parts = _values(self.service, [e.index for e in self.service.served.table.having(Role.PARAMETER)])
+            parts = _values(self.service, [e.index for e in self.service.served.table.having(Kind.PARAMETER)])
         return reply.to_header(), parts
 
 
@@ -150,7 +148,7 @@ class _PullVerb(_Verb):
             return reply.to_header(), ()
         table = service.served.table
         if request.slices is None:
-            return reply.to_header(), _values(service, [e.index for e in table.having(Role.PARAMETER)])
+            return reply.to_header(), _values(service, [e.index for e in table.having(Kind.PARAMETER)])
         return reply.to_header(), _asked(service, request.slices)
 
 
@@ -158,10 +156,10 @@ class _PrefetchVerb(_Verb):
     def begin(self, head: Header) -> Into:
         request = self.read(Prefetch, head)
         entry = self.service.served.table.get(request.table)
-        if entry is None or entry.role not in (Role.REMOTE, Role.TABLE, Role.PARAMETER):
-            raise FrameError(f"a prefetch of {request.table!r}, which is no table of this server")
+        if entry is None or entry.kind not in (Kind.REMOTE, Kind.TABLE, Kind.PARAMETER):
+            raise FrameError(f"a prefetch of {request.table!r}, which is not a table of this server")
         if request.count > _MOST_IDS:
-            raise FrameError(f"a prefetch of {request.count} ids; {_MOST_IDS} are the most of one call")
+            raise FrameError(f"a prefetch of {request.count} ids; the limit of one call is {_MOST_IDS}")
         return _Ids(np.empty(request.count, np.int64))
 
     def end(self, head: Header, receiver: Any) -> Answer:
@@ -172,7 +170,7 @@ class _PrefetchVerb(_Verb):
         if not isinstance(reply, PrefetchReply):
             return reply.to_header(), ()
         rows = service.lookup(request.table, receiver.ids)
-        service.sent(rows.nbytes)
+        service.count_sent(rows.nbytes)
         return reply.to_header(), [Part(0, 0, as_bytes(rows))]
 
 
@@ -184,29 +182,29 @@ class _Ids(Into):
         self.ids = ids
 
 
-def _asked(service: Service, numbers: Iterable[int]) -> Iterator[Part]:
-    """The values of entries; from the number of entries on, the row numbers of tables."""
+def _asked(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
+    """Return the values of entries by index. Index ``len(table) + i`` asks for the row ids of table ``i``."""
     table = service.served.table
-    for number in numbers:
-        index = number % len(table)
+    for asked in indexes:
+        index = asked % len(table)
         entry = table.entries[index]
-        if entry.role == Role.TABLE and number < 2 * len(table):
-            rows, values = service.table(entry)
-            yield Part(0, 0, as_bytes(rows if number >= len(table) else values))
-        elif entry.role == Role.GRADIENT or number >= len(table):
-            raise FrameError(f"a pull of number {number}, which is not among what this server gives")
+        if entry.kind == Kind.TABLE and asked < 2 * len(table):
+            rows, values = service.variables.shard(entry)
+            yield Part(0, 0, as_bytes(rows if asked >= len(table) else values))
+        elif entry.kind == Kind.GRADIENT or asked >= len(table):
+            raise FrameError(f"a pull of index {asked}; {service.served.endpoint} sends no such value")
         else:
             yield from _values(service, [index])
 
 
 def _values(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
-    """The values of entries as they are now, each copied piece by piece where another thread may write."""
+    """Return the values of entries as they are now, copied in pieces where another thread may write."""
     for index in indexes:
         entry = service.served.table.entries[index]
-        array = service.value(entry)
-        service.sent(array.nbytes)
+        array = service.variables.value(entry)
+        service.count_sent(array.nbytes)
         view = as_bytes(array)
-        guard = service.guards.get(entry.name)
+        guard = service.variables.guards.get(entry.name)
         if guard is None:
             yield Part(values_at(index), 0, view)
             continue

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.overview import Overview
-from paddlelike.distributed.placement import Kind, Slice
+from paddlelike.distributed.placement import Kind, Overview, Slice
 from paddlelike.distributed.transpiler.plan import Piece, Plan, Trained
 from paddlelike.distributed.transpiler.state import shape_on_server, state_of
 from paddlelike.distributed.transpiler.table_server import rows_of_shard

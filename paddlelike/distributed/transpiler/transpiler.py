@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from paddlelike.distributed.overview import Overview
+from paddlelike.distributed.placement import Overview
 from paddlelike.distributed.transpiler.config import (
     DistributedMode,
     DistributeTranspilerConfig,

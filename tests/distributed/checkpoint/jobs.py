@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from tests.distributed.runtime.jobs import SEED, Feed, Job, Network, Programs
+from tests.distributed.jobs import SEED, Feed, Job, Network, Programs
 from tests.helpers.fresh import fresh_programs
 
 Feeds = Callable[[int, int], Feed]

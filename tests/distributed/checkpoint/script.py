@@ -13,9 +13,10 @@ import sys
 from typing import Any
 
 import paddlelike as fluid
-from paddlelike.distributed.checkpoint import gather, serve
+from paddlelike.distributed.checkpoint import gather
+from paddlelike.distributed.server import writing
 from tests.distributed.checkpoint.test_resume import ADAM
-from tests.distributed.runtime.jobs import SEED, perceptron_feeds
+from tests.distributed.jobs import SEED, perceptron_feeds
 
 
 def die_at(owner: Any, name: str, number: int) -> None:
@@ -37,7 +38,7 @@ def main() -> None:
     servers = os.environ["PADDLE_PSERVERS_IP_PORT_LIST"]
     who, at = run.get("dies") or ("nobody", 0)
     if who == f"{role} {number}":
-        die_at(*((serve, "_put") if role == "PSERVER" else (gather._Positions, "write")), at)
+        die_at(*((writing, "_put") if role == "PSERVER" else (gather._Positions, "write")), at)
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = SEED
     loss = ADAM.build()
     ADAM.optimizer().minimize(loss)

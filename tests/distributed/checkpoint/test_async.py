@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.checkpoint.position import standing_of
+from paddlelike.distributed.server.position import read_position
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.checkpoint.test_tables import BLOCKS, SHARDS, feeds
-from tests.distributed.runtime.jobs import Network, perceptron_feeds
+from tests.distributed.jobs import Network, perceptron_feeds
 
 ASYNC = Network(ADAM.build, ADAM.optimizer, {"sync_mode": False, "runtime_split_send_recv": True}, sync=False)
 TABLES = [Network(one.build, one.optimizer, ASYNC.config, sync=False) for one in (BLOCKS, SHARDS)]
@@ -21,7 +21,7 @@ TABLES = [Network(one.build, one.optimizer, ASYNC.config, sync=False) for one in
 def test_parameters_and_their_state_are_of_one_moment(tmp_path: Path) -> None:
     with SavingJob(ASYNC, servers=2, trainers=1) as job:
         job.go(perceptron_feeds, 0, 3, save=(2, tmp_path / "model"))
-    said = standing_of(tmp_path / "model", job.endpoints[0])
+    said = read_position(tmp_path / "model", job.endpoints[0])
     assert said is not None
     assert said["round"] == 2
     assert [update[-1] for update in said["updates"]] == [2]

@@ -11,7 +11,7 @@ import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_costs import read_so_far
 from tests.distributed.checkpoint.test_resume import ADAM
-from tests.distributed.runtime.jobs import Job, perceptron_feeds
+from tests.distributed.jobs import Job, perceptron_feeds
 
 
 class Restoring(SavingJob):

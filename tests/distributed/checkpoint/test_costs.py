@@ -13,12 +13,12 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.checkpoint.gather import How, extras_of
-from paddlelike.distributed.checkpoint.servers import Sink
+from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.storage.local.transaction import Transaction
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
-from tests.distributed.runtime.jobs import perceptron_feeds
+from tests.distributed.jobs import perceptron_feeds
 
 MB = 1 << 20
 
@@ -60,10 +60,10 @@ class Rows:
     def pull(self, wanted: Sequence[tuple[str, str]]) -> list[Any]:
         raise AssertionError("a large variable is not fetched whole")
 
-    def rows(self, wanted: tuple[str, str]) -> Any:
-        raise AssertionError("no table")
+    def row_ids(self, wanted: tuple[str, str]) -> Any:
+        raise AssertionError("there is no table")
 
-    def write(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    def save(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         raise AssertionError("nobody asked the servers to write")
 
     def stream(self, wanted: tuple[str, str], sink: Callable[[], Sink]) -> None:
@@ -104,7 +104,7 @@ def test_gathering_a_variable_takes_the_memory_of_a_piece(tmp_path: Path, checks
 def test_a_sink_refuses_what_does_not_follow() -> None:
     sink = Sink(10, lambda offset, data: None)
     sink.place(0, 0, 4)
-    with pytest.raises(fluid.core.EnforceNotMet, match="4 bytes at 6 of 10, of which 4 came"):
+    with pytest.raises(fluid.core.EnforceNotMet, match="4 bytes at 6 of 10 bytes, of which 4 came"):
         sink.place(0, 6, 4)
     with pytest.raises(fluid.core.EnforceNotMet, match="11 bytes at 4 of 10"):
         sink.place(0, 4, 11)

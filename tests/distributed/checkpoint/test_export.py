@@ -13,7 +13,7 @@ from paddlelike.errors import SaveError
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_save import files_of
 from tests.distributed.checkpoint.test_tables import BLOCKS, ROWS, SHARDS, embedded, feeds
-from tests.distributed.runtime.jobs import SEED, Network
+from tests.distributed.jobs import SEED, Network
 from tests.helpers.fresh import fresh_programs
 
 

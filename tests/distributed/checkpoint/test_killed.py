@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.checkpoint.position import standing_of
+from paddlelike.distributed.server.position import read_position
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
-from tests.distributed.runtime.jobs import free_endpoints, perceptron_feeds
+from tests.distributed.jobs import free_endpoints, perceptron_feeds
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
@@ -76,11 +76,11 @@ def test_the_save_before_is_whole_and_goes_on(
     if dies[0] != "TRAINER 0":
         assert codes["TRAINER 0"] == 75
     assert fluid.io.verify(str(model))
-    assert standing_of(model, "any") == {"round": 2}
+    assert read_position(model, "any") == {"round": 2}
     codes, losses = run_job(3, first=2, last=6, load=str(model), save=str(model))
     assert set(codes.values()) == {0}
     with SavingJob(ADAM) as job:
         undisturbed = job.go(perceptron_feeds, 0, 6)
     assert losses == [one[2:] for one in undisturbed]
-    assert standing_of(model, "any") == {"round": 6}
+    assert read_position(model, "any") == {"round": 6}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.manifest.json"]

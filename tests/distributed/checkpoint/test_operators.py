@@ -14,7 +14,7 @@ from paddlelike.formats import lod_tensor, selected_rows
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.checkpoint.test_tables import SHARDS, feeds
-from tests.distributed.runtime.jobs import Programs, perceptron_feeds
+from tests.distributed.jobs import Programs, perceptron_feeds
 
 
 def recv_save(programs: Programs, origin: str, path: Path, **attrs: Any) -> fluid.Program:
@@ -45,7 +45,7 @@ def test_recv_save_writes_a_whole_variable_once(tmp_path: Path, origin: str) -> 
         exe.run(programs.startup)
         exe.run(programs.main, feed=perceptron_feeds(0, 0))
         exe.run(recv_save(programs, origin, tmp_path / origin))
-        with pytest.raises(fluid.core.EnforceNotMet, match="is there already"):
+        with pytest.raises(fluid.core.EnforceNotMet, match="exists, and overwrite is false"):
             exe.run(recv_save(programs, origin, tmp_path / origin, overwrite=False))
         exe.close()
     saved = lod_tensor.read((tmp_path / origin).read_bytes()).array

@@ -11,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob, alone
-from tests.distributed.runtime.jobs import Network, adam_with_schedule, perceptron_feeds, sgd
+from tests.distributed.jobs import Network, adam_with_schedule, perceptron_feeds, sgd
 
 
 def wide() -> Any:

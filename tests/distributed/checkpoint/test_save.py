@@ -13,15 +13,15 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.checkpoint.gather import How, extras_of
-from paddlelike.distributed.checkpoint.position import standing_of
 from paddlelike.distributed.placement import Kind, Placement, Slice
+from paddlelike.distributed.server.position import read_position
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.storage.local.transaction import Transaction
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.checkpoint.test_tables import SHARDS
 from tests.distributed.checkpoint.test_tables import feeds as table_feeds
-from tests.distributed.runtime.jobs import MOMENTUM, Network, perceptron, perceptron_feeds, sgd
+from tests.distributed.jobs import MOMENTUM, Network, perceptron, perceptron_feeds, sgd
 
 
 def files_of(directory: Path) -> dict[str, bytes]:
@@ -57,10 +57,10 @@ def test_what_the_servers_write_themselves_is_the_same(tmp_path: Path, checksum:
 def test_the_manifest_tells_the_round(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM) as job:
         job.go(perceptron_feeds, 0, 4, save=(3, tmp_path / "model"))
-    said = standing_of(tmp_path / "model", job.endpoints[1])
+    said = read_position(tmp_path / "model", job.endpoints[1])
     assert said is not None
     assert said["round"] == 3
-    assert standing_of(tmp_path / "model", "elsewhere:1") == {"round": 3}
+    assert read_position(tmp_path / "model", "elsewhere:1") == {"round": 3}
 
 
 def test_a_directory_of_one_process_tells_no_round(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_directory_of_one_process_tells_no_round(tmp_path: Path) -> None:
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     fluid.io.save_persistables(exe, str(tmp_path / "model"))
-    assert standing_of(tmp_path / "model") is None
+    assert read_position(tmp_path / "model") is None
 
 
 def test_another_trainer_saves_nothing_and_says_so(tmp_path: Path) -> None:

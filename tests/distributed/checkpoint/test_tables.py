@@ -12,7 +12,7 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError
 from paddlelike.formats import selected_rows
 from tests.distributed.checkpoint.jobs import SavingJob, alone
-from tests.distributed.runtime.jobs import SEED, Network
+from tests.distributed.jobs import SEED, Network
 from tests.helpers.fresh import fresh_programs
 
 ROWS, WIDTH = 2500, 8

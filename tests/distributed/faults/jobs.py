@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.distributed.faults.nursery import born
-from tests.distributed.runtime.jobs import free_endpoints
+from tests.distributed.jobs import free_endpoints
 
 __all__ = ["Job", "Process"]
 

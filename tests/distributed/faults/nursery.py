@@ -76,10 +76,9 @@ def run(address: str) -> None:
 
 
 if __name__ == "__main__":
-    import paddlelike.distributed.checkpoint
-    import paddlelike.distributed.client
+    import paddlelike.distributed.remote
 
-    assert paddlelike.distributed.checkpoint is not None
+    assert paddlelike.distributed.remote is not None
     run(sys.argv[1])
     from tests.distributed.faults import role
 

@@ -26,9 +26,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from paddlelike.distributed.client.calls import Calls
+from paddlelike.distributed.client.driver import Driver
 from paddlelike.distributed.protocol.messages import Request
-from paddlelike.distributed.server.server import Service
+from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import UnreachableError
 from paddlelike.executor.context import StepContext
@@ -78,15 +78,15 @@ def _lose_answers(each: int) -> None:
 
 
 def _wrap_calls() -> None:
-    call, send = Calls._call, Channel.call
+    call, send = Driver._call, Channel.call
     current = threading.local()
 
-    def pointed(trainer: Calls, step: Any) -> Any:
+    def pointed(driver: Driver, step: Any) -> Any:
         verb, number = step.request.verb.lower(), _number(step.request)
         verb = "leave" if getattr(step.request, "last", False) else verb
         current.where = (verb, number, step.server)
         reach(f"trainer.{verb}", number, step.server)
-        reply = call(trainer, step)
+        reply = call(driver, step)
         if reply.kind == "ok":
             reach(f"trainer.{verb}.done", number, step.server)
         return reply
@@ -103,7 +103,7 @@ def _wrap_calls() -> None:
             parts = cut(parts, where)
         return send(channel, verb, head, parts, *args, **options)
 
-    Calls._call = pointed  # type: ignore[method-assign]
+    Driver._call = pointed  # type: ignore[method-assign]
     Channel.call = sending  # type: ignore[method-assign]
 
 

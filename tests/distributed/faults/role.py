@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.distributed.client.connection import resumable_steps
-from paddlelike.distributed.server.server import Service
+from paddlelike.distributed.client.trainers import resumable_steps
+from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.wire import Server
 from paddlelike.errors import RoundRolledBack
 from tests.distributed.faults import points
@@ -96,18 +96,18 @@ def serve(t: Any, exe: Any) -> None:
         points.reach("server.load")
         fluid.io.load_persistables(exe, SAVES, main)
     services: list[Service] = []
-    run, enter = Service.run, Server.__enter__
+    init, enter = Service.__init__, Server.__enter__
 
-    def noted(service: Service) -> None:
+    def noted(service: Service, *args: Any) -> None:
+        init(service, *args)
         services.append(service)
-        run(service)
 
     def entered(server: Server) -> Server:
         found = enter(server)
         say(serving=endpoint, round=services[0].state.round)
         return found
 
-    Service.run = noted  # type: ignore[method-assign]
+    Service.__init__ = noted  # type: ignore[method-assign]
     Server.__enter__ = entered  # type: ignore[method-assign]
     exe.run(main)
     held = {}

@@ -11,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob
-from tests.distributed.runtime.jobs import SEED, Job, Network
+from tests.distributed.jobs import SEED, Job, Network
 from tests.distributed.transpiler.test_meaning import (
     OPTIMIZERS,
     batches,

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.client.trainer import Trainer
-from paddlelike.distributed.server.table import Role
+from paddlelike.distributed.client.client import Client
+from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.wire import Channel, Into, Security, wait_for_servers
 from paddlelike.distributed.wire.frames import messages
 from paddlelike.errors import FrameError
@@ -56,19 +56,19 @@ def calls(service: tuple[subprocess.Popen[bytes], str]) -> list[Call]:
     arrived = threading.Event()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Channel, "call", record)
-        trainer = Trainer(0, [service[1]])
+        trainer = Client(0, [service[1]])
         table = trainer.tables[0]
-        names = [entry.name for entry in table.having(Role.PARAMETER)]
+        names = [entry.name for entry in table.having(Kind.PARAMETER)]
         trainer.pull([(service[1], name) for name in names])
         tall = next(name for name in names if table[name].shape[0] > 3)
-        trainer.lookup([(service[1], tall, np.arange(3))])
-        for entry in table.having(Role.GRADIENT):
+        trainer.prefetch([(service[1], tall, np.arange(3))])
+        for entry in table.having(Kind.GRADIENT):
             value = np.zeros(entry.shape, entry.numpy_dtype)
             if entry.name.startswith("table"):
                 value = SelectedRows(np.arange(2), entry.shape[0], value[:2])
-            trainer.send(service[1], entry.name, value)
+            trainer.stage(service[1], entry.name, value)
         failed: list[Exception] = []
-        round_ = threading.Thread(target=lambda: failed.extend(_failure(trainer.barrier)), daemon=True)
+        round_ = threading.Thread(target=lambda: failed.extend(_failure(trainer.push)), daemon=True)
         round_.start()
         assert arrived.wait(60), failed  # it now waits for the other trainers
         trainer.abandon()

@@ -12,15 +12,15 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.distributed.checkpoint.serve import write
-from paddlelike.distributed.client.trainer import Trainer
+from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.placement import Kind, Slice
+from paddlelike.distributed.server.writing import write_rows
 from paddlelike.errors import FaultError, LoadError, NotInitializedError, SaveError, StorageError
 from paddlelike.formats import lod_tensor
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.checkpoint.test_save import files_of
-from tests.distributed.runtime.jobs import MOMENTUM, perceptron_feeds
+from tests.distributed.jobs import MOMENTUM, perceptron_feeds
 
 HERE = "127.0.0.1:6174"
 OWN = Slice("w", "w.block1", HERE, 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.PARAMETER)
@@ -42,7 +42,7 @@ def begun(tmp_path: Path) -> Path:
 
 
 def test_only_the_own_rows_are_written(scope: Any, begun: Path) -> None:
-    said = write(scope, [OWN, SHARD], str(begun), ["w", "other"])
+    said = write_rows(scope, [OWN, SHARD], str(begun), ["w", "other"])
     assert set(said["crc32"]) == {"w.block1"}
     array = lod_tensor.read((begun / "w").read_bytes()).array
     assert array is not None
@@ -63,19 +63,19 @@ def test_only_the_own_rows_are_written(scope: Any, begun: Path) -> None:
 def test_what_is_not_the_variable_is_left_alone(scope: Any, tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "w").write_bytes(content)
     with pytest.raises(SaveError, match=why):
-        write(scope, [OWN], str(tmp_path), ["w"])
+        write_rows(scope, [OWN], str(tmp_path), ["w"])
     assert (tmp_path / "w").read_bytes() == content
 
 
 def test_a_server_makes_no_files_and_follows_no_links(scope: Any, begun: Path) -> None:
     with pytest.raises(SaveError, match="only into a directory that all processes see"):
-        write(scope, [OWN], str(begun / "elsewhere"), ["w"])
+        write_rows(scope, [OWN], str(begun / "elsewhere"), ["w"])
     assert not (begun / "elsewhere").exists()
     (begun / "w").rename(begun / "target")
     (begun / "w").symlink_to(begun / "target")
     before = (begun / "target").read_bytes()
     with pytest.raises(SaveError):
-        write(scope, [OWN], str(begun), ["w"])
+        write_rows(scope, [OWN], str(begun), ["w"])
     assert (begun / "target").read_bytes() == before
 
 
@@ -84,7 +84,7 @@ def test_a_shard_goes_into_an_empty_file_only(scope: Any, tmp_path: Path) -> Non
     path.parent.mkdir()
     path.write_bytes(b"somebody's")
     with pytest.raises(SaveError, match="not empty"):
-        write(scope, [SHARD], str(tmp_path), ["__lookup_table__/t_1"])
+        write_rows(scope, [SHARD], str(tmp_path), ["__lookup_table__/t_1"])
     assert path.read_bytes() == b"somebody's"
 
 
@@ -92,12 +92,12 @@ def test_a_name_does_not_lead_out_of_the_directory(scope: Any, begun: Path) -> N
     (begun / "inside").mkdir()
     slice_ = Slice("../w", "w.block1", HERE, 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.PARAMETER)
     with pytest.raises(StorageError):
-        write(scope, [slice_], str(begun / "inside"), ["../w"])
+        write_rows(scope, [slice_], str(begun / "inside"), ["../w"])
 
 
 def test_a_variable_without_a_value_is_named(begun: Path) -> None:
     with pytest.raises(NotInitializedError, match=r"'w\.block1' cannot be saved by 127\.0\.0\.1:6174"):
-        write(fluid.Scope(), [OWN], str(begun), ["w"])
+        write_rows(fluid.Scope(), [OWN], str(begun), ["w"])
 
 
 @pytest.mark.parametrize("after", [0, 1, 2], ids=["before", "first piece", "second piece"])
@@ -117,7 +117,7 @@ def test_a_server_that_is_gone_breaks_the_save_and_nothing_else(
         calls: list[str] = []
 
         def dying(name: str) -> Any:
-            done = getattr(Trainer, name)
+            done = getattr(Client, name)
 
             def call(self: Any, *args: Any) -> Any:
                 if len(calls) == after:
@@ -128,8 +128,8 @@ def test_a_server_that_is_gone_breaks_the_save_and_nothing_else(
 
             return call
 
-        for name in ("write", "stream"):
-            monkeypatch.setattr(Trainer, name, dying(name))
+        for name in ("save", "stream"):
+            monkeypatch.setattr(Client, name, dying(name))
         with pytest.raises(FaultError, match=job.endpoints[1]):
             fluid.io.save_persistables(exe, str(tmp_path / "model"), programs.main, by_servers=by_servers)
         exe.close()

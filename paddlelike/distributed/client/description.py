@@ -1,4 +1,4 @@
-"""The first call to a server: what it keeps, before a trainer can say anything of rounds."""
+"""The first call to a server: it describes what it serves, before a trainer can say anything of rounds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 from paddlelike.distributed.client.receivers import Pieces
+from paddlelike.distributed.placement import ServerTable
 from paddlelike.distributed.protocol.messages import Mode
-from paddlelike.distributed.server.table import Table
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import DeadlineError, FaultError, RejectedError, UnreachableError
 
@@ -19,22 +19,24 @@ _PAUSE = 0.1  # seconds between attempts
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a server says of itself."""
+    """A server's variables, its mode, and the count of trainers that it serves."""
 
-    table: Table
+    table: ServerTable
     mode: Mode
     trainers: int
 
 
 def describe(channel: Channel, window: float) -> Description:
-    """Ask a server what it keeps, for ``window`` seconds; it may start later than its trainers.
+    """Ask a server to describe itself, for ``window`` seconds; it may start later than its trainers.
 
     Raises
     ------
     FaultError
         Nobody answered; names the endpoint.
     RejectedError
-        Whoever answers is no parameter server, or wants another token.
+        Whoever answers is not a parameter server, or wants another token.
+    FormatError
+        The server's table is malformed.
     """
     end = time.monotonic() + window
     while True:
@@ -52,6 +54,9 @@ def describe(channel: Channel, window: float) -> Description:
         mode, trainers = head.get("mode"), head.get("trainers")
         if mode not in ("sync", "async") or type(trainers) is not int:
             raise RejectedError(
-                channel.endpoint, "Describe", f"it calls itself {mode!r} for {trainers!r} trainers"
+                channel.endpoint,
+                "Describe",
+                f"expected a mode and a count of trainers, got {mode!r} and {trainers!r}",
+                hint="is the process at this endpoint a parameter server of the same version?",
             )
-        return Description(Table.from_bytes(text.joined()), mode, trainers)
+        return Description(ServerTable.from_bytes(text.joined()), mode, trainers)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import paddlelike as fluid
-from paddlelike.distributed.client import resumable_steps
-from tests.distributed.runtime import jobs
+from paddlelike.distributed.client.trainers import resumable_steps
+from tests.distributed import jobs
 
 
 def main() -> None:

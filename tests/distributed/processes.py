@@ -10,9 +10,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.distributed.runtime.jobs import free_endpoints
+from tests.distributed.jobs import free_endpoints
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 class Process:
@@ -20,7 +20,7 @@ class Process:
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", "tests.distributed.runtime.script"],
+            [sys.executable, "-m", "tests.distributed.script"],
             cwd=ROOT,
             env=os.environ | environment,
             stdout=subprocess.PIPE,

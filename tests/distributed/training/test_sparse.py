@@ -10,8 +10,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import EnforceNotMet
-from tests.distributed.runtime.jobs import Feed, Job, Network, momentum, sgd, train_locally
-from tests.distributed.runtime.test_sync import recorded
+from tests.distributed.jobs import Feed, Job, Network, momentum, sgd, train_locally
+from tests.distributed.training.test_sync import recorded
 
 
 def embedding_bag(*, is_distributed: bool, rows: int = 3001, padding: int | None = None) -> Callable[[], Any]:

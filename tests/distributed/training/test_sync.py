@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.server.table import Role
-from tests.distributed.runtime.jobs import (
+from paddlelike.distributed.placement import Kind
+from tests.distributed.jobs import (
     MOMENTUM,
     Job,
     Network,
@@ -145,13 +145,13 @@ def test_a_step_that_broke_off_leaves_nothing_behind() -> None:
         programs, scope = job.trainer(0), fluid.Scope()
         executor = fluid.Executor(fluid.CPUPlace())
         executor.run(programs.startup, scope=scope)
-        trainer = executor._remote.open().trainer(scope, programs.main.global_block())  # type: ignore[attr-defined]
+        trainer = executor._remote.open().client(scope, programs.main.global_block())  # type: ignore[attr-defined]
         losses = []
         for step in range(2):
             broken = zip(trainer.endpoints, trainer.tables, strict=True)  # sent, but the barrier never came
             for endpoint, table in broken:
-                for entry in table.having(Role.GRADIENT):
-                    trainer.send(endpoint, entry.name, np.full(entry.shape, np.nan, "float32"))
+                for entry in table.having(Kind.GRADIENT):
+                    trainer.stage(endpoint, entry.name, np.full(entry.shape, np.nan, "float32"))
             feed, fetches = perceptron_feeds(step, 0), [programs.loss]
             losses += executor.run(programs.main, feed=feed, fetch_list=fetches, scope=scope)
         executor.close()

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.distributed.runtime.jobs import MOMENTUM, Job, perceptron_feeds
-from tests.distributed.runtime.processes import Processes
-from tests.distributed.runtime.test_sync import recorded
+from tests.distributed.jobs import MOMENTUM, Job, perceptron_feeds
+from tests.distributed.processes import Processes
+from tests.distributed.training.test_sync import recorded
 
 pytestmark = pytest.mark.slow
 

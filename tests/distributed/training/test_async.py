@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.client.trainer import Trainer
+from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.communicator import Communicator
 from paddlelike.errors import FaultError, UnsupportedError
-from tests.distributed.runtime.jobs import (
+from tests.distributed.jobs import (
     Job,
     Network,
     adam_with_schedule,
@@ -20,7 +20,7 @@ from tests.distributed.runtime.jobs import (
     sgd,
     train_locally,
 )
-from tests.distributed.runtime.test_sparse import bag_feeds, embedding_bag
+from tests.distributed.training.test_sparse import bag_feeds, embedding_bag
 
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
@@ -128,7 +128,7 @@ def test_what_ends_a_communicator_is_raised_where_training_is() -> None:
         executor.run(programs.startup)
         communicator = Communicator(programs.main)
         communicator.start()
-        successor = Trainer(0, job.endpoints)
+        successor = Client(0, job.endpoints)
         feed = {"x": np.ones((2, 4), "float32")}
 
         def train_on() -> None:
@@ -141,7 +141,7 @@ def test_what_ends_a_communicator_is_raised_where_training_is() -> None:
             communicator.stop()
         executor.close()
         successor.close()
-        other = Trainer(1, job.endpoints)
+        other = Client(1, job.endpoints)
         other.close()
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.placement import Placement, Slice
+from paddlelike.distributed.placement.placement import Placement
+from paddlelike.distributed.placement.slices import Slice
 
 __all__ = ["DistributedVar", "Overview"]
 

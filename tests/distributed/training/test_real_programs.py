@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.distributed.runtime.jobs import MOMENTUM, Job, Programs, perceptron_feeds
-from tests.distributed.runtime.test_sync import recorded
+from tests.distributed.jobs import MOMENTUM, Job, Programs, perceptron_feeds
+from tests.distributed.training.test_sync import recorded
 from tests.helpers.golden_data import GOLDEN
 
 PROGRAMS = GOLDEN / "distributed_runs" / "mlp_momentum_sync_2x2" / "programs"

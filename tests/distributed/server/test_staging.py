@@ -7,18 +7,18 @@ import pytest
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.placement import Kind, ServerTable, rows_at, values_at
 from paddlelike.distributed.server.staging import Contribution, Staging
-from paddlelike.distributed.server.table import Role, Table, rows_at, values_at
 from paddlelike.distributed.wire import as_bytes
 from paddlelike.errors import FrameError
 
 TALL = 1 << 40  # rows: 16 TiB of float32 pairs
-TABLE = Table(
+TABLE = ServerTable(
     [
-        ("w@GRAD", Role.GRADIENT, (3, 2), VarType.FP32),
-        ("table@GRAD", Role.GRADIENT, (TALL, 2), VarType.FP32),
-        ("w", Role.PARAMETER, (3, 2), VarType.FP32),
-        ("table", Role.REMOTE, (TALL, 2), VarType.FP32),
+        ("w@GRAD", Kind.GRADIENT, (3, 2), VarType.FP32),
+        ("table@GRAD", Kind.GRADIENT, (TALL, 2), VarType.FP32),
+        ("w", Kind.PARAMETER, (3, 2), VarType.FP32),
+        ("table", Kind.REMOTE, (TALL, 2), VarType.FP32),
     ]
 )
 W = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -84,7 +84,7 @@ def test_a_gradient_that_was_begun_must_be_ended() -> None:
 
 @pytest.mark.parametrize("rows", [[(0, 4)], [(2, 1)], [(9, 1)], [(1, TALL + 1)]])
 def test_rows_that_no_gradient_has_are_refused_before_memory_is_taken(rows: list[tuple[int, int]]) -> None:
-    with pytest.raises(FrameError, match="which is no gradient so tall"):
+    with pytest.raises(FrameError, match="which is not a gradient with so many rows"):
         staging().take(rows)
 
 

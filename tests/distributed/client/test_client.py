@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.client.calls import Calls
-from paddlelike.distributed.client.describe import describe
-from paddlelike.distributed.client.trainer import Trainer
-from paddlelike.distributed.server.table import Role
+from paddlelike.distributed.client.client import Client
+from paddlelike.distributed.client.description import describe
+from paddlelike.distributed.client.driver import Driver
+from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.wire import Channel, Into, Part, as_bytes
 from paddlelike.errors import (
     DeadlineError,
@@ -24,7 +24,7 @@ from paddlelike.errors import (
     RejectedError,
     UnsupportedError,
 )
-from tests.distributed.runtime.jobs import (
+from tests.distributed.jobs import (
     MOMENTUM,
     Job,
     Network,
@@ -33,7 +33,7 @@ from tests.distributed.runtime.jobs import (
     perceptron,
     perceptron_feeds,
 )
-from tests.distributed.runtime.test_sparse import bag_feeds, embedding_bag, sgd
+from tests.distributed.training.test_sparse import bag_feeds, embedding_bag, sgd
 
 
 def narrower() -> Any:
@@ -71,7 +71,7 @@ def test_nobody_at_an_endpoint_is_a_fault_that_names_it(monkeypatch: pytest.Monk
     monkeypatch.setenv("FLAGS_rpc_deadline", "300")
     (endpoint,) = free_endpoints(1)
     with pytest.raises(FaultError, match=f"no parameter server at {endpoint} within 0.3 s"):
-        Trainer(0, [endpoint])
+        Client(0, [endpoint])
 
 
 def test_a_trainer_of_another_network_is_refused_with_both_shapes() -> None:
@@ -86,20 +86,20 @@ def test_a_trainer_of_another_network_is_refused_with_both_shapes() -> None:
 
 def test_a_gradient_of_another_shape_is_refused_with_both() -> None:
     with Job(MOMENTUM, servers=1, trainers=1).start() as job:
-        trainer = Trainer(0, job.endpoints)
-        with pytest.raises(GraphError, match=r"'fc_1.b_0@GRAD' is float32\[2\] here, float32\[1\] there"):
-            trainer.send(job.endpoints[0], "fc_1.b_0@GRAD", np.zeros(2, "float32"))
-        with pytest.raises(GraphError, match="it is no gradient"):
-            trainer.send(job.endpoints[0], "fc_1.b_0", np.zeros(1, "float32"))
+        trainer = Client(0, job.endpoints)
+        with pytest.raises(GraphError, match=r"expected float32\[1\], got float32\[2\]"):
+            trainer.stage(job.endpoints[0], "fc_1.b_0@GRAD", np.zeros(2, "float32"))
+        with pytest.raises(GraphError, match="which expects gradients; there it is of kind parameter"):
+            trainer.stage(job.endpoints[0], "fc_1.b_0", np.zeros(1, "float32"))
         trainer.close()
 
 
 def test_a_step_that_sends_too_little_is_refused_before_anything_is_sent() -> None:
     with Job(MOMENTUM, servers=1, trainers=1).start() as job:
-        trainer = Trainer(0, job.endpoints)
-        trainer.send(job.endpoints[0], "fc_1.b_0@GRAD.trainer_0", np.zeros(1, "float32"))
-        with pytest.raises(EnforceNotMet, match=r"this step sends no fc_0\.b_0@GRAD, fc_0\.w_0@GRAD"):
-            trainer.barrier()
+        trainer = Client(0, job.endpoints)
+        trainer.stage(job.endpoints[0], "fc_1.b_0@GRAD.trainer_0", np.zeros(1, "float32"))
+        with pytest.raises(EnforceNotMet, match=r"this step does not send fc_0\.b_0@GRAD, fc_0\.w_0@GRAD"):
+            trainer.push()
         trainer.abandon()
 
 
@@ -114,27 +114,27 @@ def test_a_trainer_that_never_comes_is_named_by_those_who_wait(monkeypatch: pyte
 
 def test_the_second_process_of_a_trainer_fences_the_first() -> None:
     with Job(MOMENTUM, servers=1, trainers=2).start() as job:
-        first = Trainer(0, job.endpoints)
-        second = Trainer(0, job.endpoints)
+        first = Client(0, job.endpoints)
+        second = Client(0, job.endpoints)
         with pytest.raises(FaultError, match="another process has taken its place"):
-            first.refresh()
-        second.refresh()
+            first.pull_parameters()
+        second.pull_parameters()
         first.abandon()
         second.abandon()
 
 
 def test_a_trainer_that_was_interrupted_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(calls: Calls, server: int) -> None:
+    def interrupted(driver: Driver, server: int) -> None:
         raise KeyboardInterrupt
 
     with Job(MOMENTUM, trainers=1).start() as job:
-        trainer = Trainer(0, job.endpoints)
+        trainer = Client(0, job.endpoints)
         with monkeypatch.context() as patch:
-            patch.setattr(Calls, "_drive", interrupted)
+            patch.setattr(Driver, "_drive", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                trainer.refresh()
+                trainer.pull_parameters()
         with pytest.raises(FaultError, match="was interrupted"):
-            trainer.refresh()
+            trainer.pull_parameters()
         trainer.close()
 
 
@@ -144,7 +144,7 @@ def test_servers_of_two_jobs_are_told_apart() -> None:
         Job(MOMENTUM, trainers=2).start() as two,
         pytest.raises(FaultError, match=r"1 trainers.*2 trainers"),
     ):
-        Trainer(0, [one.endpoints[0], two.endpoints[1]])
+        Client(0, [one.endpoints[0], two.endpoints[1]])
 
 
 def test_a_trainer_with_another_token_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_a_trainer_with_another_token_is_refused_at_once(monkeypatch: pytest.Mon
             describe(channel, 20.0)
         monkeypatch.setenv("PADDLELIKE_JOB_TOKEN", "another")
         with pytest.raises(RejectedError, match=f"{job.endpoints[0]}.*job token"):
-            Trainer(0, job.endpoints)
+            Client(0, job.endpoints)
         monkeypatch.setenv("PADDLELIKE_JOB_TOKEN", "one")
         assert len(job.train(perceptron_feeds, 2)[0]) == 2
 
@@ -165,7 +165,7 @@ def test_a_trainer_of_another_job_is_refused(monkeypatch: pytest.MonkeyPatch) ->
             describe(channel, 20.0)  # it has read its environment
         monkeypatch.setenv("PADDLELIKE_JOB_ID", "another")
         with pytest.raises(FaultError, match="another job"):
-            Trainer(0, job.endpoints)
+            Client(0, job.endpoints)
 
 
 def test_operators_between_processes_need_an_executor_that_can_reach_them() -> None:
@@ -188,11 +188,11 @@ def test_optimizer_state_can_be_pulled_while_the_servers_stand_still() -> None:
         executor.run(programs.startup, scope=scope)
         for step in range(2):
             executor.run(programs.main, feed=perceptron_feeds(step, 0), scope=scope)
-        trainer = executor._remote.open().trainer(scope, programs.main.global_block())  # type: ignore[attr-defined]
+        trainer = executor._remote.open().client(scope, programs.main.global_block())  # type: ignore[attr-defined]
         wanted = [
             (endpoint, entry.name)
             for endpoint, table in zip(trainer.endpoints, trainer.tables, strict=True)
-            for entry in table.having(Role.STATE, Role.PARAMETER)
+            for entry in table.having(Kind.OPTIMIZER, Kind.SCHEDULE, Kind.PARAMETER)
         ]
         pulled = dict(zip(wanted, trainer.pull(wanted), strict=True))
         executor.close()
@@ -208,8 +208,8 @@ def test_the_ids_of_a_shard_can_be_pulled() -> None:
         executor = fluid.Executor(fluid.CPUPlace())
         executor.run(programs.startup, scope=scope)
         executor.run(programs.main, feed=bag_feeds(0, 0), scope=scope)
-        trainer = executor._remote.open().trainer(scope, programs.main.global_block())  # type: ignore[attr-defined]
-        ids = [trainer.rows((endpoint, "emb")) for endpoint in job.endpoints]
+        trainer = executor._remote.open().client(scope, programs.main.global_block())  # type: ignore[attr-defined]
+        ids = [trainer.row_ids((endpoint, "emb")) for endpoint in job.endpoints]
         executor.close()
     assert [int(one) for shard in ids for one in shard % 2] == [0] * len(ids[0]) + [1] * len(ids[1])
     assert sorted(np.concatenate(ids)) == sorted(set(np.array(bag_feeds(0, 0)["ids"]).reshape(-1)))
@@ -264,10 +264,10 @@ def test_malformed_requests_are_refused_and_training_goes_on(verb: str, head: di
 def test_sizes_and_numbers_are_checked_before_memory_is_taken(what: str) -> None:
     network = Network(embedding_bag(is_distributed=False, rows=50), sgd)
     with Job(network, servers=1, trainers=1).start() as job:
-        trainer = Trainer(0, job.endpoints)
-        link, state = trainer.calls._state._links[0], trainer.calls._state
+        trainer = Client(0, job.endpoints)
+        link, state = trainer.driver.state._links[0], trainer.driver.state
         me = {"v": 1, **state._me(), "incarnation": link.incarnation, "generation": 0}
-        channel, ids = trainer.calls._channels[0], np.array([49, 50], "int64")
+        channel, ids = trainer.driver.channels[0], np.array([49, 50], "int64")
         asked: tuple[str, dict[str, Any], Any] = {
             "ids outside": ("Prefetch", {"table": "emb", "count": 2}, [Part(0, 0, as_bytes(ids))]),
             "count too large": ("Prefetch", {"table": "emb", "count": 1 << 40}, ()),
@@ -282,5 +282,5 @@ def test_sizes_and_numbers_are_checked_before_memory_is_taken(what: str) -> None
         verb, head, parts = asked
         with pytest.raises((RejectedError, DeadlineError)):
             channel.call(verb, me | head, parts, Into({0: np.zeros((2, 8), "float32")}))
-        trainer.refresh()  # the server is well
+        trainer.pull_parameters()  # the server is well
         trainer.close()

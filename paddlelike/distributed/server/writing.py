@@ -1,4 +1,4 @@
-"""What a server does for a save: it writes its rows into files that trainer 0 has begun."""
+"""A server's part of a save: it writes its rows into files that trainer 0 has created."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.distributed.checkpoint.shards import shard_name
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import FormatError, NotInitializedError, SaveError
 from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
@@ -18,16 +17,16 @@ from paddlelike.storage.local.files import File
 from paddlelike.storage.local.writing import Buffer
 from paddlelike.storage.names import relative_path
 
-__all__ = ["write"]
+__all__ = ["write_rows"]
 
 _CHUNK: Final = 4 << 20  # bytes between summing and writing
 
 
-def write(scope: Scope, slices: Iterable[Slice], directory: str, names: Iterable[str]) -> dict[str, Any]:
-    """Write the rows of ``slices`` into the files ``names`` of a directory, at their places.
+def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Iterable[str]) -> dict[str, Any]:
+    """Write the rows of ``slices`` into the files ``names`` of a directory, at their offsets.
 
-    A server never makes a file, and writes only into one that already is the variable it has rows of, or into
-    an empty one for its shard: whoever may ask it to save could else write anywhere.
+    A server never creates a file, and writes only into one that already is the variable it has rows of, or
+    into an empty one for its shard. Otherwise whoever may ask it to save could make it write anywhere.
 
     Returns
     -------
@@ -36,57 +35,67 @@ def write(scope: Scope, slices: Iterable[Slice], directory: str, names: Iterable
     Raises
     ------
     SaveError
-        A file is not there, or is none of this variable.
+        A file is not there, or is not of this variable.
+    NotInitializedError
+        A variable has no value.
     """
     wanted = set(names)
     sums: dict[str, int] = {}
     for one in slices:
-        name = shard_name(one.origin, one.first_row) if one.is_selected_rows else one.origin
-        if name in wanted:
-            path = str(Path(directory, relative_path(name)))
-            write_one = _write_shard if one.is_selected_rows else _write_rows
+        if one.file_name in wanted:
+            path = str(Path(directory, relative_path(one.file_name)))
+            write_one = _write_shard if one.is_selected_rows else _write_slice
             sums[one.name] = write_one(scope, one, path)
     return {"crc32": sums}
 
 
-def _write_rows(scope: Scope, one: Slice, path: str) -> int:
+def _write_slice(scope: Scope, one: Slice, path: str) -> int:
     value = _value(scope, one)
     if not isinstance(value, LoDTensor) or value.array is None or value.array.nbytes != one.nbytes:
-        raise SaveError(f"{one.name!r} on {one.endpoint} is not {one.dtype.name}{list(one.shape)}")
+        raise SaveError(
+            f"the server at {one.endpoint} cannot save {one.name!r}: expected "
+            f"{one.dtype.name}{list(one.shape)}, its scope holds {value!r:.80}"
+        )
     try:
         with File(path) as file:
             header = lod_tensor.read_header(file)
             offset, _ = header.rows(one.first_row, one.first_row + one.rows)
     except (FormatError, OSError) as error:
-        raise _unseen(one, error) from error
+        raise _not_found(one, error) from error
     if header.dtype != one.dtype or header.shape != one.whole or header.surplus or header.lod:
-        raise SaveError(f"{path} is not the file of {one.origin!r}: {header.dtype.name}{list(header.shape)}")
+        raise SaveError(
+            f"the server at {one.endpoint} does not write into {path}: it is not the file of {one.origin!r}: "
+            f"expected {one.dtype.name}{list(one.whole)}, it holds {header.dtype.name}{list(header.shape)}"
+        )
     return _put(one, path, offset, [tensor_desc.elements(value.array)])
 
 
 def _write_shard(scope: Scope, one: Slice, path: str) -> int:
     value = _value(scope, one)
     if not isinstance(value, SelectedRows) or value.array is None:
-        raise SaveError(f"{one.name!r} on {one.endpoint} is no table")
+        raise SaveError(f"the server at {one.endpoint} cannot save {one.name!r}: it is not a table")
     try:
         with File(path) as file:
             size = file.size
     except OSError as error:
-        raise _unseen(one, error) from error
+        raise _not_found(one, error) from error
     if size:
-        raise SaveError(f"{path} is not empty: it is not the file that trainer 0 began")
+        raise SaveError(
+            f"the server at {one.endpoint} does not write into {path}: it is not empty, so it is not the "
+            "file that trainer 0 created"
+        )
     return _put(one, path, 0, selected_rows.encode(value, dtype=one.dtype))
 
 
 def _value(scope: Scope, one: Slice) -> Any:
     holder = scope.find_var(one.name)
     if holder is None or holder.value is None:
-        raise NotInitializedError(f"{one.name!r} cannot be saved by {one.endpoint}: it holds no value")
+        raise NotInitializedError(f"{one.name!r} cannot be saved by {one.endpoint}: it has no value")
     return holder.value
 
 
 def _put(one: Slice, path: str, offset: int, buffers: Iterable[Buffer]) -> int:
-    """Write buffers from an offset on; returns their crc32."""
+    """Write buffers from an offset on; return their crc32."""
     crc = 0
     try:
         fd = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
@@ -102,13 +111,13 @@ def _put(one: Slice, path: str, offset: int, buffers: Iterable[Buffer]) -> int:
         finally:
             os.close(fd)
     except OSError as error:
-        raise SaveError(f"{one.endpoint} cannot write {path}: {error.strerror}") from error
+        raise SaveError(f"the server at {one.endpoint} cannot write {path}: {error.strerror}") from error
     return crc
 
 
-def _unseen(one: Slice, error: Exception) -> SaveError:
+def _not_found(one: Slice, error: Exception) -> SaveError:
     return SaveError(
-        f"{one.endpoint} does not find the file that trainer 0 began: {error}",
+        f"the server at {one.endpoint} does not find the file that trainer 0 created: {error}",
         hint="servers save by themselves only into a directory that all processes see; else save without "
         "by_servers=",
     )

@@ -1,0 +1,339 @@
+"""The client of the parameter servers: one trainer's verbs, named as in the protocol.
+
+Gradients are staged one by one and pushed together, once per server and step. Parameters come back straight
+into the arrays that :meth:`Client.parameter` returns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.distributed.client.background import Background
+from paddlelike.distributed.client.driver import Driver, Exchange
+from paddlelike.distributed.client.outbox import (
+    SAME_NETWORK,
+    Outbox,
+    Value,
+    fit_gradient,
+    outbox_parts,
+    row_counts,
+)
+from paddlelike.distributed.client.receivers import Pieces
+from paddlelike.distributed.placement import Entry, Kind, base_name, values_at
+from paddlelike.distributed.protocol.messages import Prefetch, Pull, Push
+from paddlelike.distributed.settings import Settings
+from paddlelike.distributed.wire import Into, Part, Receiver, as_bytes
+from paddlelike.errors import EnforceNotMet, GraphError, RoundRolledBack
+
+__all__ = ["Client"]
+
+Array = np.ndarray[Any, Any]
+
+_MOST_IDS = 1 << 34  # bytes of the row ids of a table
+
+
+class Client:
+    """One trainer of a job.
+
+    Its methods are called by one thread at a time. Every method that calls servers raises FaultError where
+    the job is lost, and RoundRolledBack where the servers went back to a save instead.
+
+    Parameters
+    ----------
+    trainer
+        The trainer's id.
+    endpoints
+        All servers of the job.
+
+    Attributes
+    ----------
+    follows_rollbacks
+        Whether the training loop goes back when the servers do (:func:`resumable_steps`).
+    step_discarded
+        Whether the rest of the step under way has no effect, since the servers went back.
+    parameters_stale
+        Whether the scope still holds parameters from before the servers went back.
+
+    Raises
+    ------
+    FaultError
+        A server does not answer in time; names its endpoint.
+    """
+
+    def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings | None = None) -> None:
+        self.trainer = trainer
+        self.endpoints = tuple(endpoints)
+        self._outboxes: list[Outbox] = [{} for _ in endpoints]
+        self._received: set[tuple[int, int]] = set()  # parameters that the scope took since the last pull
+        self._background: Background | None = None
+        self.follows_rollbacks = False
+        self.step_discarded = False
+        self.parameters_stale = False
+        self.driver = Driver(
+            trainer, endpoints, Settings.from_environment() if settings is None else settings
+        )
+        self.tables = self.driver.tables
+        self.mode = self.driver.mode
+
+    @property
+    def round(self) -> int:
+        """The next round (asynchronous: the next update of this process)."""
+        return self.driver.round
+
+    # A training step
+
+    def stage(self, endpoint: str, name: str, value: Value) -> None:
+        """Add a gradient (or a block of its rows) to the next push to a server.
+
+        Raises
+        ------
+        GraphError
+            The server does not know it, or expects another shape or element type.
+        """
+        if self.step_discarded:
+            return
+        if self.parameters_stale:
+            raise self._rolled_back()
+        server, entry = self._find(endpoint, base_name(name))
+        value = fit_gradient(entry, name, value, endpoint)
+        if self._background is not None:
+            self._background.put(server, entry, value)
+            return
+        if entry.index in self._outboxes[server]:  # the step before had no barrier, or never came to it
+            self._clear_outboxes() if self.mode == "sync" else self.push()
+        self._outboxes[server][entry.index] = value
+
+    def push(self) -> None:
+        """Push the staged gradients; in synchronous training, end the step.
+
+        A synchronous step pushes to all servers, then has the round applied and pulls its parameters.
+
+        Raises
+        ------
+        EnforceNotMet
+            A gradient that a server waits for was not staged.
+        """
+        if self.mode != "sync":
+            if any(self._outboxes):
+                self._check(self._push(self._outboxes))
+                self._clear_outboxes()
+            return
+        if not self.step_discarded:
+            self._check_whole()
+            self._check(self._push(self._outboxes), in_step=True)
+        self._clear_outboxes()
+        if not self.step_discarded:
+            self._check(self.driver.reach(lambda state, now: state.commit(now)), in_step=True)
+            self._received.clear()
+
+    def parameter(self, endpoint: str, name: str) -> Array:
+        """Return the newest values of a parameter: an array that later rounds overwrite."""
+        server, entry = self._find(endpoint, name)
+        key = server, entry.index
+        if entry.index not in self.driver.values[server]:
+            return self.pull([(endpoint, name)])[0]
+        if self._background is not None:
+            self._background.check()
+        elif not self.step_discarded and (any(self._outboxes) or key in self._received):
+            self.pull_parameters()
+        self._received.add(key)
+        self.parameters_stale = False
+        return self.driver.values[server][entry.index]
+
+    def pull_parameters(self) -> None:
+        """Push the staged gradients and pull all parameters."""
+        if any(self._outboxes):
+            self.push()
+            if self.mode == "sync":
+                return
+        self._check(self._pull_parameters())
+        self._received.clear()
+
+    def prefetch(self, wanted: Sequence[tuple[str, str, Array]]) -> list[Array]:
+        """Fetch rows of tables: (endpoint, table, ids (n,)), at most one for a server -> (n, width) each."""
+        tables: dict[int, str] = {}
+        ids: dict[int, Array] = {}
+        rows: dict[int, Array] = {}
+        found = []
+        for endpoint, name, asked in wanted:
+            server, entry = self._find(endpoint, name)
+            found.append(np.zeros((len(asked), *entry.shape[1:]), entry.numpy_dtype))
+            if asked.size:
+                assert server not in ids, "two tables of one server at once"
+                tables[server], rows[server] = name, found[-1]
+                ids[server] = np.ascontiguousarray(asked, np.int64)
+
+        def exchange(server: int, request: Prefetch) -> Exchange:
+            return Exchange(request, [Part(0, 0, as_bytes(ids[server]))], Into({0: rows[server]}))
+
+        if not self.step_discarded:
+            asks = [(tables[i], len(ids[i])) if i in ids else None for i in range(len(self.endpoints))]
+            reached = self.driver.reach(lambda state, now: state.prefetch(now, asks), exchange)
+            self._check(reached, in_step=True)
+        return found
+
+    def run_in_background(self, background: Background | None) -> None:
+        """Let a thread push the gradients of several steps together and pull parameters; None: end it."""
+        before, self._background = self._background, background
+        if before is not None:
+            before.stop()
+        if background is not None:
+            self.push()
+            background.start(self._push_sums, len(self.endpoints))
+
+    # Saves
+
+    def pull(self, wanted: Sequence[tuple[str, str]]) -> list[Array]:
+        """Pull variables of any kind, given as (endpoint, name), into arrays of their own."""
+        places = [self._find(endpoint, name) for endpoint, name in wanted]
+        slices: list[dict[int, Array]] = [{} for _ in self.endpoints]
+        for server, entry in places:
+            slices[server].setdefault(entry.index, memory.empty(entry.shape, entry.numpy_dtype))
+        receivers = [functools.partial(_into, arrays) for arrays in slices]
+        self._pull([tuple(arrays) for arrays in slices], receivers)
+        return [slices[server][entry.index] for server, entry in places]
+
+    def stream(self, wanted: tuple[str, str], receiver: Callable[[], Receiver]) -> None:
+        """Pull the bytes of one variable into a receiver; into a new one when the call has to be repeated."""
+        server, entry = self._find(*wanted)
+        self._pull_one(server, entry.index, receiver)
+
+    def row_ids(self, wanted: tuple[str, str]) -> Array:
+        """Pull the ids that a server's shard of a table holds, (n,) int64, in the order of its rows."""
+        server, entry = self._find(*wanted)
+        pieces: list[Pieces] = []
+
+        def receiver() -> Receiver:
+            pieces.append(Pieces(_MOST_IDS))
+            return pieces[-1]
+
+        self._pull_one(server, len(self.tables[server]) + entry.index, receiver)
+        return np.frombuffer(pieces[-1].joined(), np.int64)
+
+    def save(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Have every server write its rows of these files; return their answers by endpoint."""
+        options = {"names": list(names)}
+        self._check(self.driver.reach(lambda state, now: state.save(now, directory, options)))
+        return dict(zip(self.endpoints, self.driver.state.manifests, strict=True))
+
+    # Leaving
+
+    def close(self) -> None:
+        """Push what is staged and tell every server that this trainer has finished; leave a lost job at once.
+
+        Raises
+        ------
+        RoundRolledBack
+            The servers went back meanwhile: steps have to be trained again, by this process started anew.
+        """
+        try:
+            if not self.driver.is_lost:
+                self.run_in_background(None)
+                if self.mode != "sync":
+                    self.push()
+                self._check(self.driver.reach(lambda state, now: state.complete(now)))
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Leave without telling the servers, as a process that is killed does."""
+        if self._background is not None:
+            self._background.abandon()
+        self.driver.disconnect()
+
+    # Goals of the protocol; each returns whether it was reached
+
+    def _push(self, outboxes: Sequence[Outbox]) -> bool:
+        """Push by server: by rounds to all servers, else to those that get any gradient."""
+
+        def exchange(server: int, request: Push) -> Exchange:
+            request = dataclasses.replace(request, rows=row_counts(outboxes[server]))
+            return Exchange(request, outbox_parts(outboxes[server]))
+
+        servers = None if self.mode == "sync" else [i for i, outbox in enumerate(outboxes) if outbox]
+        return servers == [] or self.driver.reach(lambda state, now: state.push(now, servers), exchange)
+
+    def _pull_parameters(self) -> bool:
+        everything = [None for _ in self.endpoints]
+        return self.driver.reach(lambda state, now: state.pull(now, everything))
+
+    def _pull(self, indexes: Sequence[tuple[int, ...]], receivers: Sequence[Callable[[], Receiver]]) -> None:
+        def exchange(server: int, request: Pull) -> Exchange:
+            return Exchange(request, receiver=receivers[server]())
+
+        self._check(self.driver.reach(lambda state, now: state.pull(now, indexes), exchange))
+
+    def _pull_one(self, server: int, index: int, receiver: Callable[[], Receiver]) -> None:
+        indexes: list[tuple[int, ...]] = [() for _ in self.endpoints]
+        indexes[server] = (index,)
+        self._pull(indexes, [receiver for _ in self.endpoints])
+
+    def _push_sums(self, outboxes: Sequence[Outbox]) -> None:
+        """Push, then pull all parameters: what the background thread does. Raises RoundRolledBack."""
+        if not (self._push(outboxes) and self._pull_parameters()):
+            raise self._rolled_back()
+
+    # Checks
+
+    def _check(self, reached: bool, *, in_step: bool = False) -> None:
+        """Note where the servers went back to a save instead.
+
+        ``in_step``: in a loop that follows, the rest of the step is discarded; otherwise raise
+        RoundRolledBack, for instance in a save.
+        """
+        if reached:
+            return
+        self._clear_outboxes()
+        self._received.clear()
+        self.parameters_stale = True
+        if not (self.follows_rollbacks and in_step):
+            raise self._rolled_back()
+        self.step_discarded = True
+
+    def _rolled_back(self) -> RoundRolledBack:
+        return RoundRolledBack(
+            f"the servers went back to step {self.round}",
+            step=self.round,
+            hint="a loop over resumable_steps continues from there; else run the startup program again first",
+        )
+
+    def _find(self, endpoint: str, name: str) -> tuple[int, Entry]:
+        """Return the index of a server and its entry of that name. Raises GraphError if there is none."""
+        if endpoint not in self.endpoints:
+            raise GraphError(
+                f"{endpoint!r} is not one of this trainer's servers: {', '.join(self.endpoints)}"
+            )
+        server = self.endpoints.index(endpoint)
+        table = self.tables[server]
+        entry = table.get(name)
+        if entry is None:
+            raise GraphError(
+                f"the server at {endpoint} has no variable {name!r}; it has "
+                f"{', '.join(e.name for e in list(table)[:8])}{', ...' if len(table) > 8 else ''}",
+                hint=SAME_NETWORK,
+            )
+        return server, entry
+
+    def _check_whole(self) -> None:
+        for endpoint, table, outbox in zip(self.endpoints, self.tables, self._outboxes, strict=True):
+            missing = [e.name for e in table.having(Kind.GRADIENT) if e.index not in outbox]
+            if missing:
+                raise EnforceNotMet(
+                    f"this step does not send {', '.join(missing[:5])} to the server at {endpoint}, which "
+                    "waits for it",
+                    hint="every run of the trainer's program must compute and send every gradient",
+                )
+
+    def _clear_outboxes(self) -> None:
+        for outbox in self._outboxes:
+            outbox.clear()
+
+
+def _into(arrays: Mapping[int, Array]) -> Into:
+    return Into({values_at(index): array for index, array in arrays.items()})

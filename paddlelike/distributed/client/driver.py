@@ -1,0 +1,248 @@
+"""Carries a trainer's side of the protocol to its servers: connections, threads, one goal at a time."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.distributed.client.description import Description, describe
+from paddlelike.distributed.placement import Kind, values_at
+from paddlelike.distributed.protocol.messages import (
+    Commit,
+    Mode,
+    Prefetch,
+    Pull,
+    Push,
+    Reply,
+    Request,
+    reply_from_header,
+)
+from paddlelike.distributed.protocol.steps import Call, Closed, Done, Resumed
+from paddlelike.distributed.protocol.trainer import TrainerState
+from paddlelike.distributed.settings import Settings
+from paddlelike.distributed.wire import Channel, Into, Part
+from paddlelike.errors import DeadlineError, FaultError, FormatError, RemoteError, UnreachableError
+
+__all__ = ["Driver", "Exchange", "Payload"]
+
+Array = np.ndarray[Any, Any]
+Goal = Callable[[TrainerState, float], None]
+
+_POLL = 1.0  # seconds between two looks at what to do
+_BEAT_TIMEOUT = 5.0  # seconds for a sign of life
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One call's request, the arrays that go with it, and the receiver of those that come back."""
+
+    request: Request
+    parts: Iterable[Part] = ()
+    receiver: Any = None
+
+
+#: Completes the request to a server (an index) with what the goal under way sends and receives.
+Payload = Callable[[int, Any], Exchange]
+
+
+class Driver:
+    """Drives the state machine of one trainer: makes the calls that it asks for, reports how they ended.
+
+    Goals of several threads take turns.
+
+    Attributes
+    ----------
+    tables, mode
+        What the servers serve, as each describes itself.
+    values
+        By server, the newest parameters by index of the entry; every round writes into these arrays.
+    is_lost
+        Whether a fault has ended the job for this trainer.
+
+    Raises
+    ------
+    FaultError
+        A server does not answer in time, or the servers are of different jobs; names the endpoints.
+    """
+
+    def __init__(self, trainer: int, endpoints: Sequence[str], settings: Settings) -> None:
+        self.trainer = trainer
+        self.endpoints = tuple(endpoints)
+        self.is_lost = False
+        self._why: Exception | None = None
+        self._payload: Payload | None = None
+        self.channels = [Channel(endpoint) for endpoint in endpoints]
+        self._pool = concurrent.futures.ThreadPoolExecutor(
+            max(len(endpoints), 1), thread_name_prefix="paddlelike-call"
+        )
+        self._turn = threading.RLock()
+        self._changed = threading.Condition()
+        self._ended = threading.Event()
+        self._beats: threading.Thread | None = None
+        try:
+            found = list(self._pool.map(lambda c: describe(c, settings.limits.window), self.channels))
+            self.tables = [one.table for one in found]
+            self.mode = _common_mode(self.endpoints, found)
+            self.values = [
+                {e.index: memory.empty(e.shape, e.numpy_dtype) for e in table.having(Kind.PARAMETER)}
+                for table in self.tables
+            ]
+            self.state = TrainerState(
+                trainer=trainer,
+                trainers=found[0].trainers,
+                process=time.time_ns(),
+                endpoints=self.endpoints,
+                plans=[table.digest for table in self.tables],
+                mode=self.mode,
+                job=settings.job,
+                rollback=settings.rollback,
+                limits=settings.limits,
+            )
+            self._beats = threading.Thread(target=self._beat, args=(settings.lease / 3,), daemon=True)
+            self._beats.start()
+            self.reach(lambda state, now: state.join(now))
+        except BaseException:
+            self.disconnect()
+            raise
+
+    @property
+    def round(self) -> int:
+        """The next round (asynchronous: the next update of this process)."""
+        return self.state.round if self.mode == "sync" else self.state.update
+
+    def reach(self, goal: Goal, payload: Payload | None = None) -> bool:
+        """Set a goal and call all servers side by side until it is reached.
+
+        Returns False where the servers went back to a save instead, whose parameters are in ``values`` then.
+
+        Raises
+        ------
+        FaultError
+            The job is lost for this trainer; names the endpoint or the trainers.
+        RemoteError
+            A server refused a call for good.
+        """
+        with self._turn:
+            if self._why is not None:
+                raise self._why
+            self._payload = payload
+            with self._changed:
+                goal(self.state, time.monotonic())
+            others = [self._pool.submit(self._drive, server) for server in range(1, len(self.endpoints))]
+            try:
+                self._drive(0)
+                for other in others:
+                    other.result()
+            except BaseException:  # Ctrl-C
+                self._lose(FaultError("this trainer was interrupted in a call and cannot go on"))
+                raise
+            outcome = self.state.outcome
+            if isinstance(outcome, Closed):
+                outcome = FaultError(f"trainer {self.trainer} had finished this job in an earlier process")
+                outcome.exit_code = 0  # nothing is left to do, so no launcher need start it again
+            if isinstance(outcome, FaultError):
+                self._lose(outcome)
+            if self._why is not None:
+                raise self._why
+            return not isinstance(outcome, Resumed)
+
+    def disconnect(self) -> None:
+        """Close the connections without telling the servers."""
+        self._ended.set()
+        for channel in self.channels:
+            channel.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._beats is not None and self._beats.is_alive():
+            self._beats.join()
+
+    def _drive(self, server: int) -> None:
+        """Make the calls that the protocol asks for on one server until it is done."""
+        while True:
+            with self._changed:
+                step = self.state.next(server, time.monotonic())
+                if isinstance(step, Done) or self.is_lost:
+                    self._changed.notify_all()
+                    return
+                if not isinstance(step, Call):
+                    self._changed.wait(min(max(step.until - time.monotonic(), 0.001), _POLL))
+                    continue
+            try:
+                reply = self._call(step)
+            except (UnreachableError, DeadlineError, FormatError) as error:
+                with self._changed:
+                    self.state.failed(step, str(error.message), time.monotonic())
+                    self._changed.notify_all()
+            except Exception as error:
+                self._lose(error)
+                return
+            else:
+                with self._changed:
+                    self.state.answered(step, reply, time.monotonic())
+                    self._changed.notify_all()
+
+    def _lose(self, why: Exception) -> None:
+        """Note an error that repeating the call does not cure."""
+        with self._changed:
+            self._why, self.is_lost = why, True
+            self._changed.notify_all()
+
+    def _call(self, call: Call) -> Reply:
+        exchange = self._exchange(call)
+        request, receiver = exchange.request, exchange.receiver
+        header = self.channels[call.server].call(
+            request.verb,
+            request.to_header(),
+            exchange.parts,
+            None if receiver is None else (lambda head: receiver if head.get("kind") == "ok" else None),
+            timeout=call.timeout,
+            answer_size=getattr(receiver, "size", None),
+        )
+        reply = reply_from_header(request.verb, header)
+        if receiver is not None and reply.kind == "ok":
+            receiver.check()
+        return reply
+
+    def _exchange(self, call: Call) -> Exchange:
+        server, request = call.server, call.request
+        if isinstance(request, Commit) or (isinstance(request, Pull) and request.slices is None):
+            values = {values_at(index): array for index, array in self.values[server].items()}
+            return Exchange(request, receiver=Into(values))
+        if isinstance(request, Push | Pull | Prefetch):
+            assert self._payload is not None
+            return self._payload(server, request)
+        return Exchange(request)
+
+    def _beat(self, interval: float) -> None:
+        while not self._ended.wait(interval):
+            with self._changed:
+                request = self.state.beat()
+            for server, channel in enumerate(self.channels):
+                try:
+                    head = channel.call("Beat", request.to_header(), timeout=_BEAT_TIMEOUT)
+                    reply = reply_from_header("Beat", head)
+                except (RemoteError, FormatError):  # the next call of a goal reports it
+                    continue
+                with self._changed:
+                    self.state.beaten(server, reply)
+                    self._changed.notify_all()
+
+
+def _common_mode(endpoints: Sequence[str], found: Sequence[Description]) -> Mode:
+    """Return the mode of all servers. Raises FaultError where they are not of one job."""
+    if len({(one.mode, one.trainers) for one in found}) != 1:
+        each = ", ".join(
+            f"{endpoint}: {one.mode}, {one.trainers} trainers"
+            for endpoint, one in zip(endpoints, found, strict=True)
+        )
+        raise FaultError(
+            f"the servers do not run the same job: {each}",
+            hint="give all processes the same list of servers and the same count of trainers",
+        )
+    return found[0].mode

@@ -1,0 +1,70 @@
+"""The gradients that a trainer is about to push to a server, checked and ready to travel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.placement import Entry, rows_at, values_at
+from paddlelike.distributed.wire import Part, as_bytes
+from paddlelike.errors import GraphError
+
+__all__ = ["SAME_NETWORK", "Outbox", "Value", "fit_gradient", "outbox_parts", "row_counts"]
+
+Array = np.ndarray[Any, Any]
+Value = Array | SelectedRows
+Outbox = dict[int, Value]  #: gradients of one push to one server, by index of the entry
+
+SAME_NETWORK = "trainers and servers must be transpiled from the same network in the same way"
+
+
+def fit_gradient(entry: Entry, name: str, value: Value, endpoint: str) -> Value:
+    """Return a gradient as it travels: each row id once, arrays contiguous.
+
+    Raises
+    ------
+    GraphError
+        The server does not take gradients for that entry, or expects another shape or element type.
+    """
+    if not entry.kind.is_pushed:
+        raise GraphError(
+            f"{name!r} is sent to the server at {endpoint}, which expects gradients; there it is of kind "
+            f"{entry.kind}"
+        )
+    if isinstance(value, SelectedRows):
+        value = value.merged() if value.array is not None and value.array.size else _no_rows(entry)
+        assert value.array is not None
+        shape, dtype = (value.height(), *value.array.shape[1:]), value.array.dtype
+    else:
+        value = np.ascontiguousarray(value)
+        shape, dtype = value.shape, value.dtype
+    if shape != entry.shape or dtype != entry.numpy_dtype:
+        raise GraphError(
+            f"{name!r} for the server at {endpoint}: expected {entry.numpy_dtype}{list(entry.shape)}, "
+            f"got {dtype}{list(shape)}",
+            hint=SAME_NETWORK,
+        )
+    return value
+
+
+def row_counts(outbox: Outbox) -> tuple[tuple[int, int], ...]:
+    """Return (index of the entry, count of rows) for the gradients that are selected rows."""
+    return tuple((i, len(v.row_array)) for i, v in outbox.items() if isinstance(v, SelectedRows))
+
+
+def outbox_parts(outbox: Outbox) -> Iterator[Part]:
+    """Return the gradients as parts of a call."""
+    for index, value in sorted(outbox.items()):
+        if isinstance(value, SelectedRows):
+            assert value.array is not None
+            yield Part(rows_at(index), 0, as_bytes(value.row_array))
+            yield Part(values_at(index), 0, as_bytes(np.ascontiguousarray(value.array)))
+        else:
+            yield Part(values_at(index), 0, as_bytes(value))
+
+
+def _no_rows(entry: Entry) -> SelectedRows:
+    return SelectedRows([], entry.shape[0], np.empty((0, *entry.shape[1:]), entry.numpy_dtype))

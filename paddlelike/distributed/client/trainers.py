@@ -1,0 +1,96 @@
+"""The clients of this process by scope: a scope's parameters belong to one job, whoever runs its programs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Final
+
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.distributed.client.client import Client
+from paddlelike.framework.graph.block import Block
+
+__all__ = ["client_of", "close_client", "leave_jobs", "resumable_steps", "root_scope", "trainer_id_of"]
+
+#: Operators whose attribute ``trainer_id`` is right, the most reliable first.
+_WITH_TRAINER_ID: Final = (
+    "send_barrier", "fetch_barrier", "recv", "distributed_lookup_table", "prefetch", "recv_save",
+    "checkpoint_notify", "send",
+)  # fmt: skip
+
+_clients: weakref.WeakKeyDictionary[Scope, dict[int, Client]] = weakref.WeakKeyDictionary()
+
+
+def client_of(scope: Scope, trainer: int, block: Block) -> Client:
+    """Return the client of trainer ``trainer`` (an id) whose parameters are in ``scope``.
+
+    Connects to the servers that the operators of ``block`` name, if it is not connected.
+
+    Raises
+    ------
+    FaultError
+        A server does not answer in time; names its endpoint.
+    """
+    mine = _clients.setdefault(root_scope(scope), {})
+    if trainer not in mine:
+        mine[trainer] = Client(trainer, _endpoints(block))
+    return mine[trainer]
+
+
+def close_client(scope: Scope, trainer: int) -> None:
+    """Close a client of this process, if it is still open. Raises as :meth:`Client.close`."""
+    client = _clients.get(scope, {}).pop(trainer, None)
+    if client is not None:
+        client.close()
+
+
+def leave_jobs() -> None:
+    """Close every client of this process, whichever executor ran it. Raises as :meth:`Client.close`."""
+    for clients in list(_clients.values()):
+        while clients:
+            clients.popitem()[1].close()
+
+
+def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
+    """See :func:`paddlelike.distributed.resumable_steps`."""
+    clients = _clients.get(root_scope(global_scope() if scope is None else scope), {})
+    if not clients:
+        yield from range(steps)
+        return
+    (client,) = clients.values()
+    client.follows_rollbacks = True
+    try:
+        while (step := client.round) < steps:
+            client.step_discarded = client.parameters_stale  # a step that does nothing but receive
+            yield step
+    finally:
+        client.follows_rollbacks = False
+
+
+def trainer_id_of(block: Block) -> int:
+    """Return the id of the trainer whose program this is; real Fluid writes 0 into every ``send``."""
+    found = {op.type: op.attrs["trainer_id"] for op in block.ops if op.type in _WITH_TRAINER_ID}
+    return next((found[name] for name in _WITH_TRAINER_ID if name in found), 0)
+
+
+def root_scope(scope: Scope) -> Scope:
+    """Return the outermost scope around ``scope``."""
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+def _endpoints(block: Block) -> list[str]:
+    """Return every server that the operators name, in the order of the program's barriers if it has any."""
+
+    def named() -> Iterator[str]:
+        for op in block.ops:
+            if op.type in ("send_barrier", "fetch_barrier"):
+                yield from op.attrs["endpoints"]
+        for op in block.ops:
+            if op.type in ("send", "recv", "prefetch", "checkpoint_notify"):
+                yield from op.attrs["epmap"]
+            elif op.type in ("distributed_lookup_table", "recv_save"):
+                yield from op.attrs["endpoints"]
+
+    return list(dict.fromkeys(named()))

@@ -1,0 +1,32 @@
+"""Which variable is on which parameter server: kinds, slices, a job's placement, a server's own table."""
+
+from __future__ import annotations
+
+from paddlelike.distributed.placement.kinds import Kind
+from paddlelike.distributed.placement.overview import DistributedVar, Overview
+from paddlelike.distributed.placement.placement import Placement
+from paddlelike.distributed.placement.server_table import (
+    TRAINER_SUFFIX,
+    Entry,
+    ServerTable,
+    base_name,
+    rows_at,
+    values_at,
+)
+from paddlelike.distributed.placement.slices import TABLE_FOLDER, Slice, shard_name
+
+__all__ = [
+    "TABLE_FOLDER",
+    "TRAINER_SUFFIX",
+    "DistributedVar",
+    "Entry",
+    "Kind",
+    "Overview",
+    "Placement",
+    "ServerTable",
+    "Slice",
+    "base_name",
+    "rows_at",
+    "shard_name",
+    "values_at",
+]

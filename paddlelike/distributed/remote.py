@@ -1,0 +1,220 @@
+"""The operators that work between processes, carried out by clients and servers for one executor."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.checkpoint import operators
+from paddlelike.distributed.checkpoint.programs import placement_of
+from paddlelike.distributed.client.client import Client
+from paddlelike.distributed.client.exits import exit_by_code
+from paddlelike.distributed.client.outbox import SAME_NETWORK
+from paddlelike.distributed.client.trainers import client_of, close_client, root_scope, trainer_id_of
+from paddlelike.distributed.placement import Kind
+from paddlelike.distributed.server.serve import serve
+from paddlelike.distributed.server.service import Service
+from paddlelike.distributed.settings import Settings
+from paddlelike.errors import (
+    EnforceNotMet,
+    GraphError,
+    NotInitializedError,
+    OperatorError,
+    PaddlelikeError,
+)
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.opdef import Context
+
+__all__ = ["RemoteOperators"]
+
+Array = np.ndarray[Any, Any]
+
+
+class RemoteOperators:
+    """The remote operators of one executor; see :class:`paddlelike.framework.opdef.remote.Remote`.
+
+    Every method raises as the :class:`Client` does whose verb it calls.
+    """
+
+    def __init__(self) -> None:
+        exit_by_code()
+        self._used: list[tuple[Scope, int]] = []
+        self._service: Service | None = None
+        self._trainer_ids: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
+
+    def client(self, scope: Scope, block: Block) -> Client:
+        """Return the client of the trainer whose program has ``block`` and whose scope is ``scope``."""
+        trainer = self._trainer_ids.get(block.program)
+        if trainer is None:
+            trainer = self._trainer_ids[block.program] = trainer_id_of(block)
+        client = client_of(scope, trainer, block)
+        key = root_scope(scope), trainer
+        if key not in self._used:
+            self._used.append(key)
+        return client
+
+    def send(self, ctx: Context, values: list[Any]) -> None:
+        """Stage values for the next push, cut into blocks where the operator says so."""
+        client = self._client(ctx)
+        names, endpoints = ctx.op.input("X"), ctx.op.attrs["epmap"]
+        sent_as = ctx.op.attrs.get("send_varnames") or names
+        if len(values) == 1 and len(sent_as) > 1:
+            values = _cut(values[0], ctx.op.attrs["sections"])
+        if len(values) == 1 and len(endpoints) > 1:  # a counter: the same to every server
+            values, sent_as = values * len(endpoints), list(sent_as) * len(endpoints)
+        for name, endpoint, value in zip(sent_as, endpoints, values, strict=True):
+            client.stage(endpoint, name, value)
+
+    def send_barrier(self, ctx: Context) -> None:
+        """Push what is staged, and in synchronous training commit the round."""
+        self._client(ctx).push()
+
+    def recv(self, ctx: Context) -> list[Array]:
+        """Return the parameters in ``Out``, joined from blocks where the operator says so.
+
+        Raises
+        ------
+        GraphError
+            The trainer's program declares another shape.
+        """
+        client = self._client(ctx)
+        outs, endpoints = ctx.op.output("Out"), ctx.op.attrs["epmap"]
+        names = ctx.op.attrs.get("recv_varnames") or ctx.op.attrs.get("varnames") or outs
+        found = [client.parameter(endpoint, name) for name, endpoint in zip(names, endpoints, strict=True)]
+        if len(outs) == 1 and len(found) > 1:
+            found = [np.concatenate(found)]
+        for out, value in zip(outs, found, strict=True):
+            _check_shape(ctx, out, value)
+        return found
+
+    def fetch_barrier(self, ctx: Context) -> None:
+        """Do nothing: every recv has its values."""
+
+    def prefetch(self, ctx: Context, ids: list[Array]) -> list[Array]:
+        """Return rows of the one table of each server that is sharded by id.
+
+        Raises
+        ------
+        EnforceNotMet
+            A server has no such table, or several.
+        """
+        client = self._client(ctx)
+        wanted = []
+        for endpoint, one in zip(ctx.op.attrs["epmap"], ids, strict=True):
+            tables = client.tables[client.endpoints.index(endpoint)].having(Kind.TABLE)
+            if len(tables) != 1:
+                raise EnforceNotMet(
+                    f"prefetch: expected one table that is sharded by id on the server at {endpoint}, "
+                    f"it has {len(tables)}"
+                )
+            wanted.append((endpoint, tables[0].name, one.reshape(-1)))
+        return client.prefetch(wanted)
+
+    def lookup(self, ctx: Context, ids: list[Array]) -> list[Array]:
+        """Return rows of a table whose blocks are on several servers; each row is fetched once.
+
+        Raises
+        ------
+        EnforceNotMet
+            An id is outside of the table.
+        """
+        attrs = ctx.op.attrs
+        ends = np.cumsum(attrs["height_sections"])
+        padding = attrs["padding_idx"]
+        flat = np.concatenate([one.reshape(-1) for one in ids])
+        asked, where = np.unique(flat, return_inverse=True)
+        if padding != -1:
+            asked = np.where(asked == padding, max(padding, 0), asked)
+        if asked.size and not (asked.min() >= 0 and asked.max() < ends[-1]):
+            bad = asked[(asked < 0) | (asked >= ends[-1])][0]
+            raise EnforceNotMet(
+                f"distributed_lookup_table: Ids hold {bad}; {ctx.op.input('W')[0]!r} has {ends[-1]} rows"
+            )
+        of = np.searchsorted(ends, asked, side="right")
+        starts = ends - np.asarray(attrs["height_sections"])
+        servers = list(zip(attrs["endpoints"], attrs["table_names"], strict=True))
+        wanted = [(*server, asked[of == j] - starts[j]) for j, server in enumerate(servers)]
+        found = self._client(ctx).prefetch(wanted)
+        rows = np.concatenate(found)[where.reshape(-1)]  # asked is sorted, so blocks follow each other
+        if padding != -1:
+            rows[flat == padding] = 0
+        return _split(ctx, ids, rows)
+
+    def serve(self, ctx: Context) -> None:
+        """Be a server until every trainer has left, a signal comes, or :meth:`close` is called.
+
+        Raises
+        ------
+        NotInitializedError
+            A variable has no value.
+        OperatorError
+            Anything else that ended the server. Both name the endpoint.
+        """
+        try:
+            self._service = Service(ctx, Settings.from_environment())
+            serve(self._service)
+        except (OperatorError, NotInitializedError):
+            raise
+        except PaddlelikeError as error:
+            where = ctx.op.attrs["endpoint"]
+            raise OperatorError(f"the server at {where}: {error.message}", hint=error.hint) from error
+        finally:
+            self._service = None
+
+    def recv_save(self, ctx: Context) -> None:
+        """Gather the slices of a variable into a file."""
+        operators.recv_save(self._client(ctx), ctx.op.attrs)
+
+    def checkpoint_notify(self, ctx: Context) -> None:
+        """Have every server's shard of a table written."""
+        placement = placement_of(ctx.op.block.program)  # type: ignore[attr-defined]
+        operators.checkpoint_notify(self._client(ctx), ctx.op.attrs, placement)
+
+    def close(self) -> None:
+        """Close the clients that this executor ran; end its server."""
+        if self._service is not None:
+            self._service.stop()
+        for scope, trainer in self._used:
+            close_client(scope, trainer)
+        self._used.clear()
+
+    def _client(self, ctx: Context) -> Client:
+        return self.client(ctx.scope, ctx.op.block)  # type: ignore[attr-defined]
+
+
+def _check_shape(ctx: Context, name: str, value: Array) -> None:
+    variable = ctx.op.block._find_var_recursive(name)  # type: ignore[attr-defined]
+    if variable is not None and variable.shape != value.shape:
+        raise GraphError(
+            f"{name!r} is {list(variable.shape)} in this trainer's program, {list(value.shape)} on servers",
+            hint=SAME_NETWORK,
+        )
+
+
+def _cut(value: Array | SelectedRows, sections: list[int]) -> list[Any]:
+    """Return a gradient in blocks of rows; row ids count from the start of each block."""
+    ends = np.cumsum(sections)
+    starts = ends - np.asarray(sections)
+    if not isinstance(value, SelectedRows):
+        return [value[start:end] for start, end in zip(starts, ends, strict=True)]
+    rows, array = value.row_array, value.array
+    assert array is not None
+    of = np.searchsorted(ends, rows, side="right")
+    return [SelectedRows(rows[of == j] - starts[j], n, array[of == j]) for j, n in enumerate(sections)]
+
+
+def _split(ctx: Context, ids: list[Array], rows: Array) -> list[Array]:
+    """Return the rows of each array of ids, in its shape and with its LoD."""
+    first_version = ctx.op.attrs["lookup_table_version"] == "lookup_table"
+    outs, at = [], 0
+    for index, one in enumerate(ids):
+        shape = one.shape[:-1] if first_version else one.shape
+        outs.append(rows[at : at + one.size].reshape(*shape, rows.shape[1]))
+        at += one.size
+        ctx.set_lod("Outputs", ctx.lod("Ids", index), index)
+    return outs

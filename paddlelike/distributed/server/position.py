@@ -1,0 +1,49 @@
+"""The training position of servers: read from the manifest of a saved directory.
+
+``"servers"`` in the manifest's state has by endpoint what each server reported, in the form in which its
+state machine takes it back: ``{"round": 120, "completed": [...], "updates": [...]}``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from paddlelike.core.scope import Scope
+from paddlelike.storage.location import locate
+
+__all__ = ["empty_load", "note_empty_load", "read_position"]
+
+#: The directory that a server without variables was told to load, by its scope: no variable remembers it.
+_empty_loads: WeakKeyDictionary[Scope, str] = WeakKeyDictionary()
+
+
+def read_position(dirname: str | os.PathLike[str], endpoint: str | None = None) -> Mapping[str, Any] | None:
+    """Return the position of a server when a directory was saved; None: its manifest has none.
+
+    A server that is not among those that saved (their count has changed) begins with what all have in
+    common: the round.
+    """
+    manifest = locate(dirname).manifest()
+    state = None if manifest is None else manifest.state
+    positions = state.get("servers") if isinstance(state, Mapping) else None
+    if not isinstance(positions, Mapping) or not positions:
+        return None
+    if endpoint in positions:
+        found = positions[endpoint]
+        return found if isinstance(found, Mapping) else None
+    rounds = [one.get("round") for one in positions.values() if isinstance(one, Mapping)]
+    known = [round for round in rounds if isinstance(round, int)]
+    return {"round": min(known)} if known else None
+
+
+def note_empty_load(scope: Scope, dirname: str) -> None:
+    """Remember that a server which keeps no variable was told to load a directory."""
+    _empty_loads[scope] = dirname
+
+
+def empty_load(scope: Scope) -> str | None:
+    """Return the directory that a server which keeps no variable was told to load, or None."""
+    return _empty_loads.get(scope)

@@ -1,0 +1,294 @@
+"""The service of a parameter server: ``exe.run(pserver_program)`` runs it in the caller's thread.
+
+Threads of the wire take gradients into staging and wait. The thread that called owns the variables: it runs
+the program's blocks on what was staged and publishes the new version, when
+:mod:`paddlelike.distributed.protocol` says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+
+from paddlelike.distributed.placement import Kind, Placement
+from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Save, Waiting
+from paddlelike.distributed.protocol.server import Apply, ServerState, Work, Write
+from paddlelike.distributed.server.position import empty_load, read_position
+from paddlelike.distributed.server.rollback import RollbackPoints
+from paddlelike.distributed.server.served import Served
+from paddlelike.distributed.server.staging import Staging
+from paddlelike.distributed.server.variables import Variables
+from paddlelike.distributed.server.writing import write_rows
+from paddlelike.distributed.settings import Settings
+from paddlelike.errors import OperatorError, SaveError
+from paddlelike.framework.opdef import Context
+
+__all__ = ["Service", "stop_on_signals"]
+
+Array = np.ndarray[Any, Any]
+Task = tuple[Callable[[], Any], Future[Any]]
+
+_log = logging.getLogger("paddlelike.distributed")
+
+_POLL = 0.25  # seconds between two looks at whether a signal came
+_LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced
+_LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
+
+
+class Service:
+    """What the threads of one server share.
+
+    One lock guards ``state``. ``asked`` wakes the thread that owns the variables, ``changed`` those that wait
+    for what it does: a call that comes in wakes no other call.
+
+    Raises
+    ------
+    NotInitializedError
+        A variable has no value; names the endpoint.
+    """
+
+    def __init__(self, ctx: Context, settings: Settings) -> None:
+        self._ctx = ctx
+        self.served = Served(ctx.op)  # type: ignore[arg-type]
+        self.mode: Mode = "sync" if self.served.is_synchronous else "async"
+        self.staging = Staging(self.served.table, self.served.sparse)
+        self.variables = Variables(ctx, self.served)
+        lock = threading.RLock()
+        self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
+        position = self._loaded_position()
+        self._points = self._find_points(settings, position) if settings.rollback else None
+        self._tasks: deque[Task] = deque()
+        self._lease, self._begun = settings.lease, time.monotonic()
+        self._heard: dict[int, float] = {}
+        self._bytes_in = self._bytes_out = self._rounds = 0
+        self._stopping = False
+        self.state = ServerState(
+            incarnation=f"{os.getpid()}.{time.time_ns()}",
+            trainers=self.served.trainers,
+            mode=self.mode,
+            plan=self.served.table.digest,
+            job=settings.job,
+            now=time.monotonic(),
+            saved=position,
+            lease=settings.lease,
+            checkpoints=tuple if self._points is None else self._points.rounds,
+        )
+
+    def _loaded_position(self) -> dict[str, Any]:
+        """Return the training position of the directory that this server's parameters were loaded from.
+
+        A server without parameters goes by its optimizer state and schedules, one without any variable by
+        the directory that it was told to load. Which trainers had finished by then does not count: the
+        trainers of this job are others.
+        """
+        states = [e.name for e in self.served.table.having(Kind.OPTIMIZER, Kind.AVERAGE, Kind.SCHEDULE)]
+        names = list(self.served.parameters.values()) or states
+        holders = [self._ctx.scope.find_var(name) for name in names]
+        origins = {holder.origin for holder in holders if holder is not None and holder.value is not None}
+        origin = origins.pop() if len(origins) == 1 else None
+        if not names:
+            origin = empty_load(self._ctx.scope)
+        position = None if origin is None else read_position(origin, self.served.endpoint)
+        return {key: value for key, value in (position or {}).items() if key in ("round", "updates")}
+
+    def _find_points(self, settings: Settings, position: dict[str, Any]) -> RollbackPoints:
+        names = [entry.name for entry in self.served.table if entry.kind != Kind.GRADIENT]
+        names += [name for counts in self.served.counters.values() for name in counts.values()]
+        program, start = self.served.op.block.program, int(position.get("round", 0))
+        scope, endpoint = self._ctx.scope, self.served.endpoint
+        return RollbackPoints(scope, names, program, endpoint, settings.checkpoints, start)
+
+    # The thread that owns the variables
+
+    def run(self) -> None:
+        """Work until every trainer has left or :meth:`stop` is called.
+
+        Raises
+        ------
+        OperatorError
+            A round could not be applied; names the endpoint.
+        """
+        while (work := self._next()) is not None:
+            self._do(work)
+        with self.changed:
+            self.changed.notify_all()
+
+    def stop(self) -> None:
+        """Let :meth:`run` return soon."""
+        self._stopping = True
+
+    def _next(self) -> Work | Task | None:
+        with self.changed:
+            while not self._stopping:
+                if self._tasks:
+                    return self._tasks.popleft()
+                work = self.state.ready()
+                if work is not None:
+                    return work
+                if self.state.is_over(time.monotonic()):
+                    break
+                self.asked.wait(_POLL)
+        return None
+
+    def _do(self, work: Work | Task) -> None:
+        if isinstance(work, tuple):
+            task, future = work
+            try:
+                future.set_result(task())
+            except Exception as error:
+                future.set_exception(error)
+            return
+        try:
+            answer = self._perform(work)
+        except Exception as error:
+            self._fail(work, error)
+            return
+        with self.changed:
+            if isinstance(work, Write):
+                self.state.written(work, answer)
+            else:
+                self.state.applied(work)
+            self.changed.notify_all()
+        if isinstance(work, Apply):
+            for _, contribution in work.contributions:
+                self.staging.give_back(contribution)
+
+    def _fail(self, work: Work, error: Exception) -> None:
+        """Report failed work; after a round that failed the variables are of no round, so the server ends."""
+        with self.changed:
+            self.state.failed(work, f"{type(error).__name__}: {error}")
+            self.changed.notify_all()
+        _log.exception("%s: %s failed", self.served.endpoint, type(work).__name__)
+        if isinstance(work, Apply):
+            time.sleep(_LAST_WORDS)
+            raise OperatorError(
+                f"the server at {self.served.endpoint} failed in round {self.state.round}: "
+                f"{getattr(error, 'message', error)}",
+                hint=getattr(error, "hint", None),
+            ) from error
+
+    def _perform(self, work: Work) -> dict[str, Any]:
+        """Do the work; return the answer to a save."""
+        if isinstance(work, Write):
+            return self._write(work.request)
+        if isinstance(work, Apply):
+            self._apply(work)
+            self._rounds += 1
+        else:
+            assert self._points is not None
+            self._points.restore(work.number)
+            self.variables.reread()
+        return {}
+
+    def _write(self, request: Save) -> dict[str, Any]:
+        """Write this server's rows of the files named; without names only report the training position."""
+        answer: dict[str, Any] = {"position": self.state.saved_with()}
+        names = request.options.get("names", [])
+        if names:
+            placement = self.served.op.block.program._parameters_on_pservers
+            if not isinstance(placement, Placement):
+                raise SaveError(
+                    f"the server at {self.served.endpoint} cannot write rows: its program has no placement",
+                    hint="serve the program of get_pserver_program(), or save without by_servers=",
+                )
+            slices = placement.on(self.served.endpoint)
+            answer |= write_rows(self._ctx.scope, slices, request.directory, names)
+        return answer
+
+    def _apply(self, work: Apply) -> None:
+        if self.mode == "sync":
+            self.variables.apply_round(dict(work.contributions))
+        else:
+            ((trainer, contribution),) = work.contributions
+            self.variables.apply_update(trainer, contribution)
+
+    # The threads of the wire
+
+    def hear(self, request: Request) -> None:
+        """Note that a trainer is alive."""
+        self._heard[request.trainer] = time.monotonic()
+
+    def ask(self, request: Request) -> Reply:
+        """Return what the protocol answers now."""
+        with self.changed:
+            reply: Reply = getattr(self.state, request.verb.lower())(request, time.monotonic())
+            self.wake()
+        return reply
+
+    def wake(self) -> None:
+        """Wake the thread that owns the variables, if there is work for it. Called under the lock."""
+        if self.state.has_work or self.state.finished:
+            self.asked.notify()
+
+    def ask_until(self, request: Request, patience: float) -> Reply:
+        """Return what the protocol answers, asked again while it says Waiting, for ``patience`` seconds."""
+        end = time.monotonic() + patience
+        with self.changed:
+            while True:
+                reply = self.ask(request)
+                left = end - time.monotonic()
+                if not isinstance(reply, Waiting) or left <= 0 or self._stopping:
+                    return reply
+                self.changed.wait(min(left, _LONGEST_WAIT))
+
+    def lookup(self, table: str, ids: Array) -> Array:
+        """Return the rows (n, width) of ids (n,) in a table. Raises FrameError for ids outside of it."""
+        found = self.served.lookups.get(table)
+        if found is None:
+            return self.variables.rows(table, ids)
+        future: Future[Array] = Future()
+        with self.changed:  # its block adds rows, so the thread that owns the variables runs it
+            self._tasks.append((lambda: self.variables.run_lookup(found, ids), future))
+            self.asked.notify()
+        return future.result(timeout=60)
+
+    # For monitoring
+
+    def count_received(self, size: int) -> None:
+        """Count bytes of gradients."""
+        self._bytes_in += size
+
+    def count_sent(self, size: int) -> None:
+        """Count bytes of parameters."""
+        self._bytes_out += size
+
+    def status(self) -> dict[str, Any]:
+        """Return rounds, bytes and silent trainers as plain values."""
+        now = time.monotonic()
+        with self.changed:
+            here = [t for t in range(self.served.trainers) if t not in self.state.completed]
+        silent = [trainer for trainer in here if now - self._heard.get(trainer, self._begun) > self._lease]
+        return {
+            "endpoint": self.served.endpoint,
+            "mode": self.mode,
+            "rounds": self._rounds,
+            "bytes_in": self._bytes_in,
+            "bytes_out": self._bytes_out,
+            "trainers": self.served.trainers,
+            "silent": silent,
+        }
+
+
+@contextlib.contextmanager
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on SIGTERM and Ctrl-C. In any thread but the main one, do nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(one, lambda *_: stop()) for one in signals]
+    try:
+        yield
+    finally:
+        for one, handler in zip(signals, before, strict=True):
+            signal.signal(one, handler)

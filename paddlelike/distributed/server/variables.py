@@ -1,0 +1,191 @@
+"""The variables of a server: read for trainers, updated by the blocks of the server's program.
+
+Only the thread that runs the program writes them. In synchronous training nobody reads while it does; in
+asynchronous training a lock for each parameter keeps readers and its block apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.distributed.placement import Entry, Kind
+from paddlelike.distributed.server.served import Lookup, Served
+from paddlelike.distributed.server.staging import Contribution
+from paddlelike.errors import EnforceNotMet, FrameError, NotInitializedError
+from paddlelike.framework.opdef import Context
+from paddlelike.framework.passes.views import collect_writes
+
+__all__ = ["Variables"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Variables:
+    """The variables of one server in the scope of its run.
+
+    Parameters
+    ----------
+    ctx
+        The run of the server's ``listen_and_serv``.
+    served
+        What the operator serves.
+
+    Raises
+    ------
+    NotInitializedError
+        A variable has no value; names the endpoint.
+    """
+
+    def __init__(self, ctx: Context, served: Served) -> None:
+        self._ctx = ctx
+        self._served = served
+        self.guards = {} if served.is_synchronous else _guards(served)
+        self._check_values()
+        self._start_counters()
+
+    # Reading
+
+    def value(self, entry: Entry) -> Array:
+        """Return the array of a variable itself.
+
+        Raises
+        ------
+        EnforceNotMet
+            The scope holds something else than the program declares.
+        """
+        value = self._held(entry)
+        if not isinstance(value, np.ndarray) or tuple(value.shape) != entry.shape:
+            found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+            raise EnforceNotMet(
+                f"{entry.name!r} on the server at {self._served.endpoint}: expected shape {entry.shape}, "
+                f"got {found}"
+            )
+        return value
+
+    def shard(self, entry: Entry) -> tuple[Array, Array]:
+        """Return the ids that a table which is sharded by id has met, and all its rows, also unused ones."""
+        value = self._held(entry)
+        assert isinstance(value, SelectedRows)
+        assert value.array is not None
+        return value.row_array, value.array
+
+    def rows(self, table: str, ids: Array) -> Array:
+        """Return the rows (n, width) of ids (n,) in a table that is cut into blocks of rows.
+
+        Raises
+        ------
+        FrameError
+            An id is outside of the table.
+        """
+        entry = self._served.table[table]
+        if ids.size and not (ids.min() >= 0 and ids.max() < entry.shape[0]):
+            raise FrameError(f"ids from {ids.min()} to {ids.max()} in {table!r} of {entry.shape[0]} rows")
+        with self.guards.get(table, contextlib.nullcontext()):
+            return self.value(entry)[ids]
+
+    def run_lookup(self, lookup: Lookup, ids: Array) -> Array:
+        """Return the rows of ids in a table that is sharded by id, by its block; new ids get rows."""
+        self._ctx.write(lookup.ids, ids.reshape(-1, 1))
+        self._ctx.run_block(lookup.block)
+        rows: Array = np.ascontiguousarray(self._ctx.read(lookup.rows))
+        return rows
+
+    # Updating
+
+    def apply_round(self, contributions: Mapping[int, Contribution]) -> None:
+        """Apply all gradients of all trainers: the schedule first, then every block of the program in order.
+
+        Raises
+        ------
+        FrameError
+            A contribution lacks a gradient.
+        """
+        served, ctx = self._served, self._ctx
+        given = {trainer: one.finish(whole=True) for trainer, one in contributions.items()}
+        for entry in served.table.having(Kind.GRADIENT):
+            names = served.inputs[entry.name] or {0: entry.name}
+            for trainer, name in names.items():  # None: a trainer that has left adds nothing
+                ctx.write(name, given[trainer][entry.index] if trainer in given else None)
+        if served.schedule > 0:
+            ctx.run_block(served.schedule)
+        sums = {block: name for name, block in served.blocks.items()}
+        for index in served.op.attrs["optimize_blocks"]:
+            if index != served.schedule:  # which Fluid lists among them
+                ctx.run_block(index)
+            if index in sums:
+                ctx.write(sums[index], None)  # its memory is the next sum's
+
+    def apply_update(self, trainer: int, contribution: Contribution) -> None:
+        """Apply one trainer's push: its step for the schedule, then each gradient by its own block.
+
+        Raises
+        ------
+        FrameError
+            A gradient has come in part.
+        """
+        served, ctx = self._served, self._ctx
+        given = contribution.finish(whole=False)
+        for entry in served.table.having(Kind.COUNTER):
+            if entry.index in given:
+                name = served.counters[entry.name][trainer]
+                ctx.write(name, ctx.read(name) + given[entry.index])
+                ctx.run_block(served.schedule)
+        for entry in served.table.having(Kind.GRADIENT):
+            if entry.index in given:
+                with self.guards[served.parameters[entry.name]]:
+                    ctx.write(served.contribution(entry.name, trainer), given[entry.index])
+                    ctx.run_block(served.blocks[entry.name])
+
+    def reread(self) -> None:
+        """Let the run see the values that were set in its scope from outside."""
+        for entry in self._served.table:
+            value = self._held(entry)
+            if entry.kind != Kind.GRADIENT and value is not None:
+                self._ctx.write(entry.name, value)
+
+    # Helpers
+
+    def _held(self, entry: Entry) -> Array | SelectedRows | None:
+        holder = self._ctx.scope.find_var(entry.name)
+        value = None if holder is None else holder.value
+        return value.array if isinstance(value, LoDTensor) else value
+
+    def _check_values(self) -> None:
+        computed = self._served.computed
+        wanted = [e for e in self._served.table if e.kind != Kind.GRADIENT and e.name not in computed]
+        missing = [e.name for e in wanted if self._held(e) is None]
+        if missing:
+            raise NotInitializedError(
+                f"the server at {self._served.endpoint} has no values of {', '.join(missing[:5])}"
+                f"{f' and {len(missing) - 5} others' if len(missing) > 5 else ''}",
+                hint="run its startup program first: t.get_startup_program(endpoint, pserver_program)",
+            )
+
+    def _start_counters(self) -> None:
+        """Let the steps of all trainers together continue from the counter, whoever counted before.
+
+        In a new job the first step is step 0, as in training without servers. (Its startup program gives the
+        counter a negative value and every trainer 1, so Fluid begins with the count of trainers.)
+        """
+        for counter, names in self._served.counters.items():
+            done = max(int(self._ctx.read(counter)[0]), -1)
+            for trainer, name in names.items():
+                counted = done if trainer == min(names) else 0
+                self._ctx.write(name, np.full_like(self._ctx.read(name), counted))
+
+
+def _guards(served: Served) -> dict[str, threading.RLock]:
+    """Return by variable the lock that its block holds while it writes."""
+    guards = {}
+    for gradient, index in served.blocks.items():
+        lock = threading.RLock()
+        guards[served.parameters[gradient]] = lock
+        for op in served.op.block.program.blocks[index].ops:
+            guards |= dict.fromkeys(collect_writes(op), lock)
+    return guards
