@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
 from paddlelike.framework.opdef import registry
-from tests.ops import cases as case_modules
+from tests import ops
 from tests.ops.contract import Case, check_gradient, check_value_and_shape
+from tests.ops.exempt import EXEMPT
 
+#: The cases of an operator stand in ``tests/ops/<family>/cases_<module>.py``.
 MODULES = [
-    importlib.import_module(f"{case_modules.__name__}.{module.name}")
-    for module in pkgutil.iter_modules(case_modules.__path__)
+    importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(ops.__path__, f"{ops.__name__}.")
+    if module.name.rpartition(".")[2].startswith("cases_")
 ]
 CASES: list[Case] = [case for module in MODULES for case in module.CASES]
-#: Operators whose promise is checked in a test of their own: {type: where and why}.
-ELSEWHERE: dict[str, str] = {k: v for m in MODULES for k, v in getattr(m, "ELSEWHERE", {}).items()}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -36,6 +38,27 @@ def test_gradient(case: Case) -> None:
 
 
 def test_no_operator_is_forgotten() -> None:
-    tested = {case.type for case in CASES} | set(ELSEWHERE)
+    exempt = [name for _, names in EXEMPT.values() for name in names]
     forward = {name for name, op in registry.all_ops().items() if op.forward_of is None}
-    assert sorted(forward - tested) == []
+    assert sorted(forward - {case.type for case in CASES} - set(exempt)) == []
+    assert sorted(set(exempt) - forward) == []
+    assert len(exempt) == len(set(exempt))
+
+
+def test_the_tests_of_exempt_operators_exist() -> None:
+    root = Path(__file__).parents[2]
+    assert [name for name in EXEMPT if not (root / name).exists()] == []
+
+
+def test_cases_stand_in_the_family_of_their_operators() -> None:
+    family = {
+        name: op.__module__.removeprefix("paddlelike.ops.").partition(".")[0]
+        for name, op in registry.all_ops().items()
+    }
+    misplaced = [
+        (module.__name__, case.type)
+        for module in MODULES
+        for case in module.CASES
+        if module.__name__.split(".")[2] != family[case.type]
+    ]
+    assert misplaced == []

@@ -12,7 +12,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Spec, registry
 from tests.ops.contract import View
-from tests.ops.test_random import compute, infer
+from tests.ops.random.test_tensors import compute, infer
 
 REAL = VarType.FP32
 

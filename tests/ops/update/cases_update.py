@@ -219,5 +219,3 @@ CASES = [
     _average_case(4, 9, "window-full", window_full=True, moved=False),
     _average_case(2, 16383, "moves-sums", window_full=False, moved=True),
 ]  # fmt: skip
-
-ELSEWHERE = {"dpsgd": "tests/ops/test_update.py: its noise is random"}

@@ -9,8 +9,8 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.ops.recurrent.cudnn_lstm import parameter_count
-from tests.ops.cases.sequence import ENDS, joined, parts
 from tests.ops.contract import Case
+from tests.ops.sequence.cases_sequence import ENDS, joined, parts
 
 Array = np.ndarray[Any, Any]
 Step = Callable[[Array, list[Array]], list[Array]]

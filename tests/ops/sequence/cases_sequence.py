@@ -196,10 +196,4 @@ CASES = [
         {"kernels": [2, 2]},
         check_shape=False,  # declared with as many rows as images
     ),
-    Case(
-        "hash",
-        {"X": np.array([[5, 6, 7]], np.int32)},
-        lambda: np.array([[[0], [18]]], np.int32),  # real Fluid 1.8.5
-        {"num_hash": 2, "mod_by": 23},
-    ),
 ]  # fmt: skip

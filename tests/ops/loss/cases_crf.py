@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from tests.ops.cases.sequence import joined, parts
 from tests.ops.contract import Case
+from tests.ops.sequence.cases_sequence import joined, parts
 
 Array = np.ndarray[Any, Any]
 
@@ -146,9 +146,3 @@ CASES = [
         check_shape=False,
     ),
 ]  # fmt: skip
-
-#: Operators that the contract cannot check.
-ELSEWHERE = {
-    "beam_search": "tests/ops/test_sequence_golden.py: its outputs are compared with the real system's",
-    "beam_search_decode": "tests/ops/test_beam.py: its inputs are arrays of tensors",
-}

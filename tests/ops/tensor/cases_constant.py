@@ -184,5 +184,3 @@ CASES = [
         note="whole",
     ),
 ]
-
-ELSEWHERE = {"fake_init": "tests/ops/test_creation.py: it computes nothing"}

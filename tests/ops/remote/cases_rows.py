@@ -63,20 +63,3 @@ CASES = [
         wrt=(),
     ),
 ]
-
-_RUN = "tests/distributed: trainers and servers that run"
-ELSEWHERE = dict.fromkeys(
-    [
-        "checkpoint_notify",
-        "distributed_lookup_table",
-        "fetch_barrier",
-        "listen_and_serv",
-        "lookup_sparse_table",
-        "prefetch",
-        "recv",
-        "recv_save",
-        "send",
-        "send_barrier",
-    ],
-    _RUN,
-)

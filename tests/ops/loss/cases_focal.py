@@ -1,4 +1,4 @@
-"""Cases of meshgrid and the focal loss."""
+"""Cases of the focal loss."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ import numpy as np
 from tests.ops.contract import Case
 
 _rng = np.random.default_rng(9)
-A, B = _rng.standard_normal(3), _rng.standard_normal(4)
 
 
 def _focal(X: Any, Label: Any, FgNum: Any, gamma: float, alpha: float) -> Any:
@@ -28,11 +27,6 @@ FOCAL = {
 }
 
 CASES = [
-    Case(
-        "meshgrid",
-        {"X": [A, B]},
-        lambda X: {"Out": [np.outer(X[0], np.ones(4)), np.outer(np.ones(3), X[1])]},
-    ),
     Case("sigmoid_focal_loss", FOCAL, _focal),
     Case("sigmoid_focal_loss", FOCAL, _focal, {"gamma": 0.5, "alpha": 0.75}, note="other"),
 ]
