@@ -18,6 +18,7 @@ FLOORS = "A module imports its own floor or a lower one"
 APART = "Formats and the graph do not know each other"
 FACE = "Nothing imports the face"
 GRAPH = "The graph knows no pass, codec or expression"
+SERVERS = "Trainers and servers know only what travels between them"
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
@@ -59,6 +60,13 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
             {GRAPH},
         ),
         ("framework/passes/spoilt.py", "from paddlelike.framework.codec import schema", {GRAPH}),
+        ("distributed/server/spoilt.py", "from paddlelike.distributed.client import Client", {SERVERS}),
+        (
+            "distributed/server/spoilt.py",
+            "def save():\n    from paddlelike.distributed.checkpoint import gather",
+            {SERVERS},
+        ),
+        ("distributed/protocol/spoilt.py", "from paddlelike.distributed import wire", {SERVERS}),
         ("stray.py", "", {FLOORS}),
     ],
     ids=[
@@ -68,6 +76,9 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         "graph-knows-codec",
         "graph-imports-pass-late",
         "pass-knows-codec",
+        "server-knows-client",
+        "server-imports-checkpoint-late",
+        "protocol-knows-wire",
         "module-without-a-floor",
     ],
 )
