@@ -5,15 +5,18 @@ index of four bytes makes a table of gigabytes), and hands crafted states to num
 This one walks the opcodes itself: a global is a name in a table of plain functions, and an array is
 dtype, shape and a view of its bytes until it is asked for.
 
-The opcodes of protocols 2 to 5 are described in the standard library's ``pickletools``. Byte
+The opcodes of protocols 0 to 5 are described in the standard library's ``pickletools``. Byte
 strings of Python 2 become str by latin1, as Paddle reads them.
 """
 
 from __future__ import annotations
 
+import codecs
 import pickle
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError
@@ -28,7 +31,7 @@ from paddlelike.formats.state.pickled import (
     as_key,
 )
 
-__all__ = ["load", "plain"]
+__all__ = ["Reference", "load", "load_all", "plain"]
 
 _LONG: Final = 1024  # texts beyond this stay views of the file until somebody wants them
 _SLACK: Final = 4096  # bytes that even the smallest file may make
@@ -61,6 +64,33 @@ def load(buffer: Buffer, *, constructors: Constructors | None = None) -> Any:
         raise FormatError(f"offset {machine.at}: the pickle is damaged ({error!r:.200})") from error
 
 
+def load_all(
+    buffer: Buffer, references: Mapping[tuple[str, str], Reference] = MappingProxyType({})
+) -> list[Any]:
+    """Return the objects of several pickles, one behind the other.
+
+    ``references`` are globals, by (module, name), that the pickles may name but not call.
+
+    Raises
+    ------
+    FormatError
+        For damaged bytes, and for every other global.
+
+    >>> load_all(pickle.dumps((1, "a")) + pickle.dumps(None, protocol=0))
+    [(1, 'a'), None]
+    """
+    values = []
+    machine = _Machine(buffer, CONSTRUCTORS, references)
+    try:
+        while not machine.is_at_end():
+            values.append(machine.run())
+    except FormatError as error:
+        raise FormatError(f"offset {machine.at}: {error.message}", hint=error.hint) from None
+    except _DAMAGE as error:
+        raise FormatError(f"offset {machine.at}: the pickle is damaged ({error!r:.200})") from error
+    return [plain(value) for value in values]
+
+
 def plain(value: Any) -> Any:
     """``value`` with every array and long text read; dicts and lists are changed in place."""
     try:
@@ -91,6 +121,14 @@ def _plain(value: Any, done: dict[int, Any]) -> Any:
     return done[known]
 
 
+@dataclass(frozen=True)
+class Reference:
+    """A class or function that a pickle names. It is a name, nothing that could be called."""
+
+    module: str
+    name: str
+
+
 class _Global(NamedTuple):
     """A name that the pickle refers to, and the function of ours behind it."""
 
@@ -102,9 +140,15 @@ class _Global(NamedTuple):
 class _Machine:
     """The stack machine that a pickle is a program for."""
 
-    def __init__(self, buffer: Buffer, constructors: Constructors) -> None:
+    def __init__(
+        self,
+        buffer: Buffer,
+        constructors: Constructors,
+        references: Mapping[tuple[str, str], Reference] = MappingProxyType({}),
+    ) -> None:
         self._data = memoryview(buffer).cast("B")
         self._constructors = constructors
+        self._references = references
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
         self._most = _SLACK + 4 * len(self._data)
@@ -117,11 +161,15 @@ class _Machine:
             self.at += 1
             if opcode == _STOP:
                 (value,) = self._stack
+                self._stack, self._memo = [], {}
                 return value
             step = _STEPS.get(opcode)
             if step is None:
-                raise FormatError(f"opcode {opcode:#04x} is not one of pickle protocols 2 to 5")
+                raise FormatError(f"opcode {opcode:#04x} is not one of a pickle of plain data")
             step(self)
+
+    def is_at_end(self) -> bool:
+        return self.at == len(self._data)
 
     # numbers, texts and bytes from the file
 
@@ -148,6 +196,17 @@ class _Machine:
     def push_string(self, view: memoryview) -> None:
         """A byte string of Python 2: a name, or the elements of an array."""
         self._stack.append(view if len(view) > _LONG else str(view, "latin1"))
+
+    def push_literal(self, line: str) -> None:
+        """A byte string of protocol 0, as Python 2 writes it down: with quotes and escapes."""
+        if len(line) < 2 or line[0] not in "'\"" or line[-1] != line[0]:
+            raise FormatError("a string without quotes")
+        self._stack.append(codecs.escape_decode(line[1:-1].encode("latin1"))[0].decode("latin1"))
+
+    def push_decimal(self, line: str) -> None:
+        """A whole number of protocol 0; ``00`` and ``01`` are False and True."""
+        flags = {"00": False, "01": True}
+        self._stack.append(flags[line] if line in flags else int(line.removesuffix("L")))
 
     def push_int(self, view: memoryview) -> None:
         self._stack.append(int.from_bytes(view, "little", signed=True))
@@ -198,6 +257,10 @@ class _Machine:
         for key, value in zip(items[::2], items[1::2], strict=True):
             target[as_key(key)] = value
 
+    def push_pairs(self, items: list[Any]) -> None:
+        self.push_new({})
+        self.set_items(items)
+
     def append(self, items: list[Any]) -> None:
         self.top(list).extend(items)
 
@@ -209,6 +272,10 @@ class _Machine:
     def push_global(self, module: Any, name: Any) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
             raise FormatError("a global whose name is no text")
+        reference = self._references.get((module, name))
+        if reference is not None:
+            self._stack.append(reference)
+            return
         make = self._constructors.get((module, name))
         if make is None:
             raise FormatError(f"the pickle refers to {module}.{name}, which is refused", hint=HINT)
@@ -257,6 +324,14 @@ _STOP: Final = pickle.STOP[0]
 _STEPS: Final[dict[int, Callable[[_Machine], Any]]] = {
     opcode[0]: step
     for opcode, step in (
+        (pickle.STRING, lambda m: m.push_literal(m.line())),
+        (pickle.UNICODE, lambda m: m.push(codecs.decode(m.line(), "raw_unicode_escape"))),
+        (pickle.INT, lambda m: m.push_decimal(m.line())),
+        (pickle.LONG, lambda m: m.push_decimal(m.line())),
+        (pickle.FLOAT, lambda m: m.push(float(m.line()))),
+        (pickle.DICT, lambda m: m.push_pairs(m.pop_to_mark())),
+        (pickle.PUT, lambda m: m.memoize(int(m.line()))),
+        (pickle.GET, lambda m: m.push(m._memo[int(m.line())])),
         (pickle.PROTO, lambda m: m.take(1)),
         (pickle.FRAME, lambda m: m.take(8)),
         (pickle.MARK, lambda m: m.push(_MARK)),

@@ -1,0 +1,290 @@
+"""Expressions: DyNet's arithmetic over variables of a Program.
+
+A vector of ``n`` numbers has shape ``(n,)``, a matrix ``(rows, columns)``. ``*`` is the matrix product, or
+scales by a number; ``+`` and ``-`` work element by element. The functions have DyNet's names and are plain
+functions, so that a spec may hold one of them (``tanh``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike import layers
+from paddlelike.backward import gradients
+from paddlelike.collection.graph import current_graph, evaluate, run
+from paddlelike.collection.parameters import LookupParameters, Parameters
+from paddlelike.errors import ShapeError
+from paddlelike.framework.graph.guards import program_guard
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+
+__all__ = [
+    "Expression",
+    "average",
+    "cmult",
+    "concatenate",
+    "dot_product",
+    "esum",
+    "inputTensor",
+    "inputVector",
+    "layer_norm",
+    "log_softmax",
+    "logistic",
+    "lookup",
+    "parameter",
+    "pickneglogsoftmax",
+    "rectify",
+    "scalarInput",
+    "softmax",
+    "squared_norm",
+    "tanh",
+    "to_expression",
+    "vecInput",
+]
+
+Array = np.ndarray[Any, Any]
+
+
+class Expression:
+    """A value to be computed; ``variable`` is its variable, which Fluid's layers and optimizers take."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+    def dim(self) -> tuple[int, ...]:
+        """Return the shape."""
+        return tuple(self.variable.shape)
+
+    def npvalue(self) -> Array:
+        """Return the value, float32 of :meth:`dim`; computes what it depends on."""
+        return evaluate(self.variable).reshape(self.dim())
+
+    def value(self) -> Any:
+        """Return a number for one element, else nested lists."""
+        array = self.npvalue()
+        return float(array.reshape(())) if array.size == 1 else array.tolist()
+
+    def scalar_value(self) -> float:
+        """Return the one number. Raises ShapeError when there are more."""
+        array = self.npvalue()
+        if array.size != 1:
+            raise ShapeError(f"an expression of shape {array.shape} is not one number")
+        return float(array.reshape(()))
+
+    def forward(self) -> Array:
+        """Return the value, as :meth:`npvalue` does."""
+        return self.npvalue()
+
+    def backward(self) -> None:
+        """Add the gradients of this number to the parameters it depends on; text files then hold them too.
+
+        Raises ShapeError when the expression is not one number.
+        """
+        if int(np.prod(self.dim())) != 1:
+            raise ShapeError(f"backward() needs one number, the expression has shape {self.dim()}")
+        program = self.variable.block.program.clone()
+        loss = program.global_block().var(self.variable.name)
+        owners = [
+            owner for owner in _used_parameters(self) if program.global_block().has_var(owner.variable_name)
+        ]
+        inputs = [program.global_block().var(owner.variable_name) for owner in owners]
+        with program_guard(program, Program()):
+            found = gradients(loss, inputs)
+        pairs = [(owner, one) for owner, one in zip(owners, found, strict=True) if one is not None]
+        for (owner, _), value in zip(pairs, run(program, [one for _, one in pairs]), strict=True):
+            owner.add_gradient(np.asarray(value, dtype=np.float32).reshape(owner.shape()))
+
+    def __mul__(self, other: Any) -> Expression:
+        if isinstance(other, int | float):
+            return _call(lambda x: layers.scale(x, scale=float(other)), self)
+        return _call(layers.matmul, self, to_expression(other))
+
+    def __rmul__(self, other: Any) -> Expression:
+        if isinstance(other, int | float):
+            return _call(lambda x: layers.scale(x, scale=float(other)), self)
+        return _call(layers.matmul, to_expression(other), self)
+
+    def __add__(self, other: Any) -> Expression:
+        if isinstance(other, int | float):
+            return _call(lambda x: layers.scale(x, bias=float(other)), self)
+        return _call(layers.elementwise_add, self, to_expression(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Expression:
+        if isinstance(other, int | float):
+            return _call(lambda x: layers.scale(x, bias=-float(other)), self)
+        return _call(layers.elementwise_sub, self, to_expression(other))
+
+    def __rsub__(self, other: Any) -> Expression:
+        return (-self).__add__(other)
+
+    def __neg__(self) -> Expression:
+        return self * -1.0
+
+    def __truediv__(self, other: float) -> Expression:
+        return _call(lambda x: layers.scale(x, scale=1.0 / other), self)
+
+    def __getitem__(self, index: int | slice) -> Expression:
+        rows = range(self.dim()[0])
+        chosen = rows[index] if isinstance(index, slice) else range(rows[index], rows[index] + 1)
+        part = _call(lambda x: layers.slice(x, axes=[0], starts=[chosen.start], ends=[chosen.stop]), self)
+        if isinstance(index, slice) or len(self.dim()) == 1:
+            return part
+        return _call(lambda x: layers.reshape(x, shape=list(self.dim()[1:])), part)
+
+    def __repr__(self) -> str:
+        return f"<Expression {self.variable.name} {self.dim()}>"
+
+
+def to_expression(value: Any) -> Expression:
+    """Return a parameter, a variable or an array as an expression. Raises TypeError for other values."""
+    if isinstance(value, Expression):
+        return value
+    if isinstance(value, Parameters):
+        return parameter(value)
+    if isinstance(value, Variable):
+        return Expression(value)
+    if isinstance(value, np.ndarray | list):
+        return inputTensor(value)
+    raise TypeError(f"an expression, a parameter or a variable is wanted, not {type(value).__name__}")
+
+
+def parameter(value: Any) -> Expression:
+    """Return the expression of a parameter in the current graph; an expression is returned as it is."""
+    if not isinstance(value, Parameters):
+        return to_expression(value)
+    variable = value.variable()
+    _owners(variable.block.program)[variable.name] = value
+    return Expression(variable)
+
+
+def lookup(table: LookupParameters, index: int) -> Expression:
+    """Return row ``index`` of a table. Raises IndexError for a row that does not exist."""
+    rows = table.shape()[0]
+    if not 0 <= index < rows:
+        raise IndexError(f"{table.name()} has rows 0 to {rows - 1}, not {index}")
+    return parameter(table)[index]
+
+
+# Inputs
+
+
+def inputTensor(value: Any) -> Expression:  # noqa: N802  (DyNet's name)
+    """Return a constant array as an expression, float32."""
+    array = np.array(value, dtype=np.float32)
+    with program_guard(current_graph(), Program()):
+        return Expression(layers.assign(array))
+
+
+def inputVector(value: Sequence[float]) -> Expression:  # noqa: N802
+    """Return a constant vector."""
+    return inputTensor(value)
+
+
+def vecInput(dim: int) -> Expression:  # noqa: N802
+    """Return a vector of ``dim`` zeros."""
+    return inputTensor(np.zeros(dim))
+
+
+def scalarInput(value: float) -> Expression:  # noqa: N802
+    """Return one number, of shape ``(1,)``."""
+    return inputTensor([value])
+
+
+# Functions
+
+
+def tanh(x: Any) -> Expression:
+    """Return the hyperbolic tangent of each element."""
+    return _call(layers.tanh, to_expression(x))
+
+
+def logistic(x: Any) -> Expression:
+    """Return ``1 / (1 + exp(-x))`` of each element."""
+    return _call(layers.sigmoid, to_expression(x))
+
+
+def rectify(x: Any) -> Expression:
+    """Return ``max(x, 0)`` of each element."""
+    return _call(layers.relu, to_expression(x))
+
+
+def softmax(x: Any) -> Expression:
+    """Return the softmax of a vector, or of each column of a matrix."""
+    return _by_column(layers.softmax, to_expression(x))
+
+
+def log_softmax(x: Any) -> Expression:
+    """Return the logarithm of :func:`softmax`."""
+    return _by_column(layers.log_softmax, to_expression(x))
+
+
+def cmult(x: Any, y: Any) -> Expression:
+    """Return the product of each pair of elements."""
+    return _call(layers.elementwise_mul, to_expression(x), to_expression(y))
+
+
+def layer_norm(x: Any, gain: Any, bias: Any) -> Expression:
+    """Return a vector of mean 0 and deviation 1, times ``gain``, plus ``bias`` (Ba et al. 2016)."""
+    vector = to_expression(x)
+    centered = _call(lambda v: layers.elementwise_sub(v, layers.reduce_mean(v, keep_dim=True)), vector)
+    scaled = _call(
+        lambda v: layers.elementwise_div(v, layers.sqrt(layers.reduce_mean(layers.square(v), keep_dim=True))),
+        centered,
+    )
+    return cmult(gain, scaled) + to_expression(bias)
+
+
+def concatenate(xs: Sequence[Any]) -> Expression:
+    """Return vectors, or matrices, one below the other."""
+    return _call(lambda *variables: layers.concat(list(variables), axis=0), *map(to_expression, xs))
+
+
+def esum(xs: Sequence[Any]) -> Expression:
+    """Return the sum of expressions of one shape."""
+    return _call(lambda *variables: layers.sums(list(variables)), *map(to_expression, xs))
+
+
+def average(xs: Sequence[Any]) -> Expression:
+    """Return the mean of expressions of one shape."""
+    return esum(xs) / len(xs)
+
+
+def dot_product(x: Any, y: Any) -> Expression:
+    """Return the sum of the products of each pair of elements, of shape ``(1,)``."""
+    return _call(layers.reduce_sum, cmult(x, y))
+
+
+def squared_norm(x: Any) -> Expression:
+    """Return the sum of the squares of the elements, of shape ``(1,)``."""
+    return _call(lambda variable: layers.reduce_sum(layers.square(variable)), to_expression(x))
+
+
+def pickneglogsoftmax(x: Any, index: int) -> Expression:
+    """Return the negative logarithm of element ``index`` of the softmax of a vector, of shape ``(1,)``."""
+    return -log_softmax(x)[index]
+
+
+def _call(function: Callable[..., Variable], *arguments: Expression) -> Expression:
+    """Return ``function`` of the arguments' variables, appended to their program."""
+    with program_guard(arguments[0].variable.block.program, Program()):
+        variable: Variable = function(*[argument.variable for argument in arguments])
+        return Expression(variable)
+
+
+def _by_column(function: Callable[..., Variable], x: Expression) -> Expression:
+    return _call(lambda variable: function(variable, axis=0 if len(x.dim()) > 1 else -1), x)
+
+
+def _owners(program: Program) -> dict[str, Parameters]:
+    """Return the parameters of collections that a graph uses, by variable name."""
+    owners: dict[str, Parameters] = program.__dict__.setdefault("_collection_parameters", {})
+    return owners
+
+
+def _used_parameters(expression: Expression) -> list[Parameters]:
+    return list(_owners(expression.variable.block.program).values())

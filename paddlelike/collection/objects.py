@@ -1,0 +1,234 @@
+"""``save`` and ``load``: lists of parameters, builders and objects of a user's own, in a pair of files.
+
+``BASENAME.data`` is a text file with the parameters. ``BASENAME.meta`` is a run of pickles, one for each
+object::
+
+    ("Parameters", "/w")                       a parameter, by its full name
+    ("LookupParameters", "/_1")                a lookup table
+    (VanillaLSTMBuilder, (2, 3, 4), "/lstm/")  the class, its spec, the full name of its collection
+
+Nothing in the pickles is executed: the classes and functions that they name are looked up in a table, to
+which the caller may add classes of their own. A file of DyNet names them ``_dynet.VanillaLSTMBuilder``, and
+so do ours, so that DyNet reads them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
+from typing import Any, Final, NamedTuple
+
+from paddlelike.collection import builders, expressions, files
+from paddlelike.collection.collection import ParameterCollection
+from paddlelike.collection.parameters import LookupParameters, Parameters
+from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
+from paddlelike.formats.dynet import Block, encode
+from paddlelike.formats.plain_pickles import Reference, encode_plain
+from paddlelike.formats.state import pickles
+from paddlelike.storage.local.transaction import write_all
+
+__all__ = ["load", "load_generator", "save"]
+
+Path = str | os.PathLike[str]
+Classes = Mapping[str, Any] | Sequence[Any]
+
+_BUILDERS: Final = {
+    "VanillaLSTMBuilder": builders.VanillaLSTMBuilder,
+    "LSTMBuilder": builders.LSTMBuilder,
+    "CompactVanillaLSTMBuilder": builders.CompactVanillaLSTMBuilder,
+    "CoupledLSTMBuilder": builders.CoupledLSTMBuilder,
+    "GRUBuilder": builders.GRUBuilder,
+    "SimpleRNNBuilder": builders.SimpleRNNBuilder,
+    "BiRNNBuilder": builders.BiRNNBuilder,
+}
+_FUNCTIONS: Final = {
+    name: getattr(expressions, name)
+    for name in ("tanh", "logistic", "rectify", "softmax", "log_softmax", "cmult")
+}
+_KNOWN: Final[dict[str, Any]] = {f"_dynet.{name}": value for name, value in (_BUILDERS | _FUNCTIONS).items()}
+_NAMES: Final = {id(value): name for name, value in reversed(_KNOWN.items())}
+
+
+class _Record(NamedTuple):
+    """One object of a ``.meta`` file."""
+
+    kind: Any  # "Parameters", "LookupParameters" or a class
+    spec: Any  # None for a parameter
+    name: str
+
+
+def save(basename: Path, objects: Iterable[Any]) -> None:
+    """Save objects as ``BASENAME.data`` and ``BASENAME.meta``, both or neither.
+
+    Parameters
+    ----------
+    objects
+        Parameters, lookup tables, collections' builders, and objects with ``param_collection()``, a ``spec``
+        of plain values, and ``from_spec(spec, collection)``. The order is kept.
+
+    Raises
+    ------
+    SaveError
+        An object cannot be saved, or two would have one name in the file; the pair is as it was. It lists
+        every one.
+    """
+    blocks: list[Block] = []
+    records: list[bytes] = []
+    problems: list[str] = []
+    for index, one in enumerate(objects):
+        try:
+            record = _to_record(one)
+            records.append(encode_plain(tuple(part for part in record if part is not None)))
+        except SaveError as error:
+            problems.append(f"objects[{index}]: {error.message}")
+            continue
+        blocks += (
+            [one.to_block(one.name())] if isinstance(one, Parameters) else one.param_collection().to_blocks()
+        )
+    problems += [f"two objects hold a {kind.strip('#')} {name}" for kind, name in _doubled(blocks)]
+    if problems:
+        raise SaveError(
+            f"nothing was saved to {os.fspath(basename)}:\n  " + "\n  ".join(problems),
+            hint="names come from collections: objects of one file need collections below one root",
+        )
+    try:
+        data = list(encode(blocks))
+    except FormatError as error:
+        raise SaveError(f"nothing was saved: {error.message}", hint=error.hint) from None
+    directory, name = os.path.split(os.fspath(basename))
+    write_all(directory or ".", {f"{name}.data": data, f"{name}.meta": records})
+
+
+def load(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> list[Any]:
+    """Load what :func:`save`, or DyNet's, has saved; returns the objects in their order.
+
+    Parameters
+    ----------
+    collection
+        Takes the parameters, under fresh names.
+    classes
+        Classes and functions of the caller's that the file may name: a list, compared by module and name, or
+        a mapping from the name in the file (``"__main__.OneLayerMLP"``) where a class has moved.
+
+    Raises
+    ------
+    MissingFileError
+        One of the two files is not there.
+    FormatError
+        A file is damaged, or names a class that is neither DyNet's nor in ``classes``.
+    LoadError
+        Specs and data do not fit.
+    """
+    return list(load_generator(basename, collection, classes))
+
+
+def load_generator(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> Iterator[Any]:
+    """Yield the objects of :func:`load` one by one; both files are read and checked at the first."""
+    records = list(_read_records(f"{os.fspath(basename)}.meta", _allowed(classes)))
+    data = f"{os.fspath(basename)}.data"
+    blocks = files.read(data)
+    names = {(block.kind.strip("#"), block.name) for block in blocks}
+    for record in records:
+        kind = record.kind.removesuffix("s") if isinstance(record.kind, str) else None
+        if kind is not None and (kind, record.name) not in names:
+            raise LoadError(f"{data} has no {kind} {record.name}, which the .meta file names")
+    for record in records:
+        if record.kind == "Parameters":
+            yield collection.load_param(data, record.name)
+        elif record.kind == "LookupParameters":
+            yield collection.load_lookup_param(data, record.name)
+        else:
+            one = _from_spec(record.kind, record.spec, collection)
+            one.param_collection().populate(data, record.name)
+            yield one
+
+
+def _to_record(one: Any) -> _Record:
+    """Return the record of an object. Raises SaveError for what cannot be saved."""
+    if isinstance(one, Parameters):
+        return _Record(
+            "LookupParameters" if isinstance(one, LookupParameters) else "Parameters", None, one.name()
+        )
+    missing = [name for name in ("param_collection", "spec", "from_spec") if not hasattr(one, name)]
+    if missing:
+        hint = "; save a collection with its own save()" if isinstance(one, ParameterCollection) else ""
+        raise SaveError(f"a {type(one).__name__} has no {', '.join(missing)}{hint}")
+    return _Record(_to_reference(type(one)), _plain_spec(one.spec), one.param_collection().name())
+
+
+def _plain_spec(value: Any) -> Any:
+    """Return a spec with references in place of classes and functions."""
+    if isinstance(value, tuple | list):
+        return type(value)(_plain_spec(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _plain_spec(item) for key, item in value.items()}
+    return _to_reference(value) if callable(value) else value
+
+
+def _to_reference(value: Any) -> Reference:
+    known = _NAMES.get(id(value))
+    if known is not None:
+        return Reference(*known.split("."))
+    name = getattr(value, "__qualname__", "<lambda>")
+    if "<" in name:
+        raise SaveError(f"the spec holds {value!r}, which has no name that a file could refer to")
+    return Reference(value.__module__, name)
+
+
+def _doubled(blocks: list[Block]) -> list[tuple[str, str]]:
+    names = [(block.kind, block.name) for block in blocks]
+    return sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+
+
+def _allowed(classes: Classes) -> dict[str, Any]:
+    """Return what a file may refer to, by ``module.name``."""
+    if not isinstance(classes, Mapping):
+        classes = {f"{one.__module__}.{one.__qualname__}": one for one in classes}
+    return {
+        **_KNOWN,
+        **{name.replace("_dynet.", "dynet."): value for name, value in _KNOWN.items()},
+        **classes,
+    }
+
+
+def _read_records(path: str, allowed: Mapping[str, Any]) -> Iterator[_Record]:
+    """Yield the records of a ``.meta`` file."""
+    try:
+        data = FilePath(path).read_bytes()
+    except FileNotFoundError:
+        raise MissingFileError(f"there is no file {path}") from None
+    references = {tuple(name.rsplit(".", 1)): Reference(*name.rsplit(".", 1)) for name in allowed}
+    try:
+        for value in pickles.load_all(data, references=references):  # type: ignore[arg-type]
+            yield _parse_record(_resolve(value, allowed))
+    except FormatError as error:
+        raise FormatError(
+            f"{path}: {error.message}",
+            hint="pass classes=[...] with the classes of your own that it may name",
+        ) from None
+
+
+def _parse_record(value: Any) -> _Record:
+    if isinstance(value, tuple) and len(value) == 2 and value[0] in ("Parameters", "LookupParameters"):
+        return _Record(value[0], None, str(value[1]))
+    if isinstance(value, tuple) and len(value) == 3 and callable(value[0]):
+        return _Record(value[0], value[1], str(value[2]))
+    raise FormatError(f"a record {value!s:.80} is neither a parameter nor (class, spec, name)")
+
+
+def _resolve(value: Any, allowed: Mapping[str, Any]) -> Any:
+    """Return a value with the classes and functions that its references name."""
+    if isinstance(value, Reference):
+        return allowed[f"{value.module}.{value.name}"]
+    if isinstance(value, tuple | list):
+        return type(value)(_resolve(item, allowed) for item in value)
+    if isinstance(value, dict):
+        return {key: _resolve(item, allowed) for key, item in value.items()}
+    return value
+
+
+def _from_spec(kind: Any, spec: Any, collection: ParameterCollection) -> Any:
+    """Make an object; ``from_spec`` is a static method, a class method or a plain function of the class."""
+    make: Callable[..., Any] = kind.from_spec
+    return make(spec, collection)

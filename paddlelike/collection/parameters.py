@@ -1,0 +1,171 @@
+"""Parameters and lookup tables of a collection: a name, a shape, and a value in the scope."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+
+from paddlelike.collection import files
+from paddlelike.collection.graph import current_graph, initialize
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import GraphError, ShapeError
+from paddlelike.formats.dynet import LOOKUP_PARAMETER, PARAMETER, Block
+from paddlelike.framework.graph.guards import default_main_program, default_startup_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Parameter
+from paddlelike.initializer import Initializer
+
+__all__ = ["LookupParameters", "Parameters"]
+
+Array = np.ndarray[Any, Any]
+Path = str | os.PathLike[str]
+
+
+class Parameters:
+    """A parameter of a :class:`~paddlelike.collection.ParameterCollection`, made by ``add_parameters``.
+
+    Its value is that of the Program variable ``variable_name`` in the global scope, so that Fluid's layers,
+    optimizers, saves and loads see it too.
+    """
+
+    kind: ClassVar[str] = PARAMETER
+
+    def __init__(self, name: str, shape: tuple[int, ...], variable_name: str, scope: Scope) -> None:
+        self._name = name
+        self._shape = shape
+        self._scope = scope
+        self._gradient: Array | None = None
+        self.variable_name = variable_name
+
+    def name(self) -> str:
+        """Return the full name: the path of the collection and the parameter's own name."""
+        return self._name
+
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape; of a lookup table ``(rows, dims...)``."""
+        return self._shape
+
+    def as_array(self) -> Array:
+        """Return a copy of the value, float32 of :meth:`shape`."""
+        return np.array(self._tensor(), dtype=np.float32).reshape(self._shape)
+
+    npvalue = value = as_array
+
+    def set_value(self, value: Any) -> None:
+        """Set the value. Raises ShapeError when its shape differs."""
+        array = np.array(value, dtype=np.float32, order="C")
+        if array.shape != self._shape:
+            raise ShapeError(f"{self._name} has shape {self._shape}, the value {array.shape}")
+        self._tensor().set(array)
+
+    def zero(self) -> None:
+        """Set every element to 0."""
+        self.set_value(np.zeros(self._shape, np.float32))
+
+    def grad_as_array(self) -> Array:
+        """Return the gradient that the last ``backward()`` left, zeros when there is none."""
+        return np.zeros(self._shape, np.float32) if self._gradient is None else self._gradient.copy()
+
+    def add_gradient(self, gradient: Array) -> None:
+        """Add to the gradient; files then hold it too (``FULL_GRAD``)."""
+        self._gradient = self.grad_as_array() + gradient
+
+    def reset_gradient(self) -> None:
+        """Forget the gradient."""
+        self._gradient = None
+
+    def variable(self, program: Program | None = None) -> Parameter:
+        """Return the variable in a program (None: the current graph), adding it when missing."""
+        block = (current_graph() if program is None else program).global_block()
+        if not block.has_var(self.variable_name):
+            block.create_parameter(name=self.variable_name, shape=self._shape, dtype="float32")
+        found = block.var(self.variable_name)
+        if not isinstance(found, Parameter):
+            raise GraphError(f"the program has a variable {self.variable_name!r} that is not a parameter")
+        return found
+
+    def save(self, filename: Path, key: str = "", append: bool = False) -> None:
+        """Write the parameter into a text file under ``key``, by default its full name.
+
+        Raises
+        ------
+        ValueError
+            ``key`` holds a blank or ``#``, or is ``/``.
+        SaveError
+            ``append`` and the file already has the name, or the file cannot be written. It is as it was.
+        """
+        files.check_key(key)
+        files.write(filename, [self.to_block(key or self._name)], append=append)
+
+    def populate(self, filename: Path, key: str) -> None:
+        """Take the value from the block ``key`` of a text file.
+
+        Raises ValueError for an empty key, and LoadError when the file has no such block of this kind or its
+        dims differ.
+        """
+        block = files.find(filename, self.kind, key)
+        self.check_block(block)
+        self.take_block(block)
+
+    def to_block(self, name: str) -> Block:
+        """Return the block of a text file that holds the value, and the gradient if there is one."""
+        return Block(self.kind, name, self.as_array(), None if self._gradient is None else self._gradient)
+
+    def check_block(self, block: Block) -> None:
+        """Raise LoadError when the shape of a block differs."""
+        files.check_shape(block, self.kind, self._name, self._shape)
+
+    def take_block(self, block: Block) -> None:
+        """Set value and gradient to those of a block."""
+        self.set_value(block.values)
+        self._gradient = None if block.gradients is None else block.gradients.copy()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name} {self._shape}>"
+
+    def _tensor(self) -> LoDTensor:
+        return self._scope.var(self.variable_name).get_tensor()
+
+
+class LookupParameters(Parameters):
+    """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``lookup(table, 3)`` is row 3."""
+
+    kind: ClassVar[str] = LOOKUP_PARAMETER
+
+    def init_row(self, row: int, value: Any) -> None:
+        """Set one row. Raises ShapeError when its shape differs, IndexError for a row that does not exist."""
+        array = self.as_array()
+        given = np.asarray(value, dtype=np.float32)
+        if not 0 <= row < self._shape[0]:
+            raise IndexError(f"{self._name} has rows 0 to {self._shape[0] - 1}, not {row}")
+        if given.shape != self._shape[1:]:
+            raise ShapeError(f"a row of {self._name} has shape {self._shape[1:]}, the value {given.shape}")
+        array[row] = given
+        self.set_value(array)
+
+    def init_from_array(self, value: Any) -> None:
+        """Set all rows. Raises ShapeError when the shape differs."""
+        self.set_value(value)
+
+
+def create(kind: type[Parameters], name: str, shape: tuple[int, ...], initializer: Initializer) -> Parameters:
+    """Add a parameter to the default programs and set its first value in the global scope."""
+    main, startup = default_main_program().global_block(), default_startup_program().global_block()
+    variable_name = _free_name(name.strip("/"), main.vars, startup.vars)
+    first = startup.create_parameter(name=variable_name, shape=shape, dtype="float32")
+    initializer(first, startup)
+    main.create_parameter(name=variable_name, shape=shape, dtype="float32")
+    initialize(variable_name, shape, initializer)
+    return kind(name, shape, variable_name, global_scope())
+
+
+def _free_name(name: str, *taken: Any) -> str:
+    """Return ``name``, or ``name.1`` and so on when a program already has it."""
+    candidate, count = name, 0
+    while any(candidate in names for names in taken):
+        count += 1
+        candidate = f"{name}.{count}"
+    return candidate

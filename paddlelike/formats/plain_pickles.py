@@ -1,0 +1,85 @@
+"""Pickles of plain values, and of references to classes and functions that need not exist here.
+
+Python's own pickler imports what it refers to. This writer puts down the name alone, so that a file can name
+a class of another system. Protocol 2: every Python from 2.3 on reads it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from paddlelike.errors import SaveError
+from paddlelike.formats.state.pickles import Reference
+
+__all__ = ["Reference", "encode_plain"]
+
+
+def encode_plain(value: Any) -> bytes:
+    """Return the pickle of a value made of numbers, texts, None, tuples, lists, dicts and references.
+
+    Raises SaveError for any other value.
+
+    >>> pickle.loads(encode_plain((2, [0.5, None], {"a": True})))
+    (2, [0.5, None], {'a': True})
+    """
+    return pickle.PROTO + b"\x02" + _encode(value) + pickle.STOP
+
+
+def _encode(value: Any) -> bytes:
+    encode = _ENCODERS.get(type(value))
+    if encode is None:
+        raise SaveError(
+            f"a value of {type(value).__module__}.{type(value).__qualname__} cannot be written",
+            hint="a spec holds numbers, texts, None, tuples, lists, dicts, classes and named functions",
+        )
+    return encode(value)
+
+
+def _encode_reference(value: Reference) -> bytes:
+    return pickle.GLOBAL + f"{value.module}\n{value.name}\n".encode()
+
+
+def _encode_int(value: int) -> bytes:
+    if -(2**31) <= value < 2**31:
+        return pickle.BININT + struct.pack("<i", value)
+    raw = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+    return pickle.LONG4 + struct.pack("<i", len(raw)) + raw
+
+
+def _encode_text(value: str) -> bytes:
+    raw = value.encode("utf-8", "surrogatepass")
+    return pickle.BINUNICODE + struct.pack("<I", len(raw)) + raw
+
+
+def _encode_items(begin: bytes, items: Any, end: bytes) -> bytes:
+    return begin + pickle.MARK + b"".join(map(_encode, items)) + end
+
+
+def _encode_tuple(value: tuple[Any, ...]) -> bytes:
+    return _encode_items(b"", value, pickle.TUPLE)
+
+
+def _encode_list(value: list[Any]) -> bytes:
+    return _encode_items(pickle.EMPTY_LIST, value, pickle.APPENDS)
+
+
+def _encode_dict(value: dict[Any, Any]) -> bytes:
+    return _encode_items(
+        pickle.EMPTY_DICT, [part for pair in value.items() for part in pair], pickle.SETITEMS
+    )
+
+
+_ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
+    type(None): lambda value: pickle.NONE,
+    bool: lambda value: pickle.NEWTRUE if value else pickle.NEWFALSE,
+    int: _encode_int,
+    float: lambda value: pickle.BINFLOAT + struct.pack(">d", value),
+    str: _encode_text,
+    tuple: _encode_tuple,
+    list: _encode_list,
+    dict: _encode_dict,
+    Reference: _encode_reference,
+}

@@ -1,0 +1,143 @@
+"""``save`` and ``load`` of lists of objects."""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike.collection as dy
+from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
+from tests.collection.models import GOLDEN, OneLayerMLP
+
+
+def make_list() -> list[Any]:
+    m = dy.ParameterCollection()
+    table = m.add_lookup_parameters((6, 3))
+    return [table, dy.GRUBuilder(1, 3, 4, m), m.add_parameters((5, 3)), OneLayerMLP(m, 3, 4, 2, dy.rectify)]
+
+
+def test_the_list_comes_back_in_order_with_fresh_names(tmp_path: Path) -> None:  # D20-D26, D28-D29, D36
+    saved = make_list()
+    dy.save(tmp_path / "m", iter(saved))
+    target = dy.ParameterCollection()
+    target.add_parameters(2)
+    table, gru, w, mlp = dy.load(tmp_path / "m", target, [OneLayerMLP])
+    np.testing.assert_array_equal(table.as_array(), saved[0].as_array())
+    np.testing.assert_array_equal(w.as_array(), saved[2].as_array())
+    assert isinstance(gru, dy.GRUBuilder)
+    assert mlp.act is dy.rectify
+    x = dy.inputVector([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(mlp(x).npvalue(), saved[3](x).npvalue())
+    assert len(target.parameters_list()) == 1 + 9 + 1 + 4
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.data", "m.meta"]
+
+
+def test_the_records_are_dynet_s(tmp_path: Path) -> None:  # D24, D30, D40
+    m = dy.ParameterCollection()
+    dy.save(tmp_path / "m", [m.add_parameters(2, name="w"), dy.GRUBuilder(2, 3, 4, m)])
+    ours = (tmp_path / "m.meta").read_bytes()
+    named = [arg for opcode, arg, _ in pickletools.genops(ours) if opcode.name == "BINUNICODE"]
+    assert named == ["Parameters", "/w"]
+    rest = ours[ours.index(pickle.STOP) + 1 :]
+    globals_ = [arg for opcode, arg, _ in pickletools.genops(rest) if opcode.name == "GLOBAL"]
+    assert globals_ == ["_dynet GRUBuilder"]
+
+
+def test_a_failing_save_leaves_the_old_pair_and_lists_every_object(tmp_path: Path) -> None:  # D20, D32
+    m = dy.ParameterCollection()
+    w = m.add_parameters(2)
+    dy.save(tmp_path / "m", [w])
+    before = [(p.name, p.read_bytes()) for p in sorted(tmp_path.iterdir())]
+    mlp = OneLayerMLP(m, 3, 4, 2)
+    mlp.spec = (3, 4, 2, lambda x: x)
+    with pytest.raises(SaveError) as caught:
+        dy.save(tmp_path / "m", [w, m, 7, mlp])
+    text = str(caught.value)
+    assert "objects[1]: a ParameterCollection has no spec" in text
+    assert "objects[2]: a int has no param_collection" in text
+    assert "objects[3]: the spec holds <function" in text
+    assert [(p.name, p.read_bytes()) for p in sorted(tmp_path.iterdir())] == before
+
+
+def test_two_objects_of_one_name_are_refused(tmp_path: Path) -> None:  # D11
+    one, two = dy.ParameterCollection(), dy.ParameterCollection()
+    with pytest.raises(SaveError, match="two objects hold a Parameter /_0"):
+        dy.save(tmp_path / "m", [one.add_parameters(2), two.add_parameters(2)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_class_is_used_only_when_the_caller_passes_it(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"user_mlp.OneLayerMLP, which is refused(.|\n)*classes="):
+        dy.load(GOLDEN / "hl-mlp", dy.ParameterCollection())
+    mlp, table = dy.load(GOLDEN / "hl-mlp", dy.ParameterCollection(), {"user_mlp.OneLayerMLP": OneLayerMLP})
+    assert (mlp.spec[:3], table.shape()) == ((3, 4, 2), (6, 3))
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return print, ("executed",)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_nothing_in_a_meta_file_is_executed(
+    protocol: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.data").write_bytes(b"")
+    (tmp_path / "m.meta").write_bytes(pickle.dumps((Evil(), None, "/x"), protocol=protocol))
+    with pytest.raises(FormatError, match="print"):
+        dy.load(tmp_path / "m", dy.ParameterCollection())
+    called = b"c_dynet\nGRUBuilder\n(I1\ntR."  # a class of the table, called
+    (tmp_path / "m.meta").write_bytes(called)
+    with pytest.raises(FormatError, match="is called"):
+        dy.load(tmp_path / "m", dy.ParameterCollection())
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("suffix", [".data", ".meta"])
+def test_a_pair_that_is_cut_anywhere_is_an_error(suffix: str, tmp_path: Path) -> None:  # D39
+    whole = {s: (GOLDEN / f"hl3{s}").read_bytes() for s in (".data", ".meta")}
+    lengths = range(0, len(whole[suffix]), 1 if suffix == ".meta" else 97)
+    ends = {0}  # the .meta is a run of pickles: cut between two it is shorter, not damaged
+    while suffix == ".meta" and max(ends) < len(whole[suffix]):
+        pickletools_end = list(pickletools.genops(whole[suffix][max(ends) :]))[-1][2]
+        ends.add(max(ends) + (pickletools_end or 0) + 1)
+    for length in [n for n in lengths if n not in ends or suffix == ".data"]:
+        for s, data in whole.items():
+            (tmp_path / f"m{s}").write_bytes(data[:length] if s == suffix else data)
+        with pytest.raises((FormatError, LoadError)):
+            dy.load(tmp_path / "m", dy.ParameterCollection())
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match=r"nothere.meta"):
+        dy.load(tmp_path / "nothere", dy.ParameterCollection())
+
+
+@pytest.mark.parametrize("form", ["plain", "static", "class"])
+def test_from_spec_may_be_any_kind_of_method(form: str, tmp_path: Path) -> None:  # D34
+    def make(spec: Any, model: Any) -> Any:
+        return Own(model, *spec)
+
+    forms = {"plain": make, "static": staticmethod(make), "class": classmethod(lambda cls, s, m: make(s, m))}
+
+    class Own:
+        from_spec = forms[form]
+
+        def __init__(self, model: dy.ParameterCollection, width: int) -> None:
+            self.collection = model.add_subcollection()
+            self.w = self.collection.add_parameters(width)
+            self.spec = (width,)
+
+        def param_collection(self) -> dy.ParameterCollection:
+            return self.collection
+
+    Own.__qualname__ = "Own"
+    one = Own(dy.ParameterCollection(), 3)
+    dy.save(tmp_path / "m", [one])
+    (again,) = dy.load(tmp_path / "m", dy.ParameterCollection(), [Own])
+    np.testing.assert_array_equal(again.w.as_array(), one.w.as_array())

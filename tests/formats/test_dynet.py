@@ -1,0 +1,66 @@
+"""DyNet's text format: golden bytes, and damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paddlelike.errors import FormatError
+from paddlelike.formats.dynet import Block, encode, read_blocks
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "dynet"
+FILES = sorted(p.name for p in GOLDEN.iterdir() if p.suffix in (".model", ".data") and p.stem != "nonfinite")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_of_dynet_is_read_and_written_back_byte_for_byte(name: str) -> None:
+    data = (GOLDEN / name).read_bytes()
+    assert b"".join(encode(read_blocks(data))) == data
+
+
+def test_the_bytes_of_a_small_block() -> None:
+    table = Block("#LookupParameter#", "/t", np.float32([[1, 2], [3, 4], [5, 6]]))
+    numbers = [f"{n:+.8e} " for n in (1, 2, 3, 4, 5, 6)]  # rows are contiguous
+    assert (
+        b"".join(encode([table]))
+        == ("#LookupParameter# /t {2,3} 97 ZERO_GRAD\n" + "".join(numbers) + "\n").encode()
+    )
+    matrix = Block("#Parameter#", "/m", np.float32([[1, 2], [3, 4]]))
+    assert b"+1.00000000e+00 +3.00000000e+00 +2" in b"".join(encode([matrix]))  # column-major
+
+
+def test_a_file_of_an_old_version_has_four_fields_and_always_gradients() -> None:
+    (block,) = read_blocks(b"#Parameter# /w {2} 13\n1 2.5\n-3e0 4\n")
+    assert block.values.tolist() == [1, 2.5]
+    assert block.gradients is not None
+    assert block.gradients.tolist() == [-3, 4]
+
+
+GOOD = b"#Parameter# /w {2,2} 65 ZERO_GRAD\n" + b"+1.00000000e+00 " * 4 + b"\n"
+
+
+@pytest.mark.parametrize("length", range(1, len(GOOD)))
+def test_a_file_that_is_cut_is_refused(length: int) -> None:
+    with pytest.raises(FormatError):
+        list(read_blocks(GOOD[:length]))
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (GOOD.replace(b"{2,2}", b"{2,3}"), "need 6 numbers, the line has 4"),
+        (GOOD.replace(b"{2,2}", b"{2000000000,2000000000}"), "its body has 65 bytes"),
+        (GOOD.replace(b"65", b"64"), "block /w"),
+        (GOOD.replace(b"65", b"99999999999999999"), "the file is cut"),
+        (GOOD.replace(b"+1.00000000e+00 ", b"+1.0000x000e+00 ", 1), "no numbers"),
+        (GOOD.replace(b"#Parameter#", b"#Parameters"), "no header"),
+        (GOOD.replace(b"ZERO", b"HALF"), "no header"),
+        (b"\x89PNG\r\n" + b"\0" * 100, "no header"),
+    ],
+    ids=["fewer", "huge", "size", "beyond", "word", "kind", "mark", "png"],
+)
+def test_damage_is_named(data: bytes, text: str) -> None:
+    with pytest.raises(FormatError, match=text):
+        list(read_blocks(data))
