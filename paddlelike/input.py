@@ -11,7 +11,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import INTEGERS, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.io.inputs import check_data
-from paddlelike.layers.nn.embedding import one_hot_inputs, padding_row, table_lookup
+from paddlelike.layers.nn.lookup import one_hot_inputs, padding_row, table_lookup
 
 __all__ = ["data", "embedding", "one_hot"]
 

@@ -11,7 +11,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.activation import sigmoid
 from paddlelike.layers.elementwise.arithmetic import elementwise_mul, scale
-from paddlelike.layers.nn.batch_norm import batch_norm
+from paddlelike.layers.nn.batch_normalization import batch_norm
 from paddlelike.layers.nn.conv import conv2d
 from paddlelike.layers.nn.dense import fc, matmul
 from paddlelike.layers.nn.pool import pool2d

@@ -17,6 +17,7 @@ __all__ = [
     "INTEGERS",
     "NUMBERS",
     "WIDE_FLOATS",
+    "check_array",
     "check_choice",
     "check_variable",
     "check_variables",
@@ -87,3 +88,14 @@ def tensor_dtype(layer: str, dtype: Any) -> VarType:
     except TypeError as error:
         raise GraphError(f"layer {layer!r}: {error}") from None
     return kind
+
+
+def check_array(layer: str, array: Any) -> Variable:
+    """Return ``array`` if it is an array of tensors. Raises TypeError otherwise."""
+    variable = check_variable(layer, "array", array)
+    if variable.type != VarType.LOD_TENSOR_ARRAY:
+        raise TypeError(
+            f"layer {layer!r}: variable {variable.name!r} is a {variable.type.name}, not an array\n"
+            "  hint: layers.create_array makes one"
+        )
+    return variable

@@ -14,8 +14,8 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
-from paddlelike.layers.control_flow import Switch
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constants import fill_constant
 from paddlelike.layers.tensor.creation import assign, create_global_var

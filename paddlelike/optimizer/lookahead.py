@@ -8,7 +8,7 @@ from paddlelike.framework.graph.guards import default_startup_program, program_g
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.control_flow import Switch
+from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constants import fill_constant
 from paddlelike.layers.tensor.creation import assign, create_global_var

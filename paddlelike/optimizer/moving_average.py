@@ -15,8 +15,8 @@ from paddlelike.framework.graph.guards import default_main_program, name_scope, 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.layers.checks import INTEGERS
+from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
-from paddlelike.layers.control_flow import Switch
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.creation import assign, create_global_var
 from paddlelike.optimizer.model_average import restoring, with_copies

@@ -12,16 +12,16 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe, is_whole
-from paddlelike.layers.control.sub_blocks import ConditionalBlock, parent_of
+from paddlelike.layers.control.sub_blocks import ConditionalBlock, parent_of, select_input
 from paddlelike.layers.elementwise.comparison import equal, logical_not
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nested import mapped, same_structure
 from paddlelike.layers.tensor.constants import fill_constant
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.layers.tensor.shaping import cast
+from paddlelike.layers.utils import have_same_structure, map_structure
 
-__all__ = ["Switch", "case", "cond", "select_input", "switch_case"]
+__all__ = ["Switch", "case", "cond", "switch_case"]
 
 Branch = Callable[[], Any]
 
@@ -49,13 +49,13 @@ def cond(
     if when_true is None or when_false is None:
         one, other = ("true_fn", "false_fn") if when_true is None else ("false_fn", "true_fn")
         raise GraphError(f"cond: {one} returns nothing, but {other} does; both must return the same")
-    if not same_structure(when_true, when_false):
+    if not have_same_structure(when_true, when_false):
         raise GraphError(
             f"cond: true_fn returns {describe(when_true)}, false_fn {describe(when_false)}; "
             "both must return the same structure"
         )
     mask = cast(pred, "int32")
-    return mapped(lambda false, true: select_input([false, true], mask), when_false, when_true)
+    return map_structure(lambda false, true: select_input([false, true], mask), when_false, when_true)
 
 
 def _branch(pred: Variable, function: Branch) -> Any:
@@ -64,7 +64,7 @@ def _branch(pred: Variable, function: Branch) -> Any:
     with block.block():
         found = function()
         around = parent_of(block.helper.main_program.current_block())
-        return None if found is None else mapped(partial(_handed_out, around), found)
+        return None if found is None else map_structure(partial(_handed_out, around), found)
 
 
 def _handed_out(around: Block, variable: Any) -> Any:
@@ -78,15 +78,6 @@ def _handed_out(around: Block, variable: Any) -> Any:
     twin = around.create_var(dtype=variable.dtype, shape=variable.shape, type=variable.type)
     assign(variable, twin)
     return twin
-
-
-def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:
-    """``inputs[mask]``: the variable whose number ``mask`` holds (operator ``select_input``)."""
-    helper = LayerHelper("select_input")
-    first = inputs[0]
-    out = helper.create_variable(dtype=first.dtype, shape=first.shape, type=first.type)
-    helper.append_op(type="select_input", inputs={"X": inputs, "Mask": mask}, outputs={"Out": out})
-    return out
 
 
 def case(

@@ -10,35 +10,12 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable
+from paddlelike.layers.control.masked_rows import merge_lod_tensor
 from paddlelike.layers.control.sub_blocks import ConditionalBlock, parent_of
-from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 
-__all__ = ["IfElse", "merge_lod_tensor", "split_lod_tensor"]
-
-
-def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[Variable, Variable]:
-    """The rows (or sequences) of ``input`` where ``mask`` is true, and the others."""
-    check_variable("split_lod_tensor", "input", input)
-    check_variable("split_lod_tensor", "mask", mask, BOOL)
-    true, false = emit_all(
-        "split_lod_tensor",
-        {"X": input, "Mask": mask},
-        {"OutTrue": input.dtype, "OutFalse": input.dtype},
-        {"level": level},
-    )
-    return true, false
-
-
-def merge_lod_tensor(
-    in_true: Variable, in_false: Variable, x: Variable, mask: Variable, level: int = 0
-) -> Variable:
-    """The rows (or sequences) of two tensors in the places where ``mask`` is true and false."""
-    inputs = {"X": x, "Mask": mask, "InTrue": in_true, "InFalse": in_false}
-    for name, value in inputs.items():
-        check_variable("merge_lod_tensor", name, value)
-    return emit("merge_lod_tensor", inputs, {"level": level}, dtype=in_true.dtype)
+__all__ = ["IfElse"]
 
 
 class IfElse:

@@ -13,8 +13,8 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe
 from paddlelike.layers.control.sub_blocks import outside_of, parent_of, sub_block
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nested import mapped, same_structure
 from paddlelike.layers.tensor.creation import assign
+from paddlelike.layers.utils import have_same_structure, map_structure
 
 __all__ = ["While", "while_loop"]
 
@@ -102,14 +102,14 @@ def while_loop(
         raise GraphError("while_loop: loop_vars is empty; a loop without variables never ends")
     going = _one_bool("while_loop", "what cond returns", cond(*loop_vars))
     with While(going, is_test, name).block():
-        found = body(*mapped(lambda variable: variable, loop_vars))  # lists of its own to change
+        found = body(*map_structure(lambda variable: variable, loop_vars))  # lists of its own to change
         found = list(found) if isinstance(found, list | tuple) else [found]
-        if not same_structure(found, list(loop_vars)):
+        if not have_same_structure(found, list(loop_vars)):
             raise GraphError(
                 f"while_loop: body returned {describe(found)}, whose structure is not that of "
                 f"loop_vars {describe(loop_vars)}"
             )
         still = cond(*found)
-        mapped(assign, found, list(loop_vars))
+        map_structure(assign, found, list(loop_vars))
         assign(still, going)
     return list(loop_vars)

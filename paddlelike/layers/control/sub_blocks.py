@@ -12,7 +12,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 
-__all__ = ["ConditionalBlock", "outside_of", "parent_of", "sub_block"]
+__all__ = ["ConditionalBlock", "outside_of", "parent_of", "select_input", "sub_block"]
 
 
 @contextmanager
@@ -90,3 +90,12 @@ class ConditionalBlock:
             },
             attrs={"sub_block": inside, "is_scalar_condition": self.is_scalar_condition},
         )
+
+
+def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:
+    """``inputs[mask]``: the variable whose number ``mask`` holds (operator ``select_input``)."""
+    helper = LayerHelper("select_input")
+    first = inputs[0]
+    out = helper.create_variable(dtype=first.dtype, shape=first.shape, type=first.type)
+    helper.append_op(type="select_input", inputs={"X": inputs, "Mask": mask}, outputs={"Out": out})
+    return out

@@ -15,7 +15,7 @@ from paddlelike.layers.checks import (
 )
 from paddlelike.layers.emit import emit, emit_all
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nn.embedding import one_hot
+from paddlelike.layers.nn.lookup import one_hot
 from paddlelike.layers.reduction.reduce import reduce_mean, reduce_sum
 
 __all__ = [

@@ -21,7 +21,7 @@ from paddlelike.layers.tensor.creation import assign, create_tensor
 from paddlelike.layers.tensor.indexing import shape as shape_of
 from paddlelike.layers.tensor.shaping import cast, reshape
 
-__all__ = ["Categorical", "Distribution", "MultivariateNormalDiag", "Normal", "Uniform"]
+__all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
 
 
 class Distribution:

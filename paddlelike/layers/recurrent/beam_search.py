@@ -1,178 +1,69 @@
-"""Beam search as a decoder: BeamSearchDecoder."""
+"""Steps of a beam search over sequences with LoD, and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
-
-import numpy as np
-
+from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.elementwise.activation import log, softmax
-from paddlelike.layers.elementwise.arithmetic import (
-    elementwise_add,
-    elementwise_floordiv,
-    elementwise_mod,
-    elementwise_mul,
-)
-from paddlelike.layers.elementwise.comparison import equal, logical_not, logical_or
-from paddlelike.layers.nested import flattened, mapped
-from paddlelike.layers.recurrent.cells import RNNCell
-from paddlelike.layers.recurrent.decoding import Decoder
-from paddlelike.layers.reduction.reduce import topk
-from paddlelike.layers.tensor.constants import fill_constant, fill_constant_batch_size_like, range, zeros_like
-from paddlelike.layers.tensor.creation import assign
-from paddlelike.layers.tensor.indexing import gather_nd, gather_tree, shape
-from paddlelike.layers.tensor.joining import expand, stack
-from paddlelike.layers.tensor.shaping import cast, reshape, transpose, unsqueeze
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.helper import LayerHelper
 
-__all__ = ["BeamSearchDecoder"]
-
-_NEVER: Final = -1e9  # the logarithm of no chance at all
+__all__ = ["beam_search", "beam_search_decode"]
 
 
-class BeamSearchDecoder(Decoder):
-    """Keeps the ``beam_size`` most likely sequences of every element of the batch.
+def beam_search(
+    pre_ids: Variable,
+    pre_scores: Variable,
+    ids: Variable | None,
+    scores: Variable,
+    beam_size: int,
+    end_id: int,
+    level: int = 0,
+    is_accumulated: bool = True,
+    name: str | None = None,
+    return_parent_idx: bool = False,
+) -> tuple[Variable, ...]:
+    """One step of a search: the ``beam_size`` best words to go on with, for each source, and their scores.
 
-    Parameters
-    ----------
-    cell
-        One step of the network.
-    start_token, end_token
-        Numbers of the first and the last word.
-    embedding_fn
-        From numbers to the inputs of the cell.
-    output_fn
-        From the outputs of the cell to a score for each word.
+    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix, often
+    from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) are what the step before selected. All have
+    two levels of LoD: sources, prefixes. With ``return_parent_idx`` the prefix of each word comes third.
     """
-
-    class OutputWrapper(NamedTuple):
-        """What a step gives out, ``(N, beam_size)`` each."""
-
-        scores: Any
-        predicted_ids: Any
-        parent_ids: Any
-
-    class StateWrapper(NamedTuple):
-        """What a step hands to the next."""
-
-        cell_states: Any
-        log_probs: Any
-        finished: Any
-        lengths: Any
-
-    def __init__(
-        self,
-        cell: RNNCell,
-        start_token: int,
-        end_token: int,
-        beam_size: int,
-        embedding_fn: Callable[[Variable], Variable] | None = None,
-        output_fn: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.cell = cell
-        self.embedding_fn = embedding_fn
-        self.output_fn = output_fn
-        self.start_token = start_token
-        self.end_token = end_token
-        self.beam_size = beam_size
-
-    @staticmethod
-    def tile_beam_merge_with_batch(x: Variable, beam_size: int) -> Variable:
-        """``x`` with every row ``beam_size`` times: ``(N * beam_size, ...)``."""
-        x = _tiled(x, beam_size)
-        dims = len(x.shape)
-        x = transpose(x, [*_numbers(2, dims), 0, 1])
-        x = reshape(x, [0] * (dims - 2) + [-1])
-        return transpose(x, [dims - 2, *_numbers(0, dims - 2)])
-
-    def _embedded(self, ids: Variable) -> Variable:
-        return ids if self.embedding_fn is None else self.embedding_fn(ids)
-
-    def initialize(self, initial_cell_states: Any) -> tuple[Any, StateWrapper, Variable]:
-        """Every beam begins with the start token; only the first one has a chance."""
-        like = flattened(initial_cell_states)[0]
-        self._batch = shape(like)[0]
-        start = fill_constant([1], "int64", self.start_token)
-        self._end = fill_constant([1], "int64", self.end_token)
-        states = mapped(lambda x: _tiled(x, self.beam_size), initial_cell_states)
-        ids = _tiled(expand(start, [self._batch]), self.beam_size)
-        chances = np.array([[0.0] + [_NEVER] * (self.beam_size - 1)], np.float32)
-        log_probs = expand(assign(chances), [self._batch, 1])
-        finished = fill_constant_batch_size_like(like, [-1, self.beam_size], "bool", False, force_cpu=True)
-        lengths = zeros_like(ids)
-        return self._embedded(ids), self.StateWrapper(states, log_probs, finished, lengths), finished
-
-    def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
-        """One step of the cell for all beams, and the best continuations."""
-        inputs = mapped(self._merged, inputs)
-        cell_states = mapped(self._merged, states.cell_states)
-        outputs, following = self.cell(inputs, cell_states, **kwargs)
-        outputs = mapped(self._parted, outputs)
-        following = mapped(self._parted, following)
-        if self.output_fn is not None:
-            outputs = self.output_fn(outputs)
-        found, after = self._search(outputs, following, states)
-        found.predicted_ids.stop_gradient = True
-        return found, after, self._embedded(found.predicted_ids), after.finished
-
-    def _merged(self, x: Variable) -> Variable:
-        """``(N, beam_size, ...)`` as ``(N * beam_size, ...)``."""
-        return reshape(x, [-1, *x.shape[2:]])
-
-    def _parted(self, x: Variable) -> Variable:
-        """``(N * beam_size, ...)`` as ``(N, beam_size, ...)``."""
-        return reshape(x, [-1, self.beam_size, *x.shape[1:]])
-
-    def _search(
-        self, logits: Variable, cell_states: Any, before: StateWrapper
-    ) -> tuple[OutputWrapper, StateWrapper]:
-        words = logits.shape[-1]
-        count = fill_constant([1], "int64", words)
-        only_end = np.full(words, _NEVER, np.float32)
-        only_end[self.end_token] = 0.0
-        ending = assign(only_end)
-        log_probs = _ended(log(softmax(logits)), before.finished, ending)
-        log_probs = elementwise_add(log_probs, before.log_probs, axis=0)
-        scores, places = topk(reshape(log_probs, [-1, self.beam_size * words]), self.beam_size)
-        parents = elementwise_floordiv(places, count)
-        ids = elementwise_mod(places, count)
-        chosen = self._gathered(reshape(log_probs, [-1, self.beam_size * words]), places)
-        states = mapped(lambda x: self._gathered(x, parents), cell_states)
-        finished = self._gathered(before.finished, parents)
-        lengths = self._gathered(before.lengths, parents)
-        lengths = lengths + cast(logical_not(finished), lengths.dtype)
-        finished = logical_or(finished, equal(ids, self._end))
-        output = self.OutputWrapper(scores, ids, parents)
-        return output, self.StateWrapper(states, chosen, finished, lengths)
-
-    def _gathered(self, x: Variable, places: Variable) -> Variable:
-        """``x[n, places[n, k]]`` for every n and k."""
-        batch = cast(self._batch, places.dtype) if self._batch.dtype != places.dtype else self._batch
-        batch.stop_gradient = True
-        rows = expand(unsqueeze(range(0, batch, 1, places.dtype), [1]), [1, self.beam_size])
-        where = stack([rows, places], axis=2)
-        where.stop_gradient = True
-        return gather_nd(x, where)
-
-    def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Variable) -> tuple[Any, Any]:
-        """The words of every beam, traced back from its last step."""
-        return gather_tree(outputs.predicted_ids, outputs.parent_ids), final_states
+    given = {"pre_ids": pre_ids, "pre_scores": pre_scores, "ids": ids, "scores": scores}
+    for argument, value in given.items():
+        if value is not None or argument != "ids":
+            check_variable("beam_search", argument, value)
+    helper = LayerHelper("beam_search", name=name)
+    best_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
+    best_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
+    parents = helper.create_variable_for_type_inference(VarType.INT32)
+    helper.append_op(
+        type="beam_search",
+        inputs={argument: value for argument, value in given.items() if value is not None},
+        outputs={"selected_ids": best_ids, "selected_scores": best_scores, "parent_idx": parents},
+        attrs={
+            "level": level,
+            "beam_size": beam_size,
+            "end_id": end_id,
+            "is_accumulated": is_accumulated,
+        },
+    )
+    return (best_ids, best_scores, parents) if return_parent_idx else (best_ids, best_scores)
 
 
-def _numbers(start: int, stop: int) -> list[int]:
-    return list(np.arange(start, stop).tolist())  # range is a layer here
+def beam_search_decode(
+    ids: Variable, scores: Variable, beam_size: int, end_id: int, name: str | None = None
+) -> tuple[Variable, Variable]:
+    """The sentences that the steps of a search found, and their scores: LoD of sources, sentences, words.
 
-
-def _tiled(x: Variable, beam_size: int) -> Variable:
-    """``(N, ...)`` as ``(N, beam_size, ...)``."""
-    x = unsqueeze(x, [1])
-    return expand(x, [1, beam_size] + [1] * (len(x.shape) - 2))
-
-
-def _ended(log_probs: Variable, finished: Variable, ending: Variable) -> Variable:
-    """``ending``, which leaves a chance to the end token only, in the beams that are finished."""
-    mask = cast(finished, log_probs.dtype)
-    words = log_probs.shape[-1]
-    ended = elementwise_mul(expand(unsqueeze(mask, [2]), [1, 1, words]), ending)
-    return ended - elementwise_mul(log_probs, mask - 1, axis=0)
+    Operator ``beam_search_decode``. ``ids`` and ``scores`` are arrays, a step of :func:`beam_search` each.
+    """
+    helper = LayerHelper("beam_search_decode", name=name)
+    out_ids = helper.create_variable_for_type_inference(ids.dtype)
+    out_scores = helper.create_variable_for_type_inference(scores.dtype)
+    helper.append_op(
+        type="beam_search_decode",
+        inputs={"Ids": ids, "Scores": scores},
+        outputs={"SentenceIds": out_ids, "SentenceScores": out_scores},
+        attrs={"beam_size": beam_size, "end_id": end_id},
+    )
+    return out_ids, out_scores

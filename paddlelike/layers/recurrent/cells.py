@@ -12,10 +12,10 @@ from paddlelike.layers.checks import check_variable
 from paddlelike.layers.elementwise.activation import sigmoid, tanh
 from paddlelike.layers.elementwise.arithmetic import elementwise_add, elementwise_mul
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nested import flattened
 from paddlelike.layers.nn.dense import matmul
 from paddlelike.layers.tensor.constants import fill_constant, fill_constant_batch_size_like
 from paddlelike.layers.tensor.joining import concat, split
+from paddlelike.layers.utils import flatten
 from paddlelike.param_attr import ParamAttr
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell"]
@@ -53,7 +53,7 @@ class RNNCell:
         batch_dim_idx: int = 0,
     ) -> Any:
         """States full of ``init_value``; the batch is as large as dim ``batch_dim_idx`` of ``batch_ref``."""
-        like = check_variable("get_initial_states", "batch_ref", flattened(batch_ref)[0])
+        like = check_variable("get_initial_states", "batch_ref", flatten(batch_ref)[0])
         shapes = self.state_shape if shape is None else shape
         if dtype is None:
             dtype = self.state_dtype

@@ -17,15 +17,15 @@ from paddlelike.layers.control.tensor_array import (
 from paddlelike.layers.elementwise.activation import softmax
 from paddlelike.layers.elementwise.arithmetic import elementwise_add, elementwise_mul, increment
 from paddlelike.layers.elementwise.comparison import equal, less_equal, logical_and, logical_not, logical_or
-from paddlelike.layers.nested import mapped
 from paddlelike.layers.random.tensors import sampling_id
 from paddlelike.layers.recurrent.cells import RNNCell
-from paddlelike.layers.recurrent.unrolled import swapped
+from paddlelike.layers.recurrent.padded import swap_batch_and_time
 from paddlelike.layers.reduction.reduce import argmax, reduce_all
 from paddlelike.layers.tensor.constants import fill_constant, fill_constant_batch_size_like, zeros_like
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.layers.tensor.indexing import pad, slice
 from paddlelike.layers.tensor.shaping import cast, squeeze
+from paddlelike.layers.utils import map_structure
 
 __all__ = [
     "BasicDecoder",
@@ -100,9 +100,9 @@ def dynamic_decode(
         done = logical_or(done, finished)
         longer = elementwise_add(lengths, cast(logical_not(finished), lengths.dtype))
         if impute_finished:
-            after = mapped(lambda old, new: _imputed(old, new, finished), before, after)
-        arrays = mapped(lambda x: _array_around(loop, x.dtype), outputs)
-        mapped(lambda x, array: array_write(x, step, array), outputs, arrays)
+            after = map_structure(lambda old, new: _imputed(old, new, finished), before, after)
+        arrays = map_structure(lambda x: _array_around(loop, x.dtype), outputs)
+        map_structure(lambda x, array: array_write(x, step, array), outputs, arrays)
         increment(step)
         carried.write(following, after)
         assign(done, finished)
@@ -110,10 +110,10 @@ def dynamic_decode(
         still = logical_not(reduce_all(finished), out=going if limit is None else None)
         if limit is not None:
             logical_and(still, less_equal(step, limit), out=going)
-    outputs = mapped(lambda array: tensor_array_to_tensor(array, axis=0, use_stack=True)[0], arrays)
+    outputs = map_structure(lambda array: tensor_array_to_tensor(array, axis=0, use_stack=True)[0], arrays)
     outputs, last = decoder.finalize(outputs, carried.last(), lengths)
     if not output_time_major:
-        outputs = mapped(swapped, outputs)
+        outputs = map_structure(swap_batch_and_time, outputs)
     return (outputs, last, lengths) if return_length else (outputs, last)
 
 
@@ -122,20 +122,20 @@ class _Kept:
 
     def __init__(self, inputs: Any, states: Any, step: Variable) -> None:
         self._step = step
-        self._inputs = mapped(lambda x: array_write(x, step), inputs)
-        self._states = mapped(lambda x: array_write(x, step), states)
+        self._inputs = map_structure(lambda x: array_write(x, step), inputs)
+        self._states = map_structure(lambda x: array_write(x, step), states)
 
     def read(self) -> tuple[Any, Any]:
         """Those of the present step."""
         return self._now(self._inputs), self._now(self._states)
 
     def _now(self, arrays: Any) -> Any:
-        return mapped(lambda array: array_read(array, self._step), arrays)
+        return map_structure(lambda array: array_read(array, self._step), arrays)
 
     def write(self, inputs: Any, states: Any) -> None:
         """Those of the next step, whose number is set already."""
         for values, arrays in ((inputs, self._inputs), (states, self._states)):
-            mapped(lambda x, array: array_write(x, self._step, array), values, arrays)
+            map_structure(lambda x, array: array_write(x, self._step, array), values, arrays)
 
     def last(self) -> Any:
         """The states after the last step."""
@@ -154,8 +154,8 @@ class _Reused:
 
     def write(self, inputs: Any, states: Any) -> None:
         """Those of the next step, over the present ones."""
-        mapped(assign, inputs, self._inputs)
-        mapped(assign, states, self._states)
+        map_structure(assign, inputs, self._inputs)
+        map_structure(assign, states, self._states)
 
     def last(self) -> Any:
         """The states after the last step."""
@@ -212,7 +212,7 @@ class TrainingHelper(DecodeHelper):
         self.sequence_length = sequence_length
         self.time_major = time_major
         self._axis = 0 if time_major else 1
-        self._padded = mapped(self._with_one_more, inputs)  # what comes after the last step is never used
+        self._padded = map_structure(self._with_one_more, inputs)  # the step after the last is never used
 
     def _with_one_more(self, x: Variable) -> Variable:
         paddings = [0, 0] * len(x.shape)
@@ -223,7 +223,7 @@ class TrainingHelper(DecodeHelper):
         """The first step of the sequences; those of length 0 are finished."""
         zero = fill_constant([1], self.sequence_length.dtype, 0)
         finished = equal(self.sequence_length, zero)
-        return mapped(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
+        return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
 
     def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
         """The most likely number."""
@@ -244,7 +244,7 @@ class TrainingHelper(DecodeHelper):
         def part(x: Variable) -> Variable:
             return squeeze(slice(x, axes, [following], [following + 1]), axes)
 
-        return finished, mapped(part, self._padded), states
+        return finished, map_structure(part, self._padded), states
 
 
 class GreedyEmbeddingHelper(DecodeHelper):

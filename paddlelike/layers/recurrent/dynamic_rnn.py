@@ -13,8 +13,9 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.control.loops import While
+from paddlelike.layers.control.rank_table import array_to_lod_tensor, shrink_memory
 from paddlelike.layers.control.sub_blocks import parent_of
-from paddlelike.layers.control.tensor_array import array_read, array_to_lod_tensor, array_write, shrink_memory
+from paddlelike.layers.control.tensor_array import array_read, array_write
 from paddlelike.layers.elementwise.arithmetic import increment
 from paddlelike.layers.elementwise.comparison import less_than
 from paddlelike.layers.helper import LayerHelper

@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import OperatorError
-from paddlelike.layers.control.branches import select_input
+from paddlelike.layers.control.sub_blocks import select_input
 
 layers = fluid.layers
 

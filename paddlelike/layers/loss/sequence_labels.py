@@ -7,19 +7,16 @@ from typing import Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import INTEGERS, WIDE_FLOATS, check_variable
-from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.checks import WIDE_FLOATS, check_variable
+from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.reduction.reduce import topk
 from paddlelike.layers.tensor.shaping import squeeze
 
 __all__ = [
-    "beam_search",
-    "beam_search_decode",
     "crf_decoding",
     "ctc_greedy_decoder",
     "edit_distance",
-    "hash",
     "linear_chain_crf",
     "warpctc",
 ]
@@ -177,69 +174,3 @@ def edit_distance(
         attrs={"normalized": normalized},
     )
     return out, count
-
-
-def beam_search(
-    pre_ids: Variable,
-    pre_scores: Variable,
-    ids: Variable | None,
-    scores: Variable,
-    beam_size: int,
-    end_id: int,
-    level: int = 0,
-    is_accumulated: bool = True,
-    name: str | None = None,
-    return_parent_idx: bool = False,
-) -> tuple[Variable, ...]:
-    """One step of a search: the ``beam_size`` best words to go on with, for each source, and their scores.
-
-    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix, often
-    from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) are what the step before selected. All have
-    two levels of LoD: sources, prefixes. With ``return_parent_idx`` the prefix of each word comes third.
-    """
-    given = {"pre_ids": pre_ids, "pre_scores": pre_scores, "ids": ids, "scores": scores}
-    for argument, value in given.items():
-        if value is not None or argument != "ids":
-            check_variable("beam_search", argument, value)
-    helper = LayerHelper("beam_search", name=name)
-    best_scores = helper.create_variable_for_type_inference(pre_scores.dtype)
-    best_ids = helper.create_variable_for_type_inference(pre_ids.dtype)
-    parents = helper.create_variable_for_type_inference(VarType.INT32)
-    helper.append_op(
-        type="beam_search",
-        inputs={argument: value for argument, value in given.items() if value is not None},
-        outputs={"selected_ids": best_ids, "selected_scores": best_scores, "parent_idx": parents},
-        attrs={
-            "level": level,
-            "beam_size": beam_size,
-            "end_id": end_id,
-            "is_accumulated": is_accumulated,
-        },
-    )
-    return (best_ids, best_scores, parents) if return_parent_idx else (best_ids, best_scores)
-
-
-def beam_search_decode(
-    ids: Variable, scores: Variable, beam_size: int, end_id: int, name: str | None = None
-) -> tuple[Variable, Variable]:
-    """The sentences that the steps of a search found, and their scores: LoD of sources, sentences, words.
-
-    Operator ``beam_search_decode``. ``ids`` and ``scores`` are arrays, a step of :func:`beam_search` each.
-    """
-    helper = LayerHelper("beam_search_decode", name=name)
-    out_ids = helper.create_variable_for_type_inference(ids.dtype)
-    out_scores = helper.create_variable_for_type_inference(scores.dtype)
-    helper.append_op(
-        type="beam_search_decode",
-        inputs={"Ids": ids, "Scores": scores},
-        outputs={"SentenceIds": out_ids, "SentenceScores": out_scores},
-        attrs={"beam_size": beam_size, "end_id": end_id},
-    )
-    return out_ids, out_scores
-
-
-def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Variable:
-    """Rows of ids as ``num_hash`` numbers below ``hash_size``: (T, num_hash, 1) (operator ``hash``)."""
-    check_variable("hash", "input", input, INTEGERS)
-    attrs = {"num_hash": num_hash, "mod_by": hash_size}
-    return emit("hash", {"X": input}, attrs, name=name, constant=True)

@@ -6,17 +6,17 @@ from typing import Any
 
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.elementwise.arithmetic import elementwise_mul
-from paddlelike.layers.nested import flattened, mapped, packed
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.static_rnn import StaticRNN
 from paddlelike.layers.sequence.lod_sequence import sequence_mask
 from paddlelike.layers.tensor.indexing import shape
 from paddlelike.layers.tensor.shaping import reverse, transpose
+from paddlelike.layers.utils import flatten, map_structure, pack_sequence_as
 
-__all__ = ["rnn", "swapped"]
+__all__ = ["rnn"]
 
 
-def swapped(x: Variable) -> Variable:
+def swap_batch_and_time(x: Variable) -> Variable:
     """``x`` with its first two dims, batch and time, exchanged."""
     return transpose(x, [1, 0, *range(2, len(x.shape))])
 
@@ -54,19 +54,19 @@ def rnn(
     if initial_states is None:
         initial_states = cell.get_initial_states(inputs, batch_dim_idx=1 if time_major else 0)
     if not time_major:
-        inputs = mapped(swapped, inputs)
+        inputs = map_structure(swap_batch_and_time, inputs)
     mask = None
     if sequence_length is not None:
-        steps = shape(flattened(inputs)[0])[0]
-        mask = sequence_mask(sequence_length, steps, flattened(initial_states)[0].dtype)
+        steps = shape(flatten(inputs)[0])[0]
+        mask = sequence_mask(sequence_length, steps, flatten(initial_states)[0].dtype)
         mask = transpose(mask, [1, 0])
     if is_reverse:
-        inputs = mapped(lambda x: reverse(x, 0), inputs)
+        inputs = map_structure(lambda x: reverse(x, 0), inputs)
         mask = None if mask is None else reverse(mask, 0)
     outputs, states = _repeated(cell, inputs, initial_states, mask, kwargs)
     if is_reverse:
-        outputs = mapped(lambda x: reverse(x, 0), outputs)
-    return (outputs if time_major else mapped(swapped, outputs)), states
+        outputs = map_structure(lambda x: reverse(x, 0), outputs)
+    return (outputs if time_major else map_structure(swap_batch_and_time, outputs)), states
 
 
 def _repeated(
@@ -75,20 +75,20 @@ def _repeated(
     """The outputs of all steps, the states of the last one."""
     network = StaticRNN()
     with network.step():
-        now = mapped(network.step_input, inputs)
-        states = mapped(network.memory, initial_states)
-        outputs, following = cell.call(now, mapped(lambda x: x, states), **kwargs)
+        now = map_structure(network.step_input, inputs)
+        states = map_structure(network.memory, initial_states)
+        outputs, following = cell.call(now, map_structure(lambda x: x, states), **kwargs)
         if mask is not None:
             here = network.step_input(mask)
-            following = mapped(lambda old, new: _masked(old, new, here), states, following)
-        mapped(network.update_memory, states, following)
-        for one in [*flattened(outputs), *flattened(following)]:
+            following = map_structure(lambda old, new: _masked(old, new, here), states, following)
+        map_structure(network.update_memory, states, following)
+        for one in [*flatten(outputs), *flatten(following)]:
             network.step_output(one)
     found = network()
     found = found if isinstance(found, list) else [found]
-    count = len(flattened(outputs))
-    last = packed(following, [state[-1] for state in found[count:]])
-    return packed(outputs, found[:count]), last
+    count = len(flatten(outputs))
+    last = pack_sequence_as(following, [state[-1] for state in found[count:]])
+    return pack_sequence_as(outputs, found[:count]), last
 
 
 def _masked(old: Variable, new: Variable, mask: Variable) -> Variable:

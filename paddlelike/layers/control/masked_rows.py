@@ -1,0 +1,32 @@
+"""The rows of a batch in two parts, by a mask."""
+
+from __future__ import annotations
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import BOOL, check_variable
+from paddlelike.layers.emit import emit, emit_all
+
+__all__ = ["merge_lod_tensor", "split_lod_tensor"]
+
+
+def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[Variable, Variable]:
+    """The rows (or sequences) of ``input`` where ``mask`` is true, and the others."""
+    check_variable("split_lod_tensor", "input", input)
+    check_variable("split_lod_tensor", "mask", mask, BOOL)
+    true, false = emit_all(
+        "split_lod_tensor",
+        {"X": input, "Mask": mask},
+        {"OutTrue": input.dtype, "OutFalse": input.dtype},
+        {"level": level},
+    )
+    return true, false
+
+
+def merge_lod_tensor(
+    in_true: Variable, in_false: Variable, x: Variable, mask: Variable, level: int = 0
+) -> Variable:
+    """The rows (or sequences) of two tensors in the places where ``mask`` is true and false."""
+    inputs = {"X": x, "Mask": mask, "InTrue": in_true, "InFalse": in_false}
+    for name, value in inputs.items():
+        check_variable("merge_lod_tensor", name, value)
+    return emit("merge_lod_tensor", inputs, {"level": level}, dtype=in_true.dtype)

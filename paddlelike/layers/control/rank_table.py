@@ -1,0 +1,55 @@
+"""Sequences sorted by length, and step by step as arrays: rank tables."""
+
+from __future__ import annotations
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_array, check_variable
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = [
+    "array_to_lod_tensor",
+    "lod_rank_table",
+    "lod_tensor_to_array",
+    "max_sequence_len",
+    "shrink_memory",
+]
+
+
+def lod_rank_table(x: Variable, level: int = 0) -> Variable:
+    """The sequences of ``x`` sorted by length, the longest first (operator ``lod_rank_table``)."""
+    check_variable("lod_rank_table", "x", x)
+    helper = LayerHelper("lod_rank_table")
+    table = helper.create_variable(name=unique_name.generate("lod_rank_table"), type=VarType.LOD_RANK_TABLE)
+    helper.append_op(type="lod_rank_table", inputs={"X": x}, outputs={"Out": table}, attrs={"level": level})
+    return table
+
+
+def max_sequence_len(rank_table: Variable) -> Variable:
+    """The length of the longest sequence, int64 of shape ``[1]`` (operator ``max_sequence_len``)."""
+    return emit("max_sequence_len", {"RankTable": rank_table}, layer="max_seqence_len", dtype="int64")
+
+
+def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
+    """An array whose element ``t`` holds step ``t`` of every sequence (operator ``lod_tensor_to_array``)."""
+    check_variable("lod_tensor_to_array", "x", x)
+    helper = LayerHelper("lod_tensor_to_array")
+    array = helper.create_variable(
+        name=unique_name.generate("lod_tensor_to_array"), type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype
+    )
+    inputs = {"X": x, "RankTable": table}
+    helper.append_op(type="lod_tensor_to_array", inputs=inputs, outputs={"Out": array})
+    return array
+
+
+def array_to_lod_tensor(x: Variable, table: Variable) -> Variable:
+    """The sequences whose steps an array holds (operator ``array_to_lod_tensor``)."""
+    return emit("array_to_lod_tensor", {"X": check_array("array_to_lod_tensor", x), "RankTable": table})
+
+
+def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable:
+    """The rows of ``x`` of the sequences that have a step ``i`` (operator ``shrink_rnn_memory``)."""
+    inputs = {"X": [x], "I": [i], "RankTable": [table]}
+    return emit("shrink_rnn_memory", inputs, layer="shrink_memory")

@@ -1,0 +1,16 @@
+"""Ids hashed into a smaller range."""
+
+from __future__ import annotations
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import INTEGERS, check_variable
+from paddlelike.layers.emit import emit
+
+__all__ = ["hash"]
+
+
+def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Variable:
+    """Rows of ids as ``num_hash`` numbers below ``hash_size``: (T, num_hash, 1) (operator ``hash``)."""
+    check_variable("hash", "input", input, INTEGERS)
+    attrs = {"num_hash": num_hash, "mod_by": hash_size}
+    return emit("hash", {"X": input}, attrs, name=name, constant=True)

@@ -1,0 +1,76 @@
+"""Fluid's modules below ``fluid.layers`` list what they list in Fluid 1.8.5 (modules185.txt)."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.layers.fluid_modules import LISTED, UNLISTED
+
+
+def names_by_module() -> dict[str, list[str]]:
+    """What each module of the real system lists, in its order."""
+    names = defaultdict(list)
+    for line in (Path(__file__).parent / "modules185.txt").read_text().splitlines():
+        module, name = line.split()
+        names[module].append(name)
+    return names
+
+
+REAL = names_by_module()
+
+
+@pytest.mark.parametrize("module", REAL)
+def test_a_module_lists_what_fluid_lists_as_far_as_it_is_here(module: str) -> None:
+    found = importlib.import_module(f"paddlelike.layers.{module}")
+    here = [name for name in REAL[module] if name in fluid.layers.__all__]
+    assert here
+    assert sorted(found.__all__) == sorted(here)
+    assert all(getattr(found, name) is getattr(fluid.layers, name) for name in here)
+    if module in LISTED:  # a module of code has more than it lists
+        assert dir(found) == sorted(here)
+
+
+def test_the_modules_together_list_every_layer() -> None:
+    assert {name for names in REAL.values() for name in names} >= set(fluid.layers.__all__)
+
+
+@pytest.mark.parametrize("name", fluid.layers.__all__)
+def test_no_module_hides_a_layer(name: str) -> None:
+    assert not inspect.ismodule(getattr(fluid.layers, name))
+
+
+@pytest.mark.parametrize("module", UNLISTED)
+def test_names_that_fluid_does_not_list_can_be_imported(module: str) -> None:
+    found = importlib.import_module(f"paddlelike.layers.{module}")
+    for name, origin in UNLISTED[module].items():
+        assert getattr(found, name).__module__ == origin
+        assert name not in found.__all__
+
+
+def test_a_script_imports_from_fluids_modules() -> None:
+    script = """
+import paddlelike.layers.control_flow as cf
+from paddlelike.layers.nn import batch_norm, embedding, fc, reshape
+from paddlelike.layers.tensor import *
+from paddlelike.layers import rnn
+"""
+    names: dict[str, object] = {}
+    exec(script, names)
+    assert names["fc"] is fluid.layers.fc
+    assert names["reshape"] is fluid.layers.reshape
+    assert names["concat"] is fluid.layers.concat
+    assert names["rnn"] is fluid.layers.rnn
+    assert names["cf"].While is fluid.layers.While
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match=r"'paddlelike\.layers\.rnn' has no attribute 'nothing'"):
+        importlib.import_module("paddlelike.layers.rnn").nothing  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'roi_pool'"):
+        exec("from paddlelike.layers.nn import roi_pool")
