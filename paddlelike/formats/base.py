@@ -45,6 +45,7 @@ __all__ = [
     "Format",
     "Value",
     "Values",
+    "check_extent",
 ]
 
 Value = LoDTensor | SelectedRows
@@ -330,7 +331,7 @@ def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> Lo
         They are not all there, or do not fit ``into``; no memory was taken for them.
     """
     assert entry.offset is not None, f"{entry.name} is encoded: its format must implement read()"
-    _check_extent(source, entry.offset, entry)
+    check_extent(entry, source.size)
     part = TensorPart(entry.dtype, entry.shape, entry.offset, entry.nbytes)
     return LoDTensor(read_elements(source, part, into), [list(level) for level in entry.lod])
 
@@ -344,21 +345,23 @@ def read_dense_rows(source: Source, entry: Entry, start: int, stop: int) -> Arra
         There are no such rows, or the tensor's elements are not all there.
     """
     offset, nbytes = entry.locate_rows(start, stop)
-    assert entry.offset is not None
-    _check_extent(source, entry.offset, entry)
+    check_extent(entry, source.size)
     shape = (stop - start, *entry.shape[1:])
     return read_elements(source, TensorPart(entry.dtype, shape, offset, nbytes))
 
 
-def _check_extent(source: Source, offset: int, entry: Entry) -> None:
+def check_extent(entry: Entry, size: int) -> None:
+    """Raise FormatError unless a file of ``size`` bytes contains the elements of an entry with an offset."""
+    offset = entry.offset
+    assert offset is not None
     expected = math.prod(entry.shape) * numpy_dtype(entry.dtype).itemsize
     if entry.nbytes != expected:
         raise FormatError(
             f"{entry.name!r} is {entry.dtype.name} {list(entry.shape)}, which takes {expected} bytes; "
             f"the file says {entry.nbytes}"
         )
-    if offset < 0 or offset + entry.nbytes > source.size:
+    if offset < 0 or offset + entry.nbytes > size:
         raise FormatError(
             f"offset {offset}: {entry.name!r}, {entry.dtype.name} {list(entry.shape)}, takes {entry.nbytes} "
-            f"bytes, but the file has {source.size}"
+            f"bytes, but the file has {size}"
         )

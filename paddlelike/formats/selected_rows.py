@@ -14,7 +14,7 @@ of row numbers and the rows of the tensor need not agree: a distributed table ha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from paddlelike.formats.explain import HEAD, explain
 from paddlelike.formats.sources import Buffer, Cursor, Readable, as_source
 from paddlelike.formats.tensor_desc import Array, TensorPart
 
-__all__ = ["Header", "encode", "encode_header", "read", "read_header"]
+__all__ = ["IDS_OFFSET", "Header", "encode", "encode_header", "read", "read_header"]
 
-_ROWS_AT = 12
+IDS_OFFSET: Final = 12  # where the row ids begin in a stream
 
 
 class Header(NamedTuple):
@@ -93,6 +93,6 @@ def read(source: Readable, *, into: Array | None = None) -> SelectedRows:
     """Read a stream; the values into the array ``into``, if one is given."""
     source = as_source(source)
     header = read_header(source)
-    rows = np.frombuffer(source.read_at(_ROWS_AT, 8 * header.row_count), "<i8").astype(np.int64)
+    rows = np.frombuffer(source.read_at(IDS_OFFSET, 8 * header.row_count), "<i8").astype(np.int64)
     part = TensorPart(header.dtype, header.shape, header.data_offset, header.data_bytes)
     return SelectedRows(rows, header.height, tensor_desc.read_elements(source, part, into))

@@ -251,11 +251,11 @@ def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.
     first.export(path)
     real, calls = inference._loaded, []
 
-    def between(*arguments: Any) -> Any:
+    def between(*arguments: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) == 1:
             second.export(path)
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(inference, "_loaded", between)
     np.testing.assert_array_equal(answer(path), second.predict())
@@ -263,7 +263,7 @@ def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.
 
     def always(*arguments: Any) -> Any:
         first.export(path)
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(inference, "_loaded", always)
     with pytest.raises(LoadError, match="saved anew"):

@@ -321,9 +321,9 @@ def test_a_directory_that_is_replaced_during_the_load_is_loaded_again_whole(
 ) -> None:
     save(tmp_path / "a", network())
     new = {name: array + 1 for name, array in values(started).items()}
-    from paddlelike.io.load.contents import Directory
+    from paddlelike.io.load.directory_contents import DirectoryContents
 
-    read = Directory.read
+    read = DirectoryContents.read
     calls = []
 
     def replaced_meanwhile(self: Any, *args: Any, **keywords: Any) -> Any:
@@ -335,7 +335,7 @@ def test_a_directory_that_is_replaced_during_the_load_is_loaded_again_whole(
                 fluid.io.save_persistables(executor(), str(tmp_path / "a"), started)
         return read(self, *args, **keywords)
 
-    monkeypatch.setattr(Directory, "read", replaced_meanwhile)
+    monkeypatch.setattr(DirectoryContents, "read", replaced_meanwhile)
     assert fluid.io.load_persistables(executor(), tmp_path / "a", started)
     assert len(calls) == 2
     for name, array in values(started).items():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.io.load import contents
+from paddlelike.io.load import file_contents
 from tests.io.loading import executor, network, program_of, save, unchanged, value, values
 
 F32 = "float32"
@@ -162,7 +162,7 @@ def test_a_manifest_of_another_save_is_explained(saved: Path, tmp_path: Path) ->
 def test_combined_files_are_compared_too(
     tmp_path: Path, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contents, "_SMALL", 1 << 20 if small else 0)
+    monkeypatch.setattr(file_contents, "_SMALL", 1 << 20 if small else 0)
     saved = save(tmp_path / "a", network(), "all")
     main, startup = network()
     executor().run(startup)

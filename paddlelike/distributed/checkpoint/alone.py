@@ -13,7 +13,7 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.elsewhere import Loading, Saving
-from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.load.contents import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
 
@@ -53,6 +53,10 @@ class _Joined:
         self._contents = contents
         self._shapes = shapes
         self._shards = Shards(locate(self.where), contents, for_training=for_training)
+
+    @property
+    def unnamed(self) -> Positional | None:
+        return self._contents.unnamed
 
     def names(self) -> list[str]:
         return [name for name in self._contents.names() if not name.startswith(TABLE_FOLDER + "/")]

@@ -12,7 +12,7 @@ from paddlelike.distributed.checkpoint.shards import Shards
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice
 from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor
-from paddlelike.io.load.contents import Combined, Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.load.contents import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.io.save.save import _outside
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
@@ -37,10 +37,12 @@ class View:
         Variables that other servers or trainers take from the directory.
     """
 
+    unnamed = None
+
     def __init__(self, contents: Contents, slices: Iterable[Slice], others: Iterable[str]) -> None:
         self.where = contents.where
-        if isinstance(contents, Combined):
-            _name(contents)
+        if contents.unnamed is not None:
+            _name(contents.unnamed)
         self._contents = contents
         self._slices = {one.name: one for one in slices}
         self._others = set(others) - {one.origin for one in self._slices.values()}
@@ -100,7 +102,7 @@ class View:
             )
 
 
-def _name(contents: Combined) -> None:
+def _name(contents: Positional) -> None:
     """Give the values of a combined file the names that the manifest has for them.
 
     Those of the server's program would be of no use: it holds other variables than the one that saved.
@@ -111,7 +113,7 @@ def _name(contents: Combined) -> None:
             f"{contents.where} is a combined file, which stores no names, and it has no manifest that does",
             hint="save the variables without filename=, a file each, for parameter servers",
         )
-    contents.name(names)
+    contents.assign_names(names)
 
 
 def _rows_of(found: Held, one: Slice) -> Held:

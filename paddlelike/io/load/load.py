@@ -19,9 +19,11 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.load import commit as hand_over
-from paddlelike.io.load.contents import Combined, Contents, Directory, Reading, Value
+from paddlelike.io.load.contents import Contents, Reading, Value
+from paddlelike.io.load.directory_contents import DirectoryContents
+from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.in_place import InPlace
-from paddlelike.io.load.naming import name_combined
+from paddlelike.io.load.naming import assign_names
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.planner import make_plan
 from paddlelike.io.load.values import values_of
@@ -230,9 +232,10 @@ class Asked(NamedTuple):
 
     def plan(self, contents: Contents) -> LoadPlan:
         """The plan of loading this out of ``contents``."""
-        if isinstance(contents, Combined):
+        unnamed = contents.unnamed
+        if unnamed is not None:
             by_name = not self.strict or len(self.rules) > 0
-            name_combined(contents, self.variables, self.names, by_name=by_name)
+            assign_names(unnamed, self.variables, self.names, by_name=by_name)
         everything = {v.name: v for v in self.program.list_vars()} if self.rules else {}
         everything |= {variable.name: variable for variable in self.variables}
         return make_plan(contents, self.variables, self.rules, strict=self.strict, find=everything.get)
@@ -271,12 +274,12 @@ def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool =
             raise TypeError("without dirname, filename is the bytes that were saved")
         if verify:
             raise LoadError("bytes in memory have no manifest to be compared with; load without verify=")
-        return Combined(bytes(filename))
+        return FileContents(bytes(filename))
     where = locate(dirname)
     if filename is None:
-        return Directory(where, records_of(where) if verify else None)
+        return DirectoryContents(where, records_of(where) if verify else None)
     name = os.fsdecode(filename)
-    return Combined(name, where, verify=verify, record=record_of(where, name, needed=verify))
+    return FileContents(name, where, verify=verify, record=record_of(where, name, needed=verify))
 
 
 def _read(

@@ -6,23 +6,26 @@ from collections.abc import Iterable
 
 from paddlelike.errors import LoadError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.load.contents import Combined
+from paddlelike.io.load.contents import Positional
 from paddlelike.io.load.plan import check
 
-__all__ = ["name_combined"]
+__all__ = ["assign_names"]
 
 
-def name_combined(
-    contents: Combined, variables: Iterable[Variable], names: Iterable[str] | None, *, by_name: bool
+def assign_names(
+    contents: Positional, variables: Iterable[Variable], names: Iterable[str] | None, *, by_name: bool
 ) -> None:
-    """Give the values of a combined file their names: ``names``, or those of the variables asked for.
+    """Assign names to the values of a combined file: ``names``, or those of the requested variables.
 
-    ``by_name``: those of the manifest instead, if it has them.
+    Parameters
+    ----------
+    by_name
+        Prefer the names that the manifest records to those of the requested variables.
 
     Raises
     ------
     LoadError
-        There are fewer or more values than names, so that nothing can be said.
+        There are fewer or more values than names.
     """
     ordered = sorted(variables, key=lambda variable: variable.name)
     known = [variable.name for variable in ordered] if names is None else sorted(names)
@@ -35,20 +38,20 @@ def name_combined(
             f"{contents.where} holds {len(headers)} variables, {whose} {len(known)}"
             + (_first_difference(contents, ordered) if names is None else ""),
             hint="a combined file stores no names: load it with the program, and the call (params or "
-            "persistables), that saved it, or say them by names=" + _part_that_fits(contents, ordered),
+            "persistables), that saved it, or pass names=" + _part_that_fits(contents, ordered),
         )
-    contents.name(known)
+    contents.assign_names(known)
 
 
-def _first_difference(contents: Combined, ordered: list[Variable]) -> str:
-    for number, (variable, header) in enumerate(zip(ordered, contents.headers, strict=False)):
+def _first_difference(contents: Positional, ordered: list[Variable]) -> str:
+    for index, (variable, header) in enumerate(zip(ordered, contents.headers, strict=False)):
         problem = check(variable, header.dtype, header.shape)
         if problem:
-            return f"; they part at number {number}, {variable.name!r}: {problem}"
+            return f"; the first difference is at index {index}, {variable.name!r}: {problem}"
     return ""
 
 
-def _part_that_fits(contents: Combined, ordered: list[Variable]) -> str:
+def _part_that_fits(contents: Positional, ordered: list[Variable]) -> str:
     from paddlelike.io.select import is_parameter
 
     part = [variable for variable in ordered if is_parameter(variable)]

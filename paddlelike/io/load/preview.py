@@ -11,7 +11,8 @@ from paddlelike.errors import LoadError
 from paddlelike.formats import state
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.load.contents import Arrays, Contents
+from paddlelike.io.load.array_contents import ArrayContents
+from paddlelike.io.load.contents import Contents
 from paddlelike.io.load.load import Asked, asked_for, names_of, opened
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.values import constant, values_of
@@ -112,7 +113,7 @@ def fit_state(
     """
     program = program_of(program)
     wanted = select(program, None, is_persistable)
-    contents = Arrays("a dict", state_dict)
+    contents = ArrayContents("a dict", state_dict)
     plan = Asked(program, wanted, Rules.of(rules, rename, skip, init), strict, None).plan(contents)
     refused = plan.refusal()
     if refused is not None:
@@ -124,7 +125,7 @@ def fit_state(
 
 def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
     if isinstance(source, Mapping):
-        return Arrays("a dict", source)
+        return ArrayContents("a dict", source)
     asynchronous.finish()
     if source is None or filename is not None or locate(source).exists():
         return opened(source, filename)
@@ -139,7 +140,7 @@ def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes |
     for name in files:
         with where.open_file(name) as file:
             arrays |= state.decode(file.read()).arrays
-    return Arrays(f"{prefix}{files[0].removeprefix(base)}", arrays)
+    return ArrayContents(f"{prefix}{files[0].removeprefix(base)}", arrays)
 
 
 def _array(value: Any) -> Array:

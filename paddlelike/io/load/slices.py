@@ -1,20 +1,23 @@
-"""Some rows of one saved variable, read without the others."""
+"""Read some rows of one saved variable without the others."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError, StorageError
 from paddlelike.formats import lod_tensor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.load.contents import Combined
+from paddlelike.io.load.allocation import allocate, to_native, wanted_bytes
+from paddlelike.io.load.contents import Held, Want
+from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.load import names_of
 from paddlelike.io.load.match import near_names
-from paddlelike.io.load.read import Job, Part, bytes_of, read_jobs
+from paddlelike.io.load.read import Job, read_jobs
 from paddlelike.io.save import asynchronous
 from paddlelike.io.verify import record_of
 from paddlelike.storage.location import Location, locate
@@ -30,23 +33,25 @@ def load_slice(
     filename: str | None = None,
     names: Iterable[Variable | str] | Program | None = None,
 ) -> Array:
-    """The rows ``rows[0]`` to ``rows[1]`` (not included) of a saved variable, as a new array.
+    """Read the rows ``rows[0]`` to ``rows[1]`` (not included) of a saved variable into a new array.
 
-    Only the file's header (one read of 4 kB at most) and the bytes of these rows are read; a large slice in
-    several ranges at once. No program and no executor are needed.
+    Only the file's header (one read of 4 kB at most) and the bytes of these rows are read, a large slice by
+    several threads. No program and no executor are needed.
 
     Parameters
     ----------
     filename
-        The combined file that holds the variable; None: it has a file of its own.
+        The file that holds this variable among others; None: it has a file of its own.
     names
-        The names of what the combined file holds, or the program it was saved from; not needed where this
-        package saved it, as the manifest has them.
+        The names of the variables in a combined file, or the program it was saved from. Not needed where this
+        package saved it, because the manifest records them.
 
     Raises
     ------
     LoadError
-        There is no such variable, it is no dense tensor, or it has not so many rows.
+        There is no such variable, it is no dense tensor, or it has fewer rows.
+    TypeError
+        ``rows`` is no pair of integers.
 
     >>> import tempfile
     >>> import numpy as np
@@ -57,13 +62,17 @@ def load_slice(
     >>> load_slice(directory, "emb", (1, 3)).tolist()
     [[2.0, 3.0], [4.0, 5.0]]
     """
-    start, stop = _checked(rows)
+    start, stop = _check_rows(rows)
     where = locate(dirname)
     asynchronous.finish()
+    where.recover()  # completes a save that was interrupted in this directory
     if filename is None:
-        file_name, header, size = _own_file(where, name)
+        held = _find_file(where, name)
     else:
-        file_name, header, size = _in_combined(where, name, filename, names)
+        contents = _open_file(where, filename, names)
+        held = _find_in_file(contents, name)
+    header = held.header
+    assert isinstance(header, lod_tensor.Header)
     if header.lod:
         raise LoadError(
             f"{name!r} in {where.path} has {len(header.lod)} LoD levels: it cannot be read in slices"
@@ -75,15 +84,14 @@ def load_slice(
             f"({header.dtype.name}{list(header.shape)})",
             hint=f"0 <= first <= last <= {height}",
         )
-    offset, nbytes = header.rows(start, stop)
-    array = Arena(nbytes).empty((stop - start, *header.shape[1:]), lod_tensor.element_type(header))
-    if nbytes:
-        job = Job(file_name, lambda: where.open_file(file_name), size, [Part(offset, bytes_of(array))])
-        read_jobs([job])
-    return lod_tensor.native(array)
+    if filename is None:
+        return _read_rows(where, held, start, stop)
+    array = contents.read([Want(held, (start, stop))]).values[0].array
+    assert array is not None
+    return array
 
 
-def _checked(rows: tuple[int, int]) -> tuple[int, int]:
+def _check_rows(rows: tuple[int, int]) -> tuple[int, int]:
     try:
         start, stop = (int(row.__index__()) for row in rows)
     except (AttributeError, TypeError, ValueError) as error:
@@ -91,21 +99,36 @@ def _checked(rows: tuple[int, int]) -> tuple[int, int]:
     return start, stop
 
 
-def _own_file(where: Location, name: str) -> tuple[str, lod_tensor.Header, int]:
-    where.recover()  # a save that was interrupted there is finished now
+def _find_file(where: Location, name: str) -> Held:
+    """Return the header in a variable's own file."""
     try:
         with where.open_file(name) as file:
-            return name, lod_tensor.read_header(file), file.size
+            return Held(name, lod_tensor.read_header(file), None, file.size)
     except StorageError as error:
         near = near_names(name, where.list_names()) if where.exists() else ""
         raise LoadError(f"{name!r} cannot be read: {error.message}{near}", hint=error.hint) from error
 
 
-def _in_combined(
-    where: Location, name: str, filename: str, names: Iterable[Variable | str] | Program | None
-) -> tuple[str, lod_tensor.Header, int]:
-    where.recover()
-    contents = Combined(filename, where, record=record_of(where, filename, needed=False), only_headers=True)
+def _read_rows(where: Location, held: Held, start: int, stop: int) -> Array:
+    """Read rows of a variable that has its own file."""
+    value, parts = allocate(Want(held, (start, stop)), Arena(wanted_bytes(Want(held, (start, stop)))))
+    job = Job(held.name, lambda: where.open_file(held.name), held.size, parts)
+    if parts:
+        read_jobs([job])
+    array = to_native([value], [job])[0].array
+    assert array is not None
+    return array
+
+
+def _open_file(
+    where: Location, filename: str, names: Iterable[Variable | str] | Program | None
+) -> FileContents:
+    """Return the file that holds several variables, under their names."""
+    contents = FileContents(
+        filename, where, record=record_of(where, filename, needed=False), only_headers=True
+    )
+    if contents.unnamed is None:
+        return contents
     given = names_of(names)
     known = contents.saved_names if given is None else sorted(given)
     if known is None:
@@ -115,6 +138,13 @@ def _in_combined(
         )
     if len(known) != len(contents.headers):
         raise LoadError(f"{contents.where} holds {len(contents.headers)} variables, names= has {len(known)}")
-    if name not in known:
-        raise LoadError(f"{contents.where} does not hold {name!r}{near_names(name, known)}")
-    return filename, contents.headers[known.index(name)], contents.size
+    contents.assign_names(known)
+    return contents
+
+
+def _find_in_file(contents: FileContents, name: str) -> Held:
+    found = contents.look(name, VarType.LOD_TENSOR)
+    if not isinstance(found, Held):
+        near = near_names(name, contents.names())
+        raise LoadError(f"{contents.where} does not hold {name!r}{near}")
+    return found

@@ -1,0 +1,112 @@
+"""Memory for the values of a load, and the parts of files that fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import TENSOR_DTYPES
+from paddlelike.core.memory import Arena
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.io.load.contents import Array, Value, Want
+from paddlelike.io.load.read import Job, Part, bytes_of
+
+__all__ = ["allocate", "copy_from", "to_native", "wanted_bytes"]
+
+_SMALL: Final = 64 << 10  # bytes; larger arrays are copied one by one
+
+
+def wanted_bytes(want: Want) -> int:
+    """Return the size of the elements that are wanted."""
+    header, rows = want.held.header, want.rows
+    if rows is None:
+        return header.data_bytes
+    return header.data_bytes // max(header.shape[0], 1) * (rows[1] - rows[0])
+
+
+def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
+    """Return a value whose memory is still to be filled, and the parts of its file that fill it."""
+    header, rows, target = want.held.header, want.rows, want.target
+    dtype = TENSOR_DTYPES[header.dtype].numpy
+    if isinstance(header, selected_rows.Header):
+        ids = np.empty(header.row_count, "<i8")
+        array = arena.empty(header.shape, dtype)
+        parts = [Part(selected_rows.IDS_OFFSET, bytes_of(ids)), Part(header.data_offset, bytes_of(array))]
+        return SelectedRows(ids, header.height, array), [part for part in parts if part.target.nbytes]
+    offset, shape = header.data_offset, header.shape
+    if rows is not None:
+        offset, _ = header.rows(*rows)
+        shape = (rows[1] - rows[0], *shape[1:])
+    fits = target is not None and target.shape == shape and target.dtype == dtype
+    array = target if fits and target is not None else arena.empty(shape, dtype)
+    lod = [list(level) for level in header.lod] if rows is None else []
+    return LoDTensor(array, lod), [Part(offset, bytes_of(array))] if array.nbytes else []
+
+
+def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:
+    """Copy values out of a file that is in memory; runs of small ones of one type and shape at once."""
+    arena = Arena(sum(wanted_bytes(want) for want in wants))
+    order = sorted(range(len(wants)), key=lambda index: wants[index].held.header.data_offset)
+    values: list[Value] = []
+    for run in _runs([wants[index] for index in order]):
+        values += _copy_run(data, run, arena) if len(run) > 1 else [_copy_one(data, run[0], arena)]
+    placed = dict(zip(order, values, strict=True))
+    return [placed[index] for index in range(len(wants))]
+
+
+def to_native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
+    """Return the values, those that ``jobs`` have filled with this machine's order of bytes."""
+    if not np.little_endian:
+        filled = {id(part.target.obj) for job in jobs for part in job.parts}
+        for value in values:
+            if value.array is not None and id(value.array.base) in filled:
+                lod_tensor.native(value.array)
+    return values
+
+
+def _copy_one(data: bytes, want: Want, arena: Arena) -> Value:
+    header, rows = want.held.header, want.rows
+    assert isinstance(header, lod_tensor.Header)
+    dtype = TENSOR_DTYPES[header.dtype].numpy
+    array: Array = np.ndarray(header.shape, dtype, data, header.data_offset)
+    array = array if rows is None else array[slice(*rows)]
+    copy = arena.empty(array.shape, dtype)
+    copy[...] = array
+    lod = [list(level) for level in header.lod] if rows is None else []
+    return LoDTensor(lod_tensor.native(copy), lod)
+
+
+def _copy_run(data: bytes, run: Sequence[Want], arena: Arena) -> list[Value]:
+    header = run[0].held.header
+    dtype = TENSOR_DTYPES[header.dtype].numpy
+    stride = run[1].held.header.data_offset - header.data_offset
+    size = stride * (len(run) - 1) + header.data_bytes
+    raw = np.frombuffer(data, np.uint8, size, header.data_offset)
+    raw = np.lib.stride_tricks.as_strided(raw, (len(run), header.data_bytes), (stride, 1))
+    arrays = arena.empty((len(run), header.data_bytes), np.dtype(np.uint8))
+    arrays[...] = raw
+    arrays = lod_tensor.native(arrays.view(dtype)).reshape(len(run), *header.shape)
+    return [LoDTensor(array) for array in arrays]
+
+
+def _runs(wants: Sequence[Want]) -> Iterator[list[Want]]:
+    """Group small values of one type and shape that follow each other at equal distances."""
+    run: list[Want] = []
+    form: tuple[object, ...] | None = None
+    stride = last = 0
+    for want in wants:
+        header = want.held.header
+        assert isinstance(header, lod_tensor.Header)
+        plain = want.rows is None and not header.lod and header.shape and 0 < header.data_bytes < _SMALL
+        this = (header.dtype, header.shape) if plain else None
+        distance = header.data_offset - last
+        if run and (this is None or this != form or (len(run) > 1 and distance != stride) or distance < 0):
+            yield run
+            run = []
+        run.append(want)
+        form, stride, last = this, distance, header.data_offset
+    if run:
+        yield run

@@ -1,0 +1,57 @@
+"""Arrays by name as a source of values: a dict, or a state file whose arrays are still in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.formats import lod_tensor
+from paddlelike.io.load.contents import Held, Reading, Unreadable, Value, Want
+
+__all__ = ["ArrayContents"]
+
+
+class ArrayContents:
+    """Arrays by name: numpy's, or others with dtype, shape, nbytes and ``read()``."""
+
+    unnamed = None
+
+    def __init__(self, where: str, arrays: Mapping[str, Any]) -> None:
+        self.where = where
+        self._arrays = arrays
+
+    def names(self) -> list[str]:
+        """Return the names in the order of the mapping."""
+        return list(self._arrays)
+
+    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
+        """Return the header of an array; None: there is no such array."""
+        array = self._arrays.get(name)
+        if array is None:
+            return None
+        if kind == VarType.SELECTED_ROWS:
+            return Unreadable(name, "an array, the program wants SelectedRows")
+        try:
+            dtype = convert_dtype(array.dtype)
+        except TypeError as error:
+            return Unreadable(name, str(error))
+        return Held(name, lod_tensor.Header(dtype, tuple(array.shape), (), 0, array.nbytes, 0))
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        """Return the arrays as values, those of a dict without a copy.
+
+        Raises
+        ------
+        FormatError
+            The elements of a pickled array are damaged.
+        """
+        values: list[Value] = []
+        for name, rows in ((want.held.name, want.rows) for want in wants):
+            array = self._arrays[name]
+            whole = array.read() if hasattr(array, "read") else np.asarray(array)
+            values.append(LoDTensor(whole if rows is None else whole[slice(*rows)]))
+        return Reading(values, [])

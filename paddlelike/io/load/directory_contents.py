@@ -1,0 +1,162 @@
+"""The values of a directory with one file per variable, for a load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
+from paddlelike.core.memory import Arena
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError, MissingFileError, StorageError
+from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.io.load.allocation import allocate, to_native, wanted_bytes
+from paddlelike.io.load.contents import Array, Header, Held, Reading, Unreadable, Value, Want
+from paddlelike.io.load.lazy import Mapper
+from paddlelike.io.load.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.storage.local.files import read_front
+from paddlelike.storage.location import File, LocalDirectory, Location
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.names import relative_path
+
+__all__ = ["DirectoryContents"]
+
+_HEAD: Final = 4096  # bytes of a file that are read at first: its header, and the whole of a small one
+
+
+class DirectoryContents:
+    """A directory with one file per variable.
+
+    Parameters
+    ----------
+    records
+        The manifest's records of the files, to compare them with; None: no comparison.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such directory.
+    """
+
+    unnamed = None
+
+    def __init__(self, location: Location, records: Mapping[str, Record] | None = None) -> None:
+        self.where = location.path
+        self._location = location
+        self._local = isinstance(location, LocalDirectory)
+        self._records = records
+        self._bad: dict[str, str] = {}
+        if not location.exists():
+            is_file = self._local and os.path.exists(location.path)
+            what = "is a file, not a directory" if is_file else "does not exist"
+            raise MissingFileError(
+                f"nothing can be loaded: {'' if is_file else 'directory '}{location.path} {what}",
+                hint="a combined file needs filename=" if is_file else "check the path",
+            )
+        self._names = location.list_names()
+        self._known = set(self._names)
+
+    def names(self) -> list[str]:
+        """Return the names of all files, sorted."""
+        return self._names
+
+    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
+        """Return the header in the file of that name; None: there is no such file."""
+        try:
+            path = relative_path(name)
+        except StorageError as error:
+            return Unreadable(name, error.message, error.hint)
+        if path not in self._known:
+            return None
+        try:
+            return self._look(path, kind)
+        except (FormatError, StorageError) as error:
+            if self._records is not None:  # a damaged header is not what was saved either
+                self._note(path, hash_file(path, self._opener(path), self._records.get(path)))
+            return Unreadable(path, error.message, error.hint)
+
+    def _look(self, path: str, kind: VarType) -> Held:
+        data = self._read_front(path)
+        if len(data) > _HEAD or kind == VarType.SELECTED_ROWS:
+            with self._location.open_file(path) as file:
+                return Held(path, _read_header(file, kind), None, file.size)
+        if self._records is not None:
+            self._note(path, of_buffer(path, data, self._records.get(path)))
+        try:
+            header = lod_tensor.read_header(data)
+        except FormatError as error:
+            raise FormatError(f"{self._full(path)}: {error.message}", hint=error.hint) from error
+        return Held(path, header, _copy_small(data, header), len(data))
+
+    def _read_front(self, path: str) -> bytes:
+        """Return a small file whole; of another one more than ``_HEAD`` bytes."""
+        if self._local:
+            return read_front(self._full(path), _HEAD + 1)
+        with self._location.open_file(path) as file:
+            return file.read_at(0, _HEAD + 1)
+
+    def _full(self, path: str) -> str:
+        return f"{self.where}/{path}"
+
+    def _opener(self, path: str) -> Callable[[], File]:
+        return lambda: self._location.open_file(path)
+
+    def _note(self, path: str, problem: str | None) -> None:
+        if problem is not None:
+            self._bad[path] = problem
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        """Read values, several files at once.
+
+        Raises
+        ------
+        FormatError, StorageError
+            A file cannot be read, or is another one than when its header was read.
+        """
+        unread = [want for want in wants if want.held.value is None and want.target is None]
+        arena = Arena(sum(wanted_bytes(want) for want in unread))
+        mapper = Mapper([want.held.size for want in wants] if lazily and self._local else [])
+        values: list[Value] = []
+        jobs: list[Job] = []
+        for want in wants:
+            held = want.held
+            if held.value is not None:
+                values.append(_select_rows(held.value, want.rows))
+                continue
+            value: Value | None = mapper.view(self._full(held.name), held.size, held.header, want.rows)
+            parts: list[Part] = []
+            if value is None:
+                value, parts = allocate(want, arena)
+            values.append(value)
+            record = None
+            if self._records is not None:
+                record = self._records.get(held.name)
+                problem = misfit(held.name, held.size, record)
+                self._note(held.name, problem)
+                if problem is not None:
+                    continue
+            if parts or record is not None:
+                jobs.append(Job(held.name, self._opener(held.name), held.size, parts, record))
+        for name, problem in read_jobs(jobs):
+            self._note(name, problem)
+        return Reading(to_native(values, jobs), list(self._bad.values()), mapper.mapped, mapper.unaligned)
+
+
+def _read_header(file: Any, kind: VarType) -> Header:
+    return selected_rows.read_header(file) if kind == VarType.SELECTED_ROWS else lod_tensor.read_header(file)
+
+
+def _copy_small(data: bytes, header: lod_tensor.Header) -> LoDTensor:
+    """Return the value of a small file that was read whole."""
+    view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, header.data_offset)
+    return LoDTensor(lod_tensor.native(view.copy()), [list(level) for level in header.lod])
+
+
+def _select_rows(value: Value, rows: tuple[int, int] | None) -> Value:
+    if rows is None or not isinstance(value, LoDTensor):
+        return value
+    assert value.array is not None
+    return LoDTensor(value.array[slice(*rows)])

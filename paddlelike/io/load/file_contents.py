@@ -1,0 +1,210 @@
+"""The values of one file, in whatever format the registry recognizes, for a load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.memory import Arena
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError, LoadError, MissingFileError
+from paddlelike.formats import lod_tensor, registry
+from paddlelike.formats.base import SNIFF_BYTES, Entry, FileFormat, check_extent
+from paddlelike.formats.combined import CombinedFile
+from paddlelike.io.load.allocation import allocate, copy_from, to_native, wanted_bytes
+from paddlelike.io.load.contents import Header, Held, Positional, Reading, Unreadable, Value, Want
+from paddlelike.io.load.lazy import Mapper
+from paddlelike.io.load.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.storage.location import File, LocalDirectory, Location
+from paddlelike.storage.manifest import Record
+
+__all__ = ["FileContents", "recognize"]
+
+_SMALL: Final = 16 << 20  # bytes of a file that is read at once, because it may hold thousands of values
+
+
+class FileContents:
+    """One file, or bytes, with many values.
+
+    Parameters
+    ----------
+    source
+        The bytes, or the name of the file in ``location``.
+    record
+        The manifest's record of the file, to compare it with if ``verify``.
+    only_headers
+        Read no more than these, even of a small file.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    LoadError
+        The file is damaged, or of no format that can be loaded.
+    """
+
+    def __init__(
+        self,
+        source: str | bytes,
+        location: Location | None = None,
+        *,
+        verify: bool = False,
+        record: Record | None = None,
+        only_headers: bool = False,
+    ) -> None:
+        self._verify = verify
+        self._record = record
+        self._data: bytes | None = None
+        self._location = location
+        self._file = ""
+        if isinstance(source, bytes):
+            self.where, self._data, self.size = "memory", source, len(source)
+            self._list_entries(source)
+            return
+        assert location is not None
+        self._file = source
+        self.where = os.path.join(location.path, source)
+        self._local = isinstance(location, LocalDirectory)
+        if self._local and not os.path.isfile(self.where):
+            raise MissingFileError(
+                f"nothing can be loaded: there is no file {self.where}",
+                hint="leave filename out for a directory with one file per variable",
+            )
+        with self._open() as file:
+            self.size = file.size
+            if file.size < _SMALL and not only_headers:
+                self._data = file.read()
+            self._list_entries(file if self._data is None else self._data)
+
+    def _open(self) -> File:
+        assert self._location is not None
+        return self._location.open_file(self._file)
+
+    def _list_entries(self, source: File | bytes) -> None:
+        try:
+            self.format = recognize(source)
+            self._entries = self.format.entries(source)
+            if not isinstance(self.format, CombinedFile):  # whose headers were compared with the file's size
+                for entry in self._entries:
+                    if entry.offset is not None:
+                        check_extent(entry, self.size)
+        except FormatError as error:
+            what = f"{self.where} is" if self._file else f"{self.size} bytes in memory are"
+            raise LoadError(
+                f"{what} no combined file of variables: {error.message}", hint=error.hint
+            ) from error
+        self._names = [entry.name for entry in self._entries]
+        self._indexes = {name: index for index, name in enumerate(self._names)}
+        self._is_named = self.format.holds.names
+
+    @property
+    def unnamed(self) -> Positional | None:
+        """This, where the format stores no names and none were assigned."""
+        return None if self._is_named else self
+
+    @property
+    def headers(self) -> list[Header]:
+        """The headers in the order of the file."""
+        return [_header(entry) for entry in self._entries]
+
+    @property
+    def saved_names(self) -> list[str] | None:
+        """The names that the manifest records for the values, if its record is of this file; else None."""
+        variables = None if self._record is None else self._record.facts.get("variables")
+        try:
+            facts = [(str(name), VarType[dtype], tuple(shape)) for name, dtype, shape in variables or ()]
+        except (KeyError, TypeError, ValueError):
+            return None
+        same = [(entry.dtype, entry.shape) for entry in self._entries] == [fact[1:] for fact in facts]
+        return [name for name, _, _ in facts] if facts and same else None
+
+    def assign_names(self, names: Sequence[str]) -> None:
+        """Set the names of the values, in their order."""
+        self._names = list(names)
+        self._indexes = {name: index for index, name in enumerate(self._names)}
+        self._is_named = True
+
+    def names(self) -> list[str]:
+        """Return the names of all values, in the order of the file."""
+        return self._names
+
+    def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
+        """Return the header of a value; None: there is no such value."""
+        index = self._indexes.get(name)
+        if index is None:
+            return None
+        entry = self._entries[index]
+        if kind == VarType.SELECTED_ROWS:
+            return Unreadable(name, "a combined file holds dense tensors, the program wants SelectedRows")
+        return Held(name, _header(entry))
+
+    def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
+        """Read values, several ranges of the file at once.
+
+        Raises
+        ------
+        FormatError, StorageError
+            The file cannot be read, or is another one than when its headers were read.
+        """
+        if any(self._entry(want).offset is None for want in wants):
+            return self._read_encoded(wants)
+        if self._data is not None:
+            problem = of_buffer(self.where, self._data, self._record) if self._verify else None
+            return Reading(copy_from(self._data, wants), [] if problem is None else [problem])
+        arena = Arena(sum(wanted_bytes(want) for want in wants if want.target is None))
+        mapper = Mapper([self.size] if lazily and self._local else [])
+        values: list[Value] = []
+        parts: list[Part] = []
+        for want in wants:
+            value: Value | None = mapper.view(self.where, self.size, want.held.header, want.rows)
+            if value is None:
+                value, more = allocate(want, arena)
+                parts += more
+            values.append(value)
+        parts.sort(key=lambda part: part.offset)
+        job = Job(self.where, self._open, self.size, parts, self._record if self._verify else None)
+        bad = [misfit(self.where, self.size, self._record)] if self._verify else []
+        if not any(bad) and (parts or self._verify):
+            bad = [problem for _, problem in read_jobs([job])]
+        problems = [problem for problem in bad if problem is not None]
+        return Reading(to_native(values, [job]), problems, mapper.mapped, mapper.unaligned)
+
+    def _entry(self, want: Want) -> Entry:
+        return self._entries[self._indexes[want.held.name]]
+
+    def _read_encoded(self, wants: Sequence[Want]) -> Reading:
+        """Read values that only their format can decode."""
+        if self._data is not None:
+            problem = of_buffer(self.where, self._data, self._record) if self._verify else None
+            values = [self._decode(self._data, want) for want in wants]
+        else:
+            problem = hash_file(self.where, self._open, self._record) if self._verify else None
+            with self._open() as file:
+                values = [self._decode(file, want) for want in wants]
+        return Reading(values, [] if problem is None else [problem])
+
+    def _decode(self, source: File | bytes, want: Want) -> Value:
+        entry = self._entry(want)
+        if want.rows is None:
+            return self.format.read(source, entry)
+        return LoDTensor(self.format.read_slice(source, entry, *want.rows))
+
+
+def recognize(source: File | bytes) -> FileFormat:
+    """Return the format of a file that ``filename=`` of a load names; a combined file if none is recognized.
+
+    A format that has a way of its own to be opened, which its ``advice`` names, is not recognized here.
+    """
+    size = len(source) if isinstance(source, bytes) else source.size
+    head = source[:SNIFF_BYTES] if isinstance(source, bytes) else source.read_at(0, SNIFF_BYTES)
+    combined = CombinedFile()
+    if combined.sniff(head, size):
+        return combined
+    found = registry.sniff_head(head, size)
+    return combined if found is None or found.advice else found
+
+
+def _header(entry: Entry) -> lod_tensor.Header:
+    return lod_tensor.Header(entry.dtype, entry.shape, entry.lod, entry.offset or 0, entry.nbytes, 0)
