@@ -261,7 +261,7 @@ def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_array_equal(answer(path), second.predict())
     assert len(calls) == 2
 
-    def always(*arguments: Any) -> Any:
+    def always(*arguments: Any, **options: Any) -> Any:
         first.export(path)
         return real(*arguments, **options)
 
