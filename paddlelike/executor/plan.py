@@ -93,7 +93,7 @@ class Plan:
 
     def number(self, block: Block, name: str) -> int:
         """The number of a variable, seen from ``block``."""
-        where = block._owner(name)
+        where = block._find_owner(name)
         if where is None:
             where = block.program.global_block()  # a name without a variable: the run's own
         if where.parent_idx >= 0:
@@ -111,7 +111,7 @@ class Plan:
 
     def _fetch_number(self, block: Block, name: str) -> int:
         if block._find_var_recursive(name) is None and name not in self._numbers[0]:
-            near = block._near(name)
+            near = block._suggest_names(name)
             raise EnforceNotMet(f"fetch_list asks for {name!r}, which the program does not have", hint=near)
         return self.number(block, name)
 

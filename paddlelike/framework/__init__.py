@@ -2,7 +2,7 @@
 
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
-from paddlelike.framework.codec import program_desc, text
+from paddlelike.framework.codec import decode, encode, text
 from paddlelike.framework.environment import (
     get_flags,
     in_dygraph_mode,
@@ -58,7 +58,8 @@ __all__ = [
 
 install(
     Services(
-        codec=program_desc,
+        encoder=encode,
+        decoder=decode,
         text=text,
         passes=clone,
         views=views,

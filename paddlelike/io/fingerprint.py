@@ -7,7 +7,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.codec import program_desc as proto
+from paddlelike.framework.codec.encode import encode_program
 from paddlelike.framework.graph.program import Program
 
 __all__ = ["fingerprint"]
@@ -24,7 +24,7 @@ def fingerprint(program: Program) -> str | None:
     version, text = _made.get(program, (-1, None))
     if version != program._version:
         try:
-            text = hashlib.sha256(proto.encode_program(program)).hexdigest()
+            text = hashlib.sha256(encode_program(program)).hexdigest()
         except (GraphError, TypeError, ValueError):
             text = None
         _made[program] = program._version, text

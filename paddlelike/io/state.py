@@ -15,7 +15,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError, MissingFileError, NotInitializedError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.formats import combined, lod_tensor, state
-from paddlelike.framework.codec import program_desc as proto
+from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.export.compat import add_compatibility
@@ -50,7 +50,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     begin = time.perf_counter()
     parameters = {v.name: _value(v) for v in program.list_vars() if is_parameter(v)}
     others = {v.name: _value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
-    message = proto.program_message(program)
+    message = build_message(program)
     add_compatibility(message)
     writing = where.begin()
     writing.add(f"{base}.pdparams", state.encode(parameters))

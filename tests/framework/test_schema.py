@@ -131,10 +131,10 @@ def test_defaults():
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("ProgramDesc", "0a 02 08 00", "a ProgramDesc without blocks.0..parent_idx"),
-        ("ProgramDesc", "80 02 7d 71 00", "5 bytes that are no ProgramDesc"),
-        ("VarDesc", "0a 01 78 12 02 08 63", "a VarDesc without type.type"),
-        ("OpDesc", "1a 05 73", "3 bytes that are no OpDesc"),
+        ("ProgramDesc", "0a 02 08 00", "a ProgramDesc lacks the fields blocks.0..parent_idx"),
+        ("ProgramDesc", "80 02 7d 71 00", "5 bytes are not a valid ProgramDesc"),
+        ("VarDesc", "0a 01 78 12 02 08 63", "a VarDesc lacks the fields type.type"),
+        ("OpDesc", "1a 05 73", "3 bytes are not a valid OpDesc"),
     ],
 )
 def test_other_bytes_are_a_format_error(name, data, message):

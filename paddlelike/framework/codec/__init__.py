@@ -1,1 +1,1 @@
-"""Programs as bytes and text: ProgramDesc, protobuf text."""
+"""Programs as bytes (ProgramDesc) and as protobuf text."""

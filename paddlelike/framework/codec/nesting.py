@@ -1,8 +1,8 @@
-"""How the blocks of a program that was read lie in each other, checked before anybody walks through them.
+"""Check the nesting of the blocks of a decoded program, before other code walks through them.
 
-Operators run blocks, and blocks see the variables of the blocks around them. A program that was built here is
-a tree of a few levels; one from a file may say anything: circles, thousands of levels, or blocks that are run
-twice by each level, which is 2**levels in all.
+Operators run blocks, and blocks see the variables of outer blocks. In a program that was built by layers the
+blocks are a tree of a few levels; a file may contain cycles, thousands of levels, or blocks that each level
+runs twice, which makes 2**levels visits.
 """
 
 from __future__ import annotations
@@ -16,65 +16,72 @@ from paddlelike.framework.graph.program import Program
 
 __all__ = ["check"]
 
-_DEEPEST: Final = 100  # levels; real programs have up to four
-_WIDEST: Final = 1000  # blocks around a block, each counted on every way that leads to it
-_AGAIN: Final = 10  # how often an operator may be met, on average, by a walk into all blocks
+_MAX_LEVELS: Final = 100  # real programs have up to four
+_MAX_PATHS: Final = 1000  # paths from a block to its outer blocks
+_MAX_VISITS: Final = 10  # average visits of an operator by a walk into all blocks
 
 
 def check(program: Program) -> None:
-    """Raise FormatError unless every walk through the blocks comes to an end, and soon."""
-    around: list[tuple[int, int]] = []  # of each block: levels, ways
+    """Raise FormatError unless every walk through the blocks ends within a bounded count of visits."""
+    sizes: list[tuple[int, int]] = []  # of each block: levels, paths
     for block in program.blocks:
-        around.append(_around(block, around))
+        sizes.append(_measure(block, sizes))
     _Walk(program).run()
 
 
-def _around(block: Block, before: list[tuple[int, int]]) -> tuple[int, int]:
+def _measure(block: Block, sizes: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the count of levels and of paths from a block outwards."""
     if not -1 <= block.parent_idx < block.idx or not -1 <= block.forward_block_idx < block.idx:
         raise FormatError(
-            f"block {block.idx} of the program says that it is inside block {block.parent_idx} and the "
-            f"gradient of block {block.forward_block_idx}; both come before it, or are -1"
+            f"block {block.idx} of the program has parent {block.parent_idx} and forward block "
+            f"{block.forward_block_idx}; expected -1 or the index of an earlier block"
         )
-    outer = [before[i] for i in (block.parent_idx, block.forward_block_idx) if i >= 0]
+    outer = [sizes[i] for i in (block.parent_idx, block.forward_block_idx) if i >= 0]
     levels = 1 + max((level for level, _ in outer), default=0)
-    ways = 1 + sum(way for _, way in outer)
-    if levels > _DEEPEST or ways > _WIDEST:
-        raise FormatError(f"block {block.idx} of the program lies {levels} levels deep, on {ways} ways")
-    return levels, ways
+    paths = 1 + sum(path for _, path in outer)
+    if levels > _MAX_LEVELS or paths > _MAX_PATHS:
+        raise FormatError(
+            f"block {block.idx} of the program is {levels} levels deep, on {paths} paths; "
+            f"at most {_MAX_LEVELS} levels and {_MAX_PATHS} paths are accepted"
+        )
+    return levels, paths
 
 
 class _Walk:
-    """Goes into every block that operators run, each once, and counts what a plain walk would meet."""
+    """A walk that enters each block once and counts the visits of a walk that would not remember blocks."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._most = _AGAIN * (1000 + sum(len(block.ops) for block in program.blocks))
-        self._met: dict[int, int] = {}  # operators, by block
+        self._limit = _MAX_VISITS * (1000 + sum(len(block.ops) for block in program.blocks))
+        self._counts: dict[int, int] = {}  # operators visited, by block
 
     def run(self) -> None:
         for block in self._program.blocks:
             self._enter(block.idx, 0)
 
     def _enter(self, index: int, level: int) -> int:
-        """The number of operators in a block and in those it runs."""
-        known = self._met.get(index)
+        """Return the count of operators in a block and in the blocks it runs."""
+        known = self._counts.get(index)
         if known is not None:
             return known
-        if level > _DEEPEST:  # a circle has no end
-            raise FormatError(f"the blocks of the program run each other, more than {_DEEPEST} levels deep")
+        if level > _MAX_LEVELS:  # also the case of a cycle
+            raise FormatError(f"the blocks of the program run each other, over {_MAX_LEVELS} levels deep")
         ops = self._program.blocks[index].ops
         count = len(ops)
         for op in ops:
-            for inner in self._inner(op):
+            for inner in self._find_inner(op):
                 count += self._enter(inner, level + 1)
-        if count > self._most:
-            raise FormatError(f"block {index} of the program runs {count} operators, most again and again")
-        self._met[index] = count
+        if count > self._limit:
+            raise FormatError(
+                f"block {index} of the program runs {count} operators, most repeatedly; "
+                f"at most {self._limit} are accepted"
+            )
+        self._counts[index] = count
         return count
 
-    def _inner(self, op: Operator) -> list[int]:
+    def _find_inner(self, op: Operator) -> list[int]:
         inner, count = op.sub_blocks(), len(self._program.blocks)
-        wrong = [index for index in inner if not 0 < index < count]
-        if wrong:
-            raise FormatError(f"operator {op.type!r} runs block {wrong[0]}; the program has {count} blocks")
+        invalid = [index for index in inner if not 0 < index < count]
+        if invalid:
+            raise FormatError(f"operator {op.type!r} runs block {invalid[0]}; the program has {count} blocks")
         return inner

@@ -1,9 +1,9 @@
 """The messages of a saved program (``__model__``, ``.pdmodel``), built from the table below.
 
-Paddle's framework.proto is proto2, package ``paddle.framework.proto``; all repeated numbers are
-unpacked. The table is of 1.8 and of 2.x together, whose numbers do not clash. The protobuf library
-makes the classes when they are first asked for, so that any version of it from 3.20 on will do.
-Fields that are not in the table survive: they are written back as they came.
+Paddle's framework.proto is proto2, package ``paddle.framework.proto``; all repeated integers are
+unpacked. The table covers 1.8 and 2.x together: their field ids do not clash. The protobuf library
+creates the classes at the first use, so that any version of it from 3.20 on works. Fields that are not
+in the table are kept: they are written back unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paddlelike.errors import FormatError
 
 __all__ = ["Messages", "messages", "parse"]
 
-# number label type name [= default]; a dotted message is nested in the one before the dot
+# field id, label, type, name [= default]; a dotted message is nested in the one before the dot
 _TABLE: Final = """
 ProgramDesc
     1  repeated BlockDesc                 blocks
@@ -200,7 +200,7 @@ class Messages:
 
 @lru_cache(maxsize=1)
 def messages() -> Messages:
-    """The message classes, made at the first call.
+    """Return the message classes, created at the first call.
 
     >>> m = messages()
     >>> var = m.VarDesc(name="x", type=m.VarType(type=VarType.LOD_TENSOR))
@@ -211,8 +211,8 @@ def messages() -> Messages:
     """
     from google.protobuf import descriptor_pool, message_factory
 
-    pool = descriptor_pool.DescriptorPool()  # of our own: the default one may hold Paddle's
-    pool.AddSerializedFile(_file().SerializeToString())
+    pool = descriptor_pool.DescriptorPool()  # not the default pool: it may hold Paddle's classes
+    pool.AddSerializedFile(_build_file().SerializeToString())
 
     def message_class(name: str) -> MessageClass:
         descriptor = pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
@@ -225,12 +225,12 @@ def messages() -> Messages:
 
 
 def parse(message: MessageClass, data: bytes) -> Any:
-    """``data`` as a message of that class.
+    """Return ``data`` as a message of that class.
 
     Raises
     ------
     FormatError
-        When the bytes are no such message, or one that lacks what it must have.
+        When the bytes are no such message, or one without a required field.
 
     >>> parse(messages().BlockDesc, bytes.fromhex("0800 10ff ffff ffff ffff ff01")).parent_idx
     -1
@@ -244,34 +244,34 @@ def parse(message: MessageClass, data: bytes) -> Any:
     except (
         DecodeError,
         ValueError,
-    ) as error:  # ValueError: text that is no UTF-8, in some versions
-        raise FormatError(f"{len(data)} bytes that are no {name} ({error})") from error
+    ) as error:  # ValueError: text that is not UTF-8, in some versions
+        raise FormatError(f"{len(data)} bytes are not a valid {name}: {error}") from error
     missing = parsed.FindInitializationErrors()
     if missing:
         raise FormatError(
-            f"a {name} without {', '.join(missing[:3])}{' and more' * (len(missing) > 3)}",
-            hint="it is damaged, or of a Paddle that is newer than 3.3",
+            f"a {name} lacks the fields {', '.join(missing[:3])}{' and more' * (len(missing) > 3)}",
+            hint="it is damaged, or written by a Paddle newer than 3.3",
         )
     return parsed
 
 
-def _file() -> Any:
-    """The table as the FileDescriptorProto that protobuf wants."""
+def _build_file() -> Any:
+    """Return the table as a FileDescriptorProto."""
     from google.protobuf import descriptor_pb2
 
     file = descriptor_pb2.FileDescriptorProto(
         name="paddlelike/framework.proto", package=_PACKAGE, syntax="proto2"
     )
-    made: dict[str, Any] = {}
+    created: dict[str, Any] = {}
 
     def inside(name: str) -> tuple[Any, str]:
         outer, _, own = name.rpartition(".")
-        return (made[outer] if outer else file), own
+        return (created[outer] if outer else file), own
 
     for name, *lines in map(str.splitlines, _TABLE.strip().split("\n\n")):
         parent, own = inside(name)
         message = (parent.nested_type if name != own else file.message_type).add(name=own)
-        made[name] = message
+        created[name] = message
         for line in lines:
             _add_field(message, line)
     for name, values in _ENUMS.items():

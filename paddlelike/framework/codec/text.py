@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from google.protobuf import text_format
 
-from paddlelike.framework.codec import program_desc as proto
+from paddlelike.framework.codec.encode import build_message, encode_operator, encode_variable
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -20,7 +20,7 @@ def format_program(program: Program, *, with_details: bool = False) -> str:
         "blocks {\n" + _indent(format_block(block, with_details=with_details)) + "}\n"
         for block in program.blocks
     ]
-    message = proto.program_message(program)
+    message = build_message(program)
     message.ClearField("blocks")
     return "".join(blocks) + text_format.MessageToString(message)
 
@@ -40,7 +40,7 @@ def format_variable(variable: Variable, *, with_details: bool = False) -> str:
     """Return the text of a VarDesc; ``with_details`` adds attributes that a VarDesc does not hold."""
     holder = messages().ProgramDesc().blocks.add()
     message = holder.vars.add()
-    proto.encode_variable(variable, message)
+    encode_variable(variable, message)
     details = ""
     if with_details:
         names = ["error_clip", "stop_gradient"]
@@ -54,7 +54,7 @@ def format_operator(op: Operator) -> str:
     """Return the text of an OpDesc."""
     holder = messages().ProgramDesc().blocks.add()
     message = holder.ops.add()
-    proto.encode_operator(op, message)
+    encode_operator(op, message)
     return text_format.MessageToString(message)
 
 

@@ -20,10 +20,11 @@ def getitem(variable: Variable, item: Any) -> Variable:
     Raises GraphError for more indexes than dims, and for an index that is no integer, slice or variable.
     """
     items = list(item) if isinstance(item, tuple) else [item]
-    items = _without_ellipsis(items, len(variable.shape))
+    items = _expand_ellipsis(items, len(variable.shape))
     if len(items) > len(variable.shape):
         raise GraphError(
-            f"{len(items)} indexes for variable {variable.name!r} of shape {list(variable.shape)}"
+            f"variable {variable.name!r} of shape {list(variable.shape)}: got {len(items)} indexes, "
+            f"expected at most {len(variable.shape)}"
         )
     axes: list[int] = []
     starts: list[Any] = []
@@ -46,7 +47,7 @@ def getitem(variable: Variable, item: Any) -> Variable:
             axes.append(axis)
             drop.append(axis)
             starts.append(one)
-            ends.append(_after(one))
+            ends.append(_next_index(one))
             strides.append(1)
         else:
             raise GraphError(
@@ -63,7 +64,7 @@ def getitem(variable: Variable, item: Any) -> Variable:
     return out
 
 
-def _without_ellipsis(items: list[Any], rank: int) -> list[Any]:
+def _expand_ellipsis(items: list[Any], rank: int) -> list[Any]:
     where = [i for i, item in enumerate(items) if item is Ellipsis]
     if not where:
         return items
@@ -75,7 +76,7 @@ def _is_index(item: Any) -> bool:
     return isinstance(item, Variable) or (hasattr(item, "__index__") and not isinstance(item, bool))
 
 
-def _after(index: Any) -> Any:
+def _next_index(index: Any) -> Any:
     """Return the end of the slice of one element that starts at ``index``."""
     if not isinstance(index, Variable):
         return _END if int(index) == -1 else int(index) + 1

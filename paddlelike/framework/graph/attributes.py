@@ -24,7 +24,7 @@ COMMON_ATTRS: Final = {
 
 
 def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of an operator: those given, of the right type, and defaults for the rest.
+    """Return the attributes of an operator: those given, converted to their types, and defaults for the rest.
 
     An attribute that Paddle's operator does not have is dropped, as Fluid does. Raises EnforceNotMet
     for a wrong type and for a missing attribute that has no default.
@@ -42,7 +42,11 @@ def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def convert_given_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes given, of the right type, and no others; those of another operator as they are."""
+    """Return the attributes given, converted to their types, without defaults.
+
+    An attribute that the operator does not declare gets the type of its value. Raises EnforceNotMet for a
+    wrong type.
+    """
     kinds = {
         name: op.attrs[name].type if name in op.attrs else infer_attr_type(v) for name, v in given.items()
     }
@@ -50,7 +54,7 @@ def convert_given_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, 
 
 
 def infer_attr_type(value: Any) -> AttrType:
-    """The attribute type of a plain Python value."""
+    """Return the attribute type of a plain Python value. Raises EnforceNotMet when there is none."""
     if isinstance(value, list | tuple):
         if not value:
             return AttrType.INTS
@@ -69,13 +73,19 @@ def infer_attr_type(value: Any) -> AttrType:
         return AttrType.FLOAT
     if isinstance(value, str | bytes):
         return AttrType.STRING
-    raise EnforceNotMet(f"{value!r} cannot be an attribute of an operator")
+    raise EnforceNotMet(
+        f"{value!r} cannot be an attribute of an operator",
+        hint="use a number, a string, a bool, or a list of one of these",
+    )
 
 
 def convert_attr(op: str, name: str, kind: AttrType, value: Any) -> Any:
-    """``value`` as the Python type of ``kind``; floats become the nearest float32."""
+    """Return ``value`` as the Python type of ``kind``; floats become the nearest float32.
+
+    ``op`` and ``name`` are for the error: EnforceNotMet when the value is not of that kind.
+    """
     try:
-        return _TO[kind](value)
+        return _CONVERTERS[kind](value)
     except (TypeError, ValueError, OverflowError):
         raise EnforceNotMet(
             f"operator {op!r}: attribute {name!r} is {value!r} ({value.__class__.__name__}), "
@@ -83,23 +93,23 @@ def convert_attr(op: str, name: str, kind: AttrType, value: Any) -> Any:
         ) from None
 
 
-def _int(value: Any) -> int:
+def _to_int(value: Any) -> int:
     if isinstance(value, str | bytes) or (isinstance(value, float) and not value.is_integer()):
         raise TypeError
     if not isinstance(value, int | float | np.generic):
-        index = getattr(value, "idx", value)  # a Block stands for its number
+        index = getattr(value, "idx", value)  # a Block stands for its index
         return int(index)
     return int(value)
 
 
-def _float(value: Any) -> float:
+def _to_float(value: Any) -> float:
     if isinstance(value, str | bytes):
         raise TypeError
     with np.errstate(over="ignore"):
         return float(np.float32(value))
 
 
-def _string(value: Any) -> str:
+def _to_string(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if not isinstance(value, str):
@@ -107,13 +117,13 @@ def _string(value: Any) -> str:
     return value
 
 
-def _bool(value: Any) -> bool:
+def _to_bool(value: Any) -> bool:
     if not isinstance(value, bool | int | np.bool_):
         raise TypeError
     return bool(value)
 
 
-def _many(one: Any) -> Any:
+def _to_list_of(one: Any) -> Any:
     def convert(values: Sequence[Any]) -> list[Any]:
         if isinstance(values, str | bytes):
             raise TypeError
@@ -122,17 +132,17 @@ def _many(one: Any) -> Any:
     return convert
 
 
-_TO: Final = {
-    AttrType.INT: _int,
-    AttrType.LONG: _int,
-    AttrType.BLOCK: _int,
-    AttrType.FLOAT: _float,
-    AttrType.STRING: _string,
-    AttrType.BOOLEAN: _bool,
-    AttrType.INTS: _many(_int),
-    AttrType.LONGS: _many(_int),
-    AttrType.BLOCKS: _many(_int),
-    AttrType.FLOATS: _many(_float),
-    AttrType.STRINGS: _many(_string),
-    AttrType.BOOLEANS: _many(_bool),
+_CONVERTERS: Final = {
+    AttrType.INT: _to_int,
+    AttrType.LONG: _to_int,
+    AttrType.BLOCK: _to_int,
+    AttrType.FLOAT: _to_float,
+    AttrType.STRING: _to_string,
+    AttrType.BOOLEAN: _to_bool,
+    AttrType.INTS: _to_list_of(_to_int),
+    AttrType.LONGS: _to_list_of(_to_int),
+    AttrType.BLOCKS: _to_list_of(_to_int),
+    AttrType.FLOATS: _to_list_of(_to_float),
+    AttrType.STRINGS: _to_list_of(_to_string),
+    AttrType.BOOLEANS: _to_list_of(_to_bool),
 }

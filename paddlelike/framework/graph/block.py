@@ -1,7 +1,7 @@
-"""A block: variables by name, operators in order. Sub-blocks see the variables of the blocks around them.
+"""A block: variables by name and operators in order. Inner blocks see the variables of outer ones.
 
 Every change of a program goes through :meth:`Block.append_op` (or its siblings for other positions) and
-:meth:`Block.create_var`; both check first and change nothing when they refuse.
+:meth:`Block.create_var`; both check first and change nothing when a check fails.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Block"]
 
 
 class Block:
-    """Part of a :class:`Program`; block 0 is the whole, the others belong to control-flow operators."""
+    """Part of a :class:`Program`: block 0 is the outermost, the others belong to control-flow operators."""
 
     def __init__(self, program: Program, idx: int, parent_idx: int = -1) -> None:
         self.program = program
@@ -41,44 +41,54 @@ class Block:
 
     @property
     def parent(self) -> Block | None:
-        """The block around this one, or None."""
+        """The block that contains this one, or None."""
         return self.program.blocks[self.parent_idx] if self.parent_idx >= 0 else None
 
     def create_var(self, **kwargs: Any) -> Variable:
-        """A new variable of this block; the arguments are those of :class:`Variable`."""
+        """Create a variable in this block; the arguments are those of :class:`Variable`.
+
+        Raises GraphError when the block has a variable of that name with another shape or type.
+        """
         return self._put(Variable(self, **kwargs))
 
     def create_parameter(self, **kwargs: Any) -> Parameter:
-        """A new parameter, always in block 0; the arguments are those of :class:`Parameter`."""
+        """Create a parameter, always in block 0; the arguments are those of :class:`Parameter`.
+
+        Raises GraphError for a shape without positive dims, and as :meth:`create_var` does.
+        """
         top = self.program.global_block()
         parameter = Parameter(top, **kwargs)
         top._put(parameter)
         return parameter
 
     def var(self, name: str) -> Variable:
-        """The variable of that name in this block itself. Raises ValueError when there is none."""
+        """Return the variable of that name in this block itself. Raises GraphError when there is none."""
         try:
             return self.vars[name]
         except KeyError:
-            raise GraphError(f"block {self.idx} has no variable {name!r}", hint=self._near(name)) from None
+            raise GraphError(
+                f"block {self.idx} has no variable {name!r}", hint=self._suggest_names(name)
+            ) from None
 
     def has_var(self, name: str) -> bool:
-        """Whether this block itself has that variable."""
+        """Return whether this block itself has that variable."""
         return name in self.vars
 
     def _find_var_recursive(self, name: str) -> Variable | None:
-        owner = self._owner(name)
+        """Return the variable that a name means in this block, or None."""
+        owner = self._find_owner(name)
         return None if owner is None else owner.vars[name]
 
-    def _owner(self, name: str) -> Block | None:
-        """The block whose variable a name means here: this one, or the nearest around it.
+    def _find_owner(self, name: str) -> Block | None:
+        """Return the block that defines the variable a name means here: this one or the nearest outer one.
 
-        The gradient of a block also sees the variables of that block, and of those around it.
+        A block that computes gradients also sees the variables of its forward block, and of the outer blocks
+        of that one.
         """
         if name in self.vars:
             return self
         seen = [self]
-        for block in seen:  # grows on the way
+        for block in seen:  # grows while it is iterated
             if name in block.vars:
                 return block
             blocks = block.program.blocks
@@ -92,17 +102,17 @@ class Block:
         found = self._find_var_recursive(name)
         if found is None:
             raise GraphError(
-                f"variable {name!r} is not in block {self.idx} nor in one around it",
-                hint=self._near(name),
+                f"variable {name!r} is not in block {self.idx} or an outer block",
+                hint=self._suggest_names(name),
             )
         return found
 
     def all_parameters(self) -> list[Parameter]:
-        """The parameters of this block, in order of creation."""
+        """Return the parameters of this block, in order of creation."""
         return [v for v in self.vars.values() if isinstance(v, Parameter)]
 
     def iter_parameters(self) -> Iterator[Parameter]:
-        """The parameters of this block, one by one."""
+        """Return an iterator over the parameters of this block."""
         return iter(self.all_parameters())
 
     def _put(self, variable: Variable) -> Variable:
@@ -118,7 +128,10 @@ class Block:
         self.program._changed()
 
     def _rename_var(self, name: str, new_name: str) -> Variable:
-        """Give a variable another name, here and in every operator of this block."""
+        """Rename a variable of this block, also in the operators of this block.
+
+        Raises GraphError when there is no such variable, and when the new name is taken.
+        """
         variable = self.var(name)
         if new_name in self.vars:
             raise GraphError(f"block {self.idx} already has a variable {new_name!r}")
@@ -130,7 +143,7 @@ class Block:
         return variable
 
     def _clone_variable(self, variable: Variable, force_persistable: bool = True) -> Variable:
-        """A plain variable here with the shape and type of one of another program."""
+        """Create a variable here with the shape and type of one of another program."""
         tensor = variable.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
         forced = force_persistable and variable.type not in (VarType.STEP_SCOPES, VarType.RAW)
         return self.create_var(
@@ -144,7 +157,7 @@ class Block:
             need_check_feed=variable.need_check_feed,
         )
 
-    def _near(self, name: str) -> str | None:
+    def _suggest_names(self, name: str) -> str | None:
         near = difflib.get_close_matches(name, self.vars, 3)
         return f"near names: {', '.join(near)}" if near else None
 
@@ -158,11 +171,11 @@ class Block:
         attrs: Mapping[str, Any] | None = None,
         stop_gradient: bool = False,
     ) -> Operator:
-        """Put an operator at the end.
+        """Append an operator.
 
-        ``inputs`` and ``outputs`` map slots to a Variable, a name, or a list of them. Raises
-        ValueError for an unknown type, and EnforceNotMet when shapes or attributes do not fit; then
-        nothing has changed.
+        ``inputs`` and ``outputs`` map slots to a Variable, a name, or a list of them. Raises GraphError for
+        an unknown type, variable or slot, ShapeError and EnforceNotMet when shapes or attributes do not
+        fit; the program is then unchanged.
         """
         return self._insert_op(len(self.ops), type, inputs, outputs, attrs, stop_gradient)
 
@@ -186,7 +199,7 @@ class Block:
     ) -> Operator:
         cls = registry.find_or_none(type or "")
         if cls is None:
-            raise GraphError(f"operator type {type!r} is not known here", hint=_near_type(type))
+            raise GraphError(f"operator type {type!r} is not known here", hint=_suggest_types(type))
         program = self.program
         op = Operator(
             self,
@@ -206,9 +219,10 @@ class Block:
         return op
 
     def append_grad_op(self, grad: GradOp, forward: Operator, role: int) -> Operator:
-        """Put an operator of the backward pass at the end, with what it inherits from ``forward``.
+        """Append an operator of the backward pass; device and name scope are those of ``forward``.
 
-        Its gradients must have been created: they are shaped as what they are the gradients of.
+        Its outputs must have been created: they get the shapes of the variables they are gradients of.
+        Raises ShapeError and EnforceNotMet as :meth:`append_op` does.
         """
         cls = registry.find(grad.type)
         attrs = convert_given_attrs(cls, grad.attrs)
@@ -221,7 +235,7 @@ class Block:
         return op
 
     def _check_and_insert(self, index: int, op: Operator, cls: type[OpDef]) -> None:
-        """Apply the shape rule, then let the operator in."""
+        """Apply the shape rule, then insert the operator."""
         specs = infer_outputs(self, op, cls)
         for name, spec in specs:
             variable = self._find_var_recursive(name)
@@ -247,7 +261,7 @@ class Block:
 
 
 def _check_same(old: Variable, new: Variable) -> None:
-    """A name may be declared again only as what it is; a different one is a slip."""
+    """Raise GraphError unless a variable that is declared again has the same type and shape."""
     for what in ("type", "dtype", "shape", "lod_level", "persistable"):
         before, after = getattr(old, what), getattr(new, what)
         given = not (what == "shape" and not after) and not (what == "dtype" and not new.shape)
@@ -258,6 +272,6 @@ def _check_same(old: Variable, new: Variable) -> None:
             )
 
 
-def _near_type(type: str | None) -> str | None:  # noqa: A002
+def _suggest_types(type: str | None) -> str | None:  # noqa: A002
     near = difflib.get_close_matches(type or "", registry.all_ops(), 3)
     return f"near names: {', '.join(near)}" if near else None

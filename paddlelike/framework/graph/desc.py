@@ -23,7 +23,7 @@ class ProgramDesc:
 
     def serialize_to_string(self) -> bytes:
         """Return the program as a serialized ProgramDesc. Raises GraphError when it cannot be encoded."""
-        return services().codec.encode_program(self._program)
+        return services().encoder.encode_program(self._program)
 
     def num_blocks(self) -> int:
         """Return the count of blocks."""

@@ -17,11 +17,14 @@ __all__ = ["apply_spec", "infer_outputs"]
 
 
 def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
-    """What the operator's shape rule says of its outputs."""
+    """Return the names of the outputs of ``op`` with the specs that its shape rule gives them.
+
+    Raises ShapeError when the inputs do not fit; shape rules also raise EnforceNotMet.
+    """
     infer = getattr(cls, "infer", None)
     if infer is None:
         return [] if cls.forward_of is None else _infer_grad(block, op, cls)
-    specs = arguments(cls.input_slots, op.inputs, lambda name: _spec_of(block, name))
+    specs = arguments(cls.input_slots, op.inputs, lambda name: _find_spec(block, name))
     try:
         results = infer(*specs, **cls.infer_keywords(op.attrs))
     except (IndexError, ZeroDivisionError, AttributeError) as error:
@@ -37,7 +40,7 @@ def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[st
 
 
 def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str, Spec]]:
-    """A gradient is shaped as what it is the gradient of, unless the operator says otherwise."""
+    """Return the specs of gradients: those of the forward variables, unless the operator has a rule."""
     assert cls.forward_of is not None
     rule = getattr(cls.forward_of, "infer_grad", None)
     found = []
@@ -48,15 +51,15 @@ def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str,
             forward = block._find_var_recursive(source[index] if index < len(source) else base)
             if forward is None:
                 continue
-            spec = _spec(forward)._replace(lod_level=_grad_lod(block, op, cls.forward_of, forward))
+            spec = _describe(forward)._replace(lod_level=_infer_grad_lod(block, op, cls.forward_of, forward))
             if rule is not None:
                 spec = rule(slot, spec, op.attrs)
             found.append((name, spec))
     return found
 
 
-def _grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int:
-    """The LoD level of the gradient of ``forward``."""
+def _infer_grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int:
+    """Return the LoD level of the gradient of ``forward``."""
     source = cls.gradient.lod if cls.gradient is not None else None
     if source == OWN:
         return forward.lod_level
@@ -64,18 +67,19 @@ def _grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -
     return block._var_recursive(names[0]).lod_level if names else 0
 
 
-def _spec_of(block: Block, name: str) -> Spec:
-    """What is known of an input; a gradient that a loop hands on may be made only after it is read."""
+def _find_spec(block: Block, name: str) -> Spec:
+    """Return the spec of an input; that of its variable for a gradient that a loop creates later."""
     if GRAD in name and not block._has_var_recursive(name):
         name = name.split(GRAD)[0]
-    return _spec(block._var_recursive(name))
+    return _describe(block._var_recursive(name))
 
 
-def _spec(variable: Variable) -> Spec:
+def _describe(variable: Variable) -> Spec:
     return Spec(variable.shape, variable.dtype, variable.lod_level, variable.type)
 
 
 def apply_spec(variable: Variable, spec: Spec) -> None:
+    """Give a variable the shape, dtype, LoD level and kind of ``spec``."""
     variable.shape = tuple(int(dim) for dim in spec.shape)
     variable.dtype = convert_dtype(spec.dtype)
     if spec.lod_level is not None:

@@ -21,7 +21,7 @@ __all__ = ["OpRole", "Operator", "find_user_line"]
 
 
 class OpRole:
-    """What part of training an operator belongs to (bits of the attribute ``op_role``)."""
+    """The part of training an operator belongs to (bits of the attribute ``op_role``)."""
 
     Forward = 0
     Backward = 1
@@ -32,12 +32,12 @@ class OpRole:
     Loss = 256
 
 
-#: Files that a user has no part in: this package, and what leaves a ``with`` block for it.
+#: Where files are not the user's: this package, and the module that runs its ``with`` blocks.
 _NOT_USERS: Final = (str(Path(__file__).parents[2]), contextlib.__file__)
 
 
 class Operator:
-    """One step of a program. Made by :meth:`Block.append_op`, which checks it.
+    """One step of a program, created and checked by :meth:`Block.append_op`.
 
     ``inputs`` and ``outputs`` map slots to lists of variable names.
     """
@@ -70,21 +70,21 @@ class Operator:
         self.outputs = outputs
         self.attrs = attrs
         self.is_target = False
-        self.line = line  # where in the user's script it was made
-        self.encoded: Any = None  # the message it was read from, for fields that have no name here
-        self.trusted = True  # False: it was read from bytes that nobody vouches for, see graph/trust.py
-        self.encoded_types: Mapping[str, AttrType] = {}  # attribute types of an operator not known here
+        self.line = line  # the line of the user's script that created it
+        self.encoded: Any = None  # the message it was read from, for fields that this class does not have
+        self.encoded_types: Mapping[str, AttrType] = {}  # types of the attributes in that message
+        self.trusted = True  # False: read from bytes that may be a stranger's, see graph/trust.py
 
-    # Fluid's way to ask
+    # Fluid's queries
 
     @property
     def input_names(self) -> list[str]:
-        """The input slots."""
+        """The names of the input slots."""
         return list(self.inputs)
 
     @property
     def output_names(self) -> list[str]:
-        """The output slots."""
+        """The names of the output slots."""
         return list(self.outputs)
 
     @property
@@ -99,44 +99,47 @@ class Operator:
 
     @property
     def attr_names(self) -> list[str]:
-        """The names of the attributes it has."""
+        """The names of its attributes."""
         return list(self.attrs)
 
     @property
     def idx(self) -> int:
-        """Its place in its block."""
+        """Its index in its block."""
         return next(i for i, op in enumerate(self.block.ops) if op is self)
 
     @property
     def desc(self) -> Operator:
-        """Itself: there is one copy of the graph."""
+        """The operator itself; Fluid has a second copy of the graph in C++."""
         return self
 
     def input(self, slot: str) -> list[str]:
-        """The names in an input slot; [] when there is none."""
+        """Return the variables of an input slot; [] when there is no such slot."""
         return self.inputs.get(slot, [])
 
     def output(self, slot: str) -> list[str]:
-        """The names in an output slot; [] when there is none."""
+        """Return the variables of an output slot; [] when there is no such slot."""
         return self.outputs.get(slot, [])
 
     def has_attr(self, name: str) -> bool:
-        """Whether it has that attribute."""
+        """Return whether it has that attribute."""
         return name in self.attrs
 
     def attr(self, name: str) -> Any:
-        """The value of an attribute."""
+        """Return the value of an attribute. Raises EnforceNotMet when there is none of that name."""
         try:
             return self.attrs[name]
         except KeyError:
-            raise EnforceNotMet(f"operator {self.type!r} has no attribute {name!r}") from None
+            raise EnforceNotMet(
+                f"operator {self.type!r} has no attribute {name!r}",
+                hint=f"it has {', '.join(self.attrs) or 'none'}",
+            ) from None
 
     def all_attrs(self) -> dict[str, Any]:
-        """Every attribute by name (a copy)."""
+        """Return a copy of the attributes by name."""
         return dict(self.attrs)
 
     def attr_type(self, name: str) -> AttrType:
-        """The type of an attribute."""
+        """Return the type of an attribute. Raises EnforceNotMet when there is none of that name."""
         known = registry.find_or_none(self.type)
         if known is not None and name in known.attrs:
             return known.attrs[name].type
@@ -149,28 +152,28 @@ class Operator:
     # Changes
 
     def _set_attr(self, name: str, value: Any) -> None:
-        """Set an attribute; its type is checked when the operator is known."""
-        self.attrs[name] = convert_attr(self.type, name, self._type_to_be(name, value), value)
+        """Set an attribute, converted to its declared type. Raises EnforceNotMet for a wrong type."""
+        self.attrs[name] = convert_attr(self.type, name, self._declared_type(name, value), value)
         self.block.program._changed()
 
-    def _type_to_be(self, name: str, value: Any) -> AttrType:
+    def _declared_type(self, name: str, value: Any) -> AttrType:
         known = registry.find_or_none(self.type)
         if known is not None and name in known.attrs:
             return known.attrs[name].type
         return COMMON_ATTRS[name] if name in COMMON_ATTRS else infer_attr_type(value)
 
     def _rename_input(self, old: str, new: str) -> None:
-        """Read another variable instead."""
+        """Read variable ``new`` instead of ``old``."""
         _rename(self.inputs, old, new)
         self.block.program._changed()
 
     def _rename_output(self, old: str, new: str) -> None:
-        """Write another variable instead."""
+        """Write variable ``new`` instead of ``old``."""
         _rename(self.outputs, old, new)
         self.block.program._changed()
 
     def sub_blocks(self) -> list[int]:
-        """The numbers of the blocks that it runs."""
+        """Return the indexes of the blocks that its attributes name."""
         found = []
         for name, value in self.attrs.items():
             kind = self.attr_type(name) if type(value) is int or isinstance(value, list) else None
@@ -181,7 +184,7 @@ class Operator:
         return found
 
     def copy_into(self, block: Block) -> Operator:
-        """The same operator in another block."""
+        """Return a copy of this operator for another block; the block does not contain it yet."""
         copy = Operator(
             block,
             self.type,
@@ -195,7 +198,7 @@ class Operator:
         return copy
 
     def to_string(self, throw_on_error: bool = True) -> str:
-        """This operator as text."""
+        """Return this operator as text."""
         return services().text.format_operator(self)
 
     def __str__(self) -> str:
@@ -206,7 +209,7 @@ class Operator:
 
 
 def find_user_line() -> str | None:
-    """The nearest line of code outside this package, as ``file:line in function``."""
+    """Return the innermost calling line outside this package, as ``file:line in function``, or None."""
     frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
         frame = frame.f_back  # type: ignore[assignment]

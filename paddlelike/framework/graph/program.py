@@ -37,14 +37,14 @@ class Program:
         self.blocks: list[Block] = [Block(self, 0)]
         self.current_block_idx = 0
         self._seed = 0
-        self._version = 0  # raised by every change, so that plans made of it are made anew
-        self.plans: dict[Any, Any] = {}  # an executor's, by what they were made for
+        self._version = 0  # increased by every change, so that cached plans are dropped
+        self.plans: dict[Any, Any] = {}  # cached by executors, by feeds and fetches
         self._backward_passes = 0  # appended so far
         self._op_role = OpRole.Forward
         self._op_role_var: list[str] = []
         self.encoded: Any = None  # the message it was read from, for fields that this class does not have
         self.is_versioned = True  # False: its encoding has no version, as Paddle's pruned programs
-        # Set by the transpiler of distributed programs.
+        # Set by the transpiler for distributed training.
         self._is_distributed = False
         self._is_chief = False
         self._endpoints: list[str] = []
@@ -52,43 +52,46 @@ class Program:
         self._parameters_on_pservers: Any = None
         self._distributed_lookup_table: str | None = None
 
-    # What is in it
+    # Blocks, variables, seed
 
     @property
     def num_blocks(self) -> int:
-        """The number of blocks."""
+        """The count of blocks."""
         return len(self.blocks)
 
     def block(self, index: int) -> Block:
-        """The block of that number. Raises IndexError."""
+        """Return the block of that index. Raises IndexError."""
         return self.blocks[index]
 
     def global_block(self) -> Block:
-        """Block 0."""
+        """Return block 0."""
         return self.blocks[0]
 
     def current_block(self) -> Block:
-        """The block that layers append to."""
+        """Return the block that layers append to."""
         return self.blocks[self.current_block_idx]
 
     def list_vars(self) -> Iterator[Variable]:
-        """All variables, block by block in order of creation."""
+        """Yield all variables, block by block in order of creation."""
         for block in self.blocks:
             yield from block.vars.values()
 
     def all_parameters(self) -> list[Parameter]:
-        """The parameters of all blocks."""
+        """Return the parameters of all blocks."""
         return [v for v in self.list_vars() if isinstance(v, Parameter)]
 
     @property
     def random_seed(self) -> int:
-        """The seed that initializers and dropout take over when they are built; 0: a new one every run."""
+        """The seed that initializers and dropout copy when they are built; 0: a new one every run.
+
+        Setting it raises ValueError for anything but an integer.
+        """
         return self._seed
 
     @random_seed.setter
     def random_seed(self, seed: int) -> None:
         if not isinstance(seed, int) or isinstance(seed, bool):
-            raise ValueError(f"random_seed is an integer, not {seed!r}")
+            raise ValueError(f"random_seed is {seed!r}, expected an integer")
         self._seed = seed
 
     def global_seed(self, seed: int = 0) -> None:
@@ -96,26 +99,24 @@ class Program:
         CONTEXT.main_program.random_seed = CONTEXT.startup_program.random_seed = seed
         self.random_seed = seed
 
-    # Forms
+    # Encodings
 
     @property
     def desc(self) -> ProgramDesc:
-        """The few calls of Fluid's C++ description that scripts use."""
+        """Fluid's C++ description of this program."""
         return ProgramDesc(self)
 
     @staticmethod
     def parse_from_string(binary_str: bytes, *, trusted: bool = False) -> Program:
-        """Return the program in a serialized ProgramDesc.
+        """Return the program in a serialized ProgramDesc; parameters become plain variables, as in Fluid.
 
-        Parameters come back as plain variables, as in Fluid. ``trusted`` lets an Executor run operators that
-        reach files, other processes, Python functions or the terminal.
-
-        Raises FormatError (a ValueError) for bytes that are no usable program.
+        ``trusted`` lets an Executor run operators that reach files, other processes, Python functions or the
+        terminal. Raises FormatError for bytes that are no usable program, TypeError for anything but bytes.
         """
-        return services().codec.decode_program(binary_str, trusted=trusted)
+        return services().decoder.decode_program(binary_str, trusted=trusted)
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
-        """This program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold."""
+        """Return this program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold."""
         return services().text.format_program(self, with_details=with_details)
 
     def __str__(self) -> str:
@@ -125,18 +126,18 @@ class Program:
         return self.to_string(True)
 
     def graph(self) -> nx.DiGraph[Any]:
-        """Operators and variables as a directed networkx graph, for tools and pictures."""
+        """Return operators and variables as a directed networkx graph, for tools and pictures."""
         return services().views.build_graph(self)
 
     # Copies
 
     def clone(self, for_test: bool = False) -> Program:
-        """A copy. ``for_test``: only the forward part, with dropout and batch_norm in test mode."""
+        """Return a copy; with ``for_test`` the forward part alone, dropout and batch_norm in test mode."""
         passes = services().passes
         return passes.copy_for_test(self) if for_test else passes.copy(self)
 
     def _prune(self, targets: Sequence[Variable | str] | Variable | str) -> Program:
-        """A copy that computes ``targets`` and nothing else."""
+        """Return a copy that computes ``targets`` and nothing else. Raises GraphError for unknown targets."""
         return self._prune_with_input([], targets)
 
     def _prune_with_input(
@@ -148,7 +149,10 @@ class Program:
         block = self.global_block()
         unknown = [n for n in names if not isinstance(n, str) or not block._has_var_recursive(n)]
         if unknown:
-            raise GraphError(f"a program is pruned to its variables; it has no {unknown}")
+            raise GraphError(
+                f"the program cannot be pruned to {unknown}: it has no such variables",
+                hint="pass variables of the outermost block, or their names",
+            )
         return services().passes.prune(self, feeds=list(feeded_var_names), targets=names)
 
     def _inference_optimize(self, prune_read_op: bool = True) -> Program:
@@ -173,7 +177,7 @@ class Program:
 
     @property
     def _common_attrs(self) -> dict[str, Any]:
-        """What every operator appended now carries."""
+        """The attributes that every operator appended now gets."""
         return {
             "op_role": self._op_role,
             "op_role_var": self._op_role_var,
@@ -192,13 +196,13 @@ class Program:
             self._op_role, self._op_role_var = before
 
     def _optimized_guard(self, param_and_grads: Sequence[Any]) -> Any:
-        """Operators appended inside update these variables."""
+        """Mark operators appended inside as updates of these variables."""
         return self._role_guard(OpRole.Optimize, [v for v in param_and_grads if v is not None])
 
     def _lr_schedule_guard(self, is_with_opt: bool = False) -> Any:
-        """Operators appended inside compute a learning rate."""
+        """Mark operators appended inside as computing a learning rate."""
         return self._role_guard(OpRole.LRSched | (OpRole.Optimize if is_with_opt else 0))
 
     def _backward_role_guard(self) -> Any:
-        """Operators appended inside belong to the backward pass."""
+        """Mark operators appended inside as part of the backward pass."""
         return self._role_guard(OpRole.Backward)

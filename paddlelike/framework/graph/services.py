@@ -20,14 +20,29 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.program import Program
     from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["Arithmetic", "Codec", "Indexing", "Passes", "Services", "Text", "Views", "install", "services"]
+__all__ = [
+    "Arithmetic",
+    "Decoder",
+    "Encoder",
+    "Indexing",
+    "Passes",
+    "Services",
+    "Text",
+    "Views",
+    "install",
+    "services",
+]
 
 
-class Codec(Protocol):
-    """Programs as bytes; implemented by :mod:`paddlelike.framework.codec.program_desc`."""
+class Encoder(Protocol):
+    """Programs to bytes; implemented by :mod:`paddlelike.framework.codec.encode`."""
 
     def encode_program(self, program: Program) -> bytes:
         """Return the program as a serialized ProgramDesc."""
+
+
+class Decoder(Protocol):
+    """Bytes to programs; implemented by :mod:`paddlelike.framework.codec.decode`."""
 
     def decode_program(self, data: bytes, *, trusted: bool = False) -> Program:
         """Return the program in a serialized ProgramDesc."""
@@ -96,7 +111,8 @@ class Indexing(Protocol):
 class Services:
     """The implementations of all protocols of this module."""
 
-    codec: Codec
+    encoder: Encoder
+    decoder: Decoder
     text: Text
     passes: Passes
     views: Views

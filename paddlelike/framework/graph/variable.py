@@ -44,7 +44,7 @@ class Variable:
     persistable : bool
         Whether the value outlives a run.
     stop_gradient : bool
-        Whether the backward pass goes no further than this variable.
+        Whether the backward pass stops at this variable.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Variable:
         return self.name + "@GRAD"
 
     def _set_error_clip(self, error_clip: Any) -> None:
-        """Clip this variable's gradient as soon as it is computed (see :mod:`paddlelike.clip`)."""
+        """Set how the gradient of this variable is clipped (see :mod:`paddlelike.clip`)."""
         self.error_clip = error_clip
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:

@@ -1,1 +1,1 @@
-"""Passes: Program -> Program, and networkx views of a program."""
+"""Passes (Program -> Program) and analyses of the data flow of a program."""

@@ -1,4 +1,4 @@
-"""Passes: Program -> Program. None changes the program it is given."""
+"""Copies of programs: full, for tests, for inference, pruned. The program given is never changed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from paddlelike.framework.passes.views import find_needed_ops
 
 __all__ = ["copy", "copy_for_inference", "copy_for_test", "drop_unused_variables", "prune"]
 
-#: What the transpiler of distributed programs notes on a program.
-_OF_A_JOB = (
+#: Attributes of a program that the transpiler for distributed training sets.
+_TRANSPILER_ATTRIBUTES = (
     "_is_distributed",
     "_is_chief",
     "_endpoints",
@@ -24,7 +24,7 @@ _OF_A_JOB = (
 
 
 def copy(program: Program) -> Program:
-    """A full copy: parameters stay parameters, the seed is kept."""
+    """Return a full copy: parameters stay parameters, the seed is kept."""
     clone = Program()
     clone.blocks = []
     for block in program.blocks:
@@ -38,48 +38,46 @@ def copy(program: Program) -> Program:
     clone.current_block_idx = program.current_block_idx
     clone.encoded, clone.is_versioned = program.encoded, program.is_versioned
     clone._op_role, clone._op_role_var = program._op_role, list(program._op_role_var)
-    for name in _OF_A_JOB:
+    for name in _TRANSPILER_ATTRIBUTES:
         setattr(clone, name, getattr(program, name))
     return clone
 
 
 def copy_for_test(program: Program) -> Program:
-    """The forward part alone, in test mode: no backward, update or learning-rate operators."""
+    """Return the forward part in test mode: no backward, update or learning-rate operators."""
     clone = copy(program)
     clone._seed = 0
     drop = OpRole.Backward | OpRole.Optimize | OpRole.LRSched
-    dropped: set[str] = set()
+    dropped_names: set[str] = set()
     for block in clone.blocks:
-        gone = [op for op in block.ops if op.attrs.get("op_role", 0) & drop]
+        dropped = [op for op in block.ops if op.attrs.get("op_role", 0) & drop]
         block.ops = [op for op in block.ops if not op.attrs.get("op_role", 0) & drop]
-        dropped |= {name for op in gone for name in (*op.input_arg_names, *op.output_arg_names)}
-    if dropped:
+        dropped_names |= {name for op in dropped for name in (*op.input_arg_names, *op.output_arg_names)}
+    if dropped_names:
         clone.encoded, clone.is_versioned = None, False  # Paddle's own clone loses its version here
     _drop_unreached_blocks(clone)
-    _drop_variables(clone, dropped)
+    _drop_variables(clone, dropped_names)
     _set_test_mode(clone)
     return clone
 
 
 def copy_for_inference(program: Program, *, without_readers: bool) -> Program:
-    """A copy in test mode; ``without_readers`` drops the operators that read from a queue."""
+    """Return a copy in test mode; ``without_readers`` drops the operators that read from a queue."""
     clone = copy(program)
     clone._seed = 0
     if without_readers:
         top = clone.global_block()
-        readers = {op.output("Out")[0] for op in top.ops if op.type == "read" and op.output("Out")}
         top.ops = [op for op in top.ops if op.type not in ("read", "create_double_buffer_reader")]
         for name in [n for n, v in top.vars.items() if v.type.name == "READER"]:
             del top.vars[name]
-        del readers
     _set_test_mode(clone)
     return clone
 
 
 def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> Program:
-    """A copy that keeps the operators that ``targets`` need; what computes a fed variable is cut off.
+    """Return a copy with the operators that ``targets`` need; those that compute a fed variable are dropped.
 
-    Without a seed and a version, as in Paddle.
+    The copy has no seed and no version, as in Paddle.
     """
     clone = copy(program)
     clone._seed = 0
@@ -93,7 +91,7 @@ def prune(program: Program, *, feeds: Iterable[str], targets: Iterable[str]) -> 
 
 
 def drop_unused_variables(program: Program, keep: set[str]) -> None:
-    """Drop, in place, the variables that no operator of ``program`` touches."""
+    """Drop the variables that no operator of ``program`` uses, except ``keep``, in place."""
     used = set(keep)
     for block in program.blocks:
         for op in block.ops:
@@ -103,7 +101,7 @@ def drop_unused_variables(program: Program, keep: set[str]) -> None:
 
 
 def _drop_variables(program: Program, candidates: set[str]) -> None:
-    """Drop those of ``candidates`` that no remaining operator touches."""
+    """Drop those of ``candidates`` that no remaining operator uses, in place."""
     used = {
         name
         for block in program.blocks
@@ -115,27 +113,27 @@ def _drop_variables(program: Program, candidates: set[str]) -> None:
 
 
 def _drop_unreached_blocks(program: Program) -> None:
-    """Drop, in place, the blocks that no remaining operator runs; the others are numbered anew."""
-    reached = {0: True}  # in the order they are met
+    """Drop the blocks that no remaining operator runs and give the others new indexes, in place."""
+    reached = {0: True}  # a set in order
     waiting = [0]
-    for index in waiting:  # grows on the way
+    for index in waiting:  # grows while it is iterated
         inner = {i: True for op in program.blocks[index].ops for i in op.sub_blocks()}
         waiting.extend(i for i in inner if i not in reached)
         reached |= inner
     if len(reached) == len(program.blocks):
         return
-    numbers = {old: new for new, old in enumerate(sorted(reached))}
-    program.blocks = [program.blocks[old] for old in numbers]
+    new_index = {old: new for new, old in enumerate(sorted(reached))}
+    program.blocks = [program.blocks[old] for old in new_index]
     for block in program.blocks:
-        block.idx = numbers[block.idx]
-        block.parent_idx = numbers.get(block.parent_idx, -1)
-        block.forward_block_idx = numbers.get(block.forward_block_idx, -1)
+        block.idx = new_index[block.idx]
+        block.parent_idx = new_index.get(block.parent_idx, -1)
+        block.forward_block_idx = new_index.get(block.forward_block_idx, -1)
         for op in block.ops:
             for name in op.attrs:
                 if op.attr_type(name) == AttrType.BLOCK:
-                    op.attrs[name] = numbers[op.attrs[name]]
+                    op.attrs[name] = new_index[op.attrs[name]]
                 elif op.attr_type(name) == AttrType.BLOCKS:
-                    op.attrs[name] = [numbers[index] for index in op.attrs[name]]
+                    op.attrs[name] = [new_index[index] for index in op.attrs[name]]
 
 
 def _set_test_mode(program: Program) -> None:

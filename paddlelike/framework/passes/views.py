@@ -1,4 +1,4 @@
-"""Networkx views of a program: who computes what, and what a target needs."""
+"""Data flow of a program: variables that operators read and write, needed operators, a networkx graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["build_graph", "collect_overwritten", "collect_reads", "collect_write
 
 
 def collect_reads(op: Operator) -> set[str]:
-    """The variables an operator reads, those of the blocks it runs included."""
+    """Return the variables an operator reads, including those that its blocks read."""
     names = set(op.input_arg_names)
     for index in op.sub_blocks():
         for inner in op.block.program.blocks[index].ops:
@@ -27,7 +27,7 @@ def collect_reads(op: Operator) -> set[str]:
 
 
 def collect_writes(op: Operator) -> set[str]:
-    """The variables an operator writes, those of the blocks it runs included."""
+    """Return the variables an operator writes, including those that its blocks write."""
     names = set(op.output_arg_names)
     for index in op.sub_blocks():
         for inner in op.block.program.blocks[index].ops:
@@ -36,30 +36,31 @@ def collect_writes(op: Operator) -> set[str]:
 
 
 def collect_overwritten(op: Operator) -> set[str]:
-    """The tensors around the block of a ``while``, or of its gradient, that it reads and then overwrites.
+    """Return the outer tensors that a ``while``, or its gradient, reads and then overwrites.
 
-    Counters that an ``increment`` moves on are left out: their gradient takes the step back.
+    Counters that an ``increment`` changes are left out: the gradient of the increment reverts it.
     """
-    taken = op.input("X") or op.input("Input")
-    given = op.output("Out") or op.input("Out")  # the gradient of the operator takes it
-    names = set(taken) & set(given) - _counters(op)
+    inputs = op.input("X") or op.input("Input")
+    outputs = op.output("Out") or op.input("Out")  # an input of the gradient operator
+    names = set(inputs) & set(outputs) - _collect_counters(op)
     arrays = (VarType.LOD_TENSOR_ARRAY, VarType.LOD_RANK_TABLE, VarType.STEP_SCOPES)
     found = {name: op.block._find_var_recursive(name) for name in names}
     return {name for name, variable in found.items() if variable is None or variable.type not in arrays}
 
 
-def _counters(op: Operator) -> set[str]:
+def _collect_counters(op: Operator) -> set[str]:
     if op.type == "increment":
         return set(op.output_arg_names)
     blocks = (op.block.program.blocks[index] for index in op.sub_blocks())
-    return {name for block in blocks for inner in block.ops for name in _counters(inner)}
+    return {name for block in blocks for inner in block.ops for name in _collect_counters(inner)}
 
 
 def build_graph(program: Program) -> nx.DiGraph[Any]:
-    """Operators and variables as nodes, data flow as edges.
+    """Return operators and variables as nodes, data flow as edges.
 
-    An operator is the node ``(block, place)`` with attributes ``kind="operator"`` and ``type``; a
-    variable is the node of its name with ``kind`` parameter, persistable or temporary, ``shape``, ``dtype``.
+    An operator is the node ``(block index, index in the block)`` with attributes ``kind="operator"``,
+    ``type`` and ``role``; a variable is the node of its name with ``kind`` (parameter, persistable or
+    temporary), ``shape`` and ``dtype``.
     """
     import networkx as nx
 
@@ -72,8 +73,8 @@ def build_graph(program: Program) -> nx.DiGraph[Any]:
             dtype=variable.dtype.name,
         )
     for block in program.blocks:
-        for place, op in enumerate(block.ops):
-            node = (block.idx, place)
+        for index, op in enumerate(block.ops):
+            node = (block.idx, index)
             graph.add_node(node, kind="operator", type=op.type, role=op.attrs.get("op_role", 0))
             graph.add_edges_from((name, node) for name in op.input_arg_names)
             graph.add_edges_from((node, name) for name in op.output_arg_names)
@@ -83,14 +84,14 @@ def build_graph(program: Program) -> nx.DiGraph[Any]:
 def find_needed_ops(
     block: Block, *, targets: set[str], fed: set[str], kept: Collection[Operator] = ()
 ) -> set[int]:
-    """The places of the operators of ``block`` that ``targets`` and the operators ``kept`` need.
+    """Return the indexes of the operators of ``block`` that ``targets`` and the operators ``kept`` need.
 
-    An operator needs every earlier writer of each variable it reads; a fed variable needs nobody.
+    An operator needs every earlier writer of each variable it reads; a fed variable needs none.
     """
     needed: set[int] = set()
     wanted = targets - fed
-    for place, op in reversed(list(enumerate(block.ops))):
+    for index, op in reversed(list(enumerate(block.ops))):
         if op.is_target or op in kept or not wanted.isdisjoint(collect_writes(op)):
-            needed.add(place)
+            needed.add(index)
             wanted |= collect_reads(op) - fed
     return needed

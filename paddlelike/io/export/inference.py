@@ -11,7 +11,8 @@ from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.codec import program_desc as proto
+from paddlelike.framework.codec.decode import decode_program
+from paddlelike.framework.codec.encode import PADDLE_VERSION, build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
 from paddlelike.framework.graph.variable import Variable
@@ -170,7 +171,7 @@ def _loaded(
     trusted: bool,
 ) -> list[Any]:
     try:
-        program = proto.decode_program(data, trusted=trusted)
+        program = decode_program(data, trusted=trusted)
     except ValueError as error:
         raise LoadError(f"{where} is no model: {error}", hint=getattr(error, "hint", None)) from error
     if not program.blocks:
@@ -312,8 +313,8 @@ def _scaled(program: Program, targets: list[Variable]) -> list[Variable]:
 
 
 def _encoded(program: Program) -> bytes:
-    message = proto.program_message(program)
-    message.version.version = proto.PADDLE_VERSION
+    message = build_message(program)
+    message.version.version = PADDLE_VERSION
     add_compatibility(message)
     return bytes(message.SerializeToString(deterministic=True))
 

@@ -1,0 +1,135 @@
+"""ProgramDesc -> Program. Each part keeps the message it was decoded from (see :mod:`.encode`)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from paddlelike.core.dtypes import AttrType, VarType
+from paddlelike.errors import FormatError
+from paddlelike.framework.codec import nesting
+from paddlelike.framework.codec.fields import read_attr, read_variable
+from paddlelike.framework.codec.schema import messages, parse
+from paddlelike.framework.graph.attributes import COMMON_ATTRS
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import registry
+
+__all__ = ["decode_program"]
+
+_BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
+
+
+def decode_program(data: bytes, *, trusted: bool = False) -> Program:
+    """Return the program in ``data``.
+
+    ``trusted``: an Executor may run its external operators, see :mod:`paddlelike.framework.graph.trust`.
+    Raises FormatError for bytes that are no usable program, TypeError for anything but bytes.
+    """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
+    try:
+        message = parse(messages().ProgramDesc, bytes(data))
+        if data and not message.blocks:  # no bytes at all are an empty program, as in Fluid
+            raise FormatError(f"{len(data)} bytes are a program without blocks")
+        return _decode(message, trusted=trusted)
+    except FormatError as error:
+        raise FormatError(
+            error.message,
+            hint=error.hint or "the program of a saved model is its file __model__ or .pdmodel",
+        ) from error
+
+
+def _decode(message: Any, *, trusted: bool) -> Program:
+    program = Program()
+    program.encoded = messages().ProgramDesc()
+    program.encoded.CopyFrom(message)
+    program.encoded.ClearField("blocks")
+    program.blocks = []
+    for index, part in enumerate(message.blocks):
+        if part.idx != index:
+            raise FormatError(f"block {index} of the program has index {part.idx}, expected {index}")
+        block = Block(program, part.idx, part.parent_idx)
+        block.forward_block_idx = part.forward_block_idx
+        program.blocks.append(block)
+        for var in part.vars:
+            block.vars[var.name] = _decode_variable(block, var)
+        for op in part.ops:
+            block.ops.append(_decode_operator(block, op))
+            block.ops[-1].trusted = trusted
+    nesting.check(program)
+    for block in program.blocks:
+        for op in block.ops:
+            for name in op.output_arg_names:
+                written = block._find_var_recursive(name)
+                if written is not None:
+                    written.op = op
+    return program
+
+
+def _check_text(name: Any, what: str) -> str:
+    """Return a name. Raises FormatError for one that is not UTF-8, which protobuf returns as bytes."""
+    if not isinstance(name, str):
+        raise FormatError(f"the name of {what} is {name!r:.80}, which is not UTF-8")
+    return name
+
+
+def _decode_variable(block: Block, message: Any) -> Variable:
+    fields = read_variable(message)
+    name = _check_text(fields.name, "a variable")
+    variable = Variable(
+        block,
+        type=_to_var_type(fields.type, name),
+        name=name,
+        shape=fields.shape,
+        dtype=_to_var_type(fields.dtype, name),
+        lod_level=fields.lod_level,
+        persistable=fields.persistable,
+        need_check_feed=fields.need_check_feed,
+        is_data=fields.need_check_feed,
+    )
+    variable.encoded = message
+    return variable
+
+
+def _to_var_type(value: int, name: str) -> VarType:
+    try:
+        return VarType(value)
+    except ValueError:
+        raise FormatError(f"variable {name!r} has type {value}, which no Paddle version defines") from None
+
+
+def _decode_operator(block: Block, message: Any) -> Operator:
+    op = Operator(
+        block,
+        _check_text(message.type, "an operator type"),
+        _decode_slots(message.inputs),
+        _decode_slots(message.outputs),
+        {_check_text(attr.name, "an attribute"): read_attr(attr) for attr in message.attrs},
+    )
+    op.is_target = message.is_target
+    op.encoded = message
+    op.encoded_types = {attr.name: AttrType(attr.type) for attr in message.attrs}
+    _check_attr_types(op)
+    return op
+
+
+def _decode_slots(slots: Any) -> dict[str, list[str]]:
+    return {
+        _check_text(slot.parameter, "a slot"): [_check_text(name, "a variable") for name in slot.arguments]
+        for slot in slots
+    }
+
+
+def _check_attr_types(op: Operator) -> None:
+    """Raise FormatError unless block attributes and the attributes of all operators have their types."""
+    known = registry.find_or_none(op.type)
+    table = {} if known is None else known.attrs
+    for name, kind in op.encoded_types.items():
+        want = table[name].type if name in table else COMMON_ATTRS.get(name, kind)
+        strict = name in COMMON_ATTRS or want in _BLOCKS or kind in _BLOCKS
+        if kind != want and strict:
+            raise FormatError(
+                f"attribute {name!r} of operator {op.type!r} is of type {kind.name}, Paddle has {want.name}"
+            )

@@ -1,0 +1,164 @@
+"""Program -> ProgramDesc, Paddle's protobuf encoding of a program.
+
+A part that was decoded from a message and has not changed since is written as that message, so that
+operators and fields of other Paddle versions are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from paddlelike.core.dtypes import AttrType
+from paddlelike.errors import GraphError
+from paddlelike.framework.codec.fields import (
+    ATTR_FIELDS,
+    REPEATED,
+    TENSOR_FIELDS,
+    VariableFields,
+    read_attr,
+    read_variable,
+)
+from paddlelike.framework.codec.schema import messages
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+
+__all__ = [
+    "PADDLE_VERSION",
+    "build_message",
+    "encode_block",
+    "encode_operator",
+    "encode_program",
+    "encode_variable",
+]
+
+PADDLE_VERSION: Final = 1008005  # the version in programs that were built here: Paddle 1.8.5
+
+
+def encode_program(program: Program) -> bytes:
+    """Return the program as bytes; equal programs give equal bytes. Raises GraphError."""
+    try:
+        return bytes(build_message(program).SerializeToString(deterministic=True))
+    except (ValueError, TypeError) as error:
+        raise GraphError(f"the program cannot be encoded: {error}") from error
+
+
+def build_message(program: Program) -> Any:
+    """Return the program as a ProgramDesc message."""
+    message = messages().ProgramDesc()
+    if program.encoded is not None:
+        message.CopyFrom(program.encoded)
+        message.ClearField("blocks")
+    else:
+        message.version.version = PADDLE_VERSION
+    if not program.is_versioned:
+        message.ClearField("version")
+    for block in program.blocks:
+        encode_block(block, message.blocks.add())
+    return message
+
+
+def encode_block(block: Block, message: Any) -> None:
+    """Fill a BlockDesc."""
+    message.idx, message.parent_idx = block.idx, block.parent_idx
+    if block.forward_block_idx != -1:
+        message.forward_block_idx = block.forward_block_idx
+    for variable in block.vars.values():
+        encode_variable(variable, message.vars.add())
+    for op in block.ops:
+        encode_operator(op, message.ops.add())
+
+
+def encode_variable(variable: Variable, message: Any) -> None:
+    """Fill a VarDesc."""
+    if variable.encoded is not None:
+        message.CopyFrom(variable.encoded)
+        if _collect_fields(variable) == read_variable(variable.encoded):
+            return
+    message.name = variable.name
+    message.type.type = int(variable.type)
+    field = TENSOR_FIELDS.get(variable.type)
+    for other in TENSOR_FIELDS.values():
+        if other != field:
+            message.type.ClearField(other)
+    if field is not None:
+        part = getattr(message.type, field)
+        tensor = part if field == "selected_rows" else part.tensor
+        tensor.data_type = int(variable.dtype)
+        tensor.ClearField("dims")
+        tensor.dims.extend(variable.shape)
+        if field != "selected_rows":
+            part.lod_level = variable.lod_level
+    if variable.reads:
+        message.type.reader.ClearField("lod_tensor")
+    for dtype, shape, lod_level in variable.reads:
+        part = message.type.reader.lod_tensor.add()
+        part.tensor.data_type, part.lod_level = int(dtype), lod_level
+        part.tensor.dims.extend(shape)
+    message.persistable = variable.persistable
+    if variable.need_check_feed or message.HasField("need_check_feed"):
+        message.need_check_feed = variable.need_check_feed
+
+
+def encode_operator(op: Operator, message: Any) -> None:
+    """Fill an OpDesc: slots and attributes sorted by name, as Paddle sorts slots."""
+    old: dict[str, Any] = {}
+    if op.encoded is not None:
+        message.CopyFrom(op.encoded)
+        if _is_unchanged(op, op.encoded):
+            return
+        old = {attr.name: attr for attr in op.encoded.attrs}
+        for field in ("inputs", "outputs", "attrs"):
+            message.ClearField(field)
+    message.type = op.type
+    for slots, field in ((op.inputs, message.inputs), (op.outputs, message.outputs)):
+        for slot in sorted(slots):
+            part = field.add()
+            part.parameter = slot
+            part.arguments.extend(slots[slot])
+    for name in sorted(op.attrs):
+        part = message.attrs.add()
+        if name in old and read_attr(old[name]) == op.attrs[name]:
+            part.CopyFrom(old[name])
+        else:
+            _encode_attr(part, op, name, op.attrs[name])
+    if op.is_target:
+        message.is_target = True
+
+
+def _encode_attr(part: Any, op: Operator, name: str, value: Any) -> None:
+    kind = op.attr_type(name)
+    part.name, part.type = name, int(kind)
+    field = ATTR_FIELDS[kind]
+    if kind in (AttrType.SCALAR, AttrType.SCALARS):
+        getattr(part, field).MergeFrom(value)
+    elif kind in REPEATED:
+        getattr(part, field).extend(value)
+    else:
+        setattr(part, field, value)
+
+
+def _collect_fields(variable: Variable) -> VariableFields:
+    """Return the fields that the VarDesc of a variable has."""
+    tensor = variable.type in TENSOR_FIELDS
+    return VariableFields(
+        variable.name,
+        int(variable.type),
+        int(variable.dtype) if tensor else 0,
+        variable.shape if tensor else (),
+        variable.lod_level if tensor else 0,
+        variable.persistable,
+        variable.need_check_feed,
+    )
+
+
+def _is_unchanged(op: Operator, message: Any) -> bool:
+    """Return whether an operator still is what ``message`` says."""
+    return (
+        op.type == message.type
+        and op.is_target == message.is_target
+        and op.inputs == {part.parameter: list(part.arguments) for part in message.inputs}
+        and op.outputs == {part.parameter: list(part.arguments) for part in message.outputs}
+        and op.attrs == {attr.name: read_attr(attr) for attr in message.attrs}
+    )
