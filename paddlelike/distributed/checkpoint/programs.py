@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.distributed.checkpoint.export import with_local_lookups
@@ -17,14 +19,15 @@ from paddlelike.distributed.checkpoint.servers import read_positions, servers_of
 from paddlelike.distributed.checkpoint.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.server.position import note_empty_load
-from paddlelike.errors import LoadError, SaveError
+from paddlelike.errors import LoadError, PaddlelikeError, SaveError
+from paddlelike.formats import lod_tensor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
 from paddlelike.io.rules.rules import Init
 from paddlelike.io.save.save import _outside
 from paddlelike.io.select import get_program_persistable_vars
-from paddlelike.storage.location import is_remote
+from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.manifest import path_of
 from paddlelike.storage.options import SaveOptions
 
@@ -98,7 +101,9 @@ class ServerPart:
                 f"{', '.join(placement.endpoints)}, so no rows are its own",
                 hint="the endpoint of a server is written exactly as in transpile(pservers=...)",
             )
-        slices = placement.on(endpoint)
+        own = placement.on(endpoint)
+        rates = [one for one in own if one.kind == Kind.RATE]  # the script's count, as in Fluid
+        slices = [one for one in own if one.kind != Kind.RATE]
         names = {one.name for one in slices}
         variables = [variable for variable in chosen if variable.name in names]
         if not slices:
@@ -116,7 +121,7 @@ class ServerPart:
             variables,
             lambda contents: View(contents, slices, others),
             tuple(Init(one.name, "keep") for one in schedule),  # Fluid itself saves none of these
-            _notes(where, schedule),
+            (*_notes(where, schedule), *_rate_notes(where, rates)),
         )
 
     def _idle(self, where: str, placement: Placement) -> Loading:
@@ -212,6 +217,25 @@ def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
         "servers had, and the learning rate's schedule begins anew"
     )
     return (note,)
+
+
+def _rate_notes(where: str, rates: Sequence[Slice]) -> list[str]:
+    """Return a note for every learning rate of the directory that differs from the script's."""
+    notes = []
+    for one in rates:
+        holder = global_scope().find_var(one.name)
+        value = None if holder is None else getattr(holder.value, "array", None)
+        try:
+            with locate(where).open_file(one.name) as file:
+                saved = lod_tensor.read(file.read()).array
+        except (PaddlelikeError, OSError):
+            continue  # real Fluid's trainer 0 does not save it
+        if value is not None and saved is not None and not np.array_equal(value, saved.reshape(value.shape)):
+            notes.append(
+                f"learning rate {one.name!r} stays {value.reshape(-1)[0]:g}, as the script sets it; the "
+                f"directory has {saved.reshape(-1)[0]:g}, which servers do not load (nor do Fluid's)"
+            )
+    return notes
 
 
 def _some(names: Any, most: int = 6) -> str:

@@ -19,7 +19,8 @@ class Kind(StrEnum):
     TABLE = "table"  # a table sharded by id (SelectedRows); trainers fetch the rows they look up
     OPTIMIZER = "optimizer"  # state of an optimizer: stays on the servers
     AVERAGE = "average"  # means of parameters, updated beside them: stay on the servers
-    SCHEDULE = "schedule"  # learning rates and their counters: the same on every server
+    SCHEDULE = "schedule"  # what a schedule computes with, such as its counter: the same on every server
+    RATE = "rate"  # a learning rate that no operator changes: every server takes the script's
     COUNTER = "counter"  # the step counter of a schedule to which asynchronous trainers add
     GRADIENT = "gradient"  # trainers push it
 

@@ -115,6 +115,9 @@ class Served:
                 name for op in blocks[self.schedule].ops for name in (*collect_reads(op), *collect_writes(op))
             }
         kinds |= dict.fromkeys(rates, Kind.SCHEDULE)
+        constants = {name for one in blocks for op in one.ops for name in op.input("LearningRate")}
+        constants -= {name for one in blocks for op in one.ops for name in collect_writes(op)}
+        kinds |= dict.fromkeys(constants, Kind.RATE)
         kinds |= dict.fromkeys(self.counters, Kind.COUNTER)
         kinds |= dict.fromkeys(self.parameters.values(), Kind.PARAMETER)
         sparse = (pair.split(":")[1] for pair in self.op.attrs.get("sparse_grad_to_param", ()))

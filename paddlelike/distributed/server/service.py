@@ -40,6 +40,8 @@ Task = tuple[Callable[[], Any], Future[Any]]
 
 _log = logging.getLogger("paddlelike.distributed")
 
+_STATE = (Kind.OPTIMIZER, Kind.AVERAGE, Kind.SCHEDULE)
+
 _POLL = 0.25  # seconds between two looks at whether a signal came
 _LONGEST_WAIT = 1.0  # seconds in which a call that waits finds that its trainer was replaced
 _LAST_WORDS = 3.0  # seconds in which trainers are told that this server failed
@@ -91,7 +93,7 @@ class Service:
         the directory that it was told to load. Which trainers had finished by then does not count: the
         trainers of this job are others.
         """
-        states = [e.name for e in self.served.table.having(Kind.OPTIMIZER, Kind.AVERAGE, Kind.SCHEDULE)]
+        states = [e.name for e in self.served.table.having(*_STATE)]
         names = list(self.served.parameters.values()) or states
         holders = [self._ctx.scope.find_var(name) for name in names]
         origins = {holder.origin for holder in holders if holder is not None and holder.value is not None}

@@ -107,10 +107,12 @@ def _table(source: Program, plan: Plan) -> Iterator[Slice]:
 
 
 def _schedules(source: Program, startup: Program, training: Training, plan: Plan) -> Iterator[Slice]:
-    """Learning rates and counters, on every server that has them."""
+    """Return learning rates and counters, on every server that has them."""
     begun = {name for op in startup.global_block().ops for name in op.output_arg_names}
     block = source.global_block()
     ops = schedule_ops(block)
+    rates = {name for op in training.ops for name in op.input("LearningRate")}
+    constants = rates - {name for one in source.blocks for op in one.ops for name in op.output_arg_names}
     everywhere = {n for op in ops for n in (*op.input_arg_names, *op.output_arg_names) if n in begun}
     for endpoint in plan.job.endpoints:
         names = set(everywhere)
@@ -124,7 +126,8 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
             var = block._find_var_recursive(name)
             if var is not None and var.persistable and var.type == VarType.LOD_TENSOR:
                 shape = tuple(var.shape)
-                yield Slice(name, name, endpoint, 0, 0, shape, shape, var.dtype, Kind.SCHEDULE)
+                kind = Kind.RATE if name in constants else Kind.SCHEDULE
+                yield Slice(name, name, endpoint, 0, 0, shape, shape, var.dtype, kind)
 
 
 def _averages(

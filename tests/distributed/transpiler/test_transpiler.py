@@ -187,7 +187,7 @@ def test_a_startup_program_that_does_not_fit() -> None:
 def test_an_unknown_endpoint() -> None:
     made, _, _ = transpiled(fluid, CASES["sgd"])
     for method in (made.get_pserver_program, made.get_pserver_programs, made.get_startup_program):
-        with pytest.raises(GraphError, match=f"'localhost:6174' is none of .*{FIRST}"):
+        with pytest.raises(GraphError, match=f"'localhost:6174' is not one of .*{FIRST}"):
             method("localhost:6174")
 
 
