@@ -1,13 +1,13 @@
-"""Names of the gradients of a second backward pass over a program, and of those after it, as in Paddle.
+"""Names of gradients where several backward passes are appended to one program, as in Paddle.
 
-A name that an earlier pass took stays its own: pass n writes ``grad/`` n times in front of it, as in
-``grad/grad/x@GRAD``; the gradient a pass starts from is numbered instead, ``loss@GRAD_0``.
+A name that an earlier pass uses is kept for it: pass n prefixes it with ``grad/`` n times, as in
+``grad/grad/x@GRAD``; the gradient that a pass starts from gets a suffix instead, ``loss@GRAD_0``.
 """
 
 from __future__ import annotations
 
 from paddlelike import unique_name
-from paddlelike.backward.grad_steps import Step, base
+from paddlelike.backward.steps import Step, find_variable_name
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
@@ -15,7 +15,7 @@ __all__ = ["PassNames"]
 
 
 class PassNames:
-    """What the gradients of one pass are called, by their plain names."""
+    """The names of the gradients of one pass, by their plain names."""
 
     def __init__(self, block: Block) -> None:
         block.program._backward_passes += 1
@@ -24,8 +24,11 @@ class PassNames:
         self._names: dict[str, str] = {}
         self._plain: dict[str, str] = {}
 
-    def begin(self, variable: str, start: str | None = None) -> str:
-        """The name of the gradient the pass starts from at a variable; ``start``: one that exists."""
+    def start_at(self, variable: str, start: str | None = None) -> str:
+        """Return the name of the gradient that the pass starts from at a variable.
+
+        ``start``: a variable that exists and is that gradient.
+        """
         name = grad_name(variable)
         if start is None:
             start = unique_name.generate(name) if self._block._has_var_recursive(name) else name
@@ -33,23 +36,24 @@ class PassNames:
         self._plain[start] = name
         return start
 
-    def of(self, variable: str) -> str | None:
-        """The gradient of a variable in this pass, if it computes one."""
+    def get_gradient(self, variable: str) -> str | None:
+        """Return the name of the gradient of a variable in this pass, or None."""
         return self._names.get(grad_name(variable))
 
-    def variable(self, name: str) -> str:
-        """The variable that a gradient of this pass belongs to."""
-        return base(self._plain.get(name, name))
+    def get_variable(self, name: str) -> str:
+        """Return the variable that a gradient of this pass belongs to."""
+        return find_variable_name(self._plain.get(name, name))
 
-    def give(self, steps: list[Step]) -> list[Step]:
-        """The same steps with the names of this pass.
+    def rename(self, steps: list[Step]) -> list[Step]:
+        """Return the same steps with the names of this pass.
 
-        The gradient of a loop also names gradients in its attributes; a pass that has one keeps plain names.
+        A pass with the gradient of a loop keeps plain names, because that operator also names gradients in
+        its attributes.
         """
         plain = any(step.inner is not None for step in steps)
-        return [self._named(step, plain=plain) for step in steps]
+        return [self._rename_step(step, plain=plain) for step in steps]
 
-    def _named(self, step: Step, *, plain: bool) -> Step:
+    def _rename_step(self, step: Step, *, plain: bool) -> Step:
         grad = step.grad
         incoming = {grad_name(name) for name in step.forward.output_arg_names}
         inputs = {
@@ -57,11 +61,11 @@ class PassNames:
             for slot, names in grad.inputs.items()
         }
         outputs = {
-            slot: [self._output(n, plain=plain) for n in names] for slot, names in grad.outputs.items()
+            slot: [self._rename_output(n, plain=plain) for n in names] for slot, names in grad.outputs.items()
         }
         return step._replace(grad=grad._replace(inputs=inputs, outputs=outputs))
 
-    def _output(self, name: str, *, plain: bool) -> str:
+    def _rename_output(self, name: str, *, plain: bool) -> str:
         if name == EMPTY or GRAD not in name:
             return name
         taken = not plain and self._block._has_var_recursive(name.split("@RENAME")[0])

@@ -1,0 +1,78 @@
+"""Gradient operators of a path of forward operators, those of operators that run blocks included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paddlelike.backward import steps as transform
+from paddlelike.backward.paths import find_constants, find_path, has_gradient
+from paddlelike.backward.steps import GradBlock, Step
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import BlockGradient, grad_name, registry
+
+__all__ = ["build_steps"]
+
+
+def build_steps(
+    block: Block,
+    path: list[Operator],
+    stops: set[str],
+    given: set[str],
+    starts: Sequence[Step] = (),
+) -> list[Step]:
+    """Return the operators of the backward pass of ``path``, with contributions to one gradient summed.
+
+    ``given`` are the gradients that exist before the pass; an operator none of whose incoming gradients
+    exists is left out. ``starts`` are put in front.
+    """
+    steps: list[Step] = []
+    existing = set(given)
+    for op in reversed(path):
+        if op.sub_blocks():
+            new_steps = _build_block_steps(op, existing)
+        else:
+            new_steps = [Step(grad, op) for grad in registry.find(op.type).make_grad(op)]
+        for step in new_steps:
+            grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
+            if grad is not None:
+                steps.append(step._replace(grad=grad))
+                existing.update(transform.collect_gradients(grad.outputs))
+    steps = transform.drop_unfed_steps(transform.drop_zero_steps(steps, stops), given)
+    return transform.add_zeros(transform.add_sums([*starts, *steps], block.idx), stops)
+
+
+def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
+    """Return the gradient operators of an operator that runs a block; creates the block they run."""
+    program = op.block.program
+    (index,) = op.sub_blocks()
+    forward = program.blocks[index]
+    block = program._create_block()
+    block.forward_block_idx = index
+    around = block.parent
+    assert around is not None
+    given = existing | _find_carried_gradients(op)
+    path = forward.ops
+    if op.type == "conditional_block":
+        path = find_path(
+            forward, {name for name in op.output_arg_names if grad_name(name) in existing}, set()
+        )
+    path = [inner for inner in path if has_gradient(inner)]
+    steps = build_steps(forward, path, find_constants(forward), given)
+    program._rollback()
+    gradient = BlockGradient(
+        block.idx,
+        [step.grad for step in steps],
+        lambda name: forward._has_var_recursive(name) or around._has_var_recursive(name),
+        lambda name: name in existing,
+    )
+    inner = GradBlock(block, steps)
+    return [Step(grad, op, inner) for grad in registry.find(op.type).make_block_grad(op, gradient)]
+
+
+def _find_carried_gradients(op: Operator) -> set[str]:
+    """Return the gradients that a step of a loop passes to the step before it."""
+    if op.type == "recurrent":
+        return {grad_name(name) for name in (*op.attrs["states"], *op.output("outputs"))}
+    constants = find_constants(op.block)
+    return {grad_name(n) for n in op.input("X") if n in op.output("Out") and n not in constants}

@@ -1,0 +1,104 @@
+"""The forward operators that a backward pass differentiates, and the variables at which it stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import GRAD, registry
+from paddlelike.framework.passes.views import collect_reads, collect_writes
+
+__all__ = [
+    "check_sequence",
+    "collect_stops",
+    "find_constants",
+    "find_path",
+    "find_unused_outputs",
+    "get_name",
+    "has_gradient",
+]
+
+
+def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
+    """Return the variables at which the pass stops: those of ``no_grad_set`` and the constants.
+
+    Raises TypeError for anything but variables and names.
+    """
+    names = [get_name("no_grad_set", one) for one in check_sequence("no_grad_set", no_grad_set)]
+    return {name.removesuffix(GRAD) for name in names} | find_constants(block)
+
+
+def check_sequence(what: str, given: Iterable[Variable | str] | None) -> list[Variable | str]:
+    """Return the items of an argument called ``what``. Raises TypeError for text and for single values."""
+    if isinstance(given, str) or (given is not None and not isinstance(given, Iterable)):
+        raise TypeError(f"{what} is {given!r}, expected a list of variables or names")
+    return list(given or ())
+
+
+def get_name(what: str, one: Variable | str) -> str:
+    """Return the name of an item of the argument ``what``. Raises TypeError."""
+    if not isinstance(one, Variable | str):
+        raise TypeError(f"{what} holds {one!r}, expected variables or names")
+    return one if isinstance(one, str) else one.name
+
+
+def find_constants(block: Block) -> set[str]:
+    """Return the variables of a block itself that have ``stop_gradient``."""
+    return {variable.name for variable in block.vars.values() if variable.stop_gradient}
+
+
+def find_path(
+    block: Block, targets: set[str], blocked: set[str], inputs: set[str] | None = None
+) -> list[Operator]:
+    """Return the operators between ``inputs`` (None: any) and ``targets``, in program order.
+
+    Raises as :func:`has_gradient` does.
+    """
+    ops = block.ops
+    if inputs is not None:
+        reached, forward = set(inputs), []
+        for op in ops:
+            if reached & collect_reads(op):
+                forward.append(op)
+                reached |= {name for name in op.output_arg_names if name not in blocked}
+        ops = forward
+    needed, path = set(targets), []
+    for op in reversed(ops):
+        if needed.intersection(op.output_arg_names) and has_gradient(op):
+            path.append(op)
+            needed.update(name for name in op.input_arg_names if name not in blocked)
+    return path[::-1]
+
+
+def has_gradient(op: Operator) -> bool:
+    """Return whether any operator computes gradients of ``op``.
+
+    Raises GraphError for an operator that is not registered, UnsupportedError for one that itself computes
+    gradients.
+    """
+    cls = registry.find_or_none(op.type)
+    if cls is None:
+        raise GraphError(
+            f"operator {op.type!r} cannot be differentiated: its type is unknown "
+            f"(it computes {op.output_arg_names})",
+            hint="set stop_gradient = True on its outputs, if no gradient has to pass it",
+        )
+    if cls.forward_of is not None:
+        raise UnsupportedError(
+            f"gradients of gradients are not supported: {op.output_arg_names} come from operator {op.type!r}",
+            hint="set stop_gradient = True on a gradient that counts as a constant",
+        )
+    return cls.has_gradient(op)
+
+
+def find_unused_outputs(path: list[Operator], targets: set[str], blocked: set[str]) -> set[str]:
+    """Return the outputs on the path that do not contribute to ``targets``: their gradient is zero."""
+    used, unused = set(targets), set()
+    for op in reversed(path):
+        if not op.sub_blocks():
+            unused |= collect_writes(op) - used - set(op.input_arg_names) - blocked
+        used |= {name for name in collect_reads(op) if name not in blocked}
+    return unused

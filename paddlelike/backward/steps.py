@@ -1,0 +1,166 @@
+"""Transform the gradient operators of a pass before they are appended: drop, sum, fill with zeros."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name
+
+__all__ = [
+    "GradBlock",
+    "Step",
+    "add_sums",
+    "add_zeros",
+    "collect_gradients",
+    "drop_stopped_outputs",
+    "drop_unfed_steps",
+    "drop_zero_steps",
+    "find_variable_name",
+]
+
+
+class Step(NamedTuple):
+    """A gradient operator and the forward operator it differentiates."""
+
+    grad: GradOp
+    forward: Operator
+    inner: GradBlock | None = None  # for operators that run a block
+
+
+class GradBlock(NamedTuple):
+    """The block that a gradient operator runs, still empty, and the operators to append to it."""
+
+    block: Block
+    steps: list[Step]
+
+
+def find_variable_name(name: str) -> str:
+    """Return the name of the variable that a gradient belongs to."""
+    return name.split("@RENAME")[0].removesuffix(GRAD)
+
+
+def collect_gradients(slots: dict[str, list[str]]) -> list[str]:
+    """Return the gradients among the variables of some slots."""
+    return [name for names in slots.values() for name in names if GRAD in name]
+
+
+def drop_stopped_outputs(
+    grad: GradOp, forward: Operator, stops: AbstractSet[str], *, keep_empty: bool
+) -> GradOp | None:
+    """Return ``grad`` without outputs for the variables in ``stops``; None when no output is left.
+
+    ``keep_empty``: the places of dropped outputs are kept, and so is an operator without any other.
+    """
+    outputs = {}
+    for slot, names in grad.outputs.items():
+        kept = [EMPTY if GRAD in name and find_variable_name(name) in stops else name for name in names]
+        several = keep_empty or len(forward.input(slot.removesuffix(GRAD))) > 1
+        outputs[slot] = kept if several else [name for name in kept if name != EMPTY]
+    if not keep_empty and all(name == EMPTY for names in outputs.values() for name in names):
+        return None
+    return grad._replace(outputs=outputs)
+
+
+def drop_zero_steps(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
+    """Return the steps without those whose incoming gradients are all those of ``stops``, so zero."""
+    dead = {grad_name(name) for name in stops}
+    computed: set[str] = set()
+    kept = []
+    for step in steps:
+        incoming = collect_gradients(step.grad.inputs)
+        outgoing = [n for names in step.grad.outputs.values() for n in names]
+        if incoming and all(name in dead and name not in computed for name in incoming):
+            dead.update(outgoing)
+            continue
+        computed.update(outgoing)
+        kept.append(step)
+    return kept
+
+
+def drop_unfed_steps(steps: list[Step], available: AbstractSet[str]) -> list[Step]:
+    """Return the steps without those none of whose incoming gradients exists."""
+    found = set(available)
+    kept = []
+    for step in steps:
+        incoming = collect_gradients(step.grad.inputs)
+        if not incoming or found.intersection(incoming):
+            found.update(collect_gradients(step.grad.outputs))
+            kept.append(step)
+    return kept
+
+
+def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
+    """Return the steps with a name for each contribution to a gradient, summed before they are read.
+
+    Contributions after a total was read belong to an earlier value of the variable and get their own sum.
+    """
+    counts = _contributions(steps)
+    rounds: Counter[str] = Counter()
+    indexes: Counter[str] = Counter()
+    parts: dict[str, list[str]] = {}
+    result: list[Step] = []
+
+    def sum_parts(name: str, forward: Operator) -> None:
+        names = parts.pop(name)
+        rounds[name] += 1
+        if len(names) > 1:
+            grad = GradOp("sum", {"X": names}, {"Out": [name]}, {"use_mkldnn": False}, own_attrs=True)
+            result.append(Step(grad, forward))
+
+    def add_part(name: str) -> str:
+        mine = parts.setdefault(name, [])
+        if counts[name, rounds[name]] > 1:
+            mine.append(f"{name}@RENAME@block{block_idx}@{indexes[name]}")
+            indexes[name] += 1
+        else:
+            mine.append(name)
+        return mine[-1]
+
+    for step in steps:
+        grad = step.grad
+        for names in grad.inputs.values():
+            for name in names:
+                if name in parts:
+                    sum_parts(name, step.forward)
+        outputs = {
+            slot: [add_part(name) if GRAD in name else name for name in names]
+            for slot, names in grad.outputs.items()
+        }
+        result.append(step._replace(grad=grad._replace(outputs=outputs)))
+    for name in list(parts):
+        sum_parts(name, result[-1].forward)
+    return result
+
+
+def _contributions(steps: list[Step]) -> Counter[tuple[str, int]]:
+    """Return the count of contributions by (gradient, round); a round ends where the total is read."""
+    counts: Counter[tuple[str, int]] = Counter()
+    rounds: Counter[str] = Counter()
+    for step in steps:
+        for name in set(collect_gradients(step.grad.inputs)):
+            if counts[name, rounds[name]]:
+                rounds[name] += 1
+        counts.update((name, rounds[name]) for name in collect_gradients(step.grad.outputs))
+    return counts
+
+
+def add_zeros(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
+    """Return the steps with zeros for gradients of ``stops`` that a step reads and none computes."""
+    computed: set[str] = set()
+    result: list[Step] = []
+    for step in steps:
+        for names in step.grad.inputs.values():
+            missing = [n for n in names if GRAD in n and n not in computed and find_variable_name(n) in stops]
+            for name in missing:
+                zeros = GradOp(
+                    "fill_zeros_like", {"X": [find_variable_name(name)]}, {"Out": [name]}, {}, own_attrs=True
+                )
+                result.append(Step(zeros, step.forward))
+                computed.add(name)
+        result.append(step)
+        computed.update(n for names in step.grad.outputs.values() for n in names)
+    return result
