@@ -21,6 +21,7 @@ from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.settings import Settings
 from paddlelike.errors import (
     EnforceNotMet,
+    FaultError,
     GraphError,
     NotInitializedError,
     OperatorError,
@@ -152,13 +153,15 @@ class RemoteOperators:
         ------
         NotInitializedError
             A variable has no value.
+        FaultError
+            The trainers have been gone too long.
         OperatorError
-            Anything else that ended the server. Both name the endpoint.
+            Anything else that ended the server. All name the endpoint.
         """
         try:
             self._service = Service(ctx, Settings.from_environment())
             serve(self._service)
-        except (OperatorError, NotInitializedError):
+        except (FaultError, OperatorError, NotInitializedError):
             raise
         except PaddlelikeError as error:
             where = ctx.op.attrs["endpoint"]

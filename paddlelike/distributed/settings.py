@@ -1,4 +1,4 @@
-"""What the environment says of a distributed run: Fluid's flags and ours."""
+"""The settings of a distributed run in the environment: Fluid's flags and ours."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from paddlelike.errors import RoleError
 __all__ = ["Settings"]
 
 _LEASE = 30.0
+_LOG_EVERY = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How patient this process is, and what it does after a fault.
+    """How long this process waits for others, and what it does after a fault.
 
-    ``FLAGS_rpc_deadline`` (ms, 180000): a server that does not answer. ``FLAGS_rpc_retry_times`` (3): calls
-    made at least before it is given up. ``FLAGS_worker_update_interval_secs`` (900): other trainers at a
-    barrier. ``PADDLELIKE_LEASE`` (s, 30): without a sign of life a trainer counts as silent.
-    ``PADDLELIKE_RESUME_POLICY``: ``exit`` (the default) or ``rollback``. ``PADDLELIKE_JOB_ID``: a name.
-    ``PADDLELIKE_CHECKPOINT_DIR``: where servers look for what trainer 0 saved, to go back to it.
+    ``FLAGS_rpc_deadline`` (ms, 180000): how long a server may not answer. ``FLAGS_rpc_retry_times`` (3): the
+    least count of calls before a server is given up. ``FLAGS_worker_update_interval_secs`` (900): how long a
+    trainer waits for the others at a barrier, and a server for all trainers. ``PADDLELIKE_LEASE`` (s, 30):
+    after this time without a sign of life a trainer counts as silent. ``PADDLELIKE_RESUME_POLICY``: ``exit``
+    (the default) or ``rollback``. ``PADDLELIKE_JOB_ID``: a name that trainers and servers must share.
+    ``PADDLELIKE_CHECKPOINT_DIR``: the directory in which servers look for the saves of trainer 0, to go back
+    to them. ``PADDLELIKE_LOG_INTERVAL`` (s, 60): between two lines of a server's log.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -30,10 +33,11 @@ class Settings:
     rollback: bool = False
     job: str = ""
     checkpoints: str | None = None
+    log_every: float = _LOG_EVERY
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """The settings in the environment. Raises RoleError for what cannot be read."""
+        """Return the settings in the environment. Raises RoleError for a value that is not understood."""
         window = _seconds(environment, "FLAGS_rpc_deadline", 180000.0) / 1000
         policy = environment.get("PADDLELIKE_RESUME_POLICY", "exit")
         if policy not in ("exit", "rollback"):
@@ -47,11 +51,14 @@ class Settings:
             poll=min(10.0, window / 2, barrier / 2),
             attempts=int(_seconds(environment, "FLAGS_rpc_retry_times", 3)),
         )
-        job, checkpoints = (
-            environment.get("PADDLELIKE_JOB_ID", ""),
-            environment.get("PADDLELIKE_CHECKPOINT_DIR"),
+        return cls(
+            limits=limits,
+            lease=lease,
+            rollback=policy == "rollback",
+            job=environment.get("PADDLELIKE_JOB_ID", ""),
+            checkpoints=environment.get("PADDLELIKE_CHECKPOINT_DIR") or None,
+            log_every=max(_seconds(environment, "PADDLELIKE_LOG_INTERVAL", _LOG_EVERY), 1.0),
         )
-        return cls(limits, lease, policy == "rollback", job, checkpoints or None)
 
 
 def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:
@@ -63,5 +70,5 @@ def _seconds(environment: Mapping[str, str], name: str, default: float) -> float
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e9:
-        raise RoleError(f"{name} is {text!r}; it is a number")
+        raise RoleError(f"{name} is {text!r}; expected a number from 0 to 1e9")
     return value

@@ -24,13 +24,14 @@ from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Save, Waiting
 from paddlelike.distributed.protocol.server import Apply, ServerState, Work, Write
 from paddlelike.distributed.server.position import empty_load, read_position
+from paddlelike.distributed.server.presence import Presence, write_log
 from paddlelike.distributed.server.rollback import RollbackPoints
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.server.staging import Staging
 from paddlelike.distributed.server.variables import Variables
 from paddlelike.distributed.server.writing import write_rows
 from paddlelike.distributed.settings import Settings
-from paddlelike.errors import OperatorError, SaveError
+from paddlelike.errors import FaultError, OperatorError, SaveError
 from paddlelike.framework.opdef import Context
 
 __all__ = ["Service", "stop_on_signals"]
@@ -70,8 +71,10 @@ class Service:
         position = self._loaded_position()
         self._points = self._find_points(settings, position) if settings.rollback else None
         self._tasks: deque[Task] = deque()
-        self._lease, self._begun = settings.lease, time.monotonic()
-        self._heard: dict[int, float] = {}
+        self._presence = Presence(self.served.trainers, lease=settings.lease)
+        self._patience = max(settings.limits.barrier, settings.lease)
+        self._log_every = settings.log_every
+        self._next_line, self._logged_rounds = time.monotonic() + settings.log_every, 0
         self._bytes_in = self._bytes_out = self._rounds = 0
         self._stopping = False
         self.state = ServerState(
@@ -119,6 +122,8 @@ class Service:
         ------
         OperatorError
             A round could not be applied; names the endpoint.
+        FaultError
+            No trainer that has not finished has given a sign of life for FLAGS_worker_update_interval_secs.
         """
         while (work := self._next()) is not None:
             self._do(work)
@@ -139,8 +144,32 @@ class Service:
                     return work
                 if self.state.is_over(time.monotonic()):
                     break
+                self._check_presence()
                 self.asked.wait(_POLL)
         return None
+
+    def _check_presence(self) -> None:
+        """Write a line a minute to the log. Raises FaultError when the trainers have been gone too long."""
+        remaining = self._remaining()
+        alone = self._presence.seconds_alone(remaining)
+        if alone > self._patience:
+            raise FaultError(
+                f"the server at {self.served.endpoint} ends at round {self.state.round}: no sign of life for "
+                f"{alone:.0f} s from {self._presence.describe(remaining)}",
+                hint="start the job again from its last save; see FLAGS_worker_update_interval_secs",
+            )
+        if time.monotonic() < self._next_line:
+            return
+        self._next_line += self._log_every
+        rate = (self._rounds - self._logged_rounds) / self._log_every
+        self._logged_rounds = self._rounds
+        silent = self._presence.silent(remaining)
+        waiting = f"; waits for {self._presence.describe(silent)}" if silent else ""
+        write_log(f"server {self.served.endpoint}: round {self.state.round}, {rate:.1f} rounds/s{waiting}")
+
+    def _remaining(self) -> list[int]:
+        """Return the trainers that have not finished."""
+        return [one for one in range(self.served.trainers) if one not in self.state.completed]
 
     def _do(self, work: Work | Task) -> None:
         if isinstance(work, tuple):
@@ -218,7 +247,7 @@ class Service:
 
     def hear(self, request: Request) -> None:
         """Note that a trainer is alive."""
-        self._heard[request.trainer] = time.monotonic()
+        self._presence.hear(request.trainer)
 
     def ask(self, request: Request) -> Reply:
         """Return what the protocol answers now."""
@@ -266,10 +295,8 @@ class Service:
 
     def status(self) -> dict[str, Any]:
         """Return rounds, bytes and silent trainers as plain values."""
-        now = time.monotonic()
         with self.changed:
-            here = [t for t in range(self.served.trainers) if t not in self.state.completed]
-        silent = [trainer for trainer in here if now - self._heard.get(trainer, self._begun) > self._lease]
+            remaining = self._remaining()
         return {
             "endpoint": self.served.endpoint,
             "mode": self.mode,
@@ -277,7 +304,7 @@ class Service:
             "bytes_in": self._bytes_in,
             "bytes_out": self._bytes_out,
             "trainers": self.served.trainers,
-            "silent": silent,
+            "silent": self._presence.silent(remaining),
         }
 
 

@@ -71,3 +71,17 @@ def test_a_killed_server_comes_back_and_all_go_back_to_the_same_bits(tmp_path: P
         steps = [one["step"] for one in trainers[0].said if "step" in one]
     assert sorted(set(steps)) == list(range(20))
     assert len(steps) > 20, "nobody went back"
+
+
+def test_a_server_whose_trainers_are_gone_says_whom_it_waits_for_and_ends() -> None:
+    more = {"FLAGS_worker_update_interval_secs": "6", "PADDLELIKE_LEASE": "1", "PADDLELIKE_LOG_INTERVAL": "1"}
+    with Processes({"steps": 1000, "slow": 0.02}, servers=1, trainers=1, **more) as job:
+        (server,), (trainer,) = job.start()
+        trainer.says(step=5)
+        trainer.popen.kill()
+        assert server.wait() == 75
+        lines = [line for line in server.errors.splitlines() if f" server {job.endpoints[0]}: round " in line]
+    assert any("rounds/s" in line and "waits for" not in line for line in lines), server.errors
+    assert any("waits for trainer 0 (last heard of " in line for line in lines), server.errors
+    assert f"the server at {job.endpoints[0]} ends at round" in server.errors
+    assert "from trainer 0 (last heard of" in server.errors
