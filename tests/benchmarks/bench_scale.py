@@ -39,8 +39,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paddlelike.distributed.protocol.messages import CommitReply, Pull, PullReply, Push, Reply, Waiting
-from paddlelike.distributed.protocol.server import Apply, Restore, ServerState
-from paddlelike.distributed.protocol.trainer import Call, Limits, Pause, TrainerState
+from paddlelike.distributed.protocol.server import ServerState
+from paddlelike.distributed.protocol.steps import Call, Limits, Pause
+from paddlelike.distributed.protocol.trainer import TrainerState
+from paddlelike.distributed.protocol.work import Apply, Restore
 
 GB = 1e9
 CARD = 2.9 * GB  # bytes a second, each way
@@ -156,9 +158,9 @@ class Cluster:
         state = self.servers[call.server]
         reply: Reply | None
         if isinstance(call.request, Push):
-            reply = state.push_begin(call.request, self.now)
+            reply = state.begin_push(call.request, self.now)
             if reply is None:
-                reply = state.push_end(call.request, self.load.push, self.now)
+                reply = state.end_push(call.request, self.load.push, self.now)
                 self.staged[call.server] += self.load.push
                 self.peak = max(self.peak, self.staged[call.server])
         else:
@@ -172,12 +174,12 @@ class Cluster:
 
     def work(self, index: int) -> None:
         state = self.servers[index]
-        work = state.ready()
+        work = state.take_work()
         if work is None:
             return
         assert isinstance(work, Apply | Restore)
         self.staged[index] = 0.0
-        state.applied(work)
+        state.end_apply(work)
         woken, self.waiting[index] = self.waiting[index], []
         for again in woken:
             self.later(self.now, again)
@@ -194,7 +196,7 @@ class Cluster:
         ready = self.processors[call.server].take(self.now, size * SEND)
 
         def received() -> None:
-            self.trainers[tid].answered(call, reply, self.now)
+            self.trainers[tid].take_reply(call, reply, self.now)
             done()
 
         self.later(max(sent, ready), received)
@@ -220,7 +222,7 @@ class Cluster:
             *order[tid % len(order) :],
             *order[: tid % len(order)],
         ):  # not all to the same server first
-            step = state.next(index, self.now)
+            step = state.next_step(index, self.now)
             if isinstance(step, Call):
                 self.send(tid, step, lambda: self.drive(tid, goals, then))
             elif isinstance(step, Pause) and step.until < 1e8:

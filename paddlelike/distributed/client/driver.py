@@ -166,7 +166,7 @@ class Driver:
         """Make the calls that the protocol asks for on one server until it is done."""
         while True:
             with self._changed:
-                step = self.state.next(server, time.monotonic())
+                step = self.state.next_step(server, time.monotonic())
                 if isinstance(step, Done) or self.is_lost:
                     self._changed.notify_all()
                     return
@@ -177,14 +177,14 @@ class Driver:
                 reply = self._call(step)
             except (UnreachableError, DeadlineError, FormatError) as error:
                 with self._changed:
-                    self.state.failed(step, str(error.message), time.monotonic())
+                    self.state.fail_call(step, str(error.message), time.monotonic())
                     self._changed.notify_all()
             except Exception as error:
                 self._lose(error)
                 return
             else:
                 with self._changed:
-                    self.state.answered(step, reply, time.monotonic())
+                    self.state.take_reply(step, reply, time.monotonic())
                     self._changed.notify_all()
 
     def _lose(self, why: Exception) -> None:
@@ -222,7 +222,7 @@ class Driver:
     def _beat(self, interval: float) -> None:
         while not self._ended.wait(interval):
             with self._changed:
-                request = self.state.beat()
+                request = self.state.make_beat()
             for server, channel in enumerate(self.channels):
                 try:
                     head = channel.call("Beat", request.to_header(), timeout=_BEAT_TIMEOUT)
@@ -230,7 +230,7 @@ class Driver:
                 except (RemoteError, FormatError):  # the next call of a goal reports it
                     continue
                 with self._changed:
-                    self.state.beaten(server, reply)
+                    self.state.take_beat_reply(server, reply)
                     self._changed.notify_all()
 
 

@@ -1,28 +1,31 @@
-"""What trainers and servers say to each other and when: messages and two state machines, nothing else.
+"""The protocol between trainers and servers: messages and two state machines.
 
-No sockets, no threads, no clock: whoever carries the messages (:mod:`paddlelike.distributed.client`) passes
-the time in. :mod:`.messages` are the words, :mod:`.door` says who may speak to a server, :mod:`.server` what
-it answers, :mod:`.trainer` what a trainer asks next, :mod:`.agreement` how trainers bring servers together.
+It has no sockets, no threads and no clock: the caller (:mod:`paddlelike.distributed.client` and
+:mod:`paddlelike.distributed.server`) passes the time in. :mod:`.messages` defines requests and replies,
+:mod:`.admission` whose requests a server accepts, :mod:`.server` what it replies, :mod:`.trainer` what a
+trainer asks next, :mod:`.agreement` how a trainer brings the servers to one round.
 
-What is promised of synchronous training, whatever is lost, repeated, late, killed or hung: the parameters are
-those of an undisturbed run, bit for bit, or an error names the endpoint or the trainers, in bounded time.
+Guarantee of synchronous training, whatever is lost, repeated, late, killed or hung: the parameters are those
+of an undisturbed run, bit for bit, or an error names the endpoint or the trainers, in bounded time.
 
 ==============================  ====================  ======================================================
-what happens                    noticed by            what follows
+fault                           detected by           consequence
 ==============================  ====================  ======================================================
 a call or its answer is lost    failure, deadline     the call is repeated; no repetition changes anything
 a server hangs, is cut off      deadline              its calls are repeated until the window is over
 a server never comes back       window                every trainer ends, and names it
 a server was restarted          its incarnation       ``exit``: every trainer ends, and names it;
-                                                      ``rollback``: all go back to the newest common save
-a trainer hangs, comes late     barrier               the others wait, and know for whom
-a trainer never comes back      barrier's patience    the others end, and name it
-a trainer was restarted         its process number    the new process finishes its round, or does it anew
+                                                      ``rollback``: all return to the newest common checkpoint
+a trainer hangs, comes late     barrier               the others wait, and know for which one
+a trainer never comes back      barrier's timeout     the others end, and name it
+a trainer was restarted         its process id        the new process finishes its round, or repeats it
 two processes, one trainer id   the same              the older one is fenced, and ends
-an old message comes late       session, generation   it is refused
+a trainer of another run        the round it resumes  it is refused before it pushes
+a message arrives late          session, generation   it is refused
 another program, another job    digest, job           refused before anything is staged
 ==============================  ====================  ======================================================
 
-Asynchronous updates are applied at most once; a server that is lost loses what came after its last save.
-Clocks matter in one place: a trainer's process is newer when it started later, also on another machine.
+Asynchronous updates are applied at most once; a server that is lost loses the updates since its last save.
+Clocks matter in one place: of two processes of a trainer the one that started later is the newer one, also on
+another machine.
 """

@@ -1,9 +1,9 @@
-"""What a trainer concludes from every server's answer to its Hello, in sync mode: one pure function.
+"""The decision of a trainer after every server has replied to its Hello, in sync mode: one pure function.
 
-All servers must stand at the same round of the same generation before a trainer pushes. Where they do not,
+All servers must be at the same round of the same generation before a trainer pushes. Where they are not,
 either this trainer's own last round is finished (every server that has not applied it holds the same push
-of it), or all go back to the newest checkpoint that all can read, under a new generation. Trainers that
-decide at the same time come to the same numbers; where not, the next Hello shows it and they decide again.
+of it), or all roll back to the newest checkpoint that all can read, under a new generation. Trainers that
+decide at the same time decide alike; where they do not, the next Hello shows it and they decide again.
 """
 
 from __future__ import annotations
@@ -14,11 +14,21 @@ from typing import TypeAlias
 
 from paddlelike.distributed.protocol.messages import HelloReply
 
-__all__ = ["Again", "Back", "Close", "Decision", "Finish", "Go", "Stuck", "decide"]
+__all__ = [
+    "Conflict",
+    "Decision",
+    "Finish",
+    "Leave",
+    "Proceed",
+    "Retry",
+    "RollBack",
+    "decide",
+    "describe_rounds",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class Proceed:
     """All servers are at the beginning of ``round``."""
 
     round: int
@@ -26,14 +36,14 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """This trainer's push of ``round`` is complete everywhere: commit it."""
+    """This trainer's push of ``round`` is complete on every server: commit it."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
-    """All servers must go back to checkpoint ``to`` and call the new time ``generation``."""
+class RollBack:
+    """All servers must return to checkpoint ``to`` and start ``generation``."""
 
     to: int
     generation: int
@@ -42,83 +52,92 @@ class Back:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
-    """This trainer had begun to close before ``round``: go on with that."""
+class Leave:
+    """This trainer had begun to leave the job before ``round``: continue with that."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
-    """The answers do not fit together yet: say Hello again."""
+class Retry:
+    """The replies are of different moments: say Hello again."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
-    """The servers differ and no checkpoint brings them together."""
+class Conflict:
+    """The servers are at different rounds, and they have no checkpoint in common."""
 
     why: str
 
 
-Decision: TypeAlias = Go | Finish | Back | Close | Again | Stuck
+Decision: TypeAlias = Proceed | Finish | RollBack | Leave | Retry | Conflict
 
 
 def decide(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> Decision:
-    """What follows from ``hellos``, one per endpoint.
+    """Return what ``trainer`` does after ``hellos``, one per endpoint.
 
     >>> def at(round):
-    ...     stands = dict(incarnation="a", generation=0, round=round, base=0, busy=False, lost=False)
-    ...     return HelloReply(**stands, staged=None, marked=False, checkpoints=(0, 4), completed=())
+    ...     fields = dict(incarnation="a", generation=0, round=round, base=0, busy=False, lost=False)
+    ...     return HelloReply(**fields, staged=None, marked=False, checkpoints=(0, 4), completed=())
     >>> decide(1, ["h:1", "h:2"], [at(5), at(5)])
-    Go(round=5)
+    Proceed(round=5)
     >>> decide(1, ["h:1", "h:2"], [at(5), at(4)]).to
     4
     """
-    if any(one.busy for one in hellos):
-        return Again("a server is going back to a checkpoint")
-    rounds = [one.round for one in hellos]
-    generations = {one.generation for one in hellos}
-    closed = max((dict(one.completed).get(trainer, -1) for one in hellos), default=-1)
-    lost = any(one.lost for one in hellos)
-    if len(generations) == 1 and not lost:
-        if closed >= 0 and min(rounds) >= closed:
-            return Close(closed)
-        if closed < 0 and len(set(rounds)) == 1 and not any(one.marked for one in hellos):
-            return Go(rounds[0])
-        if closed < 0 and _all_hold_push(hellos):
+    if any(hello.busy for hello in hellos):
+        return Retry("a server is rolling back to a checkpoint")
+    rounds = [hello.round for hello in hellos]
+    generations = {hello.generation for hello in hellos}
+    left_at = max((dict(hello.completed).get(trainer, -1) for hello in hellos), default=-1)
+    if len(generations) == 1 and not any(hello.lost for hello in hellos):
+        if left_at >= 0 and min(rounds) >= left_at:
+            return Leave(left_at)
+        if left_at < 0 and len(set(rounds)) == 1 and not any(hello.marked for hello in hellos):
+            return Proceed(rounds[0])
+        if left_at < 0 and _all_hold_push(hellos):
             return Finish(min(rounds))
-    return _back(trainer, endpoints, hellos)
+    return _roll_back(trainer, endpoints, hellos)
+
+
+def describe_rounds(endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> str:
+    """Return the round and generation of every server as text."""
+    return ", ".join(
+        f"{endpoint} at round {hello.round} of generation {hello.generation}"
+        for endpoint, hello in zip(endpoints, hellos, strict=True)
+    )
 
 
 def _all_hold_push(hellos: Sequence[HelloReply]) -> bool:
-    """Whether each server has applied the lowest round or holds the same push for it."""
-    low = min(one.round for one in hellos)
-    held = {one.staged for one in hellos if one.round == low}
-    one_push = len(held) == 1 and all(push is not None and push.round == low for push in held)
-    return one_push and max(one.round for one in hellos) <= low + 1
+    """Return whether each server has applied the lowest round or holds the same push for it."""
+    low = min(hello.round for hello in hellos)
+    held = {hello.staged for hello in hellos if hello.round == low}
+    is_one_push = len(held) == 1 and all(push is not None and push.round == low for push in held)
+    return is_one_push and max(hello.round for hello in hellos) <= low + 1
 
 
-def _back(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> Back | Again | Stuck:
-    stands = ", ".join(
-        f"{endpoint} at round {one.round} of generation {one.generation}"
-        for endpoint, one in zip(endpoints, hellos, strict=True)
+def _roll_back(
+    trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]
+) -> RollBack | Retry | Conflict:
+    rounds = describe_rounds(endpoints, hellos)
+    common = set.intersection(*(set(hello.checkpoints) for hello in hellos))
+    if not all(hello.checkpoints for hello in hellos):
+        return Conflict(f"the servers are at different rounds ({rounds}), and not all have a checkpoint")
+    if not common:  # a save was made between the replies
+        return Retry(f"the servers are at different rounds ({rounds}) and see different checkpoints")
+    newest = max(hello.generation for hello in hellos)
+    of_newest = {(hello.round, hello.base) for hello in hellos if hello.generation == newest}
+    round, base = min(of_newest)
+    some_behind = any(hello.generation < newest for hello in hellos) and not any(
+        hello.lost for hello in hellos
     )
-    common = set.intersection(*(set(one.checkpoints) for one in hellos))
-    if not all(one.checkpoints for one in hellos):
-        return Stuck(f"the servers differ ({stands}), and no checkpoint is there for all of them")
-    if not common:  # a save has come between the answers
-        return Again(f"the servers differ ({stands}), and so do the checkpoints that they can read")
-    newest = max(one.generation for one in hellos)
-    there = {(one.round, one.base) for one in hellos if one.generation == newest}
-    round, base = min(there)
-    behind = any(one.generation < newest for one in hellos) and not any(one.lost for one in hellos)
-    if len(there) == 1 and round == base and base in common and behind:
-        to, generation = base, newest  # another trainer has begun: bring the others there
+    if len(of_newest) == 1 and round == base and base in common and some_behind:
+        to, generation = base, newest  # another trainer has begun this rollback: join it
     else:
         to, generation = max(common), newest + 1
-    # Trainers that closed later than `to` are needed again. One that is closing just now finds out and comes
-    # back; of one that has ended the barrier will say that there is no sign of life.
-    completed = {who: first for one in hellos for who, first in one.completed if who != trainer}
-    return Back(to, generation, tuple(sorted(completed.items())), f"the servers differ: {stands}")
+    # Trainers that left after round `to` are needed again. One that is just leaving notices and rejoins; for
+    # one that has ended, the barrier will report that it shows no sign of life.
+    completed = {who: first for hello in hellos for who, first in hello.completed if who != trainer}
+    why = f"the servers are at different rounds: {rounds}"
+    return RollBack(to, generation, tuple(sorted(completed.items())), why)

@@ -1,4 +1,4 @@
-"""Messages as headers: plain JSON types out, checked values in. What :mod:`.messages` is written with."""
+"""The conversion of messages to headers (plain JSON types) and of headers to messages with checked fields."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from paddlelike.errors import FormatError
 __all__ = [
     "Header",
     "Message",
-    "choice",
-    "flag",
-    "is_",
-    "mapping",
-    "number",
-    "numbers",
-    "optional_number",
-    "optional_numbers",
-    "pairs",
-    "seconds",
-    "text",
+    "choice_reader",
+    "header_field",
+    "read_flag",
+    "read_integer",
+    "read_integers",
+    "read_object",
+    "read_optional_integer",
+    "read_optional_integers",
+    "read_pairs",
+    "read_seconds",
+    "read_text",
 ]
 
 Header: TypeAlias = dict[str, Any]
@@ -31,30 +31,37 @@ Header: TypeAlias = dict[str, Any]
 _MAX_TEXT = 4096
 _MAX_ITEMS = 65536
 
+# Readers: each returns a value of a header as the field's type, or raises ValueError with what it expects.
 
-def number(value: Any) -> int:
+
+def read_integer(value: Any) -> int:
+    """Return an integer from 0 to 2**63 - 1. Raises ValueError for another value."""
     if type(value) is not int or not 0 <= value < 1 << 63:
         raise ValueError("wants an integer from 0 to 2**63 - 1")
     return value
 
 
-def optional_number(value: Any) -> int | None:
-    return None if value is None else number(value)
+def read_optional_integer(value: Any) -> int | None:
+    """Return an integer or None. Raises ValueError for another value."""
+    return None if value is None else read_integer(value)
 
 
-def text(value: Any) -> str:
+def read_text(value: Any) -> str:
+    """Return a short string. Raises ValueError for another value."""
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
         raise ValueError(f"wants a string of at most {_MAX_TEXT} characters")
     return value
 
 
-def flag(value: Any) -> bool:
+def read_flag(value: Any) -> bool:
+    """Return a boolean. Raises ValueError for another value."""
     if not isinstance(value, bool):
         raise ValueError("wants true or false")
     return value
 
 
-def seconds(value: Any) -> float:
+def read_seconds(value: Any) -> float:
+    """Return a finite number that is not negative. Raises ValueError for another value."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
@@ -65,35 +72,39 @@ def seconds(value: Any) -> float:
     return float(value)
 
 
-def _list(value: Any) -> list[Any] | tuple[Any, ...]:
+def _read_list(value: Any) -> list[Any] | tuple[Any, ...]:
     if not isinstance(value, (list, tuple)) or len(value) > _MAX_ITEMS:
         raise ValueError(f"wants a list of at most {_MAX_ITEMS} items")
     return value
 
 
-def numbers(value: Any) -> tuple[int, ...]:
-    return tuple(number(item) for item in _list(value))
+def read_integers(value: Any) -> tuple[int, ...]:
+    """Return a tuple of integers. Raises ValueError for another value."""
+    return tuple(read_integer(item) for item in _read_list(value))
 
 
-def optional_numbers(value: Any) -> tuple[int, ...] | None:
-    return None if value is None else numbers(value)
+def read_optional_integers(value: Any) -> tuple[int, ...] | None:
+    """Return a tuple of integers or None. Raises ValueError for another value."""
+    return None if value is None else read_integers(value)
 
 
-def pairs(value: Any) -> tuple[tuple[int, int], ...]:
-    pairs = [numbers(item) for item in _list(value)]
+def read_pairs(value: Any) -> tuple[tuple[int, int], ...]:
+    """Return a tuple of pairs of integers. Raises ValueError for another value."""
+    pairs = [read_integers(item) for item in _read_list(value)]
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError("wants a list of pairs of integers")
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def read_object(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object as a dict. Raises ValueError for another value."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise ValueError("wants an object")
     return dict(value)
 
 
-def choice(*names: str) -> Callable[[Any], str]:
-    """Reads one of these strings."""
+def choice_reader(*names: str) -> Callable[[Any], str]:
+    """Return a reader of one of these strings."""
 
     def read(value: Any) -> str:
         if value not in names:
@@ -103,24 +114,34 @@ def choice(*names: str) -> Callable[[Any], str]:
     return read
 
 
-def is_(read: Callable[[Any], Any], **options: Any) -> Any:
-    """A field whose value in a header is checked, and made, by ``read``."""
+def header_field(read: Callable[[Any], Any], **options: Any) -> Any:
+    """Return a dataclass field whose value in a header is checked and converted by ``read``."""
     return field(metadata={"read": read}, **options)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, tuple):  # a NamedTuple as well
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
+    """A message whose fields are declared by :func:`header_field`."""
+
     def fields_to_header(self) -> Header:
-        return {one.name: _plain(getattr(self, one.name)) for one in dataclasses.fields(self)}
+        """Return the fields as plain JSON types."""
+        return {one.name: _to_json(getattr(self, one.name)) for one in dataclasses.fields(self)}
 
     @classmethod
     def fields_from_header(cls, header: Mapping[str, Any], own: set[str]) -> Self:
+        """Return the message in a header, whose keys ``own`` are no fields.
+
+        Raises
+        ------
+        FormatError
+            The header has an unknown, missing or wrongly typed field.
+        """
         known = {one.name: one for one in dataclasses.fields(cls)}
         if unknown := set(header) - set(known) - own:
             raise FormatError(f"header of {cls.__name__} holds {sorted(unknown)}, which it does not have")

@@ -1,4 +1,4 @@
-"""What a trainer's state machine is given and gives: patience, steps, outcomes."""
+"""The limits, steps and outcomes of a trainer's state machine."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ __all__ = ["Call", "Closed", "Done", "Limits", "Outcome", "Pause", "Resumed", "S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How patient a trainer is, in seconds."""
+    """The timeouts of a trainer, in seconds."""
 
-    call: float = 60.0  #: one call
-    window: float = 180.0  #: a server that does not answer (FLAGS_rpc_deadline)
-    barrier: float = (
-        900.0  #: a server that answers "not yet", e.g. at a barrier (worker_update_interval_secs)
-    )
-    poll: float = 10.0  #: one turn of waiting at a barrier
-    attempts: int = 1  #: calls before a server is given up even after the window (FLAGS_rpc_retry_times)
+    call: float = 60.0  #: for one call
+    window: float = 180.0  #: for a server that does not answer (FLAGS_rpc_deadline)
+    #: For a server that replies Waiting, as at a barrier (FLAGS_worker_update_interval_secs).
+    barrier: float = 900.0
+    poll: float = 10.0  #: for which one call waits at a barrier
+    attempts: int = 1  #: calls made at least before a server is given up (FLAGS_rpc_retry_times)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call server number ``server``; where the reply brings parameters, take them into place."""
+    """Call the server of this index; copy the parameters that the reply brings to their arrays."""
 
     server: int
     request: Request
     timeout: float
-    ticket: int  #: tells late answers from the awaited one
+    ticket: int  #: the id of the call, by which a late reply is told from the awaited one
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing to call on this server before ``until``, or before something else changes."""
+    """Do not call this server before ``until``, or before the state changes."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The goal is reached or lost: see ``outcome``."""
+    """The goal was reached or failed: see ``outcome``."""
 
 
 Step: TypeAlias = Call | Pause | Done
@@ -51,24 +50,24 @@ Step: TypeAlias = Call | Pause | Done
 
 @dataclass(frozen=True, slots=True)
 class Success:
-    """The goal is reached; ``round`` is the next round of this trainer."""
+    """The goal was reached; ``round`` is the next round of this trainer."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The job goes on from ``round`` instead, whose parameters are in place: compute it anew."""
+    """The job continues at ``round`` instead, whose parameters are in place: compute it again."""
 
     round: int
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """An earlier process of this trainer had closed already; nothing is left to do for this one."""
+    """An earlier process of this trainer had left the job; this one has nothing to do."""
 
     round: int
 
 
-#: A FaultError names the endpoint or the trainers; whoever drives raises it.
+#: A FaultError names the endpoint or the trainers; the caller raises it.
 Outcome: TypeAlias = Success | Resumed | Closed | FaultError

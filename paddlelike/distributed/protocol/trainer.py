@@ -1,36 +1,46 @@
-"""What a trainer calls next, and what an answer or a failure means: no sockets, no threads, no clock.
+"""The trainer's side of the protocol: what to call next, and what a reply or a failure means.
 
 A trainer has one *goal* at a time (:meth:`TrainerState.join`, :meth:`~TrainerState.push`, ...), which takes
-calls to several servers side by side. For each server, whoever drives asks :meth:`TrainerState.next` until
-it says Done, under one lock but for the call itself::
+calls to several servers in parallel. For each server, the caller asks :meth:`TrainerState.next_step` until
+it returns Done, under one lock except for the call itself::
 
     trainer.push(now)
     # for each server i, in a thread of its own:
-    while not isinstance(step := trainer.next(i, now), Done):
+    while not isinstance(step := trainer.next_step(i, now), Done):
         if isinstance(step, Call):
             try:
                 reply = channel[i].call(step.request, timeout=step.timeout)
             except RemoteError as error:
-                trainer.failed(step, str(error), now)
+                trainer.fail_call(step, str(error), now)
             else:
-                trainer.answered(step, reply, now)
+                trainer.take_reply(step, reply, now)
         else:
-            ...  # sleep until step.until, or until another server's answer changes something
+            ...  # sleep until step.until, or until another server's reply changes the state
     outcome = trainer.outcome
 
-Every request may be repeated, so a failed call is simply made again until the server's window is over. What a
-server says of a restart or a rollback (stale) leads to an agreement: Hello to all, then what
-:func:`~paddlelike.distributed.protocol.agreement.decide` says, then a pull of all parameters.
+Every request may be repeated, so a failed call is made again until the server's window is over. A reply that
+tells of a restart or a rollback (stale) leads to an agreement: Hello to all, then the decision of
+:func:`~paddlelike.distributed.protocol.agreement.decide`, then a pull of all parameters.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from paddlelike.distributed.protocol.agreement import Again, Back, Close, Finish, Go, Stuck, decide
+from paddlelike.distributed.protocol.agreement import (
+    Conflict,
+    Decision,
+    Finish,
+    Leave,
+    Proceed,
+    Retry,
+    RollBack,
+    decide,
+    describe_rounds,
+)
+from paddlelike.distributed.protocol.links import Link
 from paddlelike.distributed.protocol.messages import (
     Beat,
     Commit,
@@ -62,41 +72,15 @@ from paddlelike.distributed.protocol.steps import (
 )
 from paddlelike.errors import FaultError
 
-__all__ = [
-    "Call",
-    "Closed",
-    "Done",
-    "Limits",
-    "Outcome",
-    "Pause",
-    "Resumed",
-    "Step",
-    "Success",
-    "TrainerState",
-]
+__all__ = ["TrainerState"]
 
 _Stage = Literal[
     "push", "commit", "pull", "prefetch", "save", "complete", "leave",  # goals
     "hello", "rollback", "finish", "fetch",  # an agreement
 ]  # fmt: skip
 _AGREEING = ("hello", "rollback", "finish", "fetch")
-_LAST_WORDS = 5.0  # seconds for a server to hear that this trainer leaves; it may have ended with it
-_SAY_HELLO = ("stale", "ahead", "version", "nopush", "checkpoint")  # refusals that an agreement cures
-
-
-@dataclass(slots=True)
-class _Link:
-    """How calls to one server go."""
-
-    done: bool = False  # its part of the stage
-    ticket: int = 0  # of the call under way; 0: none
-    issued: float = 0.0
-    failing_since: float | None = None
-    failures: int = 0
-    busy_since: float | None = None  # since when it says "not yet" in this stage
-    retry_at: float = -math.inf
-    incarnation: str = ""
-    restarted: bool = False  # since this trainer joined
+_LAST_CALL = 5.0  # seconds for the last call to a server, which may have ended with the job
+_SAY_HELLO = ("stale", "ahead", "version", "nopush", "checkpoint")  # refusals that lead to an agreement
 
 
 class TrainerState:
@@ -107,14 +91,17 @@ class TrainerState:
     process
         Orders the processes of one trainer id: start time in ns.
     endpoints, plans
-        Each server's address (for errors) and the digest of what lives there.
+        Each server's endpoint (for errors) and the digest of its table.
     rollback
-        Whether to go back to the last checkpoint when a server was restarted; else that is an error. (In
-        the asynchronous modes: whether to go on with what the restarted server has loaded.)
+        Whether to return to the last checkpoint when a server was restarted; else that is an error. (In
+        the asynchronous modes: whether to continue with the parameters that the restarted server loaded.)
+    resumes_at
+        The round of the checkpoint that this trainer's script resumes from. Servers at another round belong
+        to another run: joining them is an error. None: join at whatever round the servers are.
 
     >>> trainer = TrainerState(trainer=0, trainers=1, process=1, endpoints=["h:1"], plans=["p"], mode="sync")
     >>> trainer.join(0.0)
-    >>> trainer.next(0, 0.0).request.verb
+    >>> trainer.next_step(0, 0.0).request.verb
     'Hello'
     """
 
@@ -129,28 +116,30 @@ class TrainerState:
         mode: Mode,
         job: str = "",
         rollback: bool = False,
+        resumes_at: int | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.trainer, self.trainers, self.process, self.job = trainer, trainers, process, job
         self.endpoints, self.plans, self.mode = tuple(endpoints), tuple(plans), mode
-        self.may_roll_back, self.limits = rollback, limits if limits is not None else Limits()
+        self.may_roll_back, self.resumes_at = rollback, resumes_at
+        self.limits = limits if limits is not None else Limits()
         self.session = self.generation = self.round = 0
-        self.joined = False
-        self.update = 0  # the last one of this process, in the asynchronous modes
-        self.manifests: list[Any] = [None for _ in endpoints]  # what the last save brought
+        self.has_joined = False
+        self.update = 0  # the id of the last update of this process, in the asynchronous modes
+        self.manifests: list[Any] = [None for _ in endpoints]  # of the last save
+        self.outcome: Outcome | None = Success(0)
         self._saves = 0
-        self._links = [_Link() for _ in endpoints]
+        self._links = [Link() for _ in endpoints]
         self._ticket = 0
         self._stage: _Stage = "hello"
-        self._goal: _Stage | None = None  # what an agreement interrupted; None: join
+        self._goal: _Stage | None = None  # interrupted by an agreement; None: join
         self._details: Any = None  # of the goal
         self._servers: Collection[int] | None = None  # of the goal; None: all
         self._left: set[int] = set()  # other trainers that have ended, by the last Hellos
         self._hellos: dict[int, HelloReply] = {}
-        self._back = Back(0, 0, (), "")
+        self._rollback = RollBack(0, 0, (), "")
         self._agreeing_since: float | None = None
-        self._stop: FaultError | None = None
-        self.outcome: Outcome | None = Success(0)
+        self._failure: FaultError | None = None
 
     # Goals. Each is open until `outcome` is not None.
 
@@ -165,32 +154,32 @@ class TrainerState:
         self._open("push", servers=servers)
 
     def commit(self, now: float) -> None:
-        """The barrier, after push, in sync mode: its replies bring the parameters of the next round."""
+        """Wait at the barrier after a push (sync); the replies bring the parameters of the next round."""
         assert self.mode == "sync", "asynchronous trainers push and pull"
         self._open("commit")
 
     def pull(self, now: float, slices: Sequence[Sequence[int] | None] | None = None) -> None:
-        """Pull slices, one entry per server: (): nothing from it; None: all its parameters."""
+        """Pull slices, one entry per server: (): none; None: all its parameters."""
         wanted = [None if one is None else tuple(one) for one in slices or [None for _ in self.endpoints]]
         self._open("pull", wanted, [server for server, one in enumerate(wanted) if one != ()])
 
     def prefetch(self, now: float, rows: Sequence[tuple[str, int] | None]) -> None:
-        """Fetch rows, one entry per server: (table, number of ids), or None: nothing from it."""
+        """Fetch rows, one entry per server: (table, count of ids); None: none."""
         self._open("prefetch", list(rows), [server for server, one in enumerate(rows) if one is not None])
 
     def save(self, now: float, directory: str, options: Mapping[str, Any] | None = None) -> None:
-        """Let every server write its rows; their parts of the manifest are in ``manifests`` then."""
+        """Let every server write its rows; afterwards ``manifests`` holds their parts of the manifest."""
         self._saves += 1
         self._open("save", (directory, dict(options or {})))
 
     def complete(self, now: float) -> None:
-        """Leave the job: the others go on without this trainer."""
+        """Leave the job: the others continue without this trainer."""
         self._open("complete")
 
     # Driving
 
-    def next(self, server: int, now: float) -> Step:
-        """What to do about one server now; ask for one that has no call under way."""
+    def next_step(self, server: int, now: float) -> Step:
+        """Return what to do about one server now; ask for one that has no call under way."""
         link = self._links[server]
         if self.outcome is not None:
             return Done()
@@ -199,139 +188,130 @@ class TrainerState:
         if link.retry_at > now:
             return Pause(link.retry_at)
         self._ticket += 1
-        link.ticket, link.issued = self._ticket, now
-        if self._stage == "leave":
-            return Call(server, self._request(server), min(self.limits.call, _LAST_WORDS), link.ticket)
+        link.begin_call(self._ticket, now)
         timeout = self.limits.call + (self.limits.poll if self._stage in ("commit", "finish") else 0)
+        if self._stage == "leave":
+            timeout = min(self.limits.call, _LAST_CALL)
         return Call(server, self._request(server), timeout, link.ticket)
 
-    def answered(self, call: Call, reply: Reply, now: float) -> None:
-        """A call brought a reply."""
+    def take_reply(self, call: Call, reply: Reply, now: float) -> None:
+        """Take the reply of a call."""
         link = self._links[call.server]
-        if not self._ends(link, call):
+        if not self._end_call(link, call):
             return
-        link.failing_since, link.failures = None, 0
+        link.record_reply()
         if isinstance(reply, Refused):
-            self._refused(call.server, reply, now)
+            self._handle_refusal(call.server, reply, now)
         elif isinstance(reply, Waiting):
-            self._wait(call.server, reply, now)
+            self._handle_wait(call.server, reply, now)
         else:
             if isinstance(reply, HelloReply):
                 self._hellos[call.server] = reply
             elif isinstance(reply, SaveReply):
                 self.manifests[call.server] = reply.manifest
-            self._server_done(link, now)
+            self._end_part(link, now)
 
-    def failed(self, call: Call, why: str, now: float) -> None:
-        """A call brought no reply: the connection broke or its time was over."""
+    def fail_call(self, call: Call, why: str, now: float) -> None:
+        """Note that a call brought no reply: the connection broke or its time was over."""
         link = self._links[call.server]
-        if not self._ends(link, call):
+        if not self._end_call(link, call):
             return
-        link.failures += 1
-        if link.failing_since is None:
-            link.failing_since = link.issued
-        link.retry_at = now + min(0.05 * 2 ** min(link.failures - 1, 8), 1.0)
-        spent = now - link.failing_since
-        if self._stage == "leave" and spent >= min(self.limits.window, _LAST_WORDS):
-            self._server_done(link, now)
+        spent = link.record_failure(now)
+        if self._stage == "leave" and spent >= min(self.limits.window, _LAST_CALL):
+            self._end_part(link, now)
         elif spent >= self.limits.window and link.failures >= self.limits.attempts:
             endpoint, verb = self.endpoints[call.server], call.request.verb
-            self._lose(
+            self._fail(
                 f"server {endpoint} did not answer {verb} for {spent:.0f} s ({link.failures} calls): {why}",
-                hint="resume from the last save; the patience is FLAGS_rpc_deadline (ms)",
+                hint="resume from the last save; FLAGS_rpc_deadline (ms) is how long a trainer waits",
             )
 
     @property
     def is_leaving(self) -> bool:
-        """Whether every server knows that this trainer closes: no fault can call it back."""
+        """Whether every server knows that this trainer leaves: no fault can call it back."""
         return self._stage == "leave"
 
-    def beat(self) -> Beat:
-        """A sign of life, for any server, beside any goal."""
-        return Beat(**self._me())
+    def make_beat(self) -> Beat:
+        """Return a heartbeat, which may be sent to any server beside any goal."""
+        return Beat(**self._session_fields())
 
-    def beaten(self, server: int, reply: Reply) -> None:
-        """What a beat brought back: the news that a newer process has taken this one's place ends it."""
+    def take_beat_reply(self, server: int, reply: Reply) -> None:
+        """Take the reply to a heartbeat; a refusal of a process that was replaced ends it."""
         if isinstance(reply, Refused) and reply.reason == "fenced":
-            self._refused(server, reply, 0.0)
+            self._handle_refusal(server, reply, 0.0)
 
     # Requests
 
-    def _me(self) -> dict[str, Any]:
+    def _session_fields(self) -> dict[str, Any]:
         return {"job": self.job, "trainer": self.trainer, "process": self.process, "session": self.session}
 
     def _request(self, server: int) -> Request:
-        stage, me = self._stage, self._me()
+        stage, fields = self._stage, self._session_fields()
         if stage == "hello":
-            return Hello(**me, plan=self.plans[server], mode=self.mode, trainers=self.trainers)
+            return Hello(**fields, plan=self.plans[server], mode=self.mode, trainers=self.trainers)
         if stage == "rollback":
-            back = self._back
-            return Rollback(**me, to=back.to, generation=back.generation, completed=back.completed)
-        me |= {"incarnation": self._links[server].incarnation, "generation": self.generation}
+            to, generation = self._rollback.to, self._rollback.generation
+            return Rollback(**fields, to=to, generation=generation, completed=self._rollback.completed)
+        fields |= {"incarnation": self._links[server].incarnation, "generation": self.generation}
         version = self.round if self.mode == "sync" else None
+        current = self.round if self.mode == "sync" else self.update
         if stage == "push":
-            number = self.round if self.mode == "sync" else self.update
-            return Push(**me, plan=self.plans[server], number=number)
+            return Push(**fields, plan=self.plans[server], number=current)
         if stage in ("commit", "finish"):
-            return Commit(**me, round=self.round, poll=self.limits.poll)
+            return Commit(**fields, round=self.round, poll=self.limits.poll)
         if stage == "pull":
-            return Pull(**me, version=version, slices=self._details[server])
+            return Pull(**fields, version=version, slices=self._details[server])
         if stage == "fetch":
-            return Pull(**me, version=version, slices=None)
+            return Pull(**fields, version=version, slices=None)
         if stage == "prefetch":
             table, count = self._details[server]
-            return Prefetch(**me, table=table, count=count)
+            return Prefetch(**fields, table=table, count=count)
         if stage == "save":
             directory, options = self._details
-            return Save(**me, number=self._saves, directory=directory, version=version, options=options)
-        first = self.round if self.mode == "sync" else self.update
-        return Complete(**me, round=first, last=stage == "leave", left=tuple(sorted(self._left)))
+            return Save(**fields, number=self._saves, directory=directory, version=version, options=options)
+        return Complete(**fields, round=current, last=stage == "leave", left=tuple(sorted(self._left)))
 
-    # What replies mean
+    # Replies
 
-    def _ends(self, link: _Link, call: Call) -> bool:
-        """Whether this is the call under way; one of an earlier stage only frees the link."""
-        awaited = link.ticket == call.ticket
-        link.ticket = 0 if abs(link.ticket) == call.ticket else link.ticket
-        return awaited and self.outcome is None
+    def _end_call(self, link: Link, call: Call) -> bool:
+        """Return whether a call that has ended is of this stage, and the goal is open."""
+        return link.end_call(call.ticket) and self.outcome is None
 
-    def _refused(self, server: int, reply: Refused, now: float) -> None:
+    def _handle_refusal(self, server: int, reply: Refused, now: float) -> None:
         endpoint = self.endpoints[server]
         if self._stage == "leave":
-            self._server_done(self._links[server], now)
+            self._end_part(self._links[server], now)
         elif reply.reason in _SAY_HELLO:
             self._agree(now, after=0.05 if self._stage in _AGREEING else 0.0)
         elif reply.reason == "fenced":
-            self._lose(
+            self._fail(
                 f"trainer {self.trainer}: another process has taken its place (says {endpoint})",
-                hint="two processes bear this trainer id; the one started later goes on",
+                hint="two processes have this trainer id; the one that started later continues",
             )
         else:
-            self._lose(f"server {endpoint} refused trainer {self.trainer}: {reply.text} ({reply.reason})")
+            self._fail(f"server {endpoint} refused trainer {self.trainer}: {reply.text} ({reply.reason})")
 
-    def _wait(self, server: int, reply: Waiting, now: float) -> None:
-        link, endpoint = self._links[server], self.endpoints[server]
-        link.retry_at = now if reply.missing else now + 0.02
-        if link.busy_since is None:
-            link.busy_since = link.issued
-        spent = now - link.busy_since
+    def _handle_wait(self, server: int, reply: Waiting, now: float) -> None:
+        endpoint = self.endpoints[server]
+        spent = self._links[server].record_wait(now, 0.0 if reply.missing else 0.02)
         if spent < self.limits.barrier:
             return
         if reply.missing:
-            self._lose(
+            self._fail(
                 f"server {endpoint}: round {reply.round} waits for trainers {list(reply.missing)} for "
                 f"{spent:.0f} s; no sign of life from {list(reply.silent)}",
-                hint="resume from the last save; the patience is FLAGS_worker_update_interval_secs",
+                hint="resume from the last save; FLAGS_worker_update_interval_secs is how long trainers wait",
             )
         else:
-            self._lose(f"server {endpoint} has been busy for {spent:.0f} s: {reply.why}")
+            self._fail(f"server {endpoint} has been busy for {spent:.0f} s: {reply.why}")
 
-    def _server_done(self, link: _Link, now: float) -> None:
+    def _end_part(self, link: Link, now: float) -> None:
+        """Note that a server has done its part of the stage."""
         link.done = True
         if all(one.done for one in self._links):
-            self._stage_done(now)
+            self._end_stage(now)
 
-    def _stage_done(self, now: float) -> None:
+    def _end_stage(self, now: float) -> None:
         stage = self._stage
         if stage == "hello":
             self._take_hellos(now)
@@ -339,9 +319,9 @@ class TrainerState:
             self._agree(now)
         elif stage == "finish":
             self.round += 1
-            self._agreed()
+            self._end_agreement()
         elif stage == "fetch":
-            self._agreed()
+            self._end_agreement()
         elif stage == "complete":
             self._begin("leave")
         elif stage == "leave" and self._goal is None:
@@ -354,12 +334,12 @@ class TrainerState:
     # Agreements
 
     def _agree(self, now: float, *, after: float = 0.0, why: str = "") -> None:
-        """Hello to all, under a new session: what this process sent before is stale from then on."""
+        """Say Hello to all in a new session; requests of this process's earlier sessions are stale then."""
         if self._agreeing_since is None:
             self._agreeing_since = now
         patience = max(self.limits.window, self.limits.barrier)
         if now - self._agreeing_since > patience:
-            self._lose(f"no agreement between {', '.join(self.endpoints)} within {patience:.0f} s: {why}")
+            self._fail(f"no agreement between {', '.join(self.endpoints)} within {patience:.0f} s: {why}")
             return
         self.session += 1
         self._hellos = {}
@@ -370,8 +350,7 @@ class TrainerState:
     def _take_hellos(self, now: float) -> None:
         hellos = [self._hellos[server] for server in range(len(self.endpoints))]
         for link, hello in zip(self._links, hellos, strict=True):
-            link.restarted |= link.incarnation not in ("", hello.incarnation)
-            link.incarnation = hello.incarnation
+            link.record_incarnation(hello.incarnation)
         self._left = {trainer for hello in hellos for trainer in hello.left} - {self.trainer}
         self._check_restarts(hellos)
         if self.outcome is not None:
@@ -380,49 +359,59 @@ class TrainerState:
             self._resume_updates(hellos)
             return
         decision = decide(self.trainer, self.endpoints, hellos)
-        if isinstance(decision, Again):
+        if isinstance(decision, Retry):
             self._agree(now, after=0.1, why=decision.why)
-        elif isinstance(decision, Stuck):
-            self._lose(decision.why)
-        elif isinstance(decision, Back):
-            self._go_back(decision)
-        else:
+        elif isinstance(decision, Conflict):
+            self._fail(decision.why, hint="start all servers and trainers again from the last save")
+        elif isinstance(decision, RollBack):
+            self._roll_back(decision)
+        elif self._is_same_run(decision, hellos):
             self.generation = hellos[0].generation
             self.round = decision.round
-            stages: dict[type, _Stage] = {Go: "fetch", Finish: "finish", Close: "complete"}
+            stages: dict[type, _Stage] = {Proceed: "fetch", Finish: "finish", Leave: "complete"}
             self._begin(stages[type(decision)])
 
     def _check_restarts(self, hellos: Sequence[HelloReply]) -> None:
         restarted = [e for e, link in zip(self.endpoints, self._links, strict=True) if link.restarted]
-        if self.joined and restarted and not self.may_roll_back:
-            stands = ", ".join(f"{e} at {h.round}" for e, h in zip(self.endpoints, hellos, strict=True))
-            self._lose(
-                f"server {', '.join(restarted)} was restarted; the servers' rounds are now: {stands}",
-                hint="start the job again from its last save, or choose to roll back",
+        if self.has_joined and restarted and not self.may_roll_back:
+            self._fail(
+                f"server {', '.join(restarted)} was restarted; now there are "
+                f"{describe_rounds(self.endpoints, hellos)}",
+                hint="start the job again from its last save, or set PADDLELIKE_RESUME_POLICY=rollback",
             )
 
-    def _go_back(self, back: Back) -> None:
+    def _is_same_run(self, decision: Decision, hellos: Sequence[HelloReply]) -> bool:
+        """Fail where this trainer resumes from another round than the servers are at."""
+        resumes_at = self.resumes_at
+        if self.has_joined or resumes_at is None or all(hello.round == resumes_at for hello in hellos):
+            return True
+        self._fail(
+            f"trainer {self.trainer} resumes from the checkpoint of round {resumes_at}, but there are "
+            f"{describe_rounds(self.endpoints, hellos)}: the servers belong to another run",
+            hint="end these servers and start all servers and trainers again from the same save",
+        )
+        return False
+
+    def _roll_back(self, decision: RollBack) -> None:
         if self.may_roll_back:
-            self._back = back
+            self._rollback = decision
             self._begin("rollback")
         else:
-            self._lose(back.why, hint="start all servers and trainers again from the last save")
+            self._fail(decision.why, hint="start all servers and trainers again from the last save")
 
     def _resume_updates(self, hellos: Sequence[HelloReply]) -> None:
-        """Asynchronous: servers count for themselves; what was interrupted goes on."""
+        """Continue with the interrupted goal (async): each server counts its own updates."""
         self.generation = hellos[0].generation
         if self._goal is None:
-            self._begin("complete" if self._is_closed(hellos) else "fetch")
+            has_left = any(self.trainer in dict(hello.completed) for hello in hellos)
+            self._begin("complete" if has_left else "fetch")
         else:
             self._agreeing_since = None
             self._begin(self._goal, self._servers)
 
-    def _is_closed(self, hellos: Sequence[HelloReply]) -> bool:
-        return any(self.trainer in dict(one.completed) for one in hellos)
-
-    def _agreed(self) -> None:
+    def _end_agreement(self) -> None:
         self._agreeing_since = None
-        self.joined = True
+        self.has_joined = True
         for link in self._links:
             link.restarted = False
         self.outcome = Success(self.round) if self._goal is None else Resumed(self.round)
@@ -431,7 +420,7 @@ class TrainerState:
 
     def _open(self, goal: _Stage | None, details: Any = None, servers: Collection[int] | None = None) -> None:
         assert self.outcome is not None, f"{self._goal or 'join'} is still open"
-        self.outcome = self._stop
+        self.outcome = self._failure
         self._goal, self._details, self._servers = goal, details, servers
         if goal is not None:
             self._begin(goal, servers)
@@ -439,11 +428,9 @@ class TrainerState:
     def _begin(self, stage: _Stage, servers: Collection[int] | None = None) -> None:
         self._stage = stage
         for server, link in enumerate(self._links):
-            link.done = servers is not None and server not in servers
-            link.ticket = -abs(link.ticket)  # a call under way is abandoned, but must end before the next
-            link.busy_since = None
+            link.begin_stage(done=servers is not None and server not in servers)
         if all(link.done for link in self._links) and self.outcome is None:
             self.outcome = Success(self.round)
 
-    def _lose(self, text: str, *, hint: str | None = None) -> None:
-        self.outcome = self._stop = FaultError(text, hint=hint)
+    def _fail(self, text: str, *, hint: str | None = None) -> None:
+        self.outcome = self._failure = FaultError(text, hint=hint)

@@ -22,7 +22,8 @@ import numpy as np
 
 from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Save, Waiting
-from paddlelike.distributed.protocol.server import Apply, ServerState, Work, Write
+from paddlelike.distributed.protocol.server import ServerState
+from paddlelike.distributed.protocol.work import Apply, Work, Write
 from paddlelike.distributed.server.position import empty_load, read_position
 from paddlelike.distributed.server.presence import Presence, write_log
 from paddlelike.distributed.server.rollback import RollbackPoints
@@ -139,10 +140,10 @@ class Service:
             while not self._stopping:
                 if self._tasks:
                     return self._tasks.popleft()
-                work = self.state.ready()
+                work = self.state.take_work()
                 if work is not None:
                     return work
-                if self.state.is_over(time.monotonic()):
+                if self.state.may_end(time.monotonic()):
                     break
                 self._check_presence()
                 self.asked.wait(_POLL)
@@ -186,9 +187,9 @@ class Service:
             return
         with self.changed:
             if isinstance(work, Write):
-                self.state.written(work, answer)
+                self.state.end_write(work, answer)
             else:
-                self.state.applied(work)
+                self.state.end_apply(work)
             self.changed.notify_all()
         if isinstance(work, Apply):
             for _, contribution in work.contributions:
@@ -197,7 +198,7 @@ class Service:
     def _fail(self, work: Work, error: Exception) -> None:
         """Report failed work; after a round that failed the variables are of no round, so the server ends."""
         with self.changed:
-            self.state.failed(work, f"{type(error).__name__}: {error}")
+            self.state.fail_work(work, f"{type(error).__name__}: {error}")
             self.changed.notify_all()
         _log.exception("%s: %s failed", self.served.endpoint, type(work).__name__)
         if isinstance(work, Apply):
@@ -217,13 +218,13 @@ class Service:
             self._rounds += 1
         else:
             assert self._points is not None
-            self._points.restore(work.number)
+            self._points.restore(work.round)
             self.variables.reread()
         return {}
 
     def _write(self, request: Save) -> dict[str, Any]:
         """Write this server's rows of the files named; without names only report the training position."""
-        answer: dict[str, Any] = {"position": self.state.saved_with()}
+        answer: dict[str, Any] = {"position": self.state.position()}
         names = request.options.get("names", [])
         if names:
             placement = self.served.op.block.program._parameters_on_pservers
@@ -258,7 +259,7 @@ class Service:
 
     def wake(self) -> None:
         """Wake the thread that owns the variables, if there is work for it. Called under the lock."""
-        if self.state.has_work or self.state.finished:
+        if self.state.has_work or self.state.is_finished:
             self.asked.notify()
 
     def ask_until(self, request: Request, patience: float) -> Reply:

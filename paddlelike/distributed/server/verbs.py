@@ -113,7 +113,7 @@ class _PushVerb(_Verb):
         request = self.read(Push, head)
         service = self.service
         with service.changed:
-            reply = service.state.push_begin(request, time.monotonic())
+            reply = service.state.begin_push(request, time.monotonic())
         if reply is not None:
             raise Refused(reply.to_header())
         return service.staging.take(request.rows)
@@ -124,7 +124,7 @@ class _PushVerb(_Verb):
         receiver.finish(whole=service.mode == "sync")
         service.count_received(receiver.size)
         with service.changed:
-            reply = service.state.push_end(request, receiver, time.monotonic())
+            reply = service.state.end_push(request, receiver, time.monotonic())
             service.wake()
         return reply.to_header(), ()
 

@@ -266,7 +266,7 @@ def test_sizes_and_numbers_are_checked_before_memory_is_taken(what: str) -> None
     with Job(network, servers=1, trainers=1).start() as job:
         trainer = Client(0, job.endpoints)
         link, state = trainer.driver.state._links[0], trainer.driver.state
-        me = {"v": 1, **state._me(), "incarnation": link.incarnation, "generation": 0}
+        me = {"v": 1, **state._session_fields(), "incarnation": link.incarnation, "generation": 0}
         channel, ids = trainer.driver.channels[0], np.array([49, 50], "int64")
         asked: tuple[str, dict[str, Any], Any] = {
             "ids outside": ("Prefetch", {"table": "emb", "count": 2}, [Part(0, 0, as_bytes(ids))]),

@@ -112,11 +112,11 @@ def _wrap_rounds() -> None:
     under_way: list[int] = []  # the round, once for every block of it
 
     def applying(service: Service, work: Any) -> None:
-        reach("server.apply", work.number)
-        under_way[:] = [work.number]
+        reach("server.apply", work.round)
+        under_way[:] = [work.round]
         apply(service, work)
         under_way.clear()
-        reach("server.apply.done", work.number)
+        reach("server.apply.done", work.round)
 
     def running(context: StepContext, block: Any) -> Any:
         if len(under_way) == 2:

@@ -116,8 +116,8 @@ def serve(t: Any, exe: Any) -> None:
         held[f"{one.origin} {one.first_row}"] = np.array(holder.get_tensor())
     state = services[0].state
     rows = {name: digest({name: array}) for name, array in held.items()}
-    updates = state.saved_with()["updates"]
-    say(end=state.round, finished=state.finished, rows=rows, updates=updates)
+    updates = state.position()["updates"]
+    say(end=state.round, finished=state.is_finished, rows=rows, updates=updates)
 
 
 def train(t: Any, exe: Any, loss: Any) -> None:

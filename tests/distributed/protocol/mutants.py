@@ -7,21 +7,23 @@ from typing import Any
 
 from paddlelike.distributed.protocol import agreement, trainer
 from paddlelike.distributed.protocol.messages import Hello, Reply, Rollback
-from paddlelike.distributed.protocol.server import Apply, ServerState, Work
+from paddlelike.distributed.protocol.rounds import Updates
+from paddlelike.distributed.protocol.server import ServerState
 from paddlelike.distributed.protocol.trainer import TrainerState
+from paddlelike.distributed.protocol.work import Apply, Work
 
 
 class NoFence(ServerState):
     """An older process of a trainer may go on."""
 
-    def _refuse_stranger(self, request: Any) -> Any:
+    def _refuse_caller(self, request: Any) -> Any:
         return None
 
     def _refuse_session(self, request: Any, now: float) -> Any:
         return None
 
     def hello(self, request: Hello, now: float) -> Reply:
-        self._door._newest.pop(request.trainer, None)
+        self._admission._newest.pop(request.trainer, None)
         return super().hello(request, now)
 
 
@@ -29,42 +31,42 @@ class NoSession(ServerState):
     """What a process sent before an agreement still counts after it."""
 
     def _refuse_session(self, request: Any, now: float) -> Any:
-        return self._refuse_stranger(request)
+        return self._refuse_caller(request)
 
 
 class NoStale(NoSession):
     """Requests meant for another incarnation, generation or session are taken."""
 
-    def _refuse(self, request: Any, now: float) -> Any:
-        return self._refuse_stranger(request)
+    def _refuse_addressed(self, request: Any, now: float) -> Any:
+        return self._refuse_caller(request)
 
 
 class KeepsStaging(ServerState):
     """A rollback leaves what was staged and marked."""
 
     def rollback(self, request: Rollback, now: float) -> Reply:
-        staged, marks = self._staged, self._marks
+        round_ = self._round
         reply = super().rollback(request, now)
-        self._staged, self._marks = staged, marks
+        self._round = round_
         return reply
 
 
 class NoWaiting(ServerState):
     """A round is applied when half of the trainers have committed."""
 
-    def missing(self) -> tuple[int, ...]:
-        missing = super().missing()
+    def missing_trainers(self) -> tuple[int, ...]:
+        missing = super().missing_trainers()
         return missing if len(missing) > self.trainers // 2 else ()
 
 
 class AnyOrder(ServerState):
     """Contributions come in the order of their arrival."""
 
-    def ready(self) -> Work | None:
-        work = super().ready()
+    def take_work(self) -> Work | None:
+        work = super().take_work()
         if isinstance(work, Apply) and self.mode == "sync":
             given = dict(work.contributions)
-            self._work = Apply(work.number, tuple((t, given[t]) for t in self._staged if t in given))
+            self._work = Apply(work.round, tuple((t, given[t]) for t in self._round.staged if t in given))
         return self._work
 
 
@@ -78,25 +80,31 @@ class NoUpdateNumber(ServerState):
 class NumbersByTrainer(ServerState):
     """Update numbers are kept by trainer alone, not by process."""
 
-    def _last_update(self, trainer: int, process: int) -> int:
-        return max([n for (t, _), n in self._updates.items() if t == trainer], default=0)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._updates = _ByTrainer((options.get("saved") or {}).get("updates", ()))
+
+
+class _ByTrainer(Updates):
+    def last_applied(self, trainer: int, process: int) -> int:
+        return max([number for (t, _), number in self._applied.items() if t == trainer], default=0)
 
 
 class ForgetsNumbers(ServerState):
     """A restarted server does not know which updates its saved parameters hold."""
 
-    def saved_with(self) -> dict[str, Any]:
-        return super().saved_with() | {"updates": []}
+    def position(self) -> dict[str, Any]:
+        return super().position() | {"updates": []}
 
 
 class OnePhase(TrainerState):
     """Commits to each server as soon as that server has acknowledged the push."""
 
-    def _server_done(self, link: Any, now: float) -> None:
+    def _end_part(self, link: Any, now: float) -> None:
         if self._stage == "push" and self.outcome is None:
-            self._stage_done(now)
+            self._end_stage(now)
         else:
-            super()._server_done(link, now)
+            super()._end_part(link, now)
 
 
 class IgnoresMarks(TrainerState):
@@ -129,7 +137,7 @@ class FinishesAnything(TrainerState):
 class NeverRollsBack(TrainerState):
     """Goes on at the lowest round although servers stand at different ones."""
 
-    def _go_back(self, back: Any) -> None:
+    def _roll_back(self, decision: Any) -> None:
         hellos = self._hellos.values()
         self.generation = max(one.generation for one in hellos)
         self.round = min(one.round for one in hellos)

@@ -1,8 +1,16 @@
-"""What a trainer concludes from where the servers stand."""
+"""The decision of a trainer about servers at the same or at different rounds."""
 
 from __future__ import annotations
 
-from paddlelike.distributed.protocol.agreement import Again, Back, Close, Finish, Go, Stuck, decide
+from paddlelike.distributed.protocol.agreement import (
+    Conflict,
+    Finish,
+    Leave,
+    Proceed,
+    Retry,
+    RollBack,
+    decide,
+)
 from paddlelike.distributed.protocol.messages import HelloReply, Staged
 
 
@@ -22,7 +30,7 @@ def at(round, **more):
     return HelloReply(**fields | more)
 
 
-def decided(*hellos):
+def decide_at(*hellos):
     return decide(1, [f"h:{index}" for index in range(len(hellos))], hellos)
 
 
@@ -30,75 +38,75 @@ PUSH = Staged(5, 9, 1)
 
 
 def test_servers_at_one_round_go_on():
-    assert decided(at(5), at(5)) == Go(5)
+    assert decide_at(at(5), at(5)) == Proceed(5)
 
 
 def test_a_push_without_a_commit_is_done_anew():
-    assert decided(at(5, staged=PUSH), at(5, staged=PUSH)) == Go(5)
+    assert decide_at(at(5, staged=PUSH), at(5, staged=PUSH)) == Proceed(5)
 
 
 def test_a_committed_round_is_finished():
-    assert decided(at(5, staged=PUSH, marked=True), at(5, staged=PUSH)) == Finish(5)
+    assert decide_at(at(5, staged=PUSH, marked=True), at(5, staged=PUSH)) == Finish(5)
 
 
 def test_a_round_that_one_server_has_applied_is_finished():
-    assert decided(at(6), at(5, staged=PUSH)) == Finish(5)
+    assert decide_at(at(6), at(5, staged=PUSH)) == Finish(5)
 
 
 def test_two_different_pushes_are_not_one_round():
     other = Staged(5, 9, 2)
-    assert isinstance(decided(at(5, staged=PUSH, marked=True), at(5, staged=other)), Back)
+    assert isinstance(decide_at(at(5, staged=PUSH, marked=True), at(5, staged=other)), RollBack)
 
 
 def test_a_server_that_lost_the_push_sends_all_back():
-    back = decided(at(6), at(5))
+    back = decide_at(at(6), at(5))
     assert (back.to, back.generation) == (4, 1)
     assert "h:0 at round 6 of generation 0, h:1 at round 5" in back.why
 
 
 def test_the_newest_checkpoint_that_all_can_read_is_taken():
-    assert decided(at(9, checkpoints=(0, 4, 8)), at(4, checkpoints=(0, 4))).to == 4
+    assert decide_at(at(9, checkpoints=(0, 4, 8)), at(4, checkpoints=(0, 4))).to == 4
 
 
 def test_a_rollback_that_has_begun_is_joined():
-    back = decided(at(4, generation=2, base=4), at(9, generation=1))
+    back = decide_at(at(4, generation=2, base=4), at(9, generation=1))
     assert (back.to, back.generation) == (4, 2)
 
 
 def test_a_generation_that_has_moved_on_is_not_joined():
-    back = decided(at(6, generation=2, base=4), at(4))
+    back = decide_at(at(6, generation=2, base=4), at(4))
     assert (back.to, back.generation) == (4, 3)
 
 
 def test_a_server_that_is_going_back_is_waited_for():
-    assert isinstance(decided(at(4, generation=1, busy=True), at(9)), Again)
+    assert isinstance(decide_at(at(4, generation=1, busy=True), at(9)), Retry)
 
 
-def test_without_a_common_checkpoint_it_is_stuck_and_says_where_the_servers_are():
-    stuck = decided(at(9, checkpoints=()), at(0, checkpoints=(0,)))
-    assert isinstance(stuck, Stuck)
-    assert "h:0 at round 9" in stuck.why
+def test_without_a_common_checkpoint_there_is_a_conflict_that_says_where_the_servers_are():
+    conflict = decide_at(at(9, checkpoints=()), at(0, checkpoints=(0,)))
+    assert isinstance(conflict, Conflict)
+    assert "h:0 at round 9" in conflict.why
 
 
 def test_checkpoints_that_differ_are_asked_for_again():
-    again = decided(at(9, checkpoints=(8,)), at(4, checkpoints=(4,)))
-    assert isinstance(again, Again)
-    assert "checkpoints" in again.why
+    retry = decide_at(at(9, checkpoints=(8,)), at(4, checkpoints=(4,)))
+    assert isinstance(retry, Retry)
+    assert "checkpoints" in retry.why
 
 
-def test_a_close_that_has_begun_is_gone_on_with():
-    assert decided(at(7, completed=((1, 7),)), at(7)) == Close(7)
-    assert decided(at(9, completed=((1, 7),)), at(7)) == Close(7)
+def test_a_leave_that_has_begun_is_continued():
+    assert decide_at(at(7, completed=((1, 7),)), at(7)) == Leave(7)
+    assert decide_at(at(9, completed=((1, 7),)), at(7)) == Leave(7)
 
 
-def test_a_close_that_a_restarted_server_forgot_is_taken_back():
-    back = decided(at(7, completed=((0, 3), (1, 7))), at(4))
-    assert isinstance(back, Back)
+def test_a_leave_that_a_restarted_server_forgot_is_taken_back():
+    back = decide_at(at(7, completed=((0, 3), (1, 7))), at(4))
+    assert isinstance(back, RollBack)
     assert back.completed == ((0, 3),)
 
 
 def test_a_server_that_could_not_go_back_sends_all_back_again():
-    back = decided(at(4, generation=1, base=4, lost=True), at(4, generation=1, base=4))
+    back = decide_at(at(4, generation=1, base=4, lost=True), at(4, generation=1, base=4))
     assert (back.to, back.generation) == (4, 2)
-    back = decided(at(4, generation=1, base=4, lost=True), at(4, generation=0))
+    back = decide_at(at(4, generation=1, base=4, lost=True), at(4, generation=0))
     assert (back.to, back.generation) == (4, 2)

@@ -21,7 +21,8 @@ from paddlelike.distributed.protocol.messages import (
     Staged,
     Waiting,
 )
-from paddlelike.distributed.protocol.server import Apply, Restore, ServerState, Write
+from paddlelike.distributed.protocol.server import ServerState
+from paddlelike.distributed.protocol.work import Apply, Restore, Write
 
 
 class Talk:
@@ -46,7 +47,7 @@ class Talk:
             "Complete": here | {"round": self.state.round},
         }
         request = REQUESTS[verb](**me | defaults[verb] | fields)
-        return getattr(self.state, "push_begin" if verb == "Push" else verb.lower())(request, now)
+        return getattr(self.state, "begin_push" if verb == "Push" else verb.lower())(request, now)
 
     def push(self, trainer: int, what: Any = "g", **fields: Any) -> Any:
         reply = self.say("Push", trainer, **fields)
@@ -55,10 +56,10 @@ class Talk:
         me = {"job": "j", "trainer": trainer, "process": 10 + trainer, "session": 1, "plan": "p"}
         here = {"incarnation": self.state.incarnation, "generation": self.state.generation}
         request = REQUESTS["Push"](**me | here | {"number": self.state.round} | fields)
-        return self.state.push_end(request, what, 1.0)
+        return self.state.end_push(request, what, 1.0)
 
     def work(self) -> Any:
-        work = self.state.ready()
+        work = self.state.take_work()
         assert work is not None
         return work
 
@@ -80,13 +81,13 @@ def refused(reply: Any) -> str:
 def test_a_round_needs_both_pushes_and_both_commits(talk):
     assert talk.push(1, "g1") == PushReply(incarnation="a", generation=0, round=0)
     assert talk.push(0, "g0").duplicate is False
-    assert talk.state.ready() is None
+    assert talk.state.take_work() is None
     assert talk.say("Commit", 1).missing == (0,)
-    assert talk.state.ready() is None
+    assert talk.state.take_work() is None
     assert talk.say("Commit", 0).missing == ()
     work = talk.work()
     assert work == Apply(0, ((0, "g0"), (1, "g1")))
-    talk.state.applied(work)
+    talk.state.end_apply(work)
     assert talk.say("Commit", 0, round=0) == CommitReply(incarnation="a", generation=0, round=1)
     assert talk.push(0, number=0).duplicate is True
 
@@ -103,7 +104,7 @@ def test_a_push_may_be_repeated_and_then_takes_no_bytes(talk):
 def test_a_push_whose_bytes_come_after_a_rollback_is_not_staged(talk):
     assert talk.say("Push", 0) is None
     talk.say("Rollback", 1, to=0, generation=1)
-    talk.state.applied(talk.work())
+    talk.state.end_apply(talk.work())
     late = {"incarnation": "a", "generation": 0, "number": 0}
     assert refused(talk.push(0, **late)) == "stale"
     assert talk.say("Hello", 0).staged is None
@@ -177,7 +178,7 @@ def test_parameters_are_not_read_while_a_round_is_applied(talk):
     for verb in ("Pull", "Prefetch", "Save"):
         assert isinstance(talk.say(verb, 0), Waiting)
     assert isinstance(talk.say("Commit", 0), Waiting)
-    talk.state.applied(work)
+    talk.state.end_apply(work)
     assert isinstance(talk.say("Pull", 0, version=1), PullReply)
     assert isinstance(talk.say("Prefetch", 0), PrefetchReply)
 
@@ -205,28 +206,28 @@ def test_rounds_go_on_without_those_who_closed(talk):
     talk.say("Commit", 0)
     work = talk.work()
     assert work == Apply(0, ((0, "g0"),))
-    talk.state.applied(work)
-    assert not talk.state.finished
+    talk.state.end_apply(work)
+    assert not talk.state.is_finished
     talk.say("Complete", 0)
-    assert not talk.state.finished
+    assert not talk.state.is_finished
     talk.say("Complete", 0, last=True)
     talk.say("Complete", 1, last=True)
-    assert talk.state.finished
+    assert talk.state.is_finished
 
 
 def test_a_last_word_counts_on_a_server_that_was_restarted(talk):
     for trainer in (0, 1):
         reply = talk.say("Complete", trainer, last=True, round=9, incarnation="earlier", session=7)
         assert isinstance(reply, CompleteReply)
-    assert talk.state.finished
+    assert talk.state.is_finished
 
 
 def test_a_trainer_lost_before_its_last_word_is_not_waited_for(talk):
     talk.say("Complete", 0, last=True, now=5.0)
-    assert not talk.state.is_over(99.0)
+    assert not talk.state.may_end(99.0)
     talk.say("Complete", 1, now=10.0)
-    assert not talk.state.is_over(39.0)
-    assert talk.state.is_over(41.0)
+    assert not talk.state.may_end(39.0)
+    assert talk.state.may_end(41.0)
 
 
 def test_a_server_that_was_restarted_hears_of_those_who_left_from_others(talk):
@@ -236,13 +237,13 @@ def test_a_server_that_was_restarted_hears_of_those_who_left_from_others(talk):
     later.say("Hello", 1)
     later.say("Complete", 1)
     later.say("Complete", 1, last=True, left=(0,))
-    assert later.state.finished
+    assert later.state.is_finished
 
 
 def test_a_close_completes_the_round_the_others_wait_in(talk):
     talk.push(0, "g0")
     talk.say("Commit", 0)
-    assert talk.state.ready() is None
+    assert talk.state.take_work() is None
     talk.say("Complete", 1)
     assert talk.work() == Apply(0, ((0, "g0"),))
 
@@ -253,23 +254,23 @@ def test_a_rollback_restores_clears_and_is_done_once(talk):
     assert talk.say("Hello", 0, session=1).busy
     work = talk.work()
     assert work == Restore(4)
-    talk.state.applied(work)
+    talk.state.end_apply(work)
     assert isinstance(talk.say("Rollback", 0), RollbackReply)
     assert isinstance(talk.say("Rollback", 1, to=0), RollbackReply)
     hello = talk.say("Hello", 0)
     assert (hello.round, hello.base, hello.generation, hello.staged) == (4, 4, 1, None)
-    assert talk.state.ready() is None
+    assert talk.state.take_work() is None
 
 
 def test_a_checkpoint_that_cannot_be_read_is_reported_and_another_one_taken(talk):
     talk.say("Rollback", 0)
-    talk.state.failed(talk.work(), "no such file")
+    talk.state.fail_work(talk.work(), "no such file")
     assert refused(talk.say("Rollback", 0)) == "checkpoint"
     assert refused(talk.say("Pull", 0)) == "stale"
     assert talk.say("Hello", 0).lost
-    assert talk.state.ready() is None
+    assert talk.state.take_work() is None
     talk.say("Rollback", 0, to=0, generation=2)
-    talk.state.applied(talk.work())
+    talk.state.end_apply(talk.work())
     assert isinstance(talk.say("Rollback", 0, to=0, generation=2), RollbackReply)
     assert not talk.say("Hello", 0).lost
 
@@ -286,7 +287,7 @@ def test_a_rollback_during_a_round_drops_that_round(talk):
         talk.say("Commit", trainer)
     work = talk.work()
     talk.say("Rollback", 0)
-    talk.state.applied(work)
+    talk.state.end_apply(work)
     assert talk.state.round == 4
     assert talk.work() == Restore(4)
 
@@ -305,21 +306,21 @@ def test_a_save_is_work_and_its_answer_is_kept(talk):
     work = talk.work()
     assert isinstance(work, Write)
     assert work.request.directory == "d"
-    talk.state.written(work, {"files": 2})
+    talk.state.end_write(work, {"files": 2})
     assert talk.say("Save", 0).manifest == {"files": 2}
-    assert talk.state.ready() is None
+    assert talk.state.take_work() is None
     assert isinstance(talk.say("Save", 0, number=2), Waiting)
     assert isinstance(talk.work(), Write)
 
 
 def test_a_save_that_broke_is_refused_and_the_server_goes_on(talk):
     talk.say("Save", 0)
-    talk.state.failed(talk.work(), "disk full")
+    talk.state.fail_work(talk.work(), "disk full")
     reply = talk.say("Save", 0)
     assert (refused(reply), reply.text) == ("failed", "disk full")
     assert isinstance(talk.say("Pull", 0), PullReply)
     talk.say("Save", 0, number=2)
-    talk.state.written(talk.work(), {})
+    talk.state.end_write(talk.work(), {})
     assert isinstance(talk.say("Save", 0, number=2), SaveReply)
 
 
@@ -329,10 +330,10 @@ def test_a_round_that_broke_is_told_to_everyone(talk, verb):
         talk.push(trainer)
     for trainer in (0, 1):
         talk.say("Commit", trainer)
-    talk.state.failed(talk.work(), "adam: shapes differ")
+    talk.state.fail_work(talk.work(), "adam: shapes differ")
     reply = talk.say(verb, 0)
     assert (refused(reply), reply.text) == ("failed", "adam: shapes differ")
-    assert talk.state.ready() is None
+    assert talk.state.take_work() is None
 
 
 # Asynchronous
@@ -351,19 +352,19 @@ def test_updates_are_applied_one_by_one_in_order_of_arrival(free):
     free.push(0, "a", number=1)
     first = free.work()
     assert first == Apply(0, ((1, "b"),))
-    free.state.applied(first)
+    free.state.end_apply(first)
     second = free.work()
     assert second == Apply(1, ((0, "a"),))
-    free.state.applied(second)
+    free.state.end_apply(second)
     assert free.state.round == 2
 
 
 def test_an_update_is_applied_once(free):
     free.push(0, number=1)
     assert free.push(0, number=1).duplicate
-    free.state.applied(free.work())
+    free.state.end_apply(free.work())
     assert free.push(0, number=1).duplicate
-    assert free.state.ready() is None
+    assert free.state.take_work() is None
 
 
 def test_a_trainer_waits_for_its_own_update(free):
@@ -371,15 +372,15 @@ def test_a_trainer_waits_for_its_own_update(free):
     assert isinstance(free.push(0, number=2), Waiting)
     assert isinstance(free.say("Pull", 0), Waiting)
     assert isinstance(free.say("Pull", 1), PullReply)
-    free.state.applied(free.work())
+    free.state.end_apply(free.work())
     assert isinstance(free.say("Pull", 0), PullReply)
     assert free.push(0, number=2).duplicate is False
 
 
 def test_a_new_process_counts_anew_and_a_restarted_server_remembers(free):
     free.push(0, number=1)
-    free.state.applied(free.work())
-    saved = free.state.saved_with()
+    free.state.end_apply(free.work())
+    saved = free.state.position()
     assert saved == {"round": 1, "completed": [], "updates": [[0, 10, 1]]}
     later = Talk(mode="async", incarnation="b", saved=saved)
     later.say("Hello", 0)
@@ -392,9 +393,9 @@ def test_an_asynchronous_server_ends_after_its_last_update(free):
     free.push(0, number=1)
     free.say("Complete", 0, last=True)
     free.say("Complete", 1, last=True)
-    assert not free.state.finished
-    free.state.applied(free.work())
-    assert free.state.finished
+    assert not free.state.is_finished
+    free.state.end_apply(free.work())
+    assert free.state.is_finished
 
 
 @pytest.mark.parametrize("verb", ["Commit", "Rollback"])

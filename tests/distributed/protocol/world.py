@@ -23,15 +23,10 @@ from paddlelike.distributed.protocol.messages import (
     reply_from_header,
     request_from_header,
 )
-from paddlelike.distributed.protocol.server import Apply, Restore, ServerState, Write
-from paddlelike.distributed.protocol.trainer import (
-    Call,
-    Closed,
-    Limits,
-    Pause,
-    Resumed,
-    TrainerState,
-)
+from paddlelike.distributed.protocol.server import ServerState
+from paddlelike.distributed.protocol.steps import Call, Closed, Limits, Pause, Resumed
+from paddlelike.distributed.protocol.trainer import TrainerState
+from paddlelike.distributed.protocol.work import Apply, Restore, Write
 from paddlelike.errors import FaultError
 
 __all__ = ["Faults", "World", "gradient", "reference"]
@@ -188,7 +183,7 @@ class World:
         while self.events and self.events[0][0] < end:
             self.now, _, action = heapq.heappop(self.events)
             action()
-        finished = all(s.state.finished for s in self.servers)
+        finished = all(s.state.is_finished for s in self.servers)
         assert finished or self.late_kills, f"a server waits: {self.describe()}"
 
     # What must hold in the end
@@ -236,7 +231,9 @@ class World:
                     assert mine >= set(trainer.acknowledged), "an acknowledged update was not applied"
 
     def describe(self) -> str:
-        servers = [(s.alive, s.state.generation, s.state.round, sorted(s.state._marks)) for s in self.servers]
+        servers = [
+            (s.alive, s.state.generation, s.state.round, sorted(s.state._round.marks)) for s in self.servers
+        ]
         trainers = [
             (t.tid, t.alive, t.finished, t.state._stage, t.state._goal, t.state.round) for t in self.trainers
         ]
@@ -280,7 +277,7 @@ class World:
         """The thread that owns the parameters: looks for work, does it a little later."""
         if server.working or not server.alive:
             return
-        work = server.state.ready()
+        work = server.state.take_work()
         if work is None:
             return
         server.working = True
@@ -296,26 +293,26 @@ class World:
         if isinstance(work, Apply):
             server.value = step(server.value, work.contributions)
             server.history.append(work.contributions)
-            server.state.applied(work)
+            server.state.end_apply(work)
         elif isinstance(work, Restore):
             self.restore(server, index, work)
         else:
             assert isinstance(work, Write)
-            saved = (server.value, tuple(server.history), server.state.saved_with())
+            saved = (server.value, tuple(server.history), server.state.position())
             self.saves[index] = saved
-            server.state.written(work, {"round": saved[2]["round"]})
+            server.state.end_write(work, {"round": saved[2]["round"]})
         self.kick(server, index)
 
     def restore(self, server: Server, index: int, work: Restore) -> None:
-        if work.number not in self.rounds_kept():
-            server.state.failed(work, "no such checkpoint")
+        if work.round not in self.rounds_kept():
+            server.state.fail_work(work, "no such checkpoint")
             return
-        if work.number:
-            server.value, history, _ = self.checkpoints[work.number][index]
+        if work.round:
+            server.value, history, _ = self.checkpoints[work.round][index]
             server.history = list(history)
         else:
             server.value, server.history = hash((17, index)), []
-        server.state.applied(work)
+        server.state.end_apply(work)
 
     def rounds_kept(self) -> tuple[int, ...]:
         """The rounds a server can go back to: those saved, or the start values."""
@@ -332,7 +329,7 @@ class World:
         def fail(why: str) -> None:
             if not ended[0] and trainer.alive:
                 ended[0] = True
-                trainer.state.failed(call, why, self.now)
+                trainer.state.fail_call(call, why, self.now)
                 self.drive(trainer)
 
         def answer(reply: Reply, payload: Any) -> None:
@@ -372,7 +369,7 @@ class World:
             return
         request = request_from_header(call.request.verb, head)
         if isinstance(request, Push):
-            begun = server.state.push_begin(request, self.now)
+            begun = server.state.begin_push(request, self.now)
             if begun is None:  # the bytes take their time
                 self.later(
                     self.random.random() * self.faults.delay,
@@ -384,7 +381,7 @@ class World:
         reply = getattr(server.state, call.request.verb.lower())(request, self.now)
         payload = None
         if isinstance(reply, (CommitReply, PullReply, PrefetchReply)):
-            payload = (server.value, tuple(server.history), server.state.saved_with())
+            payload = (server.value, tuple(server.history), server.state.position())
         self.kick(server, call.server)
         if isinstance(reply, Waiting) and reply.missing:
             # A long poll: the handler asks again until the poll is over
@@ -401,7 +398,7 @@ class World:
             self.later(0.01, lambda: self.poll(server, call, request, done, until))
             return
         self.kick(server, call.server)
-        done(reply, (server.value, tuple(server.history), server.state.saved_with()))
+        done(reply, (server.value, tuple(server.history), server.state.position()))
 
     def arrived(
         self, server: Server, call: Call, request: Push, grad: int, done: Callable[..., None]
@@ -410,7 +407,7 @@ class World:
             done(None, None)
             return
         given = grad if self.mode == "sync" else (request.trainer, request.process, request.number)
-        reply = server.state.push_end(request, given, self.now)
+        reply = server.state.end_push(request, given, self.now)
         self.kick(server, call.server)
         done(reply, None)
 
@@ -463,7 +460,7 @@ class World:
             self.later(trainer.paused_until - self.now, lambda: self.drive(trainer))
             return
         for server in range(len(self.servers)):
-            todo = trainer.state.next(server, self.now)
+            todo = trainer.state.next_step(server, self.now)
             if isinstance(todo, Call):
                 self.send(trainer, todo)
             elif isinstance(todo, Pause) and todo.until < 1e9:
@@ -486,7 +483,7 @@ class World:
         if isinstance(reply, (CommitReply, PullReply)):
             trainer.values[call.server] = payload[0]
             trainer.pulled_state[call.server : call.server + 1] = [payload]
-        trainer.state.answered(call, reply, self.now)
+        trainer.state.take_reply(call, reply, self.now)
         self.drive(trainer)
 
     def script(self, trainer: Trainer) -> Iterator[None]:

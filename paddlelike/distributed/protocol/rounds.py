@@ -1,0 +1,99 @@
+"""The contributions of trainers that are not applied yet: a synchronous round, and a queue of updates."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from paddlelike.distributed.protocol.messages import Push, Staged
+
+__all__ = ["Round", "Updates"]
+
+
+class Round:
+    """The pushes and commits of the current round (sync).
+
+    Attributes
+    ----------
+    staged
+        By trainer its push and the contribution in it.
+    marks
+        The trainers that have committed.
+    """
+
+    def __init__(self) -> None:
+        self.staged: dict[int, tuple[Staged, Any]] = {}
+        self.marks: set[int] = set()
+
+    def held(self, trainer: int) -> Staged | None:
+        """Return the push that is staged for a trainer."""
+        staged = self.staged.get(trainer)
+        return None if staged is None else staged[0]
+
+    def stage(self, request: Push, contribution: Any) -> None:
+        """Hold a contribution, in place of an earlier one of the trainer."""
+        push = Staged(request.number, request.process, request.session)
+        self.staged[request.trainer] = (push, contribution)
+
+    def discard(self, trainer: int) -> None:
+        """Drop the push and the commit of a trainer."""
+        self.staged.pop(trainer, None)
+        self.marks.discard(trainer)
+
+    def contributions(self) -> tuple[tuple[int, Any], ...]:
+        """Return the committed contributions in the order of trainer ids."""
+        return tuple((trainer, self.staged[trainer][1]) for trainer in sorted(self.marks))
+
+
+class Updates:
+    """The queue of updates (async), and the id of the last update of every process that was applied.
+
+    Parameters
+    ----------
+    applied
+        Trainer, process and id of the last updates that the loaded parameters hold.
+    """
+
+    def __init__(self, applied: Iterable[tuple[int, int, int]] = ()) -> None:
+        self._queue: deque[tuple[Push, Any]] = deque()
+        self._applied = {(trainer, process): number for trainer, process, number in applied}
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
+    def append(self, request: Push, contribution: Any) -> None:
+        """Queue an update."""
+        self._queue.append((request, contribution))
+
+    def first(self) -> tuple[int, Any]:
+        """Return trainer and contribution of the oldest update."""
+        request, contribution = self._queue[0]
+        return request.trainer, contribution
+
+    def drop_first(self) -> None:
+        """Take the oldest update, which was applied, out of the queue."""
+        request, _ = self._queue.popleft()
+        self._applied[request.trainer, request.process] = request.number
+
+    def is_queued(self, trainer: int) -> bool:
+        """Return whether an update of a trainer is queued."""
+        return any(request.trainer == trainer for request, _ in self._queue)
+
+    def last_applied(self, trainer: int, process: int) -> int:
+        """Return the id of the last applied update of a process; 0 if there is none."""
+        return self._applied.get((trainer, process), 0)
+
+    def is_known(self, request: Push) -> bool:
+        """Return whether an update was applied or queued before."""
+        queued = [
+            one.number
+            for one, _ in self._queue
+            if (one.trainer, one.process) == (request.trainer, request.process)
+        ]
+        last = self.last_applied(request.trainer, request.process)
+        return request.number <= max([last, *queued])
+
+    def to_list(self) -> list[list[int]]:
+        """Return trainer, process and id of the last applied updates: plain JSON types."""
+        return [[*key, number] for key, number in sorted(self._applied.items())]
