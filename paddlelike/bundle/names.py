@@ -1,0 +1,80 @@
+"""Names of a bundle's members: those of the variables, made unique."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import SaveError
+
+__all__ = ["PICKLE", "MemberNames"]
+
+PICKLE: Final = "pkl"  # the member with the pickle
+
+
+class MemberNames:
+    """Gives every array a member name of its own.
+
+    An array gets the name of the variable, or the key of the dict, that holds it, and ``array_0``, ... where
+    there is none. A name that is taken gets ``_2``, ``_3``. Theano's own numbering lets two arrays share a
+    member when a variable is called ``x_2`` or ``array_0``; here a name is given once.
+
+    Parameters
+    ----------
+    allow_unnamed, allow_duplicates
+        False: SaveError for an array without a name, or with one that is taken.
+    """
+
+    def __init__(self, *, allow_unnamed: bool = True, allow_duplicates: bool = True) -> None:
+        self._allow_unnamed = allow_unnamed
+        self._allow_duplicates = allow_duplicates
+        self._hints: dict[int, str] = {}
+        self._taken = {PICKLE}
+
+    def see(self, value: object) -> None:
+        """Remember the names that a container has for its arrays; the pickler meets it before them."""
+        if isinstance(value, Scope):
+            for name in value.local_var_names():
+                variable = value.find_var(name)
+                held = None if variable is None else variable.value
+                if isinstance(held, LoDTensor) and held.array is not None:
+                    self._hints[id(held.array)] = name
+        elif isinstance(value, Mapping):
+            for key, item in value.items():
+                if isinstance(key, str) and isinstance(item, np.ndarray | LoDTensor):
+                    array = item.array if isinstance(item, LoDTensor) else item
+                    self._hints.setdefault(id(array), key)
+        elif not isinstance(value, type) and hasattr(value, "__dict__"):
+            self._see_named(value)
+
+    def take(self, array: np.ndarray[Any, Any]) -> str:
+        """Return the member name of an array.
+
+        Raises SaveError when the name is missing or taken and that is not allowed.
+        """
+        hint = self._hints.get(id(array), "")
+        if not hint and not self._allow_unnamed:
+            raise SaveError(f"an array of shape {array.shape} has no name, and allow_unnamed is False")
+        if hint in self._taken and not self._allow_duplicates:
+            raise SaveError(f"two arrays are called {hint!r}, and allow_duplicates is False")
+        name = hint
+        count = 0 if not hint else 1
+        while not name or name in self._taken:
+            name = f"{hint}_{count}" if hint else f"array_{count}"
+            count += 1
+        self._taken.add(name)
+        return name
+
+    def _see_named(self, value: Any) -> None:
+        """An object with a ``name`` and one array, as a shared variable, or with arrays as attributes."""
+        held = {key: item for key, item in vars(value).items() if isinstance(item, np.ndarray)}
+        own = vars(value).get("name")
+        if isinstance(own, str) and own and len(held) == 1:
+            self._hints.setdefault(id(next(iter(held.values()))), own)
+            return
+        for key, item in held.items():
+            self._hints.setdefault(id(item), key)

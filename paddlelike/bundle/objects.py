@@ -1,0 +1,54 @@
+"""Several objects in one file, one pickle behind the other."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any
+
+from paddlelike.bundle.reader import open_binary
+from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, allowed_classes
+from paddlelike.errors import SaveError
+from paddlelike.storage.local.transaction import write_all
+
+__all__ = ["dump_all", "load_all"]
+
+Target = str | os.PathLike[str] | IO[bytes]
+
+
+def dump_all(file: Target, objects: Iterable[Any], protocol: int = pickle.HIGHEST_PROTOCOL) -> None:
+    """Write objects into one file, in their order.
+
+    ``file`` is a path, written as a whole or not at all, or a binary file object. Raises SaveError for one
+    that takes text.
+    """
+    if isinstance(file, io.TextIOBase):
+        raise SaveError("pickles are bytes, and the file object takes text", hint="open it with mode 'wb'")
+    pieces = (pickle.dumps(one, protocol) for one in objects)
+    if isinstance(file, str | os.PathLike):
+        directory, name = os.path.split(os.fspath(file))
+        write_all(directory or ".", {name: list(pieces)})
+        return
+    for piece in pieces:
+        file.write(piece)
+
+
+def load_all(
+    file: Target, *, classes: Classes = (), rename: Mapping[str, str] | None = None
+) -> Iterator[Any]:
+    """Yield the objects of a file up to its end; ``classes`` and ``rename`` as in ``load``.
+
+    Raises
+    ------
+    FormatError
+        A pickle is damaged or cut, or names a class that is not in ``classes``.
+    """
+    with open_binary(file) as opened:
+        at = opened.tell()
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(at)
+        while opened.tell() < size:
+            reader = RestrictedUnpickler(opened, size, classes=allowed_classes(classes), rename=rename or {})
+            yield reader.read_object()

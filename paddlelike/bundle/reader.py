@@ -1,0 +1,226 @@
+"""Reading bundles, and plain pickles of the same objects, without executing what a file says."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path as FilePath
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.lib import format as npy
+
+from paddlelike.bundle.names import PICKLE
+from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, allowed_classes
+from paddlelike.errors import FormatError, LoadError, MissingFileError
+
+__all__ = ["arrays", "load", "open_binary"]
+
+Array = np.ndarray[Any, Any]
+Source = str | os.PathLike[str] | IO[bytes]
+PersistentLoad = Callable[[zipfile.ZipFile], Callable[[str], Any]]
+
+_MAGIC: Final = b"\x93NUMPY"
+_MOST_DEFLATED: Final = 1100  # deflate makes no file smaller than by this factor
+_PREFIX: Final = 4096  # a GPU array begins with a small pickle
+
+
+def load(
+    f: Source,
+    persistent_load: PersistentLoad | None = None,
+    *,
+    classes: Classes = (),
+    rename: Mapping[str, str] | None = None,
+) -> Any:
+    """Load the object of a bundle, or of a plain pickle.
+
+    Parameters
+    ----------
+    f
+        A path, or a binary file object.
+    persistent_load
+        Called with the ZipFile, returns the function that gives the array of an id, as in
+        ``theano.misc.pkl_utils``.
+    classes
+        Classes and functions of the caller's that the pickle may make: a list, compared by module and name,
+        or a mapping from the name in the file (``"old_module.Net"``). Nothing else is imported or called.
+    rename
+        New names of attributes, ``{"W": "weights"}``: applied to states that are dicts.
+
+    Raises
+    ------
+    FormatError
+        The file is damaged, is neither a bundle nor a pickle, or names a class that is not in ``classes``.
+    MissingFileError
+        There is no such file.
+
+    Shared variables of Theano come back as :class:`~paddlelike.bundle.SharedVariable`.
+    """
+    with open_binary(f) as file:
+        if not _is_archive(file):
+            return _unpickle(file, classes, rename, None)
+        with _open_archive(file) as archive:
+            members = _Members(archive)
+            find = members.find_by_id if persistent_load is None else persistent_load(archive)
+            return _unpickle(io.BytesIO(members.pickle()), classes, rename, find)
+
+
+def arrays(f: Source) -> dict[str, Array]:
+    """Return the arrays of a bundle by name; the pickle is not opened, so its classes need not exist.
+
+    Raises
+    ------
+    FormatError
+        The file is no bundle, or an array in it is damaged.
+    """
+    with open_binary(f) as file:
+        if not _is_archive(file):
+            raise FormatError("this is no bundle: a bundle is a ZIP file of arrays and a pickle")
+        with _open_archive(file) as archive:
+            return _Members(archive).all_arrays()
+
+
+@contextmanager
+def open_binary(f: Source) -> Iterator[IO[bytes]]:
+    """Yield a file object for a path or a file object. Raises LoadError for one that gives text."""
+    if isinstance(f, str | os.PathLike):
+        if not FilePath(f).exists():
+            raise MissingFileError(f"there is no file {os.fspath(f)}")
+        with FilePath(f).open("rb") as file:
+            yield file
+        return
+    if isinstance(f, io.TextIOBase):
+        raise LoadError("a bundle is bytes, and the file object gives text", hint="open it with mode 'rb'")
+    yield f
+
+
+def _is_archive(file: IO[bytes]) -> bool:
+    """Return whether a file is a ZIP file; it stays where it is."""
+    at = file.tell()
+    found = zipfile.is_zipfile(file)
+    file.seek(at)
+    return found
+
+
+def _unpickle(
+    file: IO[bytes],
+    classes: Classes,
+    rename: Mapping[str, str] | None,
+    find_array: Callable[[str], Any] | None,
+) -> Any:
+    size = _size_of(file)
+    unpickler = RestrictedUnpickler(
+        file, size, classes=allowed_classes(classes), rename=rename or {}, find_array=find_array
+    )
+    return unpickler.read_object()
+
+
+def _size_of(file: IO[bytes]) -> int:
+    at = file.tell()
+    end = file.seek(0, os.SEEK_END)
+    file.seek(at)
+    return end
+
+
+@contextmanager
+def _open_archive(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """Yield the archive. Raises FormatError when it is damaged."""
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError) as error:
+        raise FormatError(f"the ZIP file is damaged ({error})") from error
+    with archive:
+        yield archive
+
+
+class _Members:
+    """The members of an archive: arrays, and the pickle, which is the last one of its name."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._arrays: dict[int, Array] = {}
+        pickles = [info for info in archive.infolist() if info.filename == PICKLE]
+        self._pickle = pickles[-1] if pickles else None
+        self._infos: dict[str, list[zipfile.ZipInfo]] = {}
+        for info in archive.infolist():
+            if info is not self._pickle:
+                self._infos.setdefault(info.filename, []).append(info)
+
+    def pickle(self) -> bytes:
+        """Return the bytes of the pickle. Raises FormatError when there is none."""
+        if self._pickle is None:
+            names = ", ".join(list(self._infos)[:5])
+            raise FormatError(
+                f"this ZIP file has no member {PICKLE!r}, it has {names or 'none'}",
+                hint="numpy.load opens a file of arrays alone; paddlelike.bundle.arrays does too",
+            )
+        return self._read(self._pickle)
+
+    def find_by_id(self, identifier: str) -> Array:
+        """Return the array of an id ``ndarray.NAME``; a name may contain dots."""
+        kind, _, name = identifier.partition(".")
+        infos = self._infos.get(name, [])
+        if kind not in ("ndarray", "gpuarray") or not infos:
+            raise FormatError(f"the pickle refers to {identifier!r:.80}, which is no member of the file")
+        if len(infos) > 1:
+            warnings.warn(
+                f"{len(infos)} members are called {name!r}, a fault of Theano's numbering; the file does not "
+                "say which is meant; the last is taken, and paddlelike.bundle.arrays(file) returns all",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._array(infos[-1])
+
+    def all_arrays(self) -> dict[str, Array]:
+        """Return every array; the second of one name gets `` (2)``."""
+        found: dict[str, Array] = {}
+        for name, infos in self._infos.items():
+            for index, info in enumerate(infos):
+                found[name if index == 0 else f"{name} ({index + 1})"] = self._array(info)
+        return found
+
+    def _array(self, info: zipfile.ZipInfo) -> Array:
+        known = self._arrays.get(info.header_offset)
+        if known is None:
+            known = self._arrays[info.header_offset] = _decode(self._read(info), info.filename)
+        return known
+
+    def _read(self, info: zipfile.ZipInfo) -> bytes:
+        if info.file_size > _MOST_DEFLATED * info.compress_size + 64:
+            raise FormatError(
+                f"member {info.filename!r} claims to be {info.file_size} bytes, compressed to "
+                f"{info.compress_size}, which is impossible"
+            )
+        try:
+            return self._archive.read(info)
+        except Exception as error:  # zlib's, struct's and zipfile's own
+            raise FormatError(f"member {info.filename!r} is damaged ({error})") from error
+
+
+def _decode(data: bytes, name: str) -> Array:
+    """Return the array of a member: an NPY file, behind a small pickle when it was a GPU's."""
+    at = data.find(_MAGIC, 0, _PREFIX)
+    if at < 0:
+        raise FormatError(f"member {name!r} is no NPY file")
+    file = io.BytesIO(data)
+    file.seek(at)
+    try:
+        version = npy.read_magic(file)
+        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read_header(file)
+        if dtype.hasobject:
+            raise FormatError(
+                f"member {name!r} is an array of objects, a pickle of its own, which is not opened"
+            )
+        raw = memoryview(data)[file.tell() :]
+        if len(raw) != int(np.prod(shape, dtype=object)) * dtype.itemsize:
+            raise FormatError(f"member {name!r}: {dtype} {shape} does not take {len(raw)} bytes")
+        return np.frombuffer(raw, dtype).reshape(shape, order="F" if fortran else "C").copy(order="A")
+    except FormatError:
+        raise
+    except Exception as error:  # numpy raises ValueError, and what its header's parser raises
+        raise FormatError(f"member {name!r} is no NPY file ({error})") from error

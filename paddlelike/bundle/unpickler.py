@@ -1,0 +1,267 @@
+"""A pickle reader that makes only what is on a list, and calls nothing else.
+
+Python's unpickler imports whatever a file names. This one is the standard library's own, in its Python form
+(the memo is a dict, so that an index in the file takes no memory), with the steps that import, call or fill
+objects replaced.
+"""
+
+from __future__ import annotations
+
+import codecs
+import pickle
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, ClassVar, Final
+
+import numpy as np
+
+from paddlelike.bundle.theano import stand_in
+from paddlelike.errors import FormatError
+
+__all__ = ["Classes", "RestrictedUnpickler", "allowed_classes"]
+
+Array = np.ndarray[Any, Any]
+Classes = Mapping[str, Any] | Sequence[Any]
+
+_DAMAGE: Final = (
+    pickle.UnpicklingError,
+    EOFError,
+    LookupError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    AssertionError,
+)
+
+
+def allowed_classes(classes: Classes) -> dict[str, Any]:
+    """Return the classes and functions of a caller by ``module.name``."""
+    if isinstance(classes, Mapping):
+        return dict(classes)
+    return {f"{one.__module__}.{one.__qualname__}": one for one in classes}
+
+
+class RestrictedUnpickler(pickle._Unpickler):
+    """Reads one pickle after another.
+
+    Parameters
+    ----------
+    file
+        A binary file object.
+    size
+        What is left in it: no more memory is taken for one piece of text.
+    classes
+        What the pickle may make besides plain values and numpy arrays, by ``module.name``.
+    rename
+        New names of attributes: a state that is a dict gets them before it is given to its object.
+    find_array
+        Returns the array of a persistent id; None: such ids are refused.
+    """
+
+    stack: list[Any]  # of the machine, set up by load()
+    append: Callable[[Any], None]
+    read: Callable[[int], bytes]
+    pop_mark: Callable[[], list[Any]]
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        size: int,
+        *,
+        classes: Mapping[str, Any],
+        rename: Mapping[str, str],
+        find_array: Callable[[str], Any] | None = None,
+    ) -> None:
+        super().__init__(file, encoding="latin1")
+        self._size = size
+        self._classes = classes
+        self._rename = rename
+        self._find_array = find_array
+
+    def read_object(self) -> Any:
+        """Return the next object.
+
+        Raises FormatError for damaged bytes and for a class that is not on the list.
+        """
+        try:
+            return self.load()
+        except FormatError:
+            raise
+        except (*_DAMAGE, RecursionError, MemoryError) as error:
+            raise FormatError(f"the pickle is damaged ({type(error).__name__}: {error!s:.200})") from error
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the class or function that stands for ``module.name``; FormatError: it is refused."""
+        known = self._classes.get(f"{module}.{name}", _PLAIN.get(f"{module}.{name}"))
+        if known is None:
+            known = stand_in(module, name)
+        if known is None:
+            raise FormatError(
+                f"the pickle refers to {module}.{name}, which is not on the list of what it may make",
+                hint="pass classes=[...] if it is yours and you trust the file; "
+                "paddlelike.bundle.arrays(file) reads the arrays of a bundle without it",
+            )
+        return known
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Return the array that an id stands for."""
+        if self._find_array is None or not isinstance(pid, str | bytes):
+            raise FormatError(f"the pickle refers to {pid!r:.80} outside of it, and this is no bundle")
+        return self._find_array(pid if isinstance(pid, str) else pid.decode("latin1"))
+
+    # The steps that do more than push plain values
+
+    def _call(self, function: Any, arguments: Any) -> Any:
+        may = any(function is known for known in (*_PLAIN.values(), *self._classes.values()))
+        may = may or (isinstance(function, type) and stand_in(*_names_of(function)) is not None)
+        if not may or not isinstance(arguments, tuple):
+            raise FormatError(f"the pickle calls {function!r:.80}, which is no function of the list")
+        return function(*arguments)
+
+    def _reduce(self) -> None:
+        arguments = self.stack.pop()
+        self.stack[-1] = self._call(self.stack[-1], arguments)
+
+    def _new(self) -> None:
+        arguments, made = self.stack.pop(), self.stack.pop()
+        if not isinstance(made, type) or made in _PLAIN.values():
+            raise FormatError(f"the pickle makes an object of {made!r:.80}")
+        self.append(_make(made, *arguments))
+
+    def _new_with_keywords(self) -> None:
+        keywords = self.stack.pop()
+        if keywords:
+            raise FormatError("the pickle makes an object with keywords")
+        self._new()
+
+    def _instance(self, made: Any, arguments: list[Any]) -> None:
+        """Protocol 0's classes of Python 2, which are made without a call."""
+        if not isinstance(made, type) or arguments or made in _PLAIN.values():
+            raise FormatError(f"the pickle makes an object of {made!r:.80}")
+        self.append(_make(made))
+
+    def _build(self) -> None:
+        state, target = self.stack.pop(), self.stack[-1]
+        if isinstance(target, type) or (callable(target) and not hasattr(target, "__setstate__")):
+            raise FormatError(f"the pickle sets the state of {target!r:.80}, which is no object of its own")
+        if isinstance(state, dict) and self._rename:
+            state = {self._rename.get(key, key): value for key, value in state.items()}
+        setter = getattr(target, "__setstate__", None)
+        if setter is not None:
+            setter(state)
+        elif isinstance(state, dict):
+            vars(target).update(state)
+        else:
+            raise FormatError(f"a {type(target).__name__} with a {type(state).__name__} as its state")
+
+    def _bytearray(self) -> None:
+        length = int.from_bytes(self.read(8), "little")
+        if length > self._size:
+            raise FormatError(f"the pickle is cut: {length} bytes are wanted, it has {self._size}")
+        self.append(bytearray(self.read(length)))
+
+    def get_extension(self, code: int) -> Any:
+        """Refuse codes of copyreg, which stand for classes without naming them."""
+        raise FormatError(f"the pickle refers to the extension {code}")
+
+    dispatch: ClassVar[dict[int, Callable[..., Any]]] = {
+        **pickle._Unpickler.dispatch,
+        pickle.REDUCE[0]: lambda self: self._reduce(),
+        pickle.NEWOBJ[0]: lambda self: self._new(),
+        pickle.NEWOBJ_EX[0]: lambda self: self._new_with_keywords(),
+        pickle.INST[0]: lambda self: self._instance(
+            self.find_class(self.readline()[:-1].decode(), self.readline()[:-1].decode()), self.pop_mark()
+        ),
+        pickle.OBJ[0]: lambda self: self._from_mark(),
+        pickle.BUILD[0]: lambda self: self._build(),
+        pickle.BYTEARRAY8[0]: lambda self: self._bytearray(),
+    }
+
+    def _from_mark(self) -> None:
+        made, *arguments = self.pop_mark()
+        self._instance(made, arguments)
+
+
+def _make(made: Any, *arguments: Any) -> Any:
+    """Return a new object of a class, without calling its ``__init__``."""
+    return made.__new__(made, *arguments)
+
+
+def _names_of(made: type) -> tuple[str, str]:
+    module, _, name = getattr(made, "class_name", "").rpartition(".")
+    return module, name
+
+
+def _empty_array(subtype: Any, *_: object) -> Array:
+    """``_reconstruct`` of numpy: an empty array, whose state brings shape and elements."""
+    if subtype is not np.ndarray and subtype is not _ndarray:
+        raise FormatError("the pickle holds an array of another class than numpy.ndarray")
+    return np.ndarray((0,), np.uint8)
+
+
+def _ndarray(*_: object) -> Any:
+    raise FormatError("numpy.ndarray is called, which no pickled array does")
+
+
+def _from_buffer(raw: Any, dtype: Any, shape: Any, order: str, *_: object) -> Array:
+    order = order if order in ("C", "F") else "C"
+    return np.frombuffer(raw, dtype).reshape(shape, order=order).copy(order=order)  # type: ignore[call-overload,no-any-return]
+
+
+def _scalar(dtype: Any, raw: Any = b"") -> Any:
+    """A numpy scalar: its dtype and bytes."""
+    raw = raw.encode("latin1") if isinstance(raw, str) else raw
+    if not isinstance(dtype, np.dtype) or dtype.hasobject or len(raw) != dtype.itemsize:
+        raise FormatError("a numpy scalar whose bytes are not those of its dtype")
+    return np.frombuffer(raw, dtype)[0]
+
+
+def _dtype(code: Any, *_: object) -> Any:
+    if not isinstance(code, str) or not re.fullmatch(r"[<>|=]?[a-zA-Z]\d{0,8}(\[\w{1,8}\])?", code):
+        raise FormatError(f"a dtype {code!r:.40}")
+    return np.dtype(code)
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    if encoding != "latin1":
+        raise FormatError(f"bytes kept as text in {encoding!r}")
+    return codecs.latin_1_encode(text)[0]
+
+
+def _bytes(value: Any = b"", *_: object) -> bytes:
+    if not isinstance(value, bytes | bytearray):
+        raise FormatError(f"bytes made of a {type(value).__name__}")
+    return bytes(value)
+
+
+def _reconstructor(made: Any, base: Any, state: Any) -> Any:
+    """``copyreg._reconstructor`` of an object without state in its base."""
+    if not isinstance(made, type) or base is not object or state is not None or made in _PLAIN.values():
+        raise FormatError(f"the pickle makes an object of {made!r:.80} by its base {base!r:.80}")
+    return _make(made)
+
+
+def _python2(names: dict[str, Any]) -> dict[str, Any]:
+    return {
+        f"{module}.{name}": value for name, value in names.items() for module in ("builtins", "__builtin__")
+    }
+
+
+#: What every pickle may make: plain values and numpy's arrays.
+_PLAIN: Final[dict[str, Any]] = {
+    **_python2({
+        "set": set, "frozenset": frozenset, "complex": complex, "slice": slice, "object": object,
+        "bytes": _bytes, "bytearray": bytearray,
+    }),
+    "collections.OrderedDict": OrderedDict,
+    "_codecs.encode": _encode,
+    "copyreg._reconstructor": _reconstructor,
+    "copy_reg._reconstructor": _reconstructor,
+    "numpy.ndarray": _ndarray,
+    "numpy.dtype": _dtype,
+    **{f"numpy.{core}.multiarray._reconstruct": _empty_array for core in ("core", "_core")},
+    **{f"numpy.{core}.multiarray.scalar": _scalar for core in ("core", "_core")},
+    **{f"numpy.{core}.numeric._frombuffer": _from_buffer for core in ("core", "_core")},
+}  # fmt: skip

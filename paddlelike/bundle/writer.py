@@ -1,0 +1,124 @@
+"""Writing a bundle: arrays as NPY members, the rest as one pickle that refers to them."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.lib import format as npy
+
+from paddlelike.bundle.names import PICKLE, MemberNames
+from paddlelike.errors import SaveError
+from paddlelike.storage.local.transaction import write_all
+
+__all__ = ["PROTOCOL", "dump"]
+
+PROTOCOL: Final = 2  # every Python since 2.3 reads it; arrays are outside the pickle, so it costs no size
+_DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
+
+Array = np.ndarray[Any, Any]
+Target = str | os.PathLike[str] | IO[bytes]
+PersistentID = Callable[[zipfile.ZipFile], Callable[[Any], str | None]]
+
+
+def dump(
+    obj: Any,
+    file_handler: Target,
+    protocol: int = PROTOCOL,
+    persistent_id: PersistentID | None = None,
+    *,
+    allow_unnamed: bool = True,
+    allow_duplicates: bool = True,
+) -> None:
+    """Write an object as a bundle.
+
+    Parameters
+    ----------
+    obj
+        Anything that pickle takes. Every ``numpy.ndarray`` in it becomes a member, named by the variable,
+        dict key or attribute that holds it; one array that is met twice is one member.
+    file_handler
+        A path, or a binary file object that can ``tell``. A path is written as a whole or not at all.
+    protocol
+        Of the pickle. A higher one saves little here, and old Pythons do not read it.
+    persistent_id
+        Called with the ZipFile, returns the ``persistent_id`` of a pickler, in place of the naming above (as
+        ``theano.misc.pkl_utils`` has it).
+    allow_unnamed, allow_duplicates
+        False: SaveError for an array without a name, or with one that another has.
+
+    Raises
+    ------
+    SaveError
+        An array holds objects, the file object takes text, or a name is refused. A path is as it was.
+    """
+    names = MemberNames(allow_unnamed=allow_unnamed, allow_duplicates=allow_duplicates)
+    if isinstance(file_handler, io.TextIOBase):
+        raise SaveError("a bundle is bytes, and the file object takes text", hint="open it with mode 'wb'")
+    if not isinstance(file_handler, str | os.PathLike):
+        _write(obj, file_handler, protocol, persistent_id, names)
+        return
+    buffer = io.BytesIO()
+    _write(obj, buffer, protocol, persistent_id, names)
+    directory, name = os.path.split(os.fspath(file_handler))
+    write_all(directory or ".", {name: [buffer.getbuffer()]})
+
+
+def _write(
+    obj: Any, file: IO[bytes], protocol: int, persistent_id: PersistentID | None, names: MemberNames
+) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True) as archive:
+        find_id = _NamedArrays(archive, names) if persistent_id is None else persistent_id(archive)
+        text = io.BytesIO()
+        _Pickler(text, protocol, find_id).dump(obj)
+        archive.writestr(_member(PICKLE), text.getvalue())
+
+
+class _Pickler(pickle.Pickler):
+    """A pickler whose persistent ids come from a function."""
+
+    def __init__(self, file: IO[bytes], protocol: int, find_id: Callable[[Any], str | None]) -> None:
+        super().__init__(file, protocol)
+        self._find_id = find_id
+
+    def persistent_id(self, obj: Any) -> str | None:
+        """Return the id of an object that is kept outside of the pickle, or None."""
+        return self._find_id(obj)
+
+
+class _NamedArrays:
+    """Puts arrays into the archive and returns the ids ``ndarray.NAME`` for them."""
+
+    def __init__(self, archive: zipfile.ZipFile, names: MemberNames) -> None:
+        self._archive = archive
+        self._names = names
+        self._members: dict[int, tuple[str, Array]] = {}  # keeps the arrays, so that an id stays theirs
+
+    def __call__(self, obj: Any) -> str | None:
+        if type(obj) is not np.ndarray:
+            self._names.see(obj)
+            return None
+        if id(obj) not in self._members:
+            if obj.dtype.hasobject:
+                raise SaveError(
+                    f"an array of shape {obj.shape} holds objects: NPY files keep those as pickles, which "
+                    "readers refuse",
+                    hint="convert it to a list, or to an array of numbers or texts",
+                )
+            name = self._names.take(obj)
+            with self._archive.open(_member(name), "w", force_zip64=obj.nbytes >= 1 << 31) as member:
+                npy.write_array(member, obj, allow_pickle=False)
+            self._members[id(obj)] = (name, obj)
+        return "ndarray." + self._members[id(obj)][0]
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _DATE)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.external_attr = 0o600 << 16
+    return info
