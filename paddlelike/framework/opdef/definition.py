@@ -62,11 +62,14 @@ class OpDef:
 
     @classmethod
     def forward_keywords(
-        cls, given: Mapping[str, Any], outputs: Mapping[str, Sequence[str]]
+        cls, given: Mapping[str, Any], outputs: Mapping[str, Sequence[str]] | None = None
     ) -> dict[str, Any]:
-        """Return the keywords of ``forward`` for an operator with these attributes and output variables."""
+        """Return the keywords of ``forward`` for an operator with these attributes and output variables.
+
+        Without ``outputs`` the keyword ``wanted`` is left to the caller.
+        """
         keywords = cls._attr_keywords(cls.forward_attrs, given)
-        if cls.takes_wanted:
+        if cls.takes_wanted and outputs is not None:
             wanted = [
                 (slot, [name != EMPTY for name in outputs.get(slot.name, ())]) for slot in cls.output_slots
             ]

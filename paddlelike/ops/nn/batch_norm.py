@@ -11,6 +11,7 @@ from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import (
     OWN,
     Array,
+    Attrs,
     Bool,
     Float,
     Gradient,
@@ -29,21 +30,37 @@ __all__ = ["BatchNorm", "InplaceAbn"]
 _PER_CHANNEL = (1, -1, 1)
 
 
+class BatchNormAttrs(Attrs):
+    """Attributes of a normalisation over the batch."""
+
+    momentum: float = Float(0.9)
+    epsilon: float = Float(1e-5)
+    is_test: bool = Bool(False)
+    use_global_stats: bool = Bool(False)
+    trainable_statistics: bool = Bool(False)
+    data_layout: str = String("NCHW")
+
+    @property
+    def fixed_statistics(self) -> bool:
+        """Whether Mean and Variance are used instead of the batch's."""
+        return self.use_global_stats or (self.is_test and not self.trainable_statistics)
+
+
+class InplaceAbnAttrs(BatchNormAttrs):
+    """Attributes of a normalisation with an activation."""
+
+    activation: str = String("")
+    alpha: float = Float(0.1)
+
+
+_UNREAD = {"fuse_with_relu": Bool(False), "use_mkldnn": Bool(False)}
+
+
 class _BatchNorm(OpDef):
-    """What batch_norm and inplace_abn share: everything but the activation."""
+    """A normalisation over the batch, without the activation that may follow."""
 
     inputs = ("X", "Scale", "Bias", "Mean", "Variance", "MomentumTensor?")
     outputs = ("Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace?")
-    attrs = {
-        "momentum": Float(0.9),
-        "epsilon": Float(1e-5),
-        "is_test": Bool(False),
-        "use_global_stats": Bool(False),
-        "trainable_statistics": Bool(False),
-        "data_layout": String("NCHW"),
-        "fuse_with_relu": Bool(False),
-        "use_mkldnn": Bool(False),
-    }
     lod = {"Y": "X"}
     inplace = {"MeanOut": "Mean", "VarianceOut": "Variance"}
 
@@ -57,15 +74,15 @@ class _BatchNorm(OpDef):
         variance: Spec,
         momentum_tensor: Spec | None,
         *,
-        data_layout: str,
+        attrs: BatchNormAttrs,
     ) -> tuple[Spec | None, ...]:
         if not 2 <= len(x.shape) <= 5:
             raise ShapeError(f"{cls.type}: X has shape {x.shape}; it needs 2 to 5 dims")
-        channels = x.shape[-1 if data_layout == "NHWC" else 1]
+        channels = x.shape[-1 if attrs.data_layout == "NHWC" else 1]
         for name, spec in {"Scale": scale, "Bias": bias, "Mean": mean, "Variance": variance}.items():
             if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], channels):
                 raise ShapeError(
-                    f"{cls.type}: X of shape {x.shape} ({data_layout}) has {channels} channels, "
+                    f"{cls.type}: X of shape {x.shape} ({attrs.data_layout}) has {channels} channels, "
                     f"{name} has shape {spec.shape}; it needs one number per channel"
                 )
         dtype = VarType.FP32 if x.dtype == VarType.FP16 else x.dtype
@@ -78,24 +95,22 @@ def _forward(
     scale: Array,
     bias: Array,
     moving: tuple[Array, Array],
-    momentum: float,
-    epsilon: float,
-    data_layout: str,
-    *,
-    fixed_statistics: bool,
+    momentum_tensor: Array | None,
+    attrs: BatchNormAttrs,
 ) -> tuple[Array, Array, Array, Array, Array, None]:
-    """The outputs without the activation; ``moving`` are Mean and Variance, changed in place."""
-    flat = flat_channels(x, data_layout)
-    if fixed_statistics:
+    """Return the outputs without the activation; ``moving`` are Mean and Variance, changed in place."""
+    flat = flat_channels(x, attrs.data_layout)
+    if attrs.fixed_statistics:
         mean, variance = moving
-        inverse = 1 / np.sqrt(variance + epsilon)
+        inverse = 1 / np.sqrt(variance + attrs.epsilon)
         factor = scale * inverse
         y = flat * factor.reshape(_PER_CHANNEL)
         y += (bias - mean * factor).reshape(_PER_CHANNEL)
         return y.reshape(x.shape), mean, variance, mean.copy(), inverse, None
-    y, mean, variance, inverse = normalize(flat, (0, 2), epsilon)
+    y, mean, variance, inverse = normalize(flat, (0, 2), attrs.epsilon)
     y *= scale.reshape(_PER_CHANNEL)
     y += bias.reshape(_PER_CHANNEL)
+    momentum = attrs.momentum if momentum_tensor is None else float(momentum_tensor.item())
     for average, batch in zip(moving, (mean, variance), strict=True):
         average *= momentum
         average += (1 - momentum) * batch.reshape(-1)
@@ -103,12 +118,12 @@ def _forward(
 
 
 def _gradients(
-    x_hat: Array, d_y: Array, scale: Array, inverse: Array, *, fixed_statistics: bool
+    x_hat: Array, d_y: Array, scale: Array, inverse: Array, attrs: BatchNormAttrs
 ) -> tuple[Array, Array, Array]:
-    """By X, Scale and Bias; all but the per-channel arrays are ``(N, C, L)``."""
+    """Return the gradients by X, Scale and Bias; all but the per-channel arrays are ``(N, C, L)``."""
     g = d_y * scale.reshape(_PER_CHANNEL)
     inverse = inverse.reshape(_PER_CHANNEL)
-    dx = g * inverse if fixed_statistics else normalize_dx(g, x_hat, inverse, (0, 2))
+    dx = g * inverse if attrs.fixed_statistics else normalize_dx(g, x_hat, inverse, (0, 2))
     return dx, (d_y * x_hat).sum((0, 2)), d_y.sum((0, 2))
 
 
@@ -122,6 +137,7 @@ class BatchNorm(_BatchNorm):
     """
 
     type = "batch_norm"
+    attrs = BatchNormAttrs.table(**_UNREAD)
     gradient = Gradient(
         "X",
         "Scale",
@@ -156,18 +172,9 @@ class BatchNorm(_BatchNorm):
         variance: Array,
         momentum_tensor: Array | None,
         *,
-        momentum: float,
-        epsilon: float,
-        is_test: bool,
-        use_global_stats: bool,
-        trainable_statistics: bool,
-        data_layout: str,
+        attrs: BatchNormAttrs,
     ) -> tuple[Array | None, ...]:
-        if momentum_tensor is not None:
-            momentum = float(momentum_tensor.item())
-        fixed = use_global_stats or (is_test and not trainable_statistics)
-        moving = mean, variance
-        return _forward(x, scale, bias, moving, momentum, epsilon, data_layout, fixed_statistics=fixed)
+        return _forward(x, scale, bias, (mean, variance), momentum_tensor, attrs)
 
     @staticmethod
     def backward(
@@ -181,16 +188,16 @@ class BatchNorm(_BatchNorm):
         variance: Array | None,
         d_y: Array,
         *,
-        is_test: bool,
-        use_global_stats: bool,
-        trainable_statistics: bool,
-        data_layout: str,
+        attrs: BatchNormAttrs,
     ) -> tuple[Array, Array, Array]:
-        fixed = use_global_stats or (is_test and not trainable_statistics)
-        x_hat = flat_channels(x, data_layout) - saved_mean.reshape(_PER_CHANNEL)
+        x_hat = flat_channels(x, attrs.data_layout) - saved_mean.reshape(_PER_CHANNEL)
         x_hat *= saved_variance.reshape(_PER_CHANNEL)
         dx, d_scale, d_bias = _gradients(
-            x_hat, flat_channels(d_y, data_layout), scale, saved_variance, fixed_statistics=fixed
+            x_hat,
+            flat_channels(d_y, attrs.data_layout),
+            scale,
+            saved_variance,
+            attrs,
         )
         return dx.reshape(x.shape), d_scale, d_bias
 
@@ -203,11 +210,7 @@ class InplaceAbn(_BatchNorm):
     """
 
     type = "inplace_abn"
-    attrs = _BatchNorm.attrs | {
-        "activation": String(""),
-        "alpha": Float(0.1),
-        "use_sync_bn": Bool(False),
-    }
+    attrs = InplaceAbnAttrs.table(use_sync_bn=Bool(False), **_UNREAD)
     gradient = Gradient(
         "Y",
         "Scale",
@@ -228,23 +231,10 @@ class InplaceAbn(_BatchNorm):
         variance: Array,
         momentum_tensor: Array | None,
         *,
-        momentum: float,
-        epsilon: float,
-        is_test: bool,
-        use_global_stats: bool,
-        trainable_statistics: bool,
-        data_layout: str,
-        activation: str,
-        alpha: float,
+        attrs: InplaceAbnAttrs,
     ) -> tuple[Array | None, ...]:
-        if momentum_tensor is not None:
-            momentum = float(momentum_tensor.item())
-        fixed = use_global_stats or (is_test and not trainable_statistics)
-        moving = mean, variance
-        y, *statistics = _forward(
-            x, scale, bias, moving, momentum, epsilon, data_layout, fixed_statistics=fixed
-        )
-        return _activation(activation)[0](y, alpha), *statistics
+        y, *statistics = _forward(x, scale, bias, (mean, variance), momentum_tensor, attrs)
+        return _activation(attrs.activation)[0](y, attrs.alpha), *statistics
 
     @staticmethod
     def backward(
@@ -255,20 +245,18 @@ class InplaceAbn(_BatchNorm):
         saved_variance: Array,
         d_y: Array,
         *,
-        is_test: bool,
-        use_global_stats: bool,
-        trainable_statistics: bool,
-        data_layout: str,
-        activation: str,
-        alpha: float,
+        attrs: InplaceAbnAttrs,
     ) -> tuple[Array, Array, Array]:
-        fixed = use_global_stats or (is_test and not trainable_statistics)
-        _, inverse, derivative = _activation(activation)
-        d_y = d_y * derivative(y, alpha)
-        x_hat = flat_channels(inverse(y, alpha), data_layout) - bias.reshape(_PER_CHANNEL)
+        _, inverse, derivative = _activation(attrs.activation)
+        d_y = d_y * derivative(y, attrs.alpha)
+        x_hat = flat_channels(inverse(y, attrs.alpha), attrs.data_layout) - bias.reshape(_PER_CHANNEL)
         x_hat /= scale.reshape(_PER_CHANNEL)
         dx, d_scale, d_bias = _gradients(
-            x_hat, flat_channels(d_y, data_layout), scale, saved_variance, fixed_statistics=fixed
+            x_hat,
+            flat_channels(d_y, attrs.data_layout),
+            scale,
+            saved_variance,
+            attrs,
         )
         return dx.reshape(y.shape), d_scale, d_bias
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
-    Attr,
+    Attrs,
     Bool,
     Float,
     Floats,
@@ -20,36 +20,53 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.convolution import convolve, convolve_dw, convolve_dx
-from paddlelike.ops.kernels.windows import channels_first, in_format, is_channels_last, windows_of
+from paddlelike.ops.kernels.windows import (
+    Windows,
+    channels_first,
+    in_format,
+    is_channels_last,
+    windows_of,
+)
 from paddlelike.ops.operands import same_or_unknown
 
 __all__ = [
+    "BACKENDS",
     "FUSED",
+    "THREE_DIMS",
     "Conv2d",
     "Conv3d",
+    "ConvAttrs",
     "DepthwiseConv2d",
-    "checked_sizes",
-    "d_bias",
-    "geometry",
-    "shaped",
+    "bias_gradient",
+    "check_sizes",
+    "shape_in_format",
 ]
 
 
-def geometry(rank: int) -> dict[str, Attr]:
-    """The attributes of every convolution."""
-    return {
-        "strides": Ints([1] * rank),
-        "paddings": Ints([0] * rank),
-        "padding_algorithm": String("EXPLICIT"),
-        "groups": Int(1),
-        "dilations": Ints([1] * rank),
-        "use_cudnn": Bool(False),
-        "use_mkldnn": Bool(False),
-        "workspace_size_MB": Int(512),
-    }
+class ConvAttrs(Attrs):
+    """Attributes that every convolution reads; the defaults are those of two spatial dims."""
+
+    strides: list[int] = Ints([1, 1])
+    paddings: list[int] = Ints([0, 0])
+    padding_algorithm: str = String("EXPLICIT")
+    groups: int = Int(1)
+    dilations: list[int] = Ints([1, 1])
+    data_format: str = String("NCHW")
+
+    def windows(self, op: str, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
+        """Return the windows of a filter over data of these spatial dims; raise ShapeError if none fit."""
+        return windows_of(
+            op, spatial, kernel, self.strides, self.paddings, self.dilations, self.padding_algorithm
+        )
 
 
-# Set by Paddle's inference passes; kept, so that programs travel.
+class _ForwardConvAttrs(ConvAttrs):
+    fuse_residual_connection: bool = Bool(False)
+
+
+THREE_DIMS = {"strides": Ints([1, 1, 1]), "paddings": Ints([0, 0, 0]), "dilations": Ints([1, 1, 1])}
+BACKENDS = {"use_cudnn": Bool(False), "use_mkldnn": Bool(False), "workspace_size_MB": Int(512)}
+#: Set by Paddle's inference passes; kept, so that programs can be exchanged with Paddle.
 FUSED = {
     "fuse_relu": Bool(False),
     "fuse_activation": String(""),
@@ -57,11 +74,14 @@ FUSED = {
     "fuse_beta": Float(0.0),
     "is_test": Bool(False),
 }
-_CONV = FUSED | {
-    "exhaustive_search": Bool(False),
-    "force_fp32_output": Bool(False),
-    "fuse_residual_connection": Bool(False),
-}
+_CONV = (
+    BACKENDS
+    | FUSED
+    | {
+        "exhaustive_search": Bool(False),
+        "force_fp32_output": Bool(False),
+    }
+)
 _QUANTIZED = {
     "Scale_in": Float(1.0),
     "Scale_in_eltwise": Float(1.0),
@@ -78,17 +98,20 @@ def _spatial(shape: Sequence[int], data_format: str) -> tuple[int, ...]:
     return tuple(shape[1:-1] if is_channels_last(data_format) else shape[2:])
 
 
-def shaped(batch: int, channels: int, spatial: Sequence[int], data_format: str) -> tuple[int, ...]:
-    """A shape in a data format."""
+def shape_in_format(batch: int, channels: int, spatial: Sequence[int], data_format: str) -> tuple[int, ...]:
+    """Return the shape of a batch in a data format."""
     if is_channels_last(data_format):
         return (batch, *spatial, channels)
     return (batch, channels, *spatial)
 
 
-def checked_sizes(
+def check_sizes(
     op: str, x: Spec, w: Spec, groups: int, data_format: str, *, transposed: bool
 ) -> tuple[int, int, tuple[int, ...]]:
-    """Channels in, channels out and spatial dims of the input, checked against the filter."""
+    """Return channels in, channels out and spatial dims of the input.
+
+    Raises ShapeError when the filter does not fit the input.
+    """
     if len(x.shape) != len(w.shape) or len(x.shape) not in (4, 5):
         raise ShapeError(f"{op}: Input has shape {x.shape} and Filter {w.shape}; both need 4 dims, or both 5")
     channels = x.shape[-1 if is_channels_last(data_format) else 1]
@@ -104,58 +127,33 @@ def checked_sizes(
 
 
 class _Conv(OpDef):
-    """What the convolutions share; ``added`` are Bias and ResidualData, or the latter alone."""
+    """A convolution; ``added`` are Bias and ResidualData, or the latter alone."""
 
     outputs = ("Output",)
     lod = "Input"
 
     @classmethod
-    def infer(
-        cls,
-        x: Spec,
-        w: Spec,
-        *added: Spec | None,
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
-        groups: int,
-        padding_algorithm: str,
-        data_format: str,
-    ) -> Spec:
-        _, channels, spatial = checked_sizes(cls.type, x, w, groups, data_format, transposed=False)
-        windows = windows_of(cls.type, spatial, w.shape[2:], strides, paddings, dilations, padding_algorithm)
+    def infer(cls, x: Spec, w: Spec, *added: Spec | None, attrs: ConvAttrs) -> Spec:
+        _, channels, spatial = check_sizes(cls.type, x, w, attrs.groups, attrs.data_format, transposed=False)
+        windows = attrs.windows(cls.type, spatial, w.shape[2:])
         count = windows.counts(spatial)
         if any(n == 0 or n < -1 for n in count):
             raise ShapeError(
                 f"{cls.type}: Input of shape {x.shape} is smaller than one window of "
                 f"{windows.extent} (Filter of shape {w.shape}, paddings {windows.pads})"
             )
-        return Spec(shaped(x.shape[0], channels, count, data_format), x.dtype)
+        return Spec(shape_in_format(x.shape[0], channels, count, attrs.data_format), x.dtype)
 
     @classmethod
-    def forward(
-        cls,
-        x: Array,
-        w: Array,
-        *added: Array | None,
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
-        groups: int,
-        padding_algorithm: str,
-        data_format: str,
-        fuse_residual_connection: bool,
-    ) -> Array:
-        x = channels_first(x, data_format)
-        windows = windows_of(
-            cls.type, x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
-        )
-        out = convolve(x, w, windows, groups)
+    def forward(cls, x: Array, w: Array, *added: Array | None, attrs: _ForwardConvAttrs) -> Array:
+        x = channels_first(x, attrs.data_format)
+        windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
+        out = convolve(x, w, windows, attrs.groups)
         bias, residual = added if len(added) == 2 else (None, added[0])
         if bias is not None:
             out += bias.reshape(-1, *(1,) * len(windows.kernel))
-        out = in_format(out, data_format)
-        if fuse_residual_connection and residual is not None:
+        out = in_format(out, attrs.data_format)
+        if attrs.fuse_residual_connection and residual is not None:
             out += residual
         return out
 
@@ -167,26 +165,19 @@ class _Conv(OpDef):
         _: Array | None,
         d_out: Array,
         *,
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
-        groups: int,
-        padding_algorithm: str,
-        data_format: str,
+        attrs: ConvAttrs,
         wanted: tuple[bool, ...],
     ) -> tuple[Array | None, ...]:
-        x, d_out = channels_first(x, data_format), channels_first(d_out, data_format)
-        windows = windows_of(
-            cls.type, x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
-        )
-        dx = convolve_dx(d_out, w, windows, groups, x.shape[2:]) if wanted[0] else None
-        dw = convolve_dw(x, d_out, windows, groups) if wanted[1] else None
-        results = (None if dx is None else in_format(dx, data_format), dw)
-        return results if len(wanted) == 2 else (*results, d_bias(d_out) if wanted[2] else None)
+        x, d_out = channels_first(x, attrs.data_format), channels_first(d_out, attrs.data_format)
+        windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
+        dx = convolve_dx(d_out, w, windows, attrs.groups, x.shape[2:]) if wanted[0] else None
+        dw = convolve_dw(x, d_out, windows, attrs.groups) if wanted[1] else None
+        results = (None if dx is None else in_format(dx, attrs.data_format), dw)
+        return results if len(wanted) == 2 else (*results, bias_gradient(d_out) if wanted[2] else None)
 
 
-def d_bias(d_out: Array) -> Array:
-    """The gradient by a number per channel."""
+def bias_gradient(d_out: Array) -> Array:
+    """Return the gradient with respect to one number per channel."""
     return d_out.reshape(*d_out.shape[:2], -1).sum((0, 2))
 
 
@@ -200,7 +191,7 @@ class Conv2d(_Conv):
 
     type = "conv2d"
     inputs = ("Input", "Filter", "Bias?", "ResidualData?")
-    attrs = geometry(2) | _CONV | _QUANTIZED | {"data_format": String("NCHW")}
+    attrs = _ForwardConvAttrs.table(**_CONV, **_QUANTIZED)
     gradient = Gradient(
         "Input",
         "Filter",
@@ -223,7 +214,7 @@ class Conv3d(_Conv):
 
     type = "conv3d"
     inputs = ("Input", "Filter", "ResidualData?")
-    attrs = geometry(3) | _CONV | {"data_format": String("NCDHW")}
+    attrs = _ForwardConvAttrs.table(data_format=String("NCDHW"), **THREE_DIMS, **_CONV)
     gradient = Gradient(
         "Input", "Filter", "ResidualData", "Output@GRAD", outputs=("Input@GRAD", "Filter@GRAD")
     )

@@ -6,89 +6,70 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, String, register
+from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.convolution import convolve, convolve_dw, convolve_dx
-from paddlelike.ops.kernels.windows import Windows, channels_first, in_format, windows_of
-from paddlelike.ops.nn.conv import FUSED, checked_sizes, d_bias, geometry, shaped
+from paddlelike.ops.kernels.windows import Windows, channels_first, in_format
+from paddlelike.ops.nn.conv import (
+    BACKENDS,
+    FUSED,
+    THREE_DIMS,
+    ConvAttrs,
+    bias_gradient,
+    check_sizes,
+    shape_in_format,
+)
 
 __all__ = ["Conv2dTranspose", "Conv3dTranspose", "DepthwiseConv2dTranspose"]
 
 
+class ConvTransposeAttrs(ConvAttrs):
+    """Attributes of a transposed convolution."""
+
+    output_size: list[int] = Ints([])
+
+
 class _ConvTranspose(OpDef):
-    """What the transposed convolutions share: the gradient of a convolution is their forward."""
+    """A transposed convolution: its kernel is the gradient of a convolution."""
 
     outputs = ("Output",)
 
     @classmethod
-    def infer(
-        cls,
-        x: Spec,
-        w: Spec,
-        *bias: Spec | None,
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
-        groups: int,
-        output_size: list[int],
-        padding_algorithm: str,
-        data_format: str,
-    ) -> Spec:
-        _, channels, spatial = checked_sizes(cls.type, x, w, groups, data_format, transposed=True)
-        windows = windows_of(cls.type, spatial, w.shape[2:], strides, paddings, dilations, padding_algorithm)
-        out = _spread(cls.type, windows, spatial, output_size)
-        return Spec(shaped(x.shape[0], channels, out, data_format), x.dtype)
+    def infer(cls, x: Spec, w: Spec, *bias: Spec | None, attrs: ConvTransposeAttrs) -> Spec:
+        _, channels, spatial = check_sizes(cls.type, x, w, attrs.groups, attrs.data_format, transposed=True)
+        windows = attrs.windows(cls.type, spatial, w.shape[2:])
+        out = _output_dims(cls.type, windows, spatial, attrs.output_size)
+        return Spec(shape_in_format(x.shape[0], channels, out, attrs.data_format), x.dtype)
 
     @classmethod
-    def forward(
-        cls,
-        x: Array,
-        w: Array,
-        *bias: Array | None,
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
-        groups: int,
-        output_size: list[int],
-        padding_algorithm: str,
-        data_format: str,
-    ) -> Array:
-        x = channels_first(x, data_format)
-        windows = windows_of(
-            cls.type, x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
-        )
-        out_size = _spread(cls.type, windows, x.shape[2:], output_size)
-        out = convolve_dx(x, w, windows, groups, out_size)
+    def forward(cls, x: Array, w: Array, *bias: Array | None, attrs: ConvTransposeAttrs) -> Array:
+        x = channels_first(x, attrs.data_format)
+        windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
+        dims = _output_dims(cls.type, windows, x.shape[2:], attrs.output_size)
+        out = convolve_dx(x, w, windows, attrs.groups, dims)
         if bias and bias[0] is not None:
             out += bias[0].reshape(-1, *(1,) * len(windows.kernel))
-        return in_format(out, data_format)
+        return in_format(out, attrs.data_format)
 
     @classmethod
     def backward(
-        cls,
-        x: Array,
-        w: Array,
-        *bias_and_d_out: Any,
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
-        groups: int,
-        padding_algorithm: str,
-        data_format: str,
-        wanted: tuple[bool, ...],
+        cls, x: Array, w: Array, *bias_and_d_out: Any, attrs: ConvTransposeAttrs, wanted: tuple[bool, ...]
     ) -> tuple[Array | None, ...]:
-        x = channels_first(x, data_format)
-        d_out = channels_first(bias_and_d_out[-1], data_format)
-        windows = windows_of(
-            cls.type, x.shape[2:], w.shape[2:], strides, paddings, dilations, padding_algorithm
-        )
-        dx = convolve(d_out, w, windows, groups) if wanted[0] else None
-        dw = convolve_dw(d_out, x, windows, groups) if wanted[1] else None
-        results = (None if dx is None else in_format(dx, data_format), dw)
-        return results if len(wanted) == 2 else (*results, d_bias(d_out) if wanted[2] else None)
+        x = channels_first(x, attrs.data_format)
+        d_out = channels_first(bias_and_d_out[-1], attrs.data_format)
+        windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
+        dx = convolve(d_out, w, windows, attrs.groups) if wanted[0] else None
+        dw = convolve_dw(d_out, x, windows, attrs.groups) if wanted[1] else None
+        results = (None if dx is None else in_format(dx, attrs.data_format), dw)
+        return results if len(wanted) == 2 else (*results, bias_gradient(d_out) if wanted[2] else None)
 
 
-def _spread(op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]) -> tuple[int, ...]:
-    """The spatial dims that these windows come from: the smallest, or the ones asked for."""
+def _output_dims(
+    op: str, windows: Windows, spatial: Sequence[int], output_size: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the spatial dims that these windows come from: the smallest, or the ones asked for.
+
+    Raises ShapeError when those asked for do not give these windows.
+    """
     smallest = tuple(
         -1 if n < 0 else (n - 1) * stride + extent - low - high
         for n, stride, extent, (low, high) in zip(
@@ -108,9 +89,6 @@ def _spread(op: str, windows: Windows, spatial: Sequence[int], output_size: Sequ
     return tuple(output_size)
 
 
-_TRANSPOSE = {"output_size": Ints([]), "data_format": String("NCHW")}
-
-
 @register
 class Conv2dTranspose(_ConvTranspose):
     """The gradient of ``conv2d`` by its input, as an operator: Filter ``(C, O / groups, h, w)``.
@@ -120,7 +98,7 @@ class Conv2dTranspose(_ConvTranspose):
 
     type = "conv2d_transpose"
     inputs = ("Input", "Filter", "Bias?")
-    attrs = geometry(2) | FUSED | _TRANSPOSE
+    attrs = ConvTransposeAttrs.table(**BACKENDS, **FUSED)
     gradient = Gradient("Input", "Filter", "Bias", "Output@GRAD")
 
 
@@ -137,5 +115,5 @@ class Conv3dTranspose(_ConvTranspose):
 
     type = "conv3d_transpose"
     inputs = ("Input", "Filter")
-    attrs = geometry(3) | _TRANSPOSE
+    attrs = ConvTransposeAttrs.table(**THREE_DIMS, **BACKENDS)
     gradient = Gradient("Input", "Filter", "Output@GRAD")

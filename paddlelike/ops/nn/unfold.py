@@ -7,35 +7,48 @@ import math
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.windows import Windows, check_image, windows_of
 
 __all__ = ["Unfold"]
 
 
+class UnfoldAttrs(Attrs):
+    """Attributes of unfold; ``paddings`` are (top, left, bottom, right)."""
+
+    kernel_sizes: list[int] = Ints()
+    strides: list[int] = Ints()
+    paddings: list[int] = Ints()
+    dilations: list[int] = Ints()
+
+    def windows(self) -> Windows:
+        """Return the windows; raise ShapeError when the attributes do not describe any."""
+        if len(self.paddings) != 4:
+            raise ShapeError(
+                f"unfold: paddings is {self.paddings}; it needs 4 numbers: top, left, bottom, right"
+            )
+        top, left, bottom, right = self.paddings
+        pads = (top, bottom, left, right)
+        return windows_of("unfold", (-1, -1), self.kernel_sizes, self.strides, pads, self.dilations)
+
+
 @register
 class Unfold(OpDef):
-    """``(N, C, H, W)`` to ``(N, C kh kw, L)``: column l holds window l. The gradient adds them back.
-
-    ``paddings`` are (top, left, bottom, right).
-    """
+    """``(N, C, H, W)`` to ``(N, C kh kw, L)``: column l holds window l. The gradient adds them back."""
 
     type = "unfold"
     outputs = ("Y",)
-    attrs = {"kernel_sizes": Ints(), "strides": Ints(), "paddings": Ints(), "dilations": Ints()}
+    attrs = UnfoldAttrs.table()
     gradient = Gradient("X", "Y@GRAD")
 
     @staticmethod
     def infer(
         x: Spec,
         *,
-        kernel_sizes: list[int],
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
+        attrs: UnfoldAttrs,
     ) -> Spec:
         check_image("unfold", x)
-        windows = _windows(kernel_sizes, strides, paddings, dilations)
+        windows = attrs.windows()
         counts = windows.counts(x.shape[2:])
         if any(n == 0 or n < -1 for n in counts):
             raise ShapeError(
@@ -43,20 +56,17 @@ class Unfold(OpDef):
                 f"of {windows.extent}"
             )
         columns = -1 if -1 in counts else math.prod(counts)
-        return Spec((x.shape[0], x.shape[1] * math.prod(kernel_sizes), columns), x.dtype)
+        return Spec((x.shape[0], x.shape[1] * math.prod(attrs.kernel_sizes), columns), x.dtype)
 
     @staticmethod
     def forward(
         x: Array,
         *,
-        kernel_sizes: list[int],
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
+        attrs: UnfoldAttrs,
     ) -> Array:
-        windows = _windows(kernel_sizes, strides, paddings, dilations)
+        windows = attrs.windows()
         unfolded = windows.unfold(windows.pad(x))
-        out = unfolded.reshape(len(x), x.shape[1] * math.prod(kernel_sizes), -1)
+        out = unfolded.reshape(len(x), x.shape[1] * math.prod(attrs.kernel_sizes), -1)
         return out.copy() if np.may_share_memory(out, x) else out
 
     @staticmethod
@@ -64,20 +74,10 @@ class Unfold(OpDef):
         x: Array,
         d_y: Array,
         *,
-        kernel_sizes: list[int],
-        strides: list[int],
-        paddings: list[int],
-        dilations: list[int],
+        attrs: UnfoldAttrs,
     ) -> Array:
-        windows = _windows(kernel_sizes, strides, paddings, dilations)
+        windows = attrs.windows()
         counts = windows.counts(x.shape[2:])
         dx = np.zeros((*x.shape[:2], *windows.padded(x.shape[2:])), d_y.dtype)
-        windows.fold_into(dx, d_y.reshape(*x.shape[:2], *kernel_sizes, *counts))
+        windows.fold_into(dx, d_y.reshape(*x.shape[:2], *attrs.kernel_sizes, *counts))
         return np.ascontiguousarray(windows.crop(dx, x.shape[2:]))
-
-
-def _windows(kernel: list[int], strides: list[int], paddings: list[int], dilations: list[int]) -> Windows:
-    if len(paddings) != 4:
-        raise ShapeError(f"unfold: paddings is {paddings}; it needs 4 numbers: top, left, bottom, right")
-    top, left, bottom, right = paddings
-    return windows_of("unfold", (-1, -1), kernel, strides, (top, bottom, left, right), dilations)

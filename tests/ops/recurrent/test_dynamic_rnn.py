@@ -28,7 +28,7 @@ def call(type: str, *args: Any, lods: dict[str, LoD] | None = None, **attrs: Any
         attrs,
     )
     ctx = FakeContext(view, {}, dict(lods or {}))
-    keywords = {name: attrs.get(name, op.attrs[name].default) for name in op.forward_attrs}
+    keywords = op.forward_keywords(attrs)
     return op.forward(*([ctx] if op.context else []), *args, **keywords), ctx
 
 

@@ -29,7 +29,7 @@ def step(type: str, inputs: dict[str, Any], **given: Any) -> dict[str, Any]:
     args = [copies.get(slot.name) for slot in op.input_slots]
     if op.context:
         args.insert(0, FakeContext(View(type, {}, {}, {}), {}, {}))
-    results = op.forward(*args, **{k: attrs[k] for k in op.forward_attrs})
+    results = op.forward(*args, **op.forward_keywords(attrs))
     many = results if len(op.output_slots) > 1 else (results,)
     return {slot.name: value for slot, value in zip(op.output_slots, many, strict=True)}
 
