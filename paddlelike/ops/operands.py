@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Spec
 
-__all__ = ["alike", "axis_of", "filled", "known", "numbers", "same_or_unknown", "size_of"]
+__all__ = ["alike", "axis_of", "fill_box", "known", "numbers", "same_or_unknown", "size_of"]
 
 
 def axis_of(op: str, axis: int, rank: int, *, name: str = "axis") -> int:
@@ -48,7 +48,7 @@ def same_or_unknown(a: int, b: int) -> bool:
     return a == b or a < 0 or b < 0
 
 
-def filled(part: Array, whole: Array, box: tuple[slice, ...]) -> Array:
+def fill_box(part: Array, whole: Array, box: tuple[slice, ...]) -> Array:
     """Zeros of the shape of ``whole``, with ``part`` in the box: the gradient of cutting out."""
     out = np.zeros(whole.shape, part.dtype)
     place = out[box]

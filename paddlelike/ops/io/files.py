@@ -17,7 +17,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.formats import combined, lod_tensor, selected_rows
 from paddlelike.formats.sources import Buffer
-from paddlelike.framework.opdef import Array, Bool, Context, Int, Long, Longs, OpDef, String, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, Long, Longs, OpDef, String, register
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.transaction import write_all
 
@@ -104,33 +104,35 @@ class Save(OpDef):
         _files(ctx).write(file_path, buffers)
 
 
+class LoadAttrs(Attrs):
+    """Attributes of load."""
+
+    file_path: str = String()
+    load_as_fp16: bool = Bool(False)
+    seek: int = Long(-1)
+    shape: list[int] = Longs(())
+
+
 @register
 class Load(OpDef):
     """One variable out of one file; with ``seek`` only ``shape`` from element ``seek`` on."""
 
     type = "load"
     inputs = ()
-    attrs = {
-        "file_path": String(),
-        "load_as_fp16": Bool(False),
-        "seek": Long(-1),
-        "shape": Longs(()),
-    }
+    attrs = LoadAttrs.table()
     context = True
     fresh = True
     external = True
 
     @staticmethod
-    def forward(
-        ctx: Context, *, file_path: str, load_as_fp16: bool, seek: int, shape: list[int]
-    ) -> Array | SelectedRows:
-        if seek >= 0:
-            return _slice(file_path, seek, shape)
+    def forward(ctx: Context, *, attrs: LoadAttrs) -> Array | SelectedRows:
+        if attrs.seek >= 0:
+            return _slice(attrs.file_path, attrs.seek, attrs.shape)
         kind = ctx.op.block._var_recursive(ctx.op.output("Out")[0]).type  # type: ignore[attr-defined]
-        value = _files(ctx).read(file_path, kind)
+        value = _files(ctx).read(attrs.file_path, kind)
         if isinstance(value, SelectedRows):
             return value
-        if load_as_fp16:
+        if attrs.load_as_fp16:
             value = lod_tensor.as_fp16(value)
         ctx.set_lod("Out", value.lod())
         assert value.array is not None
@@ -142,6 +144,15 @@ def _slice(path: str, seek: int, shape: list[int]) -> Array:
         return lod_tensor.read_slice(file, lod_tensor.read_header(file), start=seek, shape=shape)
 
 
+class SaveCombineAttrs(Attrs):
+    """Attributes of save_combine."""
+
+    file_path: str = String()
+    overwrite: bool = Bool(True)
+    save_as_fp16: bool = Bool(False)
+    save_to_memory: bool = Bool(False)
+
+
 @register
 class SaveCombine(OpDef):
     """Several variables into one file, end to end in the order of ``X``; or as bytes into ``Y``."""
@@ -149,25 +160,12 @@ class SaveCombine(OpDef):
     type = "save_combine"
     inputs = ("X*",)
     outputs = ("Y?",)
-    attrs = {
-        "file_path": String(),
-        "overwrite": Bool(True),
-        "save_as_fp16": Bool(False),
-        "save_to_memory": Bool(False),
-    }
+    attrs = SaveCombineAttrs.table()
     context = True
     external = True
 
     @staticmethod
-    def forward(
-        ctx: Context,
-        xs: list[Any],
-        *,
-        file_path: str,
-        overwrite: bool,
-        save_as_fp16: bool,
-        save_to_memory: bool,
-    ) -> bytes | None:
+    def forward(ctx: Context, xs: list[Any], *, attrs: SaveCombineAttrs) -> bytes | None:
         values = [_value(ctx, x, i) for i, x in enumerate(xs)]
         rows = [n for n, v in zip(ctx.op.input("X"), values, strict=True) if isinstance(v, SelectedRows)]
         if rows:
@@ -176,13 +174,13 @@ class SaveCombine(OpDef):
                 hint="save without filename=, one file for each variable",
             )
         tensors = [v for v in values if isinstance(v, LoDTensor)]
-        if save_as_fp16:
+        if attrs.save_as_fp16:
             tensors = [lod_tensor.as_fp16(tensor) for tensor in tensors]
         buffers = list(combined.encode(tensors))
-        if save_to_memory:
+        if attrs.save_to_memory:
             return b"".join(buffers)
-        _check_overwrite(file_path, overwrite)
-        _files(ctx).write(file_path, buffers)
+        _check_overwrite(attrs.file_path, attrs.overwrite)
+        _files(ctx).write(attrs.file_path, buffers)
         return None
 
 

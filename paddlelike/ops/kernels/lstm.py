@@ -14,7 +14,7 @@ from paddlelike.framework.environment import get_flags
 from paddlelike.framework.opdef import Array
 from paddlelike.ops.kernels.recurrent import Activation, Steps, activation, clip, cut_off
 
-__all__ = ["Cell", "Initial", "Projection", "Ran", "RanBack", "bias_gradient", "cell_of", "run", "run_back"]
+__all__ = ["Cell", "Initial", "Projection", "Ran", "RanBack", "bias_gradient", "make_cell", "run", "run_back"]
 
 
 class Projection(NamedTuple):
@@ -64,7 +64,7 @@ class RanBack(NamedTuple):
     initial: Initial
 
 
-def cell_of(
+def make_cell(
     op: str,
     weight: Array,
     bias: Array,

@@ -1,4 +1,3 @@
-# ruff: noqa: N803  (transpose_X is Paddle's)
 """Products of matrices: mul, matmul."""
 
 from __future__ import annotations
@@ -8,7 +7,19 @@ import math
 import numpy as np
 
 from paddlelike.errors import ShapeError, UnsupportedError
-from paddlelike.framework.opdef import Array, Bool, Float, Floats, Gradient, Int, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    Float,
+    Floats,
+    Gradient,
+    Int,
+    Ints,
+    OpDef,
+    Spec,
+    register,
+)
 from paddlelike.ops.elementwise.unary import MKLDNN
 from paddlelike.ops.operands import same_or_unknown, size_of
 
@@ -88,6 +99,15 @@ def _flat(x: Array, cut: int) -> Array:
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), math.prod(x.shape[cut:]))
 
 
+class MatmulAttrs(Attrs):
+    """Attributes of matmul."""
+
+    transpose_X: bool = Bool(False)  # noqa: N815  (Paddle's names)
+    transpose_Y: bool = Bool(False)  # noqa: N815
+    alpha: float = Float(1.0)
+    head_number: int = Int(1)
+
+
 @register
 class Matmul(OpDef):
     """``Out = alpha X Y`` of matrices, or of stacks of matrices with equal dims in front.
@@ -98,61 +118,48 @@ class Matmul(OpDef):
 
     type = "matmul"
     inputs = ("X", "Y")
-    attrs = {
-        "transpose_X": Bool(False),
-        "transpose_Y": Bool(False),
-        "alpha": Float(1.0),
-        "Scale_x": Float(1.0),
-        "Scale_y": Float(1.0),
-        "Scale_out": Float(1.0),
-        "head_number": Int(1),
-        "use_quantizer": Bool(False),
-        "force_fp32_output": Bool(False),
-        "fused_reshape_Out": Ints([]),
-        "fused_transpose_Out": Ints([]),
+    attrs = MatmulAttrs.table(
+        Scale_x=Float(1.0),
+        Scale_y=Float(1.0),
+        Scale_out=Float(1.0),
+        use_quantizer=Bool(False),
+        force_fp32_output=Bool(False),
+        fused_reshape_Out=Ints([]),
+        fused_transpose_Out=Ints([]),
         **MKLDNN,
-    }
+    )
     lod = "X"
     gradient = Gradient("X", "Y", "Out@GRAD")
 
     @staticmethod
-    def infer(x: Spec, y: Spec, *, transpose_X: bool, transpose_Y: bool, head_number: int) -> Spec:
-        if head_number > 1:
-            raise UnsupportedError(f"matmul: head_number is {head_number}, only 1 is known here")
-        return Spec(_matmul_shape(x.shape, y.shape, transpose_X, transpose_Y), x.dtype)
+    def infer(x: Spec, y: Spec, *, attrs: MatmulAttrs) -> Spec:
+        if attrs.head_number > 1:
+            raise UnsupportedError(f"matmul: head_number is {attrs.head_number}, only 1 is known here")
+        return Spec(_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y), x.dtype)
 
     @staticmethod
-    def forward(x: Array, y: Array, *, transpose_X: bool, transpose_Y: bool, alpha: float) -> Array:
+    def forward(x: Array, y: Array, *, attrs: MatmulAttrs) -> Array:
         a, b = _matrices(x, y)
-        out = _product(_turned(a, transpose_X), _turned(b, transpose_Y))
-        if alpha != 1:
-            out *= alpha
+        out = _product(_turned(a, attrs.transpose_X), _turned(b, attrs.transpose_Y))
+        if attrs.alpha != 1:
+            out *= attrs.alpha
         if x.ndim == 1 or y.ndim == 1 or x.ndim < a.ndim:
-            out = out.reshape(_matmul_shape(x.shape, y.shape, transpose_X, transpose_Y))
+            out = out.reshape(_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y))
         return out
 
     @staticmethod
-    def backward(
-        x: Array,
-        y: Array,
-        d_out: Array,
-        *,
-        transpose_X: bool,
-        transpose_Y: bool,
-        alpha: float,
-        wanted: Wanted,
-    ) -> Pair:
+    def backward(x: Array, y: Array, d_out: Array, *, attrs: MatmulAttrs, wanted: Wanted) -> Pair:
         a, b = _matrices(x, y)
-        left, right = _turned(a, transpose_X), _turned(b, transpose_Y)
+        left, right = _turned(a, attrs.transpose_X), _turned(b, attrs.transpose_Y)
         stack = a.shape[:-2] if a.ndim >= b.ndim else b.shape[:-2]
         d = d_out.reshape(*stack, left.shape[-2], right.shape[-1])
         d_x = d_y = None
         if wanted[0]:
-            pair = (right, _turned(d)) if transpose_X else (d, _turned(right))
-            d_x = _gradient(*pair, like=x, alpha=alpha)
+            pair = (right, _turned(d)) if attrs.transpose_X else (d, _turned(right))
+            d_x = _gradient(*pair, like=x, alpha=attrs.alpha)
         if wanted[1]:
-            pair = (_turned(d), left) if transpose_Y else (_turned(left), d)
-            d_y = _gradient(*pair, like=y, alpha=alpha)
+            pair = (_turned(d), left) if attrs.transpose_Y else (_turned(left), d)
+            d_y = _gradient(*pair, like=y, alpha=attrs.alpha)
         return d_x, d_y
 
 

@@ -7,7 +7,18 @@ import math
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import REQUIRED, Array, Bool, Float, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Attrs,
+    Bool,
+    Float,
+    Gradient,
+    Int,
+    OpDef,
+    Spec,
+    register,
+)
 from paddlelike.ops.elementwise.binary import broadcast_shape, sum_to
 from paddlelike.ops.operands import axis_of, same_or_unknown, size_of
 
@@ -83,39 +94,43 @@ class Norm(OpDef):
         return (d_out - out * np.add.reduce(d_out * out, axis=axis, keepdims=True)) / norm
 
 
+class PNormAttrs(Attrs):
+    """Attributes of p_norm."""
+
+    axis: int = Int(-1)
+    porder: float = Float(2.0)
+    epsilon: float = Float(1e-12)
+    keepdim: bool = Bool(False)
+
+
 @register
 class PNorm(OpDef):
     """``Out = sum(|X|^porder)^(1 / porder)`` along ``axis``; epsilon keeps the gradient finite at 0."""
 
     type = "p_norm"
-    attrs = {
-        "axis": Int(-1),
-        "porder": Float(2.0),
-        "epsilon": Float(1e-12),
-        "keepdim": Bool(False),
-    }
+    attrs = PNormAttrs.table()
     gradient = Gradient("X", "Out", "Out@GRAD")
 
     @staticmethod
-    def infer(x: Spec, *, axis: int, porder: float, keepdim: bool) -> Spec:
-        axis = axis_of("p_norm", axis, len(x.shape))
-        if not 0 < porder < math.inf:
-            raise ShapeError(f"p_norm: porder is {porder}, expected a number above 0, not infinite")
-        kept = (1,) if keepdim else ()
+    def infer(x: Spec, *, attrs: PNormAttrs) -> Spec:
+        axis = axis_of("p_norm", attrs.axis, len(x.shape))
+        if not 0 < attrs.porder < math.inf:
+            raise ShapeError(f"p_norm: porder is {attrs.porder}, expected a number above 0, not infinite")
+        kept = (1,) if attrs.keepdim else ()
         return Spec(x.shape[:axis] + kept + x.shape[axis + 1 :] or (1,), x.dtype)
 
     @staticmethod
-    def forward(x: Array, *, axis: int, porder: float, keepdim: bool) -> Array:
-        powers: Array = x * x if porder == 2 else np.abs(x) ** porder
-        total = powers.sum(axis=axis, keepdims=keepdim or x.ndim == 1)
-        return np.sqrt(total) if porder == 2 else total ** (1 / porder)
+    def forward(x: Array, *, attrs: PNormAttrs) -> Array:
+        powers: Array = x * x if attrs.porder == 2 else np.abs(x) ** attrs.porder
+        total = powers.sum(axis=attrs.axis, keepdims=attrs.keepdim or x.ndim == 1)
+        return np.sqrt(total) if attrs.porder == 2 else total ** (1 / attrs.porder)
 
     @staticmethod
-    def backward(x: Array, out: Array, d_out: Array, *, axis: int, porder: float, epsilon: float) -> Array:
+    def backward(x: Array, out: Array, d_out: Array, *, attrs: PNormAttrs) -> Array:
         kept = list(x.shape)
-        kept[axis] = 1
-        scale = d_out / (out ** (porder - 1) + epsilon)
-        slope = x if porder == 2 else np.sign(x) * np.abs(x) ** (porder - 1)
+        kept[attrs.axis] = 1
+        scale = d_out / (out ** (attrs.porder - 1) + attrs.epsilon)
+        slope = x if attrs.porder == 2 else np.sign(x) * np.abs(x) ** (attrs.porder - 1)
         return slope * scale.reshape(kept)
 
 

@@ -17,6 +17,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
+    Attrs,
     Bool,
     Context,
     Gradient,
@@ -29,7 +30,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 
-__all__ = ["Nce", "SampleLogits"]
+__all__ = ["Nce", "NceAttrs", "SampleLogits"]
 
 _UNIFORM, _LOG_UNIFORM, _CUSTOM = range(3)
 
@@ -77,6 +78,17 @@ def _draw_log_uniform(generator: Any, count: int, shape: tuple[int, int]) -> Arr
     return drawn % max(count - 1, 1)
 
 
+class NceAttrs(Attrs):
+    """Attributes of nce."""
+
+    num_total_classes: int = Int()
+    num_neg_samples: int = Int(10)
+    sampler: int = Int(_UNIFORM)
+    seed: int = Int(0)
+    is_sparse: bool = Bool(False)
+    custom_neg_classes: list[int] = Ints([])
+
+
 @register
 class Nce(OpDef):
     """Noise-contrastive estimation (Gutmann & Hyvarinen 2010).
@@ -98,19 +110,13 @@ class Nce(OpDef):
         "CustomDistAliasProbs?",
     )
     outputs = ("Cost", "SampleLogits", "SampleLabels")
-    attrs = {
-        "num_total_classes": Int(),
-        "num_neg_samples": Int(10),
-        "sampler": Int(_UNIFORM),
-        "seed": Int(0),
-        "is_sparse": Bool(False),
-        "remote_prefetch": Bool(False),
-        "trainer_id": Int(0),
-        "height_sections": Longs([]),
-        "epmap": Strings([]),
-        "table_names": Strings([]),
-        "custom_neg_classes": Ints([]),
-    }
+    attrs = NceAttrs.table(
+        remote_prefetch=Bool(False),
+        trainer_id=Int(0),
+        height_sections=Longs([]),
+        epmap=Strings([]),
+        table_names=Strings([]),
+    )
     context = True
     gradient = Gradient(
         "Input",
@@ -138,20 +144,18 @@ class Nce(OpDef):
         alias: Spec | None,
         alias_probs: Spec | None,
         *,
-        num_total_classes: int,
-        num_neg_samples: int,
-        custom_neg_classes: list[int],
+        attrs: NceAttrs,
     ) -> tuple[Spec, Spec, Spec]:
         if len(x.shape) != 2 or len(weight.shape) != 2 or x.shape[1] != weight.shape[1]:
             raise ShapeError(
                 f"nce: Input has shape {x.shape}, Weight {weight.shape}; expected (N, D) and (classes, D)"
             )
-        if weight.shape[0] != num_total_classes:
+        if weight.shape[0] != attrs.num_total_classes:
             raise ShapeError(
-                f"nce: Weight has shape {weight.shape}, num_total_classes is {num_total_classes}"
+                f"nce: Weight has shape {weight.shape}, num_total_classes is {attrs.num_total_classes}"
             )
         true = label.shape[1] if len(label.shape) == 2 else 1
-        width = true + (len(custom_neg_classes) or num_neg_samples)
+        width = true + (len(attrs.custom_neg_classes) or attrs.num_neg_samples)
         rows = x.shape[0]
         return Spec((rows, 1), x.dtype), Spec((rows, width), x.dtype), Spec((rows, width), VarType.INT64)
 
@@ -167,27 +171,25 @@ class Nce(OpDef):
         alias: Array | None,
         alias_probs: Array | None,
         *,
-        num_total_classes: int,
-        num_neg_samples: int,
-        sampler: int,
-        seed: int,
-        custom_neg_classes: list[int],
+        attrs: NceAttrs,
     ) -> tuple[Array, Array, Array]:
         true = label.reshape(len(x), -1)
-        wrong = true[(true < 0) | (true >= num_total_classes)]
+        wrong = true[(true < 0) | (true >= attrs.num_total_classes)]
         if wrong.size:
-            raise EnforceNotMet(f"nce: Label holds {int(wrong[0])}, there are {num_total_classes} classes")
-        classes = _Classes(sampler, num_total_classes, probs, alias, alias_probs)
-        if custom_neg_classes:
-            drawn = np.tile(np.array(custom_neg_classes, np.int64), (len(x), 1))
+            raise EnforceNotMet(
+                f"nce: Label holds {int(wrong[0])}, there are {attrs.num_total_classes} classes"
+            )
+        classes = _Classes(attrs.sampler, attrs.num_total_classes, probs, alias, alias_probs)
+        if attrs.custom_neg_classes:
+            drawn = np.tile(np.array(attrs.custom_neg_classes, np.int64), (len(x), 1))
         else:
-            drawn = classes.draw(ctx.random(seed), (len(x), num_neg_samples))
+            drawn = classes.draw(ctx.random(attrs.seed), (len(x), attrs.num_neg_samples))
         labels = np.concatenate([true, drawn], axis=1)
         scores = np.einsum("nd,nkd->nk", x, weight[labels])
         if bias is not None:
             scores += bias.reshape(-1)[labels]
         o = 1 / (1 + np.exp(-scores))
-        b = classes.probability(labels, x.dtype) * num_neg_samples
+        b = classes.probability(labels, x.dtype) * attrs.num_neg_samples
         costs = np.log(o + b)
         costs[:, : true.shape[1]] -= np.log(o[:, : true.shape[1]])
         costs[:, true.shape[1] :] -= np.log(b[:, true.shape[1] :])
@@ -211,14 +213,14 @@ class Nce(OpDef):
         labels: Array,
         d_cost: Array,
         *,
-        num_total_classes: int,
-        num_neg_samples: int,
-        sampler: int,
-        is_sparse: bool,
+        attrs: NceAttrs,
         wanted: tuple[bool, bool, bool],
     ) -> tuple[Array | None, Array | SelectedRows | None, Array | None]:
         true = label.size // len(x)
-        b = _Classes(sampler, num_total_classes, probs).probability(labels, x.dtype) * num_neg_samples
+        b = (
+            _Classes(attrs.sampler, attrs.num_total_classes, probs).probability(labels, x.dtype)
+            * attrs.num_neg_samples
+        )
         d_scores = o * (1 - o) / (o + b)
         d_scores[:, :true] = (b * (o - 1) / (o + b))[:, :true]
         d_scores *= d_cost
@@ -231,7 +233,9 @@ class Nce(OpDef):
             d_rows = (d_scores[..., None] * x[:, None, :]).reshape(len(rows), -1)
             height = len(weight)
             d_weight = (
-                SelectedRows(rows, height, d_rows).merged() if is_sparse else sum_rows(rows, d_rows, height)
+                SelectedRows(rows, height, d_rows).merged()
+                if attrs.is_sparse
+                else sum_rows(rows, d_rows, height)
             )
         d_bias = None
         if wanted[2] and bias is not None:
@@ -246,6 +250,15 @@ class Nce(OpDef):
         return spec
 
 
+class SampleLogitsAttrs(Attrs):
+    """Attributes of sample_logits."""
+
+    num_samples: int = Int()
+    use_customized_samples: bool = Bool(False)
+    remove_accidental_hits: bool = Bool(True)
+    seed: int = Int(0)
+
+
 @register
 class SampleLogits(OpDef):
     """The logits of the true classes and of ``num_samples`` drawn ones, for a softmax over these alone.
@@ -258,26 +271,20 @@ class SampleLogits(OpDef):
     type = "sample_logits"
     inputs = ("Logits", "Labels", "CustomizedSamples?", "CustomizedProbabilities?")
     outputs = ("Samples", "Probabilities", "LogitsDim", "LabelsDim", "SampledLogits", "SampledLabels")
-    attrs = {
-        "num_samples": Int(),
-        "use_customized_samples": Bool(False),
-        "uniq": Bool(True),
-        "remove_accidental_hits": Bool(True),
-        "seed": Int(0),
-    }
+    attrs = SampleLogitsAttrs.table(uniq=Bool(True))
     context = True
     gradient = Gradient("LogitsDim", "LabelsDim", "Samples", "SampledLogits@GRAD", outputs=("Logits@GRAD",))
 
     @staticmethod
     def infer(
-        logits: Spec, labels: Spec, samples: Spec | None, chances: Spec | None, *, num_samples: int
+        logits: Spec, labels: Spec, samples: Spec | None, chances: Spec | None, *, attrs: SampleLogitsAttrs
     ) -> tuple[Spec, Spec, Spec, Spec, Spec, Spec]:
         if len(logits.shape) != 2 or len(labels.shape) != 2:
             raise ShapeError(
                 f"sample_logits: Logits has shape {logits.shape}, Labels {labels.shape}; "
                 "expected (N, classes) and (N, true classes)"
             )
-        shape = (labels.shape[0], labels.shape[1] + num_samples)
+        shape = (labels.shape[0], labels.shape[1] + attrs.num_samples)
         return (
             Spec(shape, VarType.INT64),
             Spec(shape, logits.dtype),
@@ -295,18 +302,15 @@ class SampleLogits(OpDef):
         samples: Array | None,
         chances: Array | None,
         *,
-        num_samples: int,
-        use_customized_samples: bool,
-        remove_accidental_hits: bool,
-        seed: int,
+        attrs: SampleLogitsAttrs,
     ) -> tuple[Array, Array, Array, Array, Array, Array]:
         rows, true = labels.shape
-        if not use_customized_samples:
-            samples, chances = _shared_samples(ctx.random(seed), labels, logits, num_samples)
+        if not attrs.use_customized_samples:
+            samples, chances = _shared_samples(ctx.random(attrs.seed), labels, logits, attrs.num_samples)
         assert samples is not None
         assert chances is not None
         picked = np.take_along_axis(logits, samples, axis=1)
-        if remove_accidental_hits:
+        if attrs.remove_accidental_hits:
             hits = (samples[:, true:, None] == labels[:, None, :]).any(axis=2)
             picked[:, true:][hits] -= 1e20
         with np.errstate(divide="ignore"):

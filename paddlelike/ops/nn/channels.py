@@ -5,11 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.windows import check_image
 from paddlelike.ops.operands import same_or_unknown
 
 __all__ = ["AffineChannel", "Lrn"]
+
+
+class LrnAttrs(Attrs):
+    """Attributes of lrn."""
+
+    n: int = Int(5)
+    k: float = Float(2.0)
+    alpha: float = Float(0.0001)
+    beta: float = Float(0.75)
+    data_format: str = String("AnyLayout")
 
 
 @register
@@ -21,50 +31,30 @@ class Lrn(OpDef):
 
     type = "lrn"
     outputs = ("Out", "MidOut")
-    attrs = {
-        "n": Int(5),
-        "k": Float(2.0),
-        "alpha": Float(0.0001),
-        "beta": Float(0.75),
-        "data_format": String("AnyLayout"),
-        "is_test": Bool(False),
-        "use_mkldnn": Bool(False),
-    }
+    attrs = LrnAttrs.table(is_test=Bool(False), use_mkldnn=Bool(False))
     lod = {"Out": "X"}
     gradient = Gradient("X", "Out", "MidOut", "Out@GRAD")
 
     @staticmethod
-    def infer(x: Spec, *, n: int) -> tuple[Spec, Spec]:
+    def infer(x: Spec, *, attrs: LrnAttrs) -> tuple[Spec, Spec]:
         check_image("lrn", x)
-        if n < 1 or n % 2 == 0:
-            raise ShapeError(f"lrn: n is {n}; it must be odd, so that a channel is in the middle")
+        if attrs.n < 1 or attrs.n % 2 == 0:
+            raise ShapeError(f"lrn: n is {attrs.n}; it must be odd, so that a channel is in the middle")
         return Spec(x.shape, x.dtype), Spec(x.shape, x.dtype)
 
     @staticmethod
-    def forward(
-        x: Array, *, n: int, k: float, alpha: float, beta: float, data_format: str
-    ) -> tuple[Array, Array]:
-        mid = _neighbours(np.square(x), n, data_format)
-        mid *= alpha
-        mid += k
-        return x * mid**-beta, mid
+    def forward(x: Array, *, attrs: LrnAttrs) -> tuple[Array, Array]:
+        mid = _neighbours(np.square(x), attrs.n, attrs.data_format)
+        mid *= attrs.alpha
+        mid += attrs.k
+        return x * mid**-attrs.beta, mid
 
     @staticmethod
-    def backward(
-        x: Array,
-        out: Array,
-        mid: Array,
-        d_out: Array,
-        *,
-        n: int,
-        alpha: float,
-        beta: float,
-        data_format: str,
-    ) -> Array:
-        dx = _neighbours(d_out * out / mid, n, data_format)
+    def backward(x: Array, out: Array, mid: Array, d_out: Array, *, attrs: LrnAttrs) -> Array:
+        dx = _neighbours(d_out * out / mid, attrs.n, attrs.data_format)
         dx *= x
-        dx *= -2 * alpha * beta
-        dx += d_out * mid**-beta
+        dx *= -2 * attrs.alpha * attrs.beta
+        dx += d_out * mid**-attrs.beta
         return dx
 
 

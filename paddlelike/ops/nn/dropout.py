@@ -9,6 +9,7 @@ from paddlelike.core.random import Generator
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     Array,
+    Attrs,
     Bool,
     Context,
     Float,
@@ -25,6 +26,16 @@ from paddlelike.framework.opdef import (
 __all__ = ["Dropout"]
 
 _DOWNGRADE, _UPSCALE = "downgrade_in_infer", "upscale_in_train"
+
+
+class DropoutAttrs(Attrs):
+    """Attributes of dropout."""
+
+    dropout_prob: float = Float(0.5)
+    is_test: bool = Bool(False)
+    fix_seed: bool = Bool(False)
+    seed: int = Int(0)
+    dropout_implementation: str = String(_DOWNGRADE)
 
 
 @register
@@ -46,72 +57,49 @@ class Dropout(OpDef):
     type = "dropout"
     inputs = ("X", "Seed?")
     outputs = ("Out", "Mask")
-    attrs = {
-        "dropout_prob": Float(0.5),
-        "is_test": Bool(False),
-        "fix_seed": Bool(False),
-        "seed": Int(0),
-        "dropout_implementation": String(_DOWNGRADE),
-    }
+    attrs = DropoutAttrs.table()
     lod = {"Out": "X"}
     views = True  # upscaled dropout does nothing in tests
     context = True
     gradient = Gradient("Out@GRAD", "Mask", outputs=("X@GRAD",), lod="Out@GRAD")
 
     @staticmethod
-    def infer(
-        x: Spec,
-        seed_tensor: Spec | None,
-        *,
-        dropout_prob: float,
-        is_test: bool,
-        dropout_implementation: str,
-    ) -> tuple[Spec, Spec | None]:
-        if not 0 <= dropout_prob <= 1:
-            raise ShapeError(f"dropout: dropout_prob is {dropout_prob}, expected 0 to 1")
-        if dropout_implementation not in (_DOWNGRADE, _UPSCALE):
+    def infer(x: Spec, seed_tensor: Spec | None, *, attrs: DropoutAttrs) -> tuple[Spec, Spec | None]:
+        if not 0 <= attrs.dropout_prob <= 1:
+            raise ShapeError(f"dropout: dropout_prob is {attrs.dropout_prob}, expected 0 to 1")
+        if attrs.dropout_implementation not in (_DOWNGRADE, _UPSCALE):
             raise ShapeError(
-                f"dropout: dropout_implementation is {dropout_implementation!r}, "
+                f"dropout: dropout_implementation is {attrs.dropout_implementation!r}, "
                 f"expected {_DOWNGRADE!r} or {_UPSCALE!r}"
             )
         out = Spec(x.shape, x.dtype)
-        return out, None if is_test else Spec(x.shape, VarType.UINT8)
+        return out, None if attrs.is_test else Spec(x.shape, VarType.UINT8)
 
     @staticmethod
     def forward(
-        ctx: Context,
-        x: Array,
-        seed_tensor: Array | None,
-        *,
-        dropout_prob: float,
-        is_test: bool,
-        fix_seed: bool,
-        seed: int,
-        dropout_implementation: str,
+        ctx: Context, x: Array, seed_tensor: Array | None, *, attrs: DropoutAttrs
     ) -> tuple[Array, Array | None]:
         ctx.set_lod("Out", ctx.lod("X"))
-        upscale = dropout_implementation == _UPSCALE
-        if is_test:
-            return x if upscale else x * _kept_part(x, dropout_prob), None
+        upscale = attrs.dropout_implementation == _UPSCALE
+        if attrs.is_test:
+            return x if upscale else x * _kept_part(x, attrs.dropout_prob), None
         if seed_tensor is not None:
             generator = Generator(int(seed_tensor.reshape(-1)[0]))
         else:
-            generator = Generator(seed) if fix_seed else ctx.random(0)
-        kept = (generator.draw(x.size) >= np.float32(dropout_prob)).reshape(x.shape)
-        if upscale and dropout_prob == 1:
+            generator = Generator(attrs.seed) if attrs.fix_seed else ctx.random(0)
+        kept = (generator.draw(x.size) >= np.float32(attrs.dropout_prob)).reshape(x.shape)
+        if upscale and attrs.dropout_prob == 1:
             return np.zeros_like(x), np.zeros(x.shape, np.uint8)
         out = np.where(kept, x, x.dtype.type(0))
         if upscale:
-            out /= _kept_part(x, dropout_prob)
+            out /= _kept_part(x, attrs.dropout_prob)
         return out, kept.view(np.uint8)
 
     @staticmethod
-    def backward(
-        ctx: Context, d_out: Array, mask: Array, *, dropout_prob: float, dropout_implementation: str
-    ) -> Array:
+    def backward(ctx: Context, d_out: Array, mask: Array, *, attrs: DropoutAttrs) -> Array:
         d_x = d_out * mask
-        if dropout_implementation == _UPSCALE and dropout_prob < 1:
-            d_x /= _kept_part(d_out, dropout_prob)
+        if attrs.dropout_implementation == _UPSCALE and attrs.dropout_prob < 1:
+            d_x /= _kept_part(d_out, attrs.dropout_prob)
         return d_x
 
     @classmethod

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Float, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.windows import channels_first, in_format, is_channels_last
 from paddlelike.ops.operands import numbers
 
@@ -22,20 +22,24 @@ Taps = list[tuple[Array, Array]]  # index and weight per output element; indices
 _CUBIC = -0.75  # the free parameter of Keys' kernel
 
 
+class InterpolateAttrs(Attrs):
+    """Attributes of every interpolation."""
+
+    interp_method: str = String("bilinear")
+    out_d: int = Int(0)
+    out_h: int = Int(0)
+    out_w: int = Int(0)
+    scale: float = Float(0.0)
+    align_corners: bool = Bool(True)
+    align_mode: int = Int(1)
+    data_layout: str = String("NCHW")
+
+
 class _Interpolation(OpDef):
     """What the operators share; which method, the attribute says."""
 
     inputs = ("X", "OutSize?", "SizeTensor*?", "Scale?")
-    attrs = {
-        "interp_method": String("bilinear"),
-        "out_d": Int(0),
-        "out_h": Int(0),
-        "out_w": Int(0),
-        "scale": Float(0.0),
-        "align_corners": Bool(True),
-        "align_mode": Int(1),
-        "data_layout": String("NCHW"),
-    }
+    attrs = InterpolateAttrs.table()
     gradient = Gradient("X", "OutSize", "SizeTensor", "Scale", "Out@GRAD", outputs=("X@GRAD",))
 
     @classmethod
@@ -46,25 +50,20 @@ class _Interpolation(OpDef):
         size_tensors: list[Spec],
         scale_tensor: Spec | None,
         *,
-        interp_method: str,
-        out_d: int,
-        out_h: int,
-        out_w: int,
-        scale: float,
-        data_layout: str,
+        attrs: InterpolateAttrs,
     ) -> Spec:
         rank = len(x.shape) - 2
-        if rank != (3 if interp_method == "trilinear" else 2) or interp_method not in _TAPS:
+        if rank != (3 if attrs.interp_method == "trilinear" else 2) or attrs.interp_method not in _TAPS:
             raise ShapeError(
-                f"{cls.type}: X has shape {x.shape} and interp_method is {interp_method!r}; trilinear needs "
-                "5 dims, nearest, bilinear and bicubic need 4"
+                f"{cls.type}: X has shape {x.shape} and interp_method is {attrs.interp_method!r}; "
+                "trilinear needs 5 dims, nearest, bilinear and bicubic need 4"
             )
-        last = is_channels_last(data_layout)
-        size = [out_d, out_h, out_w][-rank:]
+        last = is_channels_last(attrs.data_layout)
+        size = [attrs.out_d, attrs.out_h, attrs.out_w][-rank:]
         if not size_tensors and scale_tensor is not None:
             size = [-1] * rank
-        elif not size_tensors and scale > 0:
-            size = [int(n * scale) if n > 0 else -1 for n in (x.shape[1:-1] if last else x.shape[2:])]
+        elif not size_tensors and attrs.scale > 0:
+            size = [int(n * attrs.scale) if n > 0 else -1 for n in (x.shape[1:-1] if last else x.shape[2:])]
         size = [n if n > 0 else -1 for n in size]
         shape = (x.shape[0], *size, x.shape[-1]) if last else (*x.shape[:2], *size)
         return Spec(shape, x.dtype)
@@ -77,28 +76,21 @@ class _Interpolation(OpDef):
         size_tensors: list[Array],
         scale_tensor: Array | None,
         *,
-        interp_method: str,
-        out_d: int,
-        out_h: int,
-        out_w: int,
-        scale: float,
-        align_corners: bool,
-        align_mode: int,
-        data_layout: str,
+        attrs: InterpolateAttrs,
     ) -> Array:
-        x = channels_first(x, data_layout)
+        x = channels_first(x, attrs.data_layout)
         rank = x.ndim - 2
-        size = [out_d, out_h, out_w][-rank:]
-        scale = scale if scale_tensor is None else float(scale_tensor.item())
+        size = [attrs.out_d, attrs.out_h, attrs.out_w][-rank:]
+        scale = attrs.scale if scale_tensor is None else float(scale_tensor.item())
         if scale > 0:
             size = [int(n * scale) for n in x.shape[2:]]
         size = numbers(size, out_size, size_tensors)
         if len(size) != rank or min(size) < 1:
             raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
         for dim, n in enumerate(size, 2):
-            taps = _TAPS[interp_method](x.shape[dim], n, align_corners, align_mode)
+            taps = _TAPS[attrs.interp_method](x.shape[dim], n, attrs.align_corners, attrs.align_mode)
             x = _gathered(x, dim, taps)
-        return in_format(x, data_layout)
+        return in_format(x, attrs.data_layout)
 
     @classmethod
     def backward(
@@ -109,17 +101,14 @@ class _Interpolation(OpDef):
         scale_tensor: Array | None,
         d_out: Array,
         *,
-        interp_method: str,
-        align_corners: bool,
-        align_mode: int,
-        data_layout: str,
+        attrs: InterpolateAttrs,
     ) -> Array:
-        sizes = channels_first(x, data_layout).shape[2:]
-        dx = channels_first(d_out, data_layout)
+        sizes = channels_first(x, attrs.data_layout).shape[2:]
+        dx = channels_first(d_out, attrs.data_layout)
         for dim, n in enumerate(sizes, 2):
-            taps = _TAPS[interp_method](n, dx.shape[dim], align_corners, align_mode)
+            taps = _TAPS[attrs.interp_method](n, dx.shape[dim], attrs.align_corners, attrs.align_mode)
             dx = _scattered(dx, dim, taps, n)
-        return in_format(dx, data_layout)
+        return in_format(dx, attrs.data_layout)
 
 
 def _gathered(x: Array, dim: int, taps: Taps) -> Array:

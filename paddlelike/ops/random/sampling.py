@@ -13,7 +13,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.random import Generator, shuffled
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Context, Float, Int, Ints, Longs, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
 from paddlelike.ops.operands import numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_order, checked_dtype
 from paddlelike.ops.sizes import sizes_of, wanted_sizes
@@ -23,46 +23,38 @@ __all__ = ["Randint", "RandomCrop", "Randperm", "SamplingId", "Seed"]
 _WHOLES = (VarType.INT32, VarType.INT64)
 
 
+class RandintAttrs(Attrs):
+    """Attributes of randint."""
+
+    shape: list[int] = Longs([])
+    low: int = Int()
+    high: int = Int()
+    dtype: int = Int(3)
+    seed: int = Int(0)
+
+
 @register
 class Randint(OpDef):
     """``Out``: whole numbers in [low, high)."""
 
     type = "randint"
     inputs = SHAPE_INPUTS
-    attrs = {"shape": Longs([]), "low": Int(), "high": Int(), "dtype": Int(3), "seed": Int(0)}
+    attrs = RandintAttrs.table()
     context = True
 
     @staticmethod
-    def infer(
-        tensor: Spec | None,
-        tensors: list[Spec],
-        *,
-        shape: Sequence[int],
-        low: int,
-        high: int,
-        dtype: int,
-    ) -> Spec:
-        check_order("randint", low, high, names=("low", "high"))
+    def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: RandintAttrs) -> Spec:
+        check_order("randint", attrs.low, attrs.high, names=("low", "high"))
         return Spec(
-            wanted_sizes("randint", shape, tensor, tensors),
-            checked_dtype("randint", dtype, _WHOLES),
+            wanted_sizes("randint", attrs.shape, tensor, tensors),
+            checked_dtype("randint", attrs.dtype, _WHOLES),
         )
 
     @staticmethod
-    def forward(
-        ctx: Context,
-        tensor: Array | None,
-        tensors: list[Array],
-        *,
-        shape: Sequence[int],
-        low: int,
-        high: int,
-        dtype: int,
-        seed: int,
-    ) -> Array:
-        sizes = sizes_of("randint", numbers(shape, tensor, tensors))
-        whole = ctx.random(seed).integers(low, high, sizes)
-        return whole.astype(numpy_dtype(dtype), copy=False)
+    def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: RandintAttrs) -> Array:
+        sizes = sizes_of("randint", numbers(attrs.shape, tensor, tensors))
+        whole = ctx.random(attrs.seed).integers(attrs.low, attrs.high, sizes)
+        return whole.astype(numpy_dtype(attrs.dtype), copy=False)
 
 
 @register

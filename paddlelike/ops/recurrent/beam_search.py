@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
-from paddlelike.framework.opdef import Array, Bool, Context, Int, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.sequences import levels
 
 __all__ = ["BeamSearch", "BeamSearchDecode"]
@@ -31,6 +31,15 @@ class _Item(NamedTuple):
         return (self.score, self.row) < (other.score, other.row)
 
 
+class BeamSearchAttrs(Attrs):
+    """Attributes of beam_search."""
+
+    level: int = Int()
+    beam_size: int = Int()
+    end_id: int = Int()
+    is_accumulated: bool = Bool(True)
+
+
 @register
 class BeamSearch(OpDef):
     """The ``beam_size`` best words to go on with, for each source, out of the candidates of its prefixes.
@@ -44,7 +53,7 @@ class BeamSearch(OpDef):
     type = "beam_search"
     inputs = ("pre_ids", "pre_scores", "ids?", "scores")
     outputs = ("selected_ids", "selected_scores", "parent_idx?")
-    attrs = {"level": Int(), "beam_size": Int(), "end_id": Int(), "is_accumulated": Bool(True)}
+    attrs = BeamSearchAttrs.table()
     context = True
 
     @staticmethod
@@ -63,32 +72,29 @@ class BeamSearch(OpDef):
         ids: Array | None,
         scores: Array,
         *,
-        level: int,
-        beam_size: int,
-        end_id: int,
-        is_accumulated: bool,
+        attrs: BeamSearchAttrs,
     ) -> tuple[Array, Array, Array]:
-        sources = _rows_of_level(levels(ctx, "scores"), level)
+        sources = _rows_of_level(levels(ctx, "scores"), attrs.level)
         if sources[-1] != len(scores):
             raise EnforceNotMet(
-                f"beam_search: level {level} of the LoD of scores ends at row {sources[-1]}, "
+                f"beam_search: level {attrs.level} of the LoD of scores ends at row {sources[-1]}, "
                 f"but there are {len(scores)} rows"
             )
-        if not is_accumulated:
+        if not attrs.is_accumulated:
             scores = pre_scores.reshape(-1, 1) + np.log(scores)
         words = np.broadcast_to(np.arange(scores.shape[1]), scores.shape) if ids is None else ids
-        ended = pre_ids.reshape(-1) == end_id
+        ended = pre_ids.reshape(-1) == attrs.end_id
         before = pre_scores.reshape(-1)
         chosen: list[_Item] = []
         for begin, end in pairwise(sources):
             best: list[_Item] = []
             for row in range(begin, end):
                 if ended[row]:
-                    _insert(best, _Item(row, end_id, float(before[row])), beam_size)
+                    _insert(best, _Item(row, attrs.end_id, float(before[row])), attrs.beam_size)
                     continue
                 for word, score in zip(words[row].tolist(), scores[row].tolist(), strict=True):
-                    _insert(best, _Item(row, word, score), beam_size)
-            if not all(item.word == end_id and ended[item.row] for item in best):
+                    _insert(best, _Item(row, word, score), attrs.beam_size)
+            if not all(item.word == attrs.end_id and ended[item.row] for item in best):
                 chosen += sorted(best, key=lambda item: item.row)
         rows = np.array([item.row for item in chosen], np.int32)
         following = np.searchsorted(rows, np.arange(len(scores) + 1)).tolist()

@@ -12,7 +12,18 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Float, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    Context,
+    Float,
+    Gradient,
+    Int,
+    OpDef,
+    Spec,
+    register,
+)
 from paddlelike.ops.kernels import lstm as lstm_steps
 from paddlelike.ops.kernels.lstm import Cell, Initial, Ran
 from paddlelike.ops.kernels.recurrent import ACTIVATIONS, Steps
@@ -128,6 +139,18 @@ def _steps(x: Array) -> Steps:
     return Steps(np.arange(time * batch), [batch * t for t in range(time + 1)], np.arange(batch))
 
 
+class CudnnLstmAttrs(Attrs):
+    """Attributes of cudnn_lstm."""
+
+    dropout_prob: float = Float(0.0)
+    is_bidirec: bool = Bool(False)
+    input_size: int = Int(10)
+    hidden_size: int = Int(100)
+    num_layers: int = Int(1)
+    is_test: bool = Bool(False)
+    seed: int = Int(-1)
+
+
 @register
 class CudnnLstm(OpDef):
     """``Out`` (T, N, H): the hidden states of the last layer; (T, N, 2H) when ``is_bidirec``.
@@ -140,16 +163,7 @@ class CudnnLstm(OpDef):
     type = "cudnn_lstm"
     inputs = ("Input", "InitH", "InitC", "W", "Cache?")
     outputs = ("Out", "last_h", "last_c")
-    attrs = {
-        "max_len": Int(20),
-        "dropout_prob": Float(0.0),
-        "is_bidirec": Bool(False),
-        "input_size": Int(10),
-        "hidden_size": Int(100),
-        "num_layers": Int(1),
-        "is_test": Bool(False),
-        "seed": Int(-1),
-    }
+    attrs = CudnnLstmAttrs.table(max_len=Int(20))
     context = True
     gradient = Gradient(
         "Out@GRAD", "last_c@GRAD", "last_h@GRAD", "Input", "InitH", "InitC", "W", "Cache", "Out",
@@ -158,53 +172,35 @@ class CudnnLstm(OpDef):
 
     @staticmethod
     def infer(
-        x: Spec,
-        h: Spec,
-        c: Spec,
-        w: Spec,
-        cache: Spec | None,
-        *,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        is_bidirec: bool,
+        x: Spec, h: Spec, c: Spec, w: Spec, cache: Spec | None, *, attrs: CudnnLstmAttrs
     ) -> tuple[Spec, Spec, Spec]:
-        if len(x.shape) != 3 or x.shape[2] not in (-1, input_size):
-            raise ShapeError(f"cudnn_lstm: Input is {list(x.shape)}, expected (T, N, {input_size})")
-        count = parameter_count(input_size, hidden_size, num_layers, is_bidirec=is_bidirec)
+        if len(x.shape) != 3 or x.shape[2] not in (-1, attrs.input_size):
+            raise ShapeError(f"cudnn_lstm: Input is {list(x.shape)}, expected (T, N, {attrs.input_size})")
+        count = parameter_count(
+            attrs.input_size, attrs.hidden_size, attrs.num_layers, is_bidirec=attrs.is_bidirec
+        )
         if tuple(w.shape) != (count,):
             raise ShapeError(f"cudnn_lstm: W is {list(w.shape)}, expected ({count},)")
-        directions = 2 if is_bidirec else 1
+        directions = 2 if attrs.is_bidirec else 1
         for slot, initial in (("InitH", h), ("InitC", c)):
-            wanted = (num_layers * directions, x.shape[1], hidden_size)
+            wanted = (attrs.num_layers * directions, x.shape[1], attrs.hidden_size)
             fits = len(initial.shape) == 3
             if not fits or any(
                 a != b for a, b in zip(initial.shape, wanted, strict=True) if -1 not in (a, b)
             ):
                 raise ShapeError(f"cudnn_lstm: {slot} is {list(initial.shape)}, expected {wanted}")
         last = Spec(h.shape, x.dtype)
-        return Spec((*x.shape[:2], hidden_size * directions), x.dtype), last, last
+        return Spec((*x.shape[:2], attrs.hidden_size * directions), x.dtype), last, last
 
     @staticmethod
     def forward(
-        ctx: Context,
-        x: Array,
-        h: Array,
-        c: Array,
-        w: Array,
-        cache: Any,
-        *,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        is_bidirec: bool,
-        dropout_prob: float,
-        is_test: bool,
-        seed: int,
+        ctx: Context, x: Array, h: Array, c: Array, w: Array, cache: Any, *, attrs: CudnnLstmAttrs
     ) -> tuple[Array, Array, Array]:
-        widths = _widths(input_size, hidden_size, num_layers, is_bidirec)
-        random = ctx.random(max(seed, 0)) if dropout_prob and not is_test else None
-        layers = _run(x, (h, c), _split(w, widths, hidden_size), 1 + is_bidirec, random, dropout_prob)
+        widths = _widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
+        random = ctx.random(max(attrs.seed, 0)) if attrs.dropout_prob and not attrs.is_test else None
+        layers = _run(
+            x, (h, c), _split(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec, random, attrs.dropout_prob
+        )
         if ctx.op.input("Cache"):
             ctx.write(ctx.op.input("Cache")[0], layers)
         done = [one for layer in layers for one in layer.passes]
@@ -225,21 +221,16 @@ class CudnnLstm(OpDef):
         cache: Any,
         out: Array,
         *,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int,
-        is_bidirec: bool,
-        dropout_prob: float,
-        is_test: bool,
+        attrs: CudnnLstmAttrs,
     ) -> tuple[Array, Array, Array, Array]:
-        widths = _widths(input_size, hidden_size, num_layers, is_bidirec)
+        widths = _widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
         layers = cache
         if not isinstance(layers, list):
-            if dropout_prob and not is_test and num_layers > 1:
+            if attrs.dropout_prob and not attrs.is_test and attrs.num_layers > 1:
                 raise EnforceNotMet("cudnn_lstm_grad: there is no Cache, which keeps what dropout left out")
-            layers = _run(x, (h, c), _split(w, widths, hidden_size), 1 + is_bidirec)
+            layers = _run(x, (h, c), _split(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec)
         d_w, d_h, d_c = np.empty_like(w), np.empty_like(h), np.empty_like(c)
-        d_weights = _split(d_w, widths, hidden_size)
+        d_weights = _split(d_w, widths, attrs.hidden_size)
         d_x, k = d_out, len(widths)
         for layer in reversed(layers):
             d_parts = np.split(d_x, len(layer.passes), axis=2)

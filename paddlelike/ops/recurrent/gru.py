@@ -11,7 +11,18 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    Context,
+    Gradient,
+    Int,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
 from paddlelike.ops.kernels.recurrent import (
     ACTIVATIONS,
     Activation,
@@ -103,6 +114,15 @@ def _width(op: str, x: Spec, weight: Spec, bias: Spec | None) -> int:
     return width
 
 
+class GruAttrs(Attrs):
+    """Attributes of gru."""
+
+    activation: str = String("tanh")
+    gate_activation: str = String("sigmoid")
+    is_reverse: bool = Bool(False)
+    origin_mode: bool = Bool(False)
+
+
 @register
 class Gru(OpDef):
     """``h = (1 - u) h' + u c`` along every sequence; with ``origin_mode`` ``h = u h' + (1 - u) c``.
@@ -114,12 +134,7 @@ class Gru(OpDef):
     type = "gru"
     inputs = ("Input", "H0?", "Weight", "Bias?")
     outputs = ("BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden")
-    attrs = {
-        "activation": String("tanh"),
-        "gate_activation": String("sigmoid"),
-        "is_reverse": Bool(False),
-        "origin_mode": Bool(False),
-    }
+    attrs = GruAttrs.table()
     lod = {"Hidden": "Input"}
     context = True
     gradient = Gradient(
@@ -136,19 +151,10 @@ class Gru(OpDef):
 
     @staticmethod
     def forward(
-        ctx: Context,
-        x: Array,
-        h0: Array | None,
-        weight: Array,
-        bias: Array | None,
-        *,
-        activation: str,
-        gate_activation: str,
-        is_reverse: bool,
-        origin_mode: bool,
+        ctx: Context, x: Array, h0: Array | None, weight: Array, bias: Array | None, *, attrs: GruAttrs
     ) -> tuple[Array, Array, Array, Array]:
-        cell = _named_cell(weight, gate_activation, activation, origin_mode)
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
+        cell = _named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         gates = x.take(steps.rows, axis=0)
         if bias is not None:
             gates += bias
@@ -172,13 +178,10 @@ class Gru(OpDef):
         hidden: Array,
         out: Array,
         *,
-        activation: str,
-        gate_activation: str,
-        is_reverse: bool,
-        origin_mode: bool,
+        attrs: GruAttrs,
     ) -> tuple[Array | None, ...]:
-        cell = _named_cell(weight, gate_activation, activation, origin_mode)
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
+        cell = _named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         last = steps.before(hidden, initial_rows(h0, steps, len(weight), x.dtype))
         d_hidden = d_out.take(steps.rows, axis=0)
         d_gates = np.empty_like(gates)

@@ -8,25 +8,79 @@ in Paddle 1.8.5 on today's CPUs; ``fluid.set_flags({"FLAGS_lstm_cell_gradient": 
 
 from __future__ import annotations
 
-from typing import Final
-
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Float, Gradient, OpDef, Spec, String, register
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    Context,
+    Float,
+    Gradient,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
 from paddlelike.ops.kernels import lstm as lstm_steps
-from paddlelike.ops.kernels.lstm import Initial, Projection, Ran, cell_of
+from paddlelike.ops.kernels.lstm import Cell, Initial, Projection, Ran, make_cell
 from paddlelike.ops.kernels.recurrent import Steps, activation, initial_gradient, initial_rows, scatter_rows
 from paddlelike.ops.kernels.sequences import last_level
 from paddlelike.ops.operands import same_or_unknown
 
-__all__ = ["Lstm", "Lstmp"]
+__all__ = ["Lstm", "LstmAttrs", "Lstmp", "LstmpAttrs"]
 
-_ATTRS: Final = {
-    "use_peepholes": Bool(True),
-    "is_reverse": Bool(False),
-    "gate_activation": String("sigmoid"),
-    "cell_activation": String("tanh"),
-    "candidate_activation": String("tanh"),
-}
+
+class LstmAttrs(Attrs):
+    """Attributes of lstm."""
+
+    use_peepholes: bool = Bool(True)
+    is_reverse: bool = Bool(False)
+    gate_activation: str = String("sigmoid")
+    cell_activation: str = String("tanh")
+    candidate_activation: str = String("tanh")
+
+    def check_activations(self, op: str) -> None:
+        """Raise UnsupportedError unless every activation is known."""
+        for role in ("gate", "cell", "candidate"):
+            name = f"{role}_activation"
+            activation(op, name, getattr(self, name))
+
+    def make_cell(self, weight: Array, bias: Array) -> Cell:
+        """Return the cell of all steps."""
+        return make_cell(
+            "lstm",
+            weight,
+            bias,
+            use_peepholes=self.use_peepholes,
+            gate_activation=self.gate_activation,
+            cell_activation=self.cell_activation,
+            candidate_activation=self.candidate_activation,
+        )
+
+
+class LstmpAttrs(LstmAttrs):
+    """Attributes of lstmp."""
+
+    cell_clip: float = Float(0.0)
+    proj_clip: float = Float(0.0)
+    proj_activation: str = String("tanh")
+
+    def make_projecting_cell(self, weight: Array, proj_weight: Array, bias: Array) -> Cell:
+        """Return the cell of all steps, with its projection."""
+        known = activation("lstmp", "proj_activation", self.proj_activation)
+        is_identity = self.proj_activation == "identity"
+        act = known if is_identity else activation("lstmp", "cell_activation", self.cell_activation)
+        return make_cell(
+            "lstmp",
+            weight,
+            bias,
+            use_peepholes=self.use_peepholes,
+            gate_activation=self.gate_activation,
+            cell_activation=self.cell_activation,
+            candidate_activation=self.candidate_activation,
+            limit=self.cell_clip,
+            projection=Projection(proj_weight, act, self.proj_clip),
+        )
 
 
 @register
@@ -41,7 +95,7 @@ class Lstm(OpDef):
     type = "lstm"
     inputs = ("Input", "H0?", "C0?", "Weight", "Bias")
     outputs = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
-    attrs = _ATTRS
+    attrs = LstmAttrs.table()
     lod = {"Hidden": "Input", "Cell": "Input"}
     context = True
     gradient = Gradient(
@@ -58,13 +112,10 @@ class Lstm(OpDef):
         weight: Spec,
         bias: Spec,
         *,
-        use_peepholes: bool,
-        gate_activation: str,
-        cell_activation: str,
-        candidate_activation: str,
+        attrs: LstmAttrs,
     ) -> tuple[Spec, Spec, Spec, Spec]:
-        _check_acts("lstm", gate=gate_activation, cell=cell_activation, candidate=candidate_activation)
-        width = _width("lstm", x, weight, bias, x.shape[-1] // 4, use_peepholes)
+        attrs.check_activations("lstm")
+        width = _width("lstm", x, weight, bias, x.shape[-1] // 4, attrs.use_peepholes)
         _check_initial("lstm", h0, c0)
         out = Spec((x.shape[0], width), x.dtype)
         return out, out, Spec(x.shape, x.dtype), out
@@ -78,22 +129,10 @@ class Lstm(OpDef):
         weight: Array,
         bias: Array,
         *,
-        use_peepholes: bool,
-        is_reverse: bool,
-        gate_activation: str,
-        cell_activation: str,
-        candidate_activation: str,
+        attrs: LstmAttrs,
     ) -> tuple[Array, Array, Array, Array]:
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
-        cell = cell_of(
-            "lstm",
-            weight,
-            bias,
-            use_peepholes=use_peepholes,
-            gate_activation=gate_activation,
-            cell_activation=cell_activation,
-            candidate_activation=candidate_activation,
-        )
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        cell = attrs.make_cell(weight, bias)
         initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
         ran = lstm_steps.run(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
         hidden, state = (scatter_rows(rows, steps.rows) for rows in (ran.hidden, ran.cell))
@@ -113,22 +152,10 @@ class Lstm(OpDef):
         gates: Array,
         pre_act: Array,
         *,
-        use_peepholes: bool,
-        is_reverse: bool,
-        gate_activation: str,
-        cell_activation: str,
-        candidate_activation: str,
+        attrs: LstmAttrs,
     ) -> tuple[Array | None, ...]:
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
-        cell = cell_of(
-            "lstm",
-            weight,
-            bias,
-            use_peepholes=use_peepholes,
-            gate_activation=gate_activation,
-            cell_activation=cell_activation,
-            candidate_activation=candidate_activation,
-        )
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        cell = attrs.make_cell(weight, bias)
         initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
         hidden, state, d_hidden = (rows.take(steps.rows, axis=0) for rows in (hidden, state, d_hidden))
         ran = Ran(gates, state, pre_act, hidden, hidden)
@@ -153,9 +180,7 @@ class Lstmp(OpDef):
     type = "lstmp"
     inputs = ("Input", "H0?", "C0?", "Weight", "ProjWeight", "Bias")
     outputs = ("Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden")
-    attrs = {
-        **_ATTRS, "cell_clip": Float(0.0), "proj_clip": Float(0.0), "proj_activation": String("tanh"),
-    }  # fmt: skip
+    attrs = LstmpAttrs.table()
     lod = {"Projection": "Input", "Cell": "Input"}
     context = True
     gradient = Gradient(
@@ -173,21 +198,12 @@ class Lstmp(OpDef):
         proj_weight: Spec,
         bias: Spec,
         *,
-        use_peepholes: bool,
-        gate_activation: str,
-        cell_activation: str,
-        candidate_activation: str,
-        proj_activation: str,
+        attrs: LstmpAttrs,
     ) -> tuple[Spec, Spec, Spec, Spec, Spec]:
-        _check_acts(
-            "lstmp",
-            gate=gate_activation,
-            cell=cell_activation,
-            candidate=candidate_activation,
-            proj=proj_activation,
-        )
+        attrs.check_activations("lstmp")
+        activation("lstmp", "proj_activation", attrs.proj_activation)
         projected = proj_weight.shape[-1]
-        width = _width("lstmp", x, weight, bias, projected, use_peepholes)
+        width = _width("lstmp", x, weight, bias, projected, attrs.use_peepholes)
         if tuple(proj_weight.shape) != (width, projected):
             raise ShapeError(f"lstmp: ProjWeight is {list(proj_weight.shape)}, expected ({width}, P)")
         _check_initial("lstmp", h0, c0)
@@ -204,27 +220,10 @@ class Lstmp(OpDef):
         proj_weight: Array,
         bias: Array,
         *,
-        is_reverse: bool,
-        use_peepholes: bool,
-        gate_activation: str,
-        cell_activation: str,
-        candidate_activation: str,
-        proj_activation: str,
-        cell_clip: float,
-        proj_clip: float,
+        attrs: LstmpAttrs,
     ) -> tuple[Array, Array, Array, Array, Array]:
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=is_reverse)
-        cell = cell_of(
-            "lstmp",
-            weight,
-            bias,
-            use_peepholes=use_peepholes,
-            gate_activation=gate_activation,
-            cell_activation=cell_activation,
-            candidate_activation=candidate_activation,
-            limit=cell_clip,
-            projection=_projection(proj_weight, proj_activation, cell_activation, proj_clip),
-        )
+        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        cell = attrs.make_projecting_cell(weight, proj_weight, bias)
         initial = Initial(
             initial_rows(h0, steps, len(weight), x.dtype), initial_rows(c0, steps, cell.width, x.dtype)
         )
@@ -247,27 +246,10 @@ class Lstmp(OpDef):
         pre_act: Array,
         hidden: Array,
         *,
-        is_reverse: bool,
-        use_peepholes: bool,
-        gate_activation: str,
-        cell_activation: str,
-        candidate_activation: str,
-        proj_activation: str,
-        cell_clip: float,
-        proj_clip: float,
+        attrs: LstmpAttrs,
     ) -> tuple[Array | None, ...]:
-        steps = Steps.of(last_level(ctx, "Projection", len(projection)), reverse=is_reverse)
-        cell = cell_of(
-            "lstmp",
-            weight,
-            bias,
-            use_peepholes=use_peepholes,
-            gate_activation=gate_activation,
-            cell_activation=cell_activation,
-            candidate_activation=candidate_activation,
-            limit=cell_clip,
-            projection=_projection(proj_weight, proj_activation, cell_activation, proj_clip),
-        )
+        steps = Steps.of(last_level(ctx, "Projection", len(projection)), reverse=attrs.is_reverse)
+        cell = attrs.make_projecting_cell(weight, proj_weight, bias)
         dtype = gates.dtype
         initial = Initial(
             initial_rows(h0, steps, len(weight), dtype), initial_rows(c0, steps, cell.width, dtype)
@@ -285,12 +267,6 @@ class Lstmp(OpDef):
         )
 
 
-def _projection(weight: Array, proj: str, cell: str, limit: float) -> Projection:
-    known = activation("lstmp", "proj_activation", proj)
-    act = known if proj == "identity" else activation("lstmp", "cell_activation", cell)
-    return Projection(weight, act, limit)
-
-
 def _width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peepholes: bool) -> int:
     """The width H of the cell, once the shapes fit; ``rows`` are those that Weight must have."""
     width = x.shape[-1] // 4
@@ -305,11 +281,6 @@ def _width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peepholes:
             hint="the input comes projected: the layer before has 4 times the width of the cell",
         )
     return width
-
-
-def _check_acts(op: str, **names: str) -> None:
-    for role, name in names.items():
-        activation(op, role + "_activation", name)
 
 
 def _check_initial(op: str, h0: Spec | None, c0: Spec | None) -> None:

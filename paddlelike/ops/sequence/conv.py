@@ -1,5 +1,4 @@
 """sequence_conv: a convolution along sequences."""
-# ruff: noqa: N803  (the attributes' names are Paddle's)
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     OWN,
     Array,
+    Attrs,
     Bool,
     Context,
     Gradient,
@@ -25,6 +25,15 @@ from paddlelike.ops.kernels.sequences import last_level
 __all__ = ["SequenceConv"]
 
 
+class SequenceConvAttrs(Attrs):
+    """Attributes of sequence_conv."""
+
+    contextLength: int = Int()  # noqa: N815  (Paddle's names)
+    contextStart: int = Int(0)  # noqa: N815
+    contextStride: int = Int(1)  # noqa: N815
+    paddingTrainable: bool = Bool(False)  # noqa: N815
+
+
 @register
 class SequenceConv(OpDef):
     """``Out[t]``: ``contextLength`` rows of X from ``t + contextStart`` on, side by side, times Filter.
@@ -35,12 +44,7 @@ class SequenceConv(OpDef):
 
     type = "sequence_conv"
     inputs = ("X", "PaddingData?", "Filter")
-    attrs = {
-        "contextLength": Int(),
-        "contextStart": Int(0),
-        "contextStride": Int(1),
-        "paddingTrainable": Bool(False),
-    }
+    attrs = SequenceConvAttrs.table()
     lod = "X"
     context = True
     gradient = Gradient(
@@ -60,42 +64,28 @@ class SequenceConv(OpDef):
         return [grad]
 
     @staticmethod
-    def infer(
-        x: Spec,
-        padding: Spec | None,
-        filter: Spec,
-        *,
-        contextLength: int,
-        contextStart: int,
-        contextStride: int,
-        paddingTrainable: bool,
-    ) -> Spec:
-        if contextStride != 1:
-            raise ShapeError(f"sequence_conv: contextStride is {contextStride}, only 1 is possible")
-        if not (len(x.shape) == len(filter.shape) == 2 and x.shape[1] * contextLength == filter.shape[0]):
+    def infer(x: Spec, padding: Spec | None, filter: Spec, *, attrs: SequenceConvAttrs) -> Spec:
+        if attrs.contextStride != 1:
+            raise ShapeError(f"sequence_conv: contextStride is {attrs.contextStride}, only 1 is possible")
+        if not (
+            len(x.shape) == len(filter.shape) == 2 and x.shape[1] * attrs.contextLength == filter.shape[0]
+        ):
             raise ShapeError(
                 f"sequence_conv: X is {list(x.shape)}, Filter {list(filter.shape)}; expected (T, D) and "
-                f"({contextLength} D, M)"
+                f"({attrs.contextLength} D, M)"
             )
-        rows = max(0, -contextStart) + max(0, contextStart + contextLength - 1)
-        if paddingTrainable and (padding is None or tuple(padding.shape) != (rows, x.shape[1])):
+        rows = max(0, -attrs.contextStart) + max(0, attrs.contextStart + attrs.contextLength - 1)
+        if attrs.paddingTrainable and (padding is None or tuple(padding.shape) != (rows, x.shape[1])):
             told = None if padding is None else list(padding.shape)
             raise ShapeError(f"sequence_conv: PaddingData is {told}, expected ({rows}, {x.shape[1]})")
         return Spec((x.shape[0], filter.shape[1]), x.dtype)
 
     @staticmethod
     def forward(
-        ctx: Context,
-        x: Array,
-        padding: Array | None,
-        filter: Array,
-        *,
-        contextLength: int,
-        contextStart: int,
-        paddingTrainable: bool,
+        ctx: Context, x: Array, padding: Array | None, filter: Array, *, attrs: SequenceConvAttrs
     ) -> Array:
-        window = _Window(last_level(ctx, "X", len(x)), contextLength, contextStart)
-        return window.columns(x, padding if paddingTrainable else None) @ filter
+        window = _Window(last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
+        return window.columns(x, padding if attrs.paddingTrainable else None) @ filter
 
     @staticmethod
     def backward(
@@ -105,16 +95,14 @@ class SequenceConv(OpDef):
         padding: Array | None,
         filter: Array,
         *,
-        contextLength: int,
-        contextStart: int,
-        paddingTrainable: bool,
+        attrs: SequenceConvAttrs,
     ) -> tuple[Array, Array | None, Array]:
-        window = _Window(last_level(ctx, "X", len(x)), contextLength, contextStart)
-        trained = padding if paddingTrainable else None
+        window = _Window(last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
+        trained = padding if attrs.paddingTrainable else None
         d_filter = window.columns(x, trained).T @ d_out
-        d_columns = (d_out @ filter.T).reshape(len(x), contextLength, -1)
+        d_columns = (d_out @ filter.T).reshape(len(x), attrs.contextLength, -1)
         d_x = np.zeros_like(x)
-        for j in range(contextLength):
+        for j in range(attrs.contextLength):
             ours = window.inside[:, j]
             d_x[window.rows[ours, j]] += d_columns[ours, j]  # a row comes once at most
         d_padding = None

@@ -7,11 +7,20 @@ import math
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Context, Gradient, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import Array, Attrs, Context, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.sequences import lod_of_lengths, positions
 from paddlelike.ops.kernels.windows import Windows, windows_of
 
 __all__ = ["Im2Sequence"]
+
+
+class Im2SequenceAttrs(Attrs):
+    """Attributes of im2sequence."""
+
+    kernels: list[int] = Ints()
+    strides: list[int] = Ints([1, 1])
+    paddings: list[int] = Ints([0, 0, 0, 0])
+    out_stride: list[int] = Ints([1, 1])
 
 
 @register
@@ -24,63 +33,48 @@ class Im2Sequence(OpDef):
 
     type = "im2sequence"
     inputs = ("X", "Y?")
-    attrs = {
-        "kernels": Ints(),
-        "strides": Ints([1, 1]),
-        "paddings": Ints([0, 0, 0, 0]),
-        "out_stride": Ints([1, 1]),
-    }
+    attrs = Im2SequenceAttrs.table()
     context = True
     gradient = Gradient("Out@GRAD", "X", outputs=("X@GRAD",))
 
     @staticmethod
-    def infer(
-        x: Spec, y: Spec | None, *, kernels: list[int], strides: list[int], paddings: list[int]
-    ) -> Spec:
+    def infer(x: Spec, y: Spec | None, *, attrs: Im2SequenceAttrs) -> Spec:
         if len(x.shape) != 4:
             raise ShapeError(f"im2sequence: X is {list(x.shape)}, expected (N, C, H, W)")
-        counts = _windows(kernels, strides, paddings).counts(x.shape[2:])
+        counts = _windows(attrs.kernels, attrs.strides, attrs.paddings).counts(x.shape[2:])
         if any(n == 0 or n < -1 for n in counts):
-            raise ShapeError(f"im2sequence: X of shape {list(x.shape)} is smaller than a window of {kernels}")
+            raise ShapeError(
+                f"im2sequence: X of shape {list(x.shape)} is smaller than a window of {attrs.kernels}"
+            )
         # the rows are not N, but Paddle declares them so
-        return Spec((x.shape[0], x.shape[1] * math.prod(kernels)), x.dtype, 1)
+        return Spec((x.shape[0], x.shape[1] * math.prod(attrs.kernels)), x.dtype, 1)
 
     @staticmethod
-    def forward(
-        ctx: Context,
-        x: Array,
-        y: Array | None,
-        *,
-        kernels: list[int],
-        strides: list[int],
-        paddings: list[int],
-        out_stride: list[int],
-    ) -> Array:
-        windows = _windows(kernels, strides, paddings)
+    def forward(ctx: Context, x: Array, y: Array | None, *, attrs: Im2SequenceAttrs) -> Array:
+        windows = _windows(attrs.kernels, attrs.strides, attrs.paddings)
         view = windows.unfold(windows.pad(x)).transpose(0, 4, 5, 1, 2, 3)
         n, high, wide = view.shape[:3]
         if y is None:
             ctx.set_lod("Out", [lod_of_lengths(np.full(n, high * wide))])
             return view.reshape(n * high * wide, -1)
-        small = -(-y.astype(np.int64) // np.array(out_stride))
+        small = -(-y.astype(np.int64) // np.array(attrs.out_stride))
         counts = np.array([windows.counts(size) for size in small.tolist()])
         if (counts > (high, wide)).any():
             raise EnforceNotMet(
-                f"im2sequence: Y holds {y.tolist()} with out_stride {out_stride}, but X is {list(x.shape)}",
+                f"im2sequence: Y holds {y.tolist()} with out_stride {attrs.out_stride}, "
+                f"but X is {list(x.shape)}",
                 hint="Y is the size of the images before they were made smaller",
             )
         ctx.set_lod("Out", [lod_of_lengths(counts.prod(1))])
         return view.reshape(n * high * wide, -1)[_inside(counts, high, wide)]
 
     @staticmethod
-    def backward(
-        ctx: Context, d_out: Array, x: Array, *, kernels: list[int], strides: list[int], paddings: list[int]
-    ) -> Array:
-        windows = _windows(kernels, strides, paddings)
+    def backward(ctx: Context, d_out: Array, x: Array, *, attrs: Im2SequenceAttrs) -> Array:
+        windows = _windows(attrs.kernels, attrs.strides, attrs.paddings)
         high, wide = windows.counts(x.shape[2:])
         if len(d_out) != len(x) * high * wide:
             raise EnforceNotMet("im2sequence: there is no gradient where Y gives the sizes of the images")
-        d_windows = d_out.reshape(len(x), high, wide, x.shape[1], *kernels).transpose(0, 3, 4, 5, 1, 2)
+        d_windows = d_out.reshape(len(x), high, wide, x.shape[1], *attrs.kernels).transpose(0, 3, 4, 5, 1, 2)
         d_x = np.zeros((*x.shape[:2], *windows.padded(x.shape[2:])), d_out.dtype)
         windows.fold_into(d_x, d_windows)
         return np.ascontiguousarray(windows.crop(d_x, x.shape[2:]))

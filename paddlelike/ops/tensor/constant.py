@@ -14,6 +14,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
+    Attrs,
     Bool,
     Context,
     Float,
@@ -41,19 +42,22 @@ __all__ = [
 ]
 
 
+class FillConstantAttrs(Attrs):
+    """Attributes of fill_constant."""
+
+    shape: list[int] = Longs([])
+    dtype: int = Int(5)
+    value: float = Float(0.0)
+    str_value: str = String("")
+
+
 @register
 class FillConstant(OpDef):
     """``Out``: every element is ``str_value`` (exact for 64 bits), or ``value`` if it is empty."""
 
     type = "fill_constant"
     inputs = ("ValueTensor?", "ShapeTensor?", "ShapeTensorList*?")
-    attrs = {
-        "shape": Longs([]),
-        "dtype": Int(5),
-        "value": Float(0.0),
-        "str_value": String(""),
-        "force_cpu": Bool(False),
-    }
+    attrs = FillConstantAttrs.table(force_cpu=Bool(False))
     fresh = True
 
     @staticmethod
@@ -62,14 +66,13 @@ class FillConstant(OpDef):
         shape_tensor: Spec | None,
         shape_tensors: list[Spec],
         *,
-        shape: Sequence[int],
-        dtype: int,
+        attrs: FillConstantAttrs,
     ) -> Spec:
-        if shape or not (shape_tensor or shape_tensors):
-            sizes = sizes_of("fill_constant", shape, unknown=bool(shape_tensor or shape_tensors))
+        if attrs.shape or not (shape_tensor or shape_tensors):
+            sizes = sizes_of("fill_constant", attrs.shape, unknown=bool(shape_tensor or shape_tensors))
         else:
-            sizes = wanted_sizes("fill_constant", shape, shape_tensor, shape_tensors)
-        return Spec(sizes, VarType(dtype))
+            sizes = wanted_sizes("fill_constant", attrs.shape, shape_tensor, shape_tensors)
+        return Spec(sizes, VarType(attrs.dtype))
 
     @staticmethod
     def forward(
@@ -77,19 +80,27 @@ class FillConstant(OpDef):
         shape_tensor: Array | None,
         shape_tensors: list[Array],
         *,
-        shape: Sequence[int],
-        dtype: int,
-        value: float,
-        str_value: str,
+        attrs: FillConstantAttrs,
     ) -> Array:
-        sizes = sizes_of("fill_constant", numbers(shape, shape_tensor, shape_tensors))
+        sizes = sizes_of("fill_constant", numbers(attrs.shape, shape_tensor, shape_tensors))
         if value_tensor is None:
-            return _full("fill_constant", sizes, str_value or value, dtype)
+            return _full("fill_constant", sizes, attrs.str_value or attrs.value, attrs.dtype)
         if value_tensor.size != 1:
             raise ShapeError(
                 f"fill_constant: ValueTensor has shape {value_tensor.shape}, expected one element"
             )
-        return np.full(sizes, value_tensor.reshape(())).astype(numpy_dtype(dtype), copy=False)
+        return np.full(sizes, value_tensor.reshape(())).astype(numpy_dtype(attrs.dtype), copy=False)
+
+
+class FillLikeAttrs(Attrs):
+    """Attributes of fill_constant_batch_size_like."""
+
+    shape: list[int] = Ints()
+    input_dim_idx: int = Int(0)
+    output_dim_idx: int = Int(0)
+    dtype: int = Int(5)
+    value: float = Float(0.0)
+    str_value: str = String("")
 
 
 @register
@@ -98,42 +109,24 @@ class FillConstantBatchSizeLike(OpDef):
 
     type = "fill_constant_batch_size_like"
     inputs = ("Input",)
-    attrs = {
-        "shape": Ints(),
-        "input_dim_idx": Int(0),
-        "output_dim_idx": Int(0),
-        "dtype": Int(5),
-        "value": Float(0.0),
-        "str_value": String(""),
-        "force_cpu": Bool(False),
-    }
+    attrs = FillLikeAttrs.table(force_cpu=Bool(False))
     context = True
     fresh = True
 
     @staticmethod
-    def infer(x: Spec, *, shape: Sequence[int], input_dim_idx: int, output_dim_idx: int, dtype: int) -> Spec:
+    def infer(x: Spec, *, attrs: FillLikeAttrs) -> Spec:
         sizes = batch_size_like(
-            "fill_constant_batch_size_like", x.shape, shape, input_dim_idx, output_dim_idx
+            "fill_constant_batch_size_like", x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx
         )
-        return Spec(sizes, VarType(dtype))
+        return Spec(sizes, VarType(attrs.dtype))
 
     @staticmethod
-    def forward(
-        ctx: Context,
-        x: Array,
-        *,
-        shape: Sequence[int],
-        input_dim_idx: int,
-        output_dim_idx: int,
-        dtype: int,
-        value: float,
-        str_value: str,
-    ) -> Array:
+    def forward(ctx: Context, x: Array, *, attrs: FillLikeAttrs) -> Array:
         name = "fill_constant_batch_size_like"
         lod = ctx.lod("Input")
         like = x.shape if not lod else (len(lod[-1]) - 1, *x.shape[1:])
-        sizes = batch_size_like(name, like, shape, input_dim_idx, output_dim_idx)
-        return _full(name, sizes_of(name, sizes), str_value or value, dtype)
+        sizes = batch_size_like(name, like, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx)
+        return _full(name, sizes_of(name, sizes), attrs.str_value or attrs.value, attrs.dtype)
 
 
 @register
@@ -219,50 +212,47 @@ _VALUES_OF = {
 }
 
 
+class AssignValueAttrs(Attrs):
+    """Attributes of assign_value."""
+
+    shape: list[int] = Ints()
+    dtype: int = Int()
+    bool_values: list[int] = Ints([])
+    fp32_values: Sequence[float] = Floats([])
+    int32_values: list[int] = Ints([])
+    int64_values: list[int] = Longs([])
+
+
 @register
 class AssignValue(OpDef):
     """``Out``: the numbers kept in the program itself, in C order."""
 
     type = "assign_value"
     inputs = ()
-    attrs = {
-        "shape": Ints(),
-        "dtype": Int(),
-        "bool_values": Ints([]),
-        "fp32_values": Floats([]),
-        "int32_values": Ints([]),
-        "int64_values": Longs([]),
-    }
+    attrs = AssignValueAttrs.table()
     fresh = True
 
     @staticmethod
-    def infer(*, shape: Sequence[int], dtype: int) -> Spec:
-        if dtype not in _VALUES_OF:
+    def infer(*, attrs: AssignValueAttrs) -> Spec:
+        if attrs.dtype not in _VALUES_OF:
             raise ShapeError(
-                f"assign_value: dtype is {VarType(dtype)}, expected one of {', '.join(map(str, _VALUES_OF))}",
+                f"assign_value: dtype is {VarType(attrs.dtype)}, "
+                f"expected one of {', '.join(map(str, _VALUES_OF))}",
                 hint="cast the values to one of these",
             )
-        return Spec(tuple(shape), VarType(dtype))
+        return Spec(tuple(attrs.shape), VarType(attrs.dtype))
 
     @staticmethod
-    def forward(
-        *,
-        shape: Sequence[int],
-        dtype: int,
-        bool_values: Sequence[int],
-        fp32_values: Sequence[float],
-        int32_values: Sequence[int],
-        int64_values: Sequence[int],
-    ) -> Array:
-        name = _VALUES_OF[VarType(dtype)]
+    def forward(*, attrs: AssignValueAttrs) -> Array:
+        name = _VALUES_OF[VarType(attrs.dtype)]
         values: Sequence[Any] = {
-            "bool_values": bool_values,
-            "fp32_values": fp32_values,
-            "int32_values": int32_values,
-            "int64_values": int64_values,
+            "bool_values": attrs.bool_values,
+            "fp32_values": attrs.fp32_values,
+            "int32_values": attrs.int32_values,
+            "int64_values": attrs.int64_values,
         }[name]
-        _check_count("assign_value", name, values, shape)
-        return np.array(values, numpy_dtype(dtype)).reshape(shape)
+        _check_count("assign_value", name, values, attrs.shape)
+        return np.array(values, numpy_dtype(attrs.dtype)).reshape(attrs.shape)
 
 
 @register

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.operands import filled, numbers
+from paddlelike.ops.operands import fill_box, numbers
 
 __all__ = ["Crop", "CropTensor"]
 
@@ -62,7 +62,7 @@ class Crop(OpDef):
 
     @staticmethod
     def backward(d_out: Array, x: Array, offset: Array | None, *, offsets: list[int]) -> Array:
-        return filled(d_out, x, _crop_box("crop", x.shape, numbers(offsets, offset, None), d_out.shape))
+        return fill_box(d_out, x, _crop_box("crop", x.shape, numbers(offsets, offset, None), d_out.shape))
 
 
 @register
@@ -118,4 +118,4 @@ class CropTensor(OpDef):
         d_out: Array, x: Array, offset: Array | None, offset_list: Tensors, *, offsets: list[int]
     ) -> Array:
         at = numbers(offsets, offset, offset_list)
-        return filled(d_out, x, _crop_box("crop_tensor", x.shape, at, d_out.shape))
+        return fill_box(d_out, x, _crop_box("crop_tensor", x.shape, at, d_out.shape))

@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import REQUIRED, Array, Attr, Bool, Int, OpDef, Spec, register
+from paddlelike.framework.opdef import REQUIRED, Array, Attr, Attrs, Bool, Int, OpDef, Spec, register
 from paddlelike.ops.operands import numbers
 
 __all__ = ["OneHot", "OneHotV2", "ShardIndex"]
@@ -86,6 +86,15 @@ class OneHotV2(_OneHot):
     type = "one_hot_v2"
 
 
+class ShardIndexAttrs(Attrs):
+    """Attributes of shard_index."""
+
+    index_num: int = Int(REQUIRED)
+    nshards: int = Int(REQUIRED)
+    shard_id: int = Int(REQUIRED)
+    ignore_value: int = Int(-1)
+
+
 @register
 class ShardIndex(OpDef):
     """``Out``: the ids of shard ``shard_id``, counted from its first; others are ``ignore_value``.
@@ -94,28 +103,24 @@ class ShardIndex(OpDef):
     """
 
     type = "shard_index"
-    attrs = {
-        "index_num": Int(REQUIRED),
-        "nshards": Int(REQUIRED),
-        "shard_id": Int(REQUIRED),
-        "ignore_value": Int(-1),
-    }
+    attrs = ShardIndexAttrs.table()
     lod = "X"
 
     @staticmethod
-    def infer(x: Spec, *, index_num: int, nshards: int, shard_id: int) -> Spec:
-        if index_num < 1 or nshards < 1 or not 0 <= shard_id < nshards:
+    def infer(x: Spec, *, attrs: ShardIndexAttrs) -> Spec:
+        if attrs.index_num < 1 or attrs.nshards < 1 or not 0 <= attrs.shard_id < attrs.nshards:
             raise ShapeError(
-                f"shard_index: index_num {index_num}, nshards {nshards}, shard_id {shard_id}; "
+                f"shard_index: index_num {attrs.index_num}, nshards {attrs.nshards}, "
+                f"shard_id {attrs.shard_id}; "
                 "expected 1 or more of the first two, and a shard_id below nshards"
             )
         return Spec(x.shape, x.dtype)
 
     @staticmethod
-    def forward(x: Array, *, index_num: int, nshards: int, shard_id: int, ignore_value: int) -> Array:
-        if x.size and not 0 <= x.min() <= x.max() < index_num:
+    def forward(x: Array, *, attrs: ShardIndexAttrs) -> Array:
+        if x.size and not 0 <= x.min() <= x.max() < attrs.index_num:
             raise EnforceNotMet(
-                f"shard_index: X goes from {x.min()} to {x.max()}, but index_num is {index_num}"
+                f"shard_index: X goes from {x.min()} to {x.max()}, but index_num is {attrs.index_num}"
             )
-        size = -(-index_num // nshards)
-        return np.where(x // size == shard_id, x % size, x.dtype.type(ignore_value))
+        size = -(-attrs.index_num // attrs.nshards)
+        return np.where(x // size == attrs.shard_id, x % size, x.dtype.type(attrs.ignore_value))

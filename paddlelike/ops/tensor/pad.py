@@ -8,7 +8,18 @@ from typing import Literal
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import REQUIRED, Array, Float, Gradient, Ints, OpDef, Spec, String, register
+from paddlelike.framework.opdef import (
+    REQUIRED,
+    Array,
+    Attrs,
+    Float,
+    Gradient,
+    Ints,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
 from paddlelike.ops.operands import numbers, same_or_unknown
 
 __all__ = ["Pad", "Pad2d", "PadConstantLike"]
@@ -99,72 +110,60 @@ class PadConstantLike(OpDef):
 _MODES: dict[str, Literal["reflect", "edge"]] = {"reflect": "reflect", "edge": "edge"}
 
 
+class Pad2dAttrs(Attrs):
+    """Attributes of pad2d."""
+
+    paddings: list[int] = Ints(REQUIRED)
+    pad_value: float = Float(0.0)
+    mode: str = String("constant")
+    data_format: str = String("NCHW")
+
+
 @register
 class Pad2d(OpDef):
     """``Out``: images with borders of top, bottom, left, right: constant, reflected, or the edge."""
 
     type = "pad2d"
     inputs = ("X", "Paddings?")
-    attrs = {
-        "paddings": Ints(REQUIRED),
-        "pad_value": Float(0.0),
-        "mode": String("constant"),
-        "data_format": String("NCHW"),
-    }
+    attrs = Pad2dAttrs.table()
     lod = "X"
     views = True
     gradient = Gradient("Out@GRAD", "X", "Paddings", outputs=("X@GRAD",))
 
     @staticmethod
-    def infer(x: Spec, tensor: Spec | None, *, paddings: list[int], mode: str, data_format: str) -> Spec:
-        if len(x.shape) != 4 or data_format not in ("NCHW", "NHWC"):
+    def infer(x: Spec, tensor: Spec | None, *, attrs: Pad2dAttrs) -> Spec:
+        if len(x.shape) != 4 or attrs.data_format not in ("NCHW", "NHWC"):
             raise ShapeError(
-                f"pad2d: X has shape {x.shape} and data_format is {data_format!r}, "
+                f"pad2d: X has shape {x.shape} and data_format is {attrs.data_format!r}, "
                 "expected four dims in the order NCHW or NHWC"
             )
         if tensor is not None:
             if not (len(tensor.shape) == 1 and same_or_unknown(tensor.shape[0], 4)):
                 raise ShapeError(f"pad2d: Paddings has shape {tensor.shape}, expected (4,)")
-            at = _image_dims(data_format)
+            at = _image_dims(attrs.data_format)
             return Spec(tuple(-1 if i in at else d for i, d in enumerate(x.shape)), x.dtype)
-        if len(paddings) != 4 or min(paddings) < 0:
-            raise ShapeError(f"pad2d: paddings are {paddings}, expected four numbers of 0 or more")
-        if mode == "reflect":
-            _check_reflection(x.shape, _image_widths(paddings, data_format))
-        return Spec(_padded(x.shape, _image_widths(paddings, data_format)), x.dtype)
+        if len(attrs.paddings) != 4 or min(attrs.paddings) < 0:
+            raise ShapeError(f"pad2d: paddings are {attrs.paddings}, expected four numbers of 0 or more")
+        if attrs.mode == "reflect":
+            _check_reflection(x.shape, _image_widths(attrs.paddings, attrs.data_format))
+        return Spec(_padded(x.shape, _image_widths(attrs.paddings, attrs.data_format)), x.dtype)
 
     @staticmethod
-    def forward(
-        x: Array,
-        tensor: Array | None,
-        *,
-        paddings: list[int],
-        pad_value: float,
-        mode: str,
-        data_format: str,
-    ) -> Array:
-        widths = _image_widths(numbers(paddings, tensor, None), data_format)
-        if mode == "constant":
-            return _constant(x, widths, pad_value)
-        if mode == "reflect":
+    def forward(x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
+        widths = _image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
+        if attrs.mode == "constant":
+            return _constant(x, widths, attrs.pad_value)
+        if attrs.mode == "reflect":
             _check_reflection(x.shape, widths)
-        return np.pad(x, widths, _MODES[mode])
+        return np.pad(x, widths, _MODES[attrs.mode])
 
     @staticmethod
-    def backward(
-        d_out: Array,
-        x: Array,
-        tensor: Array | None,
-        *,
-        paddings: list[int],
-        mode: str,
-        data_format: str,
-    ) -> Array:
-        widths = _image_widths(numbers(paddings, tensor, None), data_format)
-        if mode == "constant":
+    def backward(d_out: Array, x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
+        widths = _image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
+        if attrs.mode == "constant":
             return d_out[_inside(widths, x.shape)]
-        for axis in _image_dims(data_format):
-            d_out = _folded(d_out, axis, x.shape[axis], widths[axis], mode)
+        for axis in _image_dims(attrs.data_format):
+            d_out = _folded(d_out, axis, x.shape[axis], widths[axis], attrs.mode)
         return d_out
 
 

@@ -5,13 +5,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import REQUIRED, Array, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.operands import axis_of, filled, numbers
+from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
+from paddlelike.ops.operands import axis_of, fill_box, numbers
 
 __all__ = ["Slice", "StridedSlice"]
 
+Box = tuple[slice, ...]  # the part of an array that is cut out, one slice per dim
+Tensor = Array | None
+Tensors = list[Array] | None
 
-def _bounds(
+
+class SliceAttrs(Attrs):
+    """Attributes of slice."""
+
+    axes: list[int] = Ints(REQUIRED)
+    starts: list[int] = Ints([])
+    ends: list[int] = Ints([])
+    infer_flags: list[int] = Ints([])
+    decrease_axis: list[int] = Ints([])
+
+    def bounds(self, dims: Sequence[int], start: Tensor, end: Tensor, starts: Tensors, ends: Tensors) -> Box:
+        """Return the slice of each dim of an input; tensors go before the attributes."""
+        ones = [1] * len(self.axes)
+        first, last = numbers(self.starts, start, starts), numbers(self.ends, end, ends)
+        return _find_bounds("slice", dims, self.axes, first, last, ones, self.decrease_axis)
+
+
+class StridedSliceAttrs(SliceAttrs):
+    """Attributes of strided_slice."""
+
+    strides: list[int] = Ints([])
+
+    def strided_bounds(
+        self,
+        dims: Sequence[int],
+        start: Tensor,
+        end: Tensor,
+        stride: Tensor,
+        starts: Tensors,
+        ends: Tensors,
+        strides: Tensors,
+    ) -> Box:
+        """Return the slice of each dim of an input; tensors go before the attributes."""
+        first, last = numbers(self.starts, start, starts), numbers(self.ends, end, ends)
+        steps = numbers(self.strides, stride, strides)
+        return _find_bounds("strided_slice", dims, self.axes, first, last, steps, self.decrease_axis)
+
+
+def _find_bounds(
     op: str,
     dims: Sequence[int],
     axes: Sequence[int],
@@ -19,8 +60,8 @@ def _bounds(
     ends: Sequence[int],
     strides: Sequence[int],
     decrease_axis: Sequence[int],
-) -> tuple[slice, ...]:
-    """One slice per dim. Raises ShapeError when the numbers do not fit or nothing would be left.
+) -> Box:
+    """Return one slice per dim. Raises ShapeError when the bounds do not fit or nothing would be left.
 
     A dim that is -1 (not known yet) keeps its whole slice.
     """
@@ -51,16 +92,16 @@ def _sizes(dims: Sequence[int], box: Sequence[slice]) -> list[int]:
     return [dim if dim < 0 else len(range(*cut.indices(dim))) for dim, cut in zip(dims, box, strict=True)]
 
 
-def _decreased(dims: Sequence[int], decrease_axis: Sequence[int]) -> tuple[int, ...]:
-    """The dims without those of ``decrease_axis``; (1,) when none is left."""
+def _drop_dims(dims: Sequence[int], decrease_axis: Sequence[int]) -> tuple[int, ...]:
+    """Return the dims without those of ``decrease_axis``; (1,) when none is left."""
     rest = tuple(dim for axis, dim in enumerate(dims) if axis not in decrease_axis)
     return rest or (1,)
 
 
-def _inferred(
+def _infer_sizes(
     dims: Sequence[int], box: Sequence[slice], axes: Sequence[int], flags: Sequence[int]
 ) -> list[int]:
-    """The dims of the box; -1 along axes whose bounds are known at run time only (flag -1)."""
+    """Return the dims of the box; -1 along axes whose bounds are known at run time only (flag -1)."""
     sizes = _sizes(dims, box)
     for axis, flag in zip(axes, flags, strict=False):
         if flag == -1:
@@ -70,7 +111,7 @@ def _inferred(
 
 def _cut(x: Array, box: tuple[slice, ...], decrease_axis: Sequence[int]) -> Array:
     out = x[box]
-    return out.reshape(_decreased(out.shape, decrease_axis)) if decrease_axis else out
+    return out.reshape(_drop_dims(out.shape, decrease_axis)) if decrease_axis else out
 
 
 @register
@@ -79,13 +120,7 @@ class Slice(OpDef):
 
     type = "slice"
     inputs = ("Input", "StartsTensor?", "EndsTensor?", "StartsTensorList*?", "EndsTensorList*?")
-    attrs = {
-        "axes": Ints(REQUIRED),
-        "starts": Ints([]),
-        "ends": Ints([]),
-        "infer_flags": Ints([]),
-        "decrease_axis": Ints([]),
-    }
+    attrs = SliceAttrs.table()
     lod = "Input"
     views = True
     gradient = Gradient(
@@ -106,59 +141,36 @@ class Slice(OpDef):
         start_list: list[Spec] | None,
         end_list: list[Spec] | None,
         *,
-        axes: list[int],
-        starts: list[int],
-        ends: list[int],
-        infer_flags: list[int],
-        decrease_axis: list[int],
+        attrs: SliceAttrs,
     ) -> Spec:
-        dims = list(x.shape)
+        dims, axes, starts, ends = list(x.shape), attrs.axes, attrs.starts, attrs.ends
         if start is not None or end is not None or start_list or end_list:
-            known_at_build = [a for a, flag in zip(axes, infer_flags, strict=False) if flag != -1]
+            known_at_build = [a for a, flag in zip(axes, attrs.infer_flags, strict=False) if flag != -1]
             for axis in set(axes) - set(known_at_build if starts and ends else []):
                 dims[axis] = -1
             starts, ends = starts or [0] * len(axes), ends or [0] * len(axes)
-        box = _bounds("slice", dims, axes, starts, ends, [1] * len(axes), decrease_axis)
-        shape = _decreased(_inferred(dims, box, axes, infer_flags), decrease_axis)
+        box = _find_bounds("slice", dims, axes, starts, ends, [1] * len(axes), attrs.decrease_axis)
+        shape = _drop_dims(_infer_sizes(dims, box, axes, attrs.infer_flags), attrs.decrease_axis)
         return Spec(shape, x.dtype, 0 if axes and axes[0] == 0 else None)
 
     @staticmethod
     def forward(
-        x: Array,
-        start: Array | None,
-        end: Array | None,
-        start_list: list[Array] | None,
-        end_list: list[Array] | None,
-        *,
-        axes: list[int],
-        starts: list[int],
-        ends: list[int],
-        decrease_axis: list[int],
+        x: Array, start: Tensor, end: Tensor, starts: Tensors, ends: Tensors, *, attrs: SliceAttrs
     ) -> Array:
-        starts, ends = numbers(starts, start, start_list), numbers(ends, end, end_list)
-        box = _bounds("slice", x.shape, axes, starts, ends, [1] * len(axes), decrease_axis)
-        return _cut(x, box, decrease_axis)
+        return _cut(x, attrs.bounds(x.shape, start, end, starts, ends), attrs.decrease_axis)
 
     @staticmethod
     def backward(
         d_out: Array,
         x: Array,
-        start: Array | None,
-        end: Array | None,
-        start_list: list[Array] | None,
-        end_list: list[Array] | None,
+        start: Tensor,
+        end: Tensor,
+        starts: Tensors,
+        ends: Tensors,
         *,
-        axes: list[int],
-        starts: list[int],
-        ends: list[int],
-        decrease_axis: list[int],
+        attrs: SliceAttrs,
     ) -> Array:
-        starts, ends = numbers(starts, start, start_list), numbers(ends, end, end_list)
-        box = _bounds("slice", x.shape, axes, starts, ends, [1] * len(axes), decrease_axis)
-        return filled(d_out, x, box)
-
-
-Tensors = list[Array] | None
+        return fill_box(d_out, x, attrs.bounds(x.shape, start, end, starts, ends))
 
 
 @register
@@ -175,14 +187,7 @@ class StridedSlice(OpDef):
         "EndsTensorList*?",
         "StridesTensorList*?",
     )
-    attrs = {
-        "axes": Ints(REQUIRED),
-        "starts": Ints([]),
-        "ends": Ints([]),
-        "strides": Ints([]),
-        "infer_flags": Ints([]),
-        "decrease_axis": Ints([]),
-    }
+    attrs = StridedSliceAttrs.table()
     lod = "Input"
     views = True
     gradient = Gradient(
@@ -207,60 +212,42 @@ class StridedSlice(OpDef):
         end_list: list[Spec] | None,
         stride_list: list[Spec] | None,
         *,
-        axes: list[int],
-        starts: list[int],
-        ends: list[int],
-        strides: list[int],
-        infer_flags: list[int],
-        decrease_axis: list[int],
+        attrs: StridedSliceAttrs,
     ) -> Spec:
         if start is not None or end is not None or stride is not None:
-            return Spec(_decreased([-1] * len(x.shape), decrease_axis), x.dtype)
+            return Spec(_drop_dims([-1] * len(x.shape), attrs.decrease_axis), x.dtype)
         dims = list(x.shape)
-        for axis, flag in zip(axes, infer_flags, strict=False):
+        for axis, flag in zip(attrs.axes, attrs.infer_flags, strict=False):
             dims[axis] = -1 if flag == -1 else dims[axis]
-        box = _bounds("strided_slice", dims, axes, starts, ends, strides, decrease_axis)
-        return Spec(_decreased(_sizes(dims, box), decrease_axis), x.dtype)
+        box = attrs.strided_bounds(dims, *[None] * 6)
+        return Spec(_drop_dims(_sizes(dims, box), attrs.decrease_axis), x.dtype)
 
     @staticmethod
     def forward(
         x: Array,
-        start: Array | None,
-        end: Array | None,
-        stride: Array | None,
-        start_list: Tensors,
-        end_list: Tensors,
-        stride_list: Tensors,
+        start: Tensor,
+        end: Tensor,
+        stride: Tensor,
+        starts: Tensors,
+        ends: Tensors,
+        strides: Tensors,
         *,
-        axes: list[int],
-        starts: list[int],
-        ends: list[int],
-        strides: list[int],
-        decrease_axis: list[int],
+        attrs: StridedSliceAttrs,
     ) -> Array:
-        starts, ends = numbers(starts, start, start_list), numbers(ends, end, end_list)
-        strides = numbers(strides, stride, stride_list)
-        box = _bounds("strided_slice", x.shape, axes, starts, ends, strides, decrease_axis)
-        return _cut(x, box, decrease_axis)
+        box = attrs.strided_bounds(x.shape, start, end, stride, starts, ends, strides)
+        return _cut(x, box, attrs.decrease_axis)
 
     @staticmethod
     def backward(
         d_out: Array,
         x: Array,
-        start: Array | None,
-        end: Array | None,
-        stride: Array | None,
-        start_list: Tensors,
-        end_list: Tensors,
-        stride_list: Tensors,
+        start: Tensor,
+        end: Tensor,
+        stride: Tensor,
+        starts: Tensors,
+        ends: Tensors,
+        strides: Tensors,
         *,
-        axes: list[int],
-        starts: list[int],
-        ends: list[int],
-        strides: list[int],
-        decrease_axis: list[int],
+        attrs: StridedSliceAttrs,
     ) -> Array:
-        starts, ends = numbers(starts, start, start_list), numbers(ends, end, end_list)
-        strides = numbers(strides, stride, stride_list)
-        box = _bounds("strided_slice", x.shape, axes, starts, ends, strides, decrease_axis)
-        return filled(d_out, x, box)
+        return fill_box(d_out, x, attrs.strided_bounds(x.shape, start, end, stride, starts, ends, strides))

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.opdef import Array, Bool, Float, Long, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, register
 from paddlelike.ops.update.step import (
     Update,
     average,
@@ -24,6 +24,15 @@ from paddlelike.ops.update.step import (
 )
 
 __all__ = ["Adam", "Adamax", "Lamb"]
+
+
+class AdamAttrs(Attrs):
+    """Attributes of adam."""
+
+    beta1: float = Float(0.9)
+    beta2: float = Float(0.999)
+    epsilon: float = Float(1e-8)
+    lazy_mode: bool = Bool(False)
 
 
 @register
@@ -48,13 +57,7 @@ class Adam(Update):
         "Beta2Tensor?",
     )
     outputs = ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")
-    attrs = {
-        "beta1": Float(0.9),
-        "beta2": Float(0.999),
-        "epsilon": Float(1e-8),
-        "lazy_mode": Bool(False),
-        "min_row_size_to_use_multithread": Long(1000),
-    }
+    attrs = AdamAttrs.table(min_row_size_to_use_multithread=Long(1000))
     inplace = {
         "ParamOut": "Param",
         "Moment1Out": "Moment1",
@@ -75,17 +78,14 @@ class Adam(Update):
         beta1_tensor: Array | None,
         beta2_tensor: Array | None,
         *,
-        beta1: float,
-        beta2: float,
-        epsilon: float,
-        lazy_mode: bool,
+        attrs: AdamAttrs,
     ) -> tuple[Array, Array, Array, Array, Array]:
         results = param, moment1, moment2, beta1_pow, beta2_pow
         if has_no_rows(grad):
             return results
-        b1 = beta1 if beta1_tensor is None else number(beta1_tensor)
-        b2 = beta2 if beta2_tensor is None else number(beta2_tensor)
-        blocks = (touched if lazy_mode else everywhere)(param, grad, moment1, moment2)
+        b1 = attrs.beta1 if beta1_tensor is None else number(beta1_tensor)
+        b2 = attrs.beta2 if beta2_tensor is None else number(beta2_tensor)
+        blocks = (touched if attrs.lazy_mode else everywhere)(param, grad, moment1, moment2)
         pow1, pow2 = number(beta1_pow), number(beta2_pow)
         beta1_pow *= b1
         beta2_pow *= b2
@@ -95,7 +95,7 @@ class Adam(Update):
         for p, g, m1, m2 in blocks:
             average(m1, b1, g)
             average(m2, b2, g * g)
-            step = quotient(m1, m2, epsilon)
+            step = quotient(m1, m2, attrs.epsilon)
             step *= lr
             p -= step
         return results
@@ -137,6 +137,15 @@ class Adamax(Update):
         return param, moment, inf_norm
 
 
+class LambAttrs(Attrs):
+    """Attributes of lamb."""
+
+    weight_decay: float = Float()
+    beta1: float = Float(0.9)
+    beta2: float = Float(0.999)
+    epsilon: float = Float(1e-6)
+
+
 @register
 class Lamb(Update):
     """``r = m1 / (sqrt(m2) + eps) + wd p; p -= lr |p| / |r| r``; ``m1``, ``m2`` as in Adam.
@@ -148,12 +157,7 @@ class Lamb(Update):
     type = "lamb"
     inputs = ("Param", "Grad", "LearningRate", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow")
     outputs = ("ParamOut", "Moment1Out", "Moment2Out")
-    attrs = {
-        "weight_decay": Float(),
-        "beta1": Float(0.9),
-        "beta2": Float(0.999),
-        "epsilon": Float(1e-6),
-    }
+    attrs = LambAttrs.table()
     inplace = {"ParamOut": "Param", "Moment1Out": "Moment1", "Moment2Out": "Moment2"}
 
     @staticmethod
@@ -166,18 +170,15 @@ class Lamb(Update):
         beta1_pow: Array,
         beta2_pow: Array,
         *,
-        weight_decay: float,
-        beta1: float,
-        beta2: float,
-        epsilon: float,
+        attrs: LambAttrs,
     ) -> tuple[Array, Array, Array]:
         if has_no_rows(grad):
             return param, moment1, moment2
         step = np.empty_like(param)
         for p, g, m1, m2, r in everywhere(param, grad, moment1, moment2, step):
-            average(m1, beta1, g)
-            average(m2, beta2, g * g)
-            np.add(quotient(m1, m2, epsilon), weight_decay * p, out=r)
+            average(m1, attrs.beta1, g)
+            average(m2, attrs.beta2, g * g)
+            np.add(quotient(m1, m2, attrs.epsilon), attrs.weight_decay * p, out=r)
         p_norm, r_norm = norm(param), norm(step)
         step *= number(rate) * (p_norm / r_norm if p_norm > 0 and r_norm > 0 else 1.0)
         param -= step

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.opdef import Array, Bool, Float, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Float, register
 from paddlelike.ops.update.step import (
     Update,
     average,
@@ -139,6 +139,15 @@ class Adadelta(Update):
         return param, squared_grad, squared_update
 
 
+class RmsPropAttrs(Attrs):
+    """Attributes of rmsprop."""
+
+    epsilon: float = Float(1e-10)
+    decay: float = Float(0.9)
+    momentum: float = Float(0.0)
+    centered: bool = Bool(False)
+
+
 @register
 class RmsProp(Update):
     """``s = d s + (1 - d) g^2; v = mu v + lr g / sqrt(s + eps); p -= v``.
@@ -149,12 +158,7 @@ class RmsProp(Update):
     type = "rmsprop"
     inputs = ("Param", "MeanSquare", "MeanGrad?", "LearningRate", "Grad", "Moment")
     outputs = ("ParamOut", "MomentOut", "MeanSquareOut", "MeanGradOut")
-    attrs = {
-        "epsilon": Float(1e-10),
-        "decay": Float(0.9),
-        "momentum": Float(0.0),
-        "centered": Bool(False),
-    }
+    attrs = RmsPropAttrs.table()
     inplace = {
         "ParamOut": "Param",
         "MomentOut": "Moment",
@@ -171,20 +175,17 @@ class RmsProp(Update):
         grad: Array | SelectedRows,
         moment: Array,
         *,
-        epsilon: float,
-        decay: float,
-        momentum: float,
-        centered: bool,
+        attrs: RmsPropAttrs,
     ) -> tuple[Array, Array, Array, Array | None]:
         lr = number(rate)
-        means = (mean_grad,) if centered and mean_grad is not None else ()
+        means = (mean_grad,) if attrs.centered and mean_grad is not None else ()
         for p, g, s, v, *mean in everywhere(param, grad, mean_square, moment, *means):
-            average(s, decay, g * g)
-            spread = s + epsilon
+            average(s, attrs.decay, g * g)
+            spread = s + attrs.epsilon
             for a in mean:
-                average(a, decay, g)
+                average(a, attrs.decay, g)
                 spread -= a * a
-            v *= momentum
+            v *= attrs.momentum
             v += lr * g / np.sqrt(spread, out=spread)
             p -= v
         return param, moment, mean_square, mean_grad

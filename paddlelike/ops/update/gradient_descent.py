@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Float, Int, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, register
 from paddlelike.ops.update.step import (
     Update,
     dense_only,
@@ -126,6 +126,15 @@ class LarsMomentum(Update):
         return param, velocity
 
 
+class DpsgdAttrs(Attrs):
+    """Attributes of dpsgd."""
+
+    clip: float = Float(10.0)
+    batch_size: float = Float(16.0)
+    sigma: float = Float(1.0)
+    seed: int = Int(0)
+
+
 @register
 class Dpsgd(Update):
     """``p -= lr (g / max(1, |g| / clip) + noise / batch_size)`` with ``noise ~ N(0, sigma)``.
@@ -137,25 +146,17 @@ class Dpsgd(Update):
     type = "dpsgd"
     inputs = ("Param", "Grad", "LearningRate")
     outputs = ("ParamOut",)
-    attrs = {"clip": Float(10.0), "batch_size": Float(16.0), "sigma": Float(1.0), "seed": Int(0)}
+    attrs = DpsgdAttrs.table()
     inplace = {"ParamOut": "Param"}
     context = True
 
     @staticmethod
     def forward(
-        ctx: Context,
-        param: Array,
-        grad: Array | SelectedRows,
-        rate: Array,
-        *,
-        clip: float,
-        batch_size: float,
-        sigma: float,
-        seed: int,
+        ctx: Context, param: Array, grad: Array | SelectedRows, rate: Array, *, attrs: DpsgdAttrs
     ) -> Array:
         grad = dense_only("dpsgd", grad)
-        lr, scale = number(rate), max(1.0, norm(grad) / clip)
-        noise = sigma * _normal(ctx.random(seed)) / batch_size
+        lr, scale = number(rate), max(1.0, norm(grad) / attrs.clip)
+        noise = attrs.sigma * _normal(ctx.random(attrs.seed)) / attrs.batch_size
         for p, g in everywhere(param, grad):
             p -= lr * (g / scale + noise)
         return param

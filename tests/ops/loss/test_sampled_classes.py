@@ -11,7 +11,7 @@ import paddlelike as fluid
 from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import registry
 from paddlelike.layers.loss.sampled import alias_table
-from paddlelike.ops.loss.sampled_classes import _Classes
+from paddlelike.ops.loss.sampled_classes import NceAttrs, _Classes
 from tests.ops.contract import FakeContext, View
 
 layers = fluid.layers
@@ -67,9 +67,9 @@ def test_nce_computes_what_the_real_one_does(sampler: int, monkeypatch: pytest.M
     op = registry.find("nce")
     weight = np.array([[1], [2], [0.5]], "float32")
     given = (X, LABEL, W, B, weight, None, None, None)
-    settings = {"num_total_classes": 6, "num_neg_samples": 2, "sampler": sampler}
+    attrs = NceAttrs(num_total_classes=6, num_neg_samples=2, sampler=sampler, seed=5)
     ctx = FakeContext(View("nce", {}, {}, {}), {}, {})
-    out, o, found = op.forward(ctx, *given, **settings, seed=5, custom_neg_classes=[])
+    out, o, found = op.forward(ctx, *given, attrs=attrs)
     # The layer divides the cost by the number of classes of a row.
     np.testing.assert_allclose(out / 3, cost, rtol=1e-6)
     np.testing.assert_allclose(o, sigmoids, rtol=1e-6)
@@ -77,7 +77,7 @@ def test_nce_computes_what_the_real_one_does(sampler: int, monkeypatch: pytest.M
     # The loss was the sum of the squares of that.
     wanted = (False, False, True)
     d_cost = (2 * cost / 3).astype("float32")
-    *_, d = op.backward(ctx, *given, o, found, d_cost, **settings, is_sparse=False, wanted=wanted)
+    *_, d = op.backward(ctx, *given, o, found, d_cost, attrs=attrs, wanted=wanted)
     np.testing.assert_allclose(d[:, 0], d_bias, rtol=2e-5, atol=1e-7)
 
 

@@ -13,7 +13,7 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Spec
 from paddlelike.ops.kernels.recurrent import Steps
 from paddlelike.ops.recurrent.gru import GruUnit
-from paddlelike.ops.recurrent.lstm import Lstm
+from paddlelike.ops.recurrent.lstm import Lstm, LstmAttrs
 
 FLAG = "FLAGS_lstm_cell_gradient"
 
@@ -98,7 +98,6 @@ def spec(*shape: int) -> Spec:
     return Spec(shape, VarType.FP32, 1)
 
 
-ACTS = {"gate_activation": "sigmoid", "cell_activation": "tanh", "candidate_activation": "tanh"}
 
 
 @pytest.mark.parametrize(
@@ -113,13 +112,13 @@ def test_shapes_that_do_not_fit_are_told(
     x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...]
 ) -> None:
     with pytest.raises(ShapeError, match=r"lstm: Input is .* expected \(T, 4 H\), \(H, 4 H\), \(1, 7 H\)"):
-        Lstm.infer(spec(*x), None, None, spec(*weight), spec(*bias), use_peepholes=True, **ACTS)
+        Lstm.infer(spec(*x), None, None, spec(*weight), spec(*bias), attrs=LstmAttrs())
 
 
 def test_an_unknown_activation_is_refused() -> None:
     shapes = (spec(-1, 12), None, None, spec(3, 12), spec(1, 21))
     with pytest.raises(EnforceNotMet, match="cell_activation is 'gelu', expected one of identity, sigmoid"):
-        Lstm.infer(*shapes, use_peepholes=True, **{**ACTS, "cell_activation": "gelu"})
+        Lstm.infer(*shapes, attrs=LstmAttrs(cell_activation="gelu"))
     ones = np.ones((1, 3), np.float32)
     with pytest.raises(ShapeError, match=r"gate_activation is 4, expected 0 \(identity\) to 3 \(relu\)"):
         GruUnit.forward(ones, ones[:, :1], ones, None, activation=2, gate_activation=4, origin_mode=False)

@@ -193,7 +193,7 @@ def test_noise_without_a_seed_comes_from_the_generator_of_the_scope() -> None:
     for state in (1, 2, 1):
         ctx.scope.generator.state = Generator(state).state
         param = P.copy()
-        steps.append(op.forward(ctx, param, P, _one(0.1), clip=10.0, batch_size=16.0, sigma=1.0, seed=0))
+        steps.append(op.forward(ctx, param, P, _one(0.1), **op.forward_keywords({})))
     np.testing.assert_array_equal(steps[0], steps[2])
     assert (steps[0] != steps[1]).all()
 
@@ -201,9 +201,9 @@ def test_noise_without_a_seed_comes_from_the_generator_of_the_scope() -> None:
 def test_what_does_not_fit_is_refused_before_anything_changes() -> None:
     state = {"Moment1": P.copy(), "Moment2": P * P, "Beta1Pow": _one(0.9), "Beta2Pow": _one(0.9)}
     args = [P.copy(), P[:2], _one(0.1), *state.values(), None, None]
-    attrs = {"beta1": 0.9, "beta2": 0.9, "epsilon": 1e-8, "lazy_mode": False}
+    adam = registry.find("adam")
     with pytest.raises(ShapeError, match=r"Param has shape \(3, 2\) and Grad \(2, 2\)"):
-        registry.find("adam").forward(*args, **attrs)
+        adam.forward(*args, **adam.forward_keywords({}))
     assert state["Beta1Pow"] == _one(0.9)
     beyond = SelectedRows([3], 4, np.ones((1, 2), np.float32))
     with pytest.raises(ShapeError, match=r"Param has shape \(3, 2\); the sparse Grad holds rows 3 to 3"):
