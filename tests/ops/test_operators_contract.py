@@ -10,7 +10,7 @@ import pytest
 
 from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.graph.operator import COMMON_ATTRS
-from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, GradOp, OpDef, Slot, registry
+from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, AttrTable, GradOp, OpDef, Slot, registry
 from tests.helpers.golden_data import table
 from tests.ops.contract import View
 
@@ -49,6 +49,17 @@ def test_slots_and_attributes(name: str) -> None:
     assert list(op.inputs) == golden["inputs"]
     assert list(op.outputs) == golden["outputs"]
     assert {key: told(attr) for key, attr in op.attrs.items()} == golden["attrs"]
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_functions_that_read_many_attributes_take_them_as_one_class(name: str) -> None:
+    op = FORWARD[name]
+    derived = registry.find_or_none(f"{name}_grad")
+    functions = [*getattr(op, "infer_attrs", ()), *op.forward_attrs]
+    if derived is not None and derived.forward_of is op:
+        functions += derived.forward_attrs
+    if not isinstance(op.attrs, AttrTable):
+        assert len(set(functions)) <= 3, "declare a subclass of Attrs"
 
 
 def gradient_cases() -> list[Any]:

@@ -80,7 +80,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
 def test_operands_that_do_not_fit_are_refused_with_their_numbers(
     type_: str, specs: list[Any], attrs: dict[str, Any], text: str
 ) -> None:
+    op = registry.find(type_)
     with pytest.raises(ShapeError, match=text) as caught:
-        op = registry.find(type_)
         op.infer(*specs, **op.infer_keywords(attrs))
     assert str(caught.value).startswith(type_.rstrip("2").removesuffix("_v"))

@@ -15,7 +15,7 @@ from paddlelike.core.random import Generator, shuffled
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
 from paddlelike.ops.operands import numbers
-from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_order, checked_dtype
+from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
 from paddlelike.ops.sizes import sizes_of, wanted_sizes
 
 __all__ = ["Randint", "RandomCrop", "Randperm", "SamplingId", "Seed"]
@@ -47,7 +47,7 @@ class Randint(OpDef):
         check_order("randint", attrs.low, attrs.high, names=("low", "high"))
         return Spec(
             wanted_sizes("randint", attrs.shape, tensor, tensors),
-            checked_dtype("randint", attrs.dtype, _WHOLES),
+            check_dtype("randint", attrs.dtype, _WHOLES),
         )
 
     @staticmethod
@@ -70,7 +70,7 @@ class Randperm(OpDef):
     def infer(*, n: int, dtype: int) -> Spec:
         if n < 1:
             raise ShapeError(f"randperm: n is {n}, expected 1 or more")
-        return Spec((n,), checked_dtype("randperm", dtype, _WHOLES))
+        return Spec((n,), check_dtype("randperm", dtype, _WHOLES))
 
     @staticmethod
     def forward(ctx: Context, *, n: int, dtype: int, seed: int) -> Array:

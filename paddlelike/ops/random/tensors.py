@@ -10,7 +10,19 @@ from typing import Any
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Bool, Context, Float, Int, Ints, Longs, OpDef, Spec, register
+from paddlelike.framework.opdef import (
+    Array,
+    Attrs,
+    Bool,
+    Context,
+    Float,
+    Int,
+    Ints,
+    Longs,
+    OpDef,
+    Spec,
+    register,
+)
 from paddlelike.ops.operands import numbers
 from paddlelike.ops.sizes import batch_size_like, sizes_of, wanted_sizes
 
@@ -21,24 +33,61 @@ __all__ = [
     "TruncatedGaussianRandom",
     "UniformRandom",
     "UniformRandomBatchSizeLike",
+    "check_dtype",
     "check_order",
-    "checked_dtype",
 ]
 
 SHAPE_INPUTS = ("ShapeTensor?", "ShapeTensorList*?")
 _REALS = (VarType.FP32, VarType.FP64)
 
-_UNIFORM = {
-    "min": Float(-1.0),
-    "max": Float(1.0),
-    "seed": Int(0),
-    "dtype": Int(5),
-    "diag_num": Int(0),
-    "diag_step": Int(0),
-    "diag_val": Float(1.0),
-}
-_GAUSSIAN = {"mean": Float(0.0), "std": Float(1.0), "seed": Int(0), "dtype": Int(5)}
-_LIKE = {"shape": Ints(), "input_dim_idx": Int(0), "output_dim_idx": Int(0)}
+
+class UniformAttrs(Attrs):
+    """Attributes of uniform_random."""
+
+    shape: list[int] = Longs([])
+    min: float = Float(-1.0)
+    max: float = Float(1.0)
+    seed: int = Int(0)
+    dtype: int = Int(5)
+    diag_num: int = Int(0)
+    diag_step: int = Int(0)
+    diag_val: float = Float(1.0)
+
+    def draw(self, ctx: Context, sizes: Sequence[int]) -> Array:
+        """Return numbers of these sizes, with the diagonal set."""
+        out: Array = ctx.random(self.seed).uniform(sizes, self.min, self.max, numpy_dtype(self.dtype))
+        return _set_diagonal(out, self.diag_num, self.diag_step, self.diag_val)
+
+
+class GaussianAttrs(Attrs):
+    """Attributes of gaussian_random."""
+
+    shape: list[int] = Longs([])
+    mean: float = Float(0.0)
+    std: float = Float(1.0)
+    seed: int = Int(0)
+    dtype: int = Int(5)
+
+    def draw(self, ctx: Context, sizes: Sequence[int]) -> Array:
+        """Return numbers of these sizes."""
+        out: Array = ctx.random(self.seed).gaussian(sizes, self.mean, self.std, numpy_dtype(self.dtype))
+        return out
+
+
+class UniformLikeAttrs(UniformAttrs):
+    """Attributes of uniform_random_batch_size_like."""
+
+    shape: list[int] = Ints()
+    input_dim_idx: int = Int(0)
+    output_dim_idx: int = Int(0)
+
+
+class GaussianLikeAttrs(GaussianAttrs):
+    """Attributes of gaussian_random_batch_size_like."""
+
+    shape: list[int] = Ints()
+    input_dim_idx: int = Int(0)
+    output_dim_idx: int = Int(0)
 
 
 @register
@@ -50,82 +99,47 @@ class UniformRandom(OpDef):
 
     type = "uniform_random"
     inputs = SHAPE_INPUTS
-    attrs = _UNIFORM | {"shape": Longs([])}
+    attrs = UniformAttrs.table()
     context = True
     fresh = True
 
     @staticmethod
-    def infer(
-        tensor: Spec | None,
-        tensors: list[Spec],
-        *,
-        shape: Sequence[int],
-        dtype: int,
-        min: float,
-        max: float,
-    ) -> Spec:
-        check_order("uniform_random", min, max)
+    def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: UniformAttrs) -> Spec:
+        check_order("uniform_random", attrs.min, attrs.max)
         return Spec(
-            wanted_sizes("uniform_random", shape, tensor, tensors),
-            checked_dtype("uniform_random", dtype, _REALS),
+            wanted_sizes("uniform_random", attrs.shape, tensor, tensors),
+            check_dtype("uniform_random", attrs.dtype, _REALS),
         )
 
     @staticmethod
-    def forward(
-        ctx: Context,
-        tensor: Array | None,
-        tensors: list[Array],
-        *,
-        shape: Sequence[int],
-        min: float,
-        max: float,
-        seed: int,
-        dtype: int,
-        diag_num: int,
-        diag_step: int,
-        diag_val: float,
-    ) -> Array:
-        sizes = sizes_of("uniform_random", numbers(shape, tensor, tensors))
-        out = ctx.random(seed).uniform(sizes, min, max, numpy_dtype(dtype))
-        return _with_diagonal(out, diag_num, diag_step, diag_val)
+    def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: UniformAttrs) -> Array:
+        return attrs.draw(ctx, sizes_of("uniform_random", numbers(attrs.shape, tensor, tensors)))
 
 
-@register
-class UniformRandomBatchSizeLike(OpDef):
-    """``uniform_random`` with one dim taken from Input."""
+class _BatchSizeLike(OpDef):
+    """Random numbers with one dim taken from Input."""
 
-    type = "uniform_random_batch_size_like"
     inputs = ("Input",)
-    attrs = _UNIFORM | _LIKE
     context = True
     fresh = True
 
-    @staticmethod
-    def infer(x: Spec, *, shape: Sequence[int], input_dim_idx: int, output_dim_idx: int, dtype: int) -> Spec:
-        name = "uniform_random_batch_size_like"
-        sizes = batch_size_like(name, x.shape, shape, input_dim_idx, output_dim_idx)
-        return Spec(sizes, checked_dtype(name, dtype, _REALS))
+    @classmethod
+    def infer(cls, x: Spec, *, attrs: UniformLikeAttrs | GaussianLikeAttrs) -> Spec:
+        sizes = batch_size_like(cls.type, x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx)
+        return Spec(sizes, check_dtype(cls.type, attrs.dtype, _REALS))
 
-    @staticmethod
-    def forward(
-        ctx: Context,
-        x: Array,
-        *,
-        shape: Sequence[int],
-        input_dim_idx: int,
-        output_dim_idx: int,
-        min: float,
-        max: float,
-        seed: int,
-        dtype: int,
-        diag_num: int,
-        diag_step: int,
-        diag_val: float,
-    ) -> Array:
-        name = "uniform_random_batch_size_like"
-        sizes = batch_size_like(name, x.shape, shape, input_dim_idx, output_dim_idx)
-        out = ctx.random(seed).uniform(sizes_of(name, sizes), min, max, numpy_dtype(dtype))
-        return _with_diagonal(out, diag_num, diag_step, diag_val)
+    @classmethod
+    def forward(cls, ctx: Context, x: Array, *, attrs: UniformLikeAttrs | GaussianLikeAttrs) -> Array:
+        sizes = batch_size_like(cls.type, x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx)
+        return attrs.draw(ctx, sizes_of(cls.type, sizes))
+
+
+@register
+class UniformRandomBatchSizeLike(_BatchSizeLike):
+    """``uniform_random`` with one dim taken from Input."""
+
+    type = "uniform_random_batch_size_like"
+    attrs = UniformLikeAttrs.table()
 
 
 @register
@@ -134,66 +148,29 @@ class GaussianRandom(OpDef):
 
     type = "gaussian_random"
     inputs = SHAPE_INPUTS
-    attrs = _GAUSSIAN | {"shape": Longs([]), "use_mkldnn": Bool(False)}
+    attrs = GaussianAttrs.table(use_mkldnn=Bool(False))
     context = True
     fresh = True
 
     @staticmethod
-    def infer(tensor: Spec | None, tensors: list[Spec], *, shape: Sequence[int], dtype: int) -> Spec:
-        known = sizes_of("gaussian_random", shape, unknown=True)  # here it goes before the tensors
+    def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: GaussianAttrs) -> Spec:
+        known = sizes_of("gaussian_random", attrs.shape, unknown=True)  # here it goes before the tensors
         return Spec(
-            known or wanted_sizes("gaussian_random", shape, tensor, tensors),
-            checked_dtype("gaussian_random", dtype, _REALS),
+            known or wanted_sizes("gaussian_random", attrs.shape, tensor, tensors),
+            check_dtype("gaussian_random", attrs.dtype, _REALS),
         )
 
     @staticmethod
-    def forward(
-        ctx: Context,
-        tensor: Array | None,
-        tensors: list[Array],
-        *,
-        shape: Sequence[int],
-        mean: float,
-        std: float,
-        seed: int,
-        dtype: int,
-    ) -> Array:
-        sizes = sizes_of("gaussian_random", numbers(shape, tensor, tensors))
-        return ctx.random(seed).gaussian(sizes, mean, std, numpy_dtype(dtype))
+    def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: GaussianAttrs) -> Array:
+        return attrs.draw(ctx, sizes_of("gaussian_random", numbers(attrs.shape, tensor, tensors)))
 
 
 @register
-class GaussianRandomBatchSizeLike(OpDef):
+class GaussianRandomBatchSizeLike(_BatchSizeLike):
     """``gaussian_random`` with one dim taken from Input."""
 
     type = "gaussian_random_batch_size_like"
-    inputs = ("Input",)
-    attrs = _GAUSSIAN | _LIKE
-    context = True
-    fresh = True
-
-    @staticmethod
-    def infer(x: Spec, *, shape: Sequence[int], input_dim_idx: int, output_dim_idx: int, dtype: int) -> Spec:
-        name = "gaussian_random_batch_size_like"
-        sizes = batch_size_like(name, x.shape, shape, input_dim_idx, output_dim_idx)
-        return Spec(sizes, checked_dtype(name, dtype, _REALS))
-
-    @staticmethod
-    def forward(
-        ctx: Context,
-        x: Array,
-        *,
-        shape: Sequence[int],
-        input_dim_idx: int,
-        output_dim_idx: int,
-        mean: float,
-        std: float,
-        seed: int,
-        dtype: int,
-    ) -> Array:
-        name = "gaussian_random_batch_size_like"
-        sizes = batch_size_like(name, x.shape, shape, input_dim_idx, output_dim_idx)
-        return ctx.random(seed).gaussian(sizes_of(name, sizes), mean, std, numpy_dtype(dtype))
+    attrs = GaussianLikeAttrs.table()
 
 
 @register
@@ -202,34 +179,35 @@ class TruncatedGaussianRandom(OpDef):
 
     type = "truncated_gaussian_random"
     inputs = ()
-    attrs = _GAUSSIAN | {"shape": Ints()}
+    attrs = GaussianAttrs.table(shape=Ints())
     context = True
     fresh = True
 
     @staticmethod
-    def infer(*, shape: Sequence[int], dtype: int) -> Spec:
-        sizes = wanted_sizes("truncated_gaussian_random", shape, None, ())
-        return Spec(sizes, checked_dtype("truncated_gaussian_random", dtype, _REALS[:1]))
+    def infer(*, attrs: GaussianAttrs) -> Spec:
+        sizes = wanted_sizes("truncated_gaussian_random", attrs.shape, None, ())
+        return Spec(sizes, check_dtype("truncated_gaussian_random", attrs.dtype, _REALS[:1]))
 
     @staticmethod
-    def forward(ctx: Context, *, shape: Sequence[int], mean: float, std: float, seed: int) -> Array:
-        sizes = sizes_of("truncated_gaussian_random", shape)
-        return ctx.random(seed).truncated_gaussian(sizes, mean, std)
+    def forward(ctx: Context, *, attrs: GaussianAttrs) -> Array:
+        sizes = sizes_of("truncated_gaussian_random", attrs.shape)
+        return ctx.random(attrs.seed).truncated_gaussian(sizes, attrs.mean, attrs.std)
 
 
-def checked_dtype(op: str, dtype: int, allowed: tuple[VarType, ...]) -> VarType:
-    """``dtype`` if it is allowed. Raises ShapeError."""
+def check_dtype(op: str, dtype: int, allowed: tuple[VarType, ...]) -> VarType:
+    """Return ``dtype``; raise ShapeError when it is not allowed."""
     if dtype not in allowed:
         raise ShapeError(f"{op}: dtype is {VarType(dtype)}, expected {' or '.join(map(str, allowed))}")
     return VarType(dtype)
 
 
 def check_order(op: str, low: float, high: float, names: tuple[str, str] = ("min", "max")) -> None:
+    """Raise ShapeError unless ``low`` is below ``high``."""
     if not low < high:
         raise ShapeError(f"{op}: {names[0]} is {low}, {names[1]} is {high}: nothing lies between")
 
 
-def _with_diagonal(out: Array, count: int, step: int, value: Any) -> Array:
+def _set_diagonal(out: Array, count: int, step: int, value: Any) -> Array:
     if count > 0:
         last = (count - 1) * (step + 1)
         if last >= out.size:

@@ -10,6 +10,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     EMPTY,
     Array,
+    Attrs,
     Block,
     BlockGradient,
     Bool,
@@ -28,15 +29,19 @@ from paddlelike.ops.control.blocks import added
 
 __all__ = ["Recurrent", "RecurrentGrad", "RnnMemoryHelper"]
 
-_ATTRS = {
-    "ex_states": Strings(),
-    "states": Strings(),
-    "sub_block": Block(),
-    "reverse": Bool(False),
-    "is_train": Bool(True),
-    "has_states": Bool(False),
-    "skip_eager_deletion_vars": Strings(()),
-}
+
+class RecurrentAttrs(Attrs):
+    """Attributes of recurrent and of its gradient."""
+
+    ex_states: list[str] = Strings()
+    states: list[str] = Strings()
+    sub_block: int = Block()
+    reverse: bool = Bool(False)
+
+
+_ATTRS = RecurrentAttrs.table(
+    is_train=Bool(True), has_states=Bool(False), skip_eager_deletion_vars=Strings(())
+)
 
 
 @register
@@ -85,28 +90,25 @@ class Recurrent(OpDef):
         initial_states: list[Array],
         parameters: list[Array],
         *,
-        sub_block: int,
-        ex_states: list[str],
-        states: list[str],
-        reverse: bool,
+        attrs: RecurrentAttrs,
     ) -> tuple[list[Array], list[Any]]:
-        inside = ctx.inside(sub_block)
+        inside = ctx.inside(attrs.sub_block)
         names = ctx.op.output("outputs")
         wanted = ctx.is_read("step_scopes")
         given: list[Any] = initial_states
         results: dict[int, list[Array]] = {}
         scopes = []
-        for t in _times(inputs, ctx.op, reverse=reverse):
-            ctx.clear(sub_block)
+        for t in _times(inputs, ctx.op, reverse=attrs.reverse):
+            ctx.clear(attrs.sub_block)
             for name, x in zip(ctx.op.input("inputs"), inputs, strict=True):
                 inside.write(name, x[t])
-            for name, state in zip(ex_states, given, strict=True):
+            for name, state in zip(attrs.ex_states, given, strict=True):
                 inside.write(name, state)
-            ctx.run_block(sub_block)
-            given = [inside.read(name) for name in states]
+            ctx.run_block(attrs.sub_block)
+            given = [inside.read(name) for name in attrs.states]
             results[t] = [inside.read(name) for name in names]
             if wanted:
-                scopes.append((t, ctx.snapshot(sub_block)))
+                scopes.append((t, ctx.snapshot(attrs.sub_block)))
         ordered = [results[t] for t in sorted(results)]
         return [np.stack(column) for column in zip(*ordered, strict=True)], scopes
 
@@ -156,25 +158,23 @@ class RecurrentGrad(OpDef):
         scopes: list[Any],
         d_scopes: Any,
         *,
-        sub_block: int,
-        ex_states: list[str],
-        states: list[str],
+        attrs: RecurrentAttrs,
     ) -> tuple[list[Array | None], list[Array | None], list[Any]]:
-        inside = ctx.inside(sub_block)
+        inside = ctx.inside(attrs.sub_block)
         out_grads = [grad_name(name) for name in ctx.op.input("outputs")]
         d_inputs = _Gradients(ctx.op, "inputs", inputs)
         d_parameters = _Gradients(ctx.op, "parameters", parameters)
-        handed: list[Array | None] = [None] * len(states)  # nothing comes from behind the last step
+        handed: list[Array | None] = [None] * len(attrs.states)  # nothing comes from behind the last step
         now = ctx.restore(scopes[-1][1]) if scopes else None
         for t, snapshot in reversed(scopes):
             ctx.restore(snapshot)
-            ctx.clear(sub_block)
-            for name, state in zip(states, handed, strict=True):
+            ctx.clear(attrs.sub_block)
+            for name, state in zip(attrs.states, handed, strict=True):
                 inside.write(grad_name(name), state)
             for name, d_out in zip(out_grads, d_outs, strict=True):
                 inside.write(name, None if d_out is None else d_out[t])
-            ctx.run_block(sub_block)
-            handed = [inside.read(grad_name(name)) for name in ex_states]
+            ctx.run_block(attrs.sub_block)
+            handed = [inside.read(grad_name(name)) for name in attrs.ex_states]
             d_inputs.put(inside, t)
             d_parameters.add(inside)
         if scopes:

@@ -5,14 +5,26 @@ A result without dims has the shape (1,), as always in Paddle.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import (
+    OWN,
+    Array,
+    Attrs,
+    Bool,
+    Context,
+    Gradient,
+    Int,
+    Ints,
+    OpDef,
+    Spec,
+    register,
+)
 from paddlelike.ops.elementwise.binary import sum_to
 from paddlelike.ops.operands import axis_of
 
@@ -22,16 +34,25 @@ Shape = tuple[int, ...]
 Axes = tuple[int, ...]
 
 
-def _axes(op: str, rank: int, dim: Sequence[int], reduce_all: bool) -> Axes:
-    """The dims to reduce, from the front, each once. Raises ShapeError when one is out of range."""
-    if reduce_all:
-        return tuple(range(rank))
-    if not dim:
-        raise ShapeError(f"{op}: dim is empty", hint="reduce_all=True reduces all dims")
-    return tuple(sorted({axis_of(op, axis, rank, name="dim") for axis in dim}))
+class ReduceAttrs(Attrs):
+    """Attributes of every reduction; ``in_dtype`` and ``out_dtype`` of -1 are the dtype of X."""
+
+    dim: list[int] = Ints([0])
+    keep_dim: bool = Bool(False)
+    reduce_all: bool = Bool(False)
+    in_dtype: int = Int(-1)
+    out_dtype: int = Int(-1)
+
+    def axes(self, op: str, rank: int) -> Axes:
+        """Return the dims to reduce, from the front, each once. Raises ShapeError when one is not there."""
+        if self.reduce_all:
+            return tuple(range(rank))
+        if not self.dim:
+            raise ShapeError(f"{op}: dim is empty", hint="reduce_all=True reduces all dims")
+        return tuple(sorted({axis_of(op, axis, rank, name="dim") for axis in self.dim}))
 
 
-def _reduced(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
+def _reduce_shape(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
     if keep_dim:
         return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
     return tuple(dim for axis, dim in enumerate(shape) if axis not in axes) or (1,)
@@ -39,7 +60,7 @@ def _reduced(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
 
 def _sum(x: Array, axes: Axes) -> Array:
     """The sum with the reduced dims kept as 1; real numbers by BLAS where it pays."""
-    kept = _reduced(x.shape, axes, keep_dim=True)
+    kept = _reduce_shape(x.shape, axes, keep_dim=True)
     if x.dtype.kind == "f" and len(axes) < x.ndim:
         return sum_to(kept, x, -1)
     return np.add.reduce(x, axis=axes, dtype=x.dtype, keepdims=True)
@@ -129,45 +150,31 @@ def _spread(d: Array, x: Array) -> Array:
 def _operator(row: _Row) -> type[OpDef]:
     """The operator of a row. It keeps X's LoD unless it reduces the first dim."""
 
-    def infer(x: Spec, *, dim: list[int], keep_dim: bool, reduce_all: bool, out_dtype: int) -> Spec:
-        axes = _axes(row.type, len(x.shape), dim, reduce_all)
-        dtype = x.dtype if out_dtype < 0 else VarType(out_dtype)
+    def infer(x: Spec, *, attrs: ReduceAttrs) -> Spec:
+        axes = attrs.axes(row.type, len(x.shape))
+        dtype = x.dtype if attrs.out_dtype < 0 else VarType(attrs.out_dtype)
         level = 0 if 0 in axes else x.lod_level
-        return Spec(_reduced(x.shape, axes, keep_dim), dtype, level)
+        return Spec(_reduce_shape(x.shape, axes, attrs.keep_dim), dtype, level)
 
-    def forward(
-        ctx: Context,
-        x: Array,
-        *,
-        dim: list[int],
-        keep_dim: bool,
-        reduce_all: bool,
-        out_dtype: int,
-    ) -> Array:
-        axes = _axes(row.type, x.ndim, dim, reduce_all)
+    def forward(ctx: Context, x: Array, *, attrs: ReduceAttrs) -> Array:
+        axes = attrs.axes(row.type, x.ndim)
         ctx.set_lod("Out", [] if 0 in axes else ctx.lod("X"))
-        if out_dtype >= 0:
-            x = x.astype(numpy_dtype(VarType(out_dtype)), copy=False)
-        return row.value(x, axes).reshape(_reduced(x.shape, axes, keep_dim))
+        if attrs.out_dtype >= 0:
+            x = x.astype(numpy_dtype(VarType(attrs.out_dtype)), copy=False)
+        return row.value(x, axes).reshape(_reduce_shape(x.shape, axes, attrs.keep_dim))
 
-    def backward(ctx: Context, *arrays: Array, dim: list[int], reduce_all: bool, in_dtype: int) -> Array:
+    def backward(ctx: Context, *arrays: Array, attrs: ReduceAttrs) -> Array:
         x = arrays[-1]
-        kept = _reduced(x.shape, _axes(row.type, x.ndim, dim, reduce_all), keep_dim=True)
+        kept = _reduce_shape(x.shape, attrs.axes(row.type, x.ndim), keep_dim=True)
         assert row.slope is not None
         d_x = row.slope(*(array.reshape(kept) for array in arrays[:-1]), x)
-        return d_x if in_dtype < 0 else d_x.astype(numpy_dtype(VarType(in_dtype)), copy=False)
+        return d_x if attrs.in_dtype < 0 else d_x.astype(numpy_dtype(VarType(attrs.in_dtype)), copy=False)
 
     body: dict[str, Any] = {
         "__doc__": f"``Out``: {row.meaning} along the dims ``dim``, or of all with ``reduce_all``.",
         "__module__": __name__,
         "type": row.type,
-        "attrs": {
-            "dim": Ints([0]),
-            "keep_dim": Bool(False),
-            "reduce_all": Bool(False),
-            "in_dtype": Int(-1),
-            "out_dtype": Int(-1),
-        },
+        "attrs": ReduceAttrs.table(),
         "context": True,
         "infer": staticmethod(infer),
         "forward": staticmethod(forward),

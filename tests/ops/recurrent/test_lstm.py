@@ -98,8 +98,6 @@ def spec(*shape: int) -> Spec:
     return Spec(shape, VarType.FP32, 1)
 
 
-
-
 @pytest.mark.parametrize(
     ("x", "weight", "bias"),
     [
