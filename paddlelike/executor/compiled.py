@@ -19,6 +19,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.fetches import fetch_names, fetched
+from paddlelike.executor.files import run_files
 from paddlelike.executor.frame import Frame
 from paddlelike.executor.plan import Plan, Step
 from paddlelike.executor.run import Executor
@@ -157,14 +158,15 @@ class _DataParallel:
         self, executor: Executor, scope: Scope, pieces: list[Mapping[str, Any]], fetches: list[str]
     ) -> list[list[Any]]:
         plan, each_copy, once, gradients, written = self._plan(pieces[0], fetches)
-        frames = [plan.begin(scope, executor._services) for _ in pieces]
-        for frame in frames[1:]:
-            _keep_apart(frame, written)
-        for frame, piece in zip(frames, pieces, strict=True):
-            put_feeds(frame, piece)
-            run_steps(frame, each_copy)
-        self._collect(gradients, [frame.values for frame in frames])
-        run_steps(frames[0], once)
+        with run_files(plan, scope, executor._services) as services:
+            frames = [plan.begin(scope, services) for _ in pieces]
+            for frame in frames[1:]:
+                _keep_apart(frame, written)
+            for frame, piece in zip(frames, pieces, strict=True):
+                put_feeds(frame, piece)
+                run_steps(frame, each_copy)
+            self._collect(gradients, [frame.values for frame in frames])
+            run_steps(frames[0], once)
         for number in plan.persistables.keys() - written:
             for frame in frames[1:]:
                 frame.values[number] = frames[0].values[number]

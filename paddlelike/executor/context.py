@@ -45,6 +45,7 @@ class StepContext:
         values = self._frame.values
         if number >= len(values):  # a name first met while running
             values.extend([None] * (number + 1 - len(values)))
+            self._frame.hold(number)
         return number
 
     def lod(self, slot: str, index: int = 0) -> LoD:
@@ -70,8 +71,8 @@ class StepContext:
         """The LoD of a variable."""
         return self._frame.lods.get(self._number(name), [])
 
-    def write(self, name: str, value: Any, lod: LoD | None = None) -> None:
-        """Set a variable."""
+    def write(self, name: str, value: Any, lod: LoD | None = None, *, fresh: bool = False) -> None:
+        """Set a variable; a ``fresh`` array belongs to nobody else, so that the scope may take it over."""
         from paddlelike.executor.frame import keep
 
         number = self._number(name)
@@ -80,7 +81,7 @@ class StepContext:
         else:
             self._frame.lods.pop(number, None)
         if number in self._frame.holders:
-            value = keep(self._frame, number, value)
+            value = keep(self._frame, number, value, fresh=fresh)
         self._frame.values[number] = value
 
     def run_block(self, index: int) -> None:

@@ -32,6 +32,21 @@ class Frame:
         self.feeds: dict[str, Any] = {}
         self.fetches: dict[int, int] = {}
 
+    def hold(self, number: int) -> None:
+        """Take the value of a persistable from the scope, where the plan met its name only in the run."""
+        variable = self.plan.persistables.get(number)
+        if variable is None:
+            return
+        holder = self.scope.find_var(variable.name) or self.scope.var(variable.name)
+        self.holders[number] = holder
+        value = holder.value
+        if isinstance(value, LoDTensor):
+            self.values[number] = value.array
+            if value._lod:
+                self.lods[number] = value._lod
+        else:
+            self.values[number] = value
+
 
 def keep(frame: Frame, number: int, value: Any, *, fresh: bool = False) -> Any:
     """Write a persistable into the scope; its memory stays where it is when the shape does.

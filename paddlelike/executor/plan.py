@@ -17,6 +17,7 @@ from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.errors import EnforceNotMet, UnsupportedError
+from paddlelike.executor.batches import bind_batch, group_batches, list_batched
 from paddlelike.executor.binding import Run, Share, Store, bound, storer, taker
 from paddlelike.executor.context import StepContext
 from paddlelike.executor.frame import Frame
@@ -72,7 +73,11 @@ class Plan:
         self.fetched_by_op = {op.attrs.get("col", 0): op.input("X")[0] for op in chosen if op.type == "fetch"}
         self.fed_by_op = {op.attrs.get("col", 0): op.output("Out")[0] for op in chosen if op.type == "feed"}
         chosen = [op for op in chosen if op.type not in ("feed", "fetch")]
-        self._temporaries = {name for op in chosen for name in _temporaries(op)}
+        self.file_ops = list_batched(chosen)
+        self.is_batch = bool(chosen) and len(self.file_ops) == len(chosen)  # nothing else to be analysed
+        blocks = program.blocks[1:]
+        self.uses_files = bool(self.file_ops) or any(list_batched(block.ops) for block in blocks)
+        self._temporaries = set() if self.is_batch else {n for op in chosen for n in _temporaries(op)}
         self.reads: set[int] = set()
         self.fed: dict[str, Fed] = {}
         for name in (*self.feeds, *self.fed_by_op.values()):
@@ -80,13 +85,15 @@ class Plan:
                 variable, number = top.vars[name], self.number(top, name)
                 row = TENSOR_DTYPES.get(variable.dtype)
                 self.fed[name] = Fed(variable, number, None if row is None else row.numpy)
-        self.aliases = Aliases(top, chosen, set(self.feeds) | set(self.fed_by_op.values()))
+        self.aliases = Aliases(
+            top, [] if self.is_batch else chosen, set(self.feeds) | set(self.fed_by_op.values())
+        )
         self.blocks: dict[int, list[Step]] = {}  # of sub-blocks
         self._own: dict[int, tuple[int, ...]] = {}
         self._overwritten: dict[int, tuple[int, ...]] = {}
         self.earlier: dict[int, int] = {}  # for backward operators: where a value before a loop is found
         self.steps = self._bind_all(top, chosen)
-        self.initializes = initialized(top, chosen)
+        self.initializes = [] if self.is_batch else initialized(top, chosen)
         self.fetch_numbers = [self._fetch_number(top, name) for name in self.fetches]
 
     # Numbers
@@ -118,6 +125,8 @@ class Plan:
     # Binding
 
     def _bind_all(self, block: Block, ops: list[Operator]) -> list[Step]:
+        if self.is_batch:
+            return [Step(bind_batch(block, run), run[0]) for run in group_batches(ops)]
         keep = {*self.fetches, *self.fetched_by_op.values()}
         dying = last_uses(block, ops, keep)
         return [self._bind(block, op, dying[i], i) for i, op in enumerate(ops)]
@@ -165,6 +174,10 @@ class Plan:
             else:
                 self._bind_block(index)
         cls = registry.find_or_none(op.type)
+        if cls is not None and hasattr(cls, "forward_many"):
+            self._input_numbers(cls, op, block)
+            self._store(cls, op, block, place)
+            return Step(bind_batch(block, [op], self._dead_numbers(block, dying)), op)
         if cls is None or not hasattr(cls, "forward"):
             return Step(_cannot_run(op), op)
         for index in cls.more_blocks(op):
@@ -173,8 +186,7 @@ class Plan:
         numbers = self._input_numbers(cls, op, block)
         copied = self._inputs_to_copy(cls, op)
         store, target = self._store(cls, op, block, place)
-        dying_numbers = (self.number(block, name) for name in dying)
-        dead = tuple(number for number in dying_numbers if number not in self.persistables)
+        dead = self._dead_numbers(block, dying)
         share = self._share_lod(cls, op, block)
         if not cls.context:
             return Step(bound(kernel, numbers, copied, store, share, dead, target), op)
@@ -189,6 +201,11 @@ class Plan:
                 values[number] = None
 
         return Step(run, op)
+
+    def _dead_numbers(self, block: Block, dying: Iterable[str]) -> tuple[int, ...]:
+        """The numbers of the values that nothing needs after a step."""
+        numbers = (self.number(block, name) for name in dying)
+        return tuple(number for number in numbers if number not in self.persistables)
 
     def _kernel(self, cls: type[OpDef], op: Operator, block: Block) -> Callable[..., Any]:
         """The kernel with its attributes filled in."""

@@ -13,6 +13,7 @@ from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.datasets import FetchHandler, run_over
 from paddlelike.executor.feeds import one_feed, put_feeds
 from paddlelike.executor.fetches import all_updates, fetch_names, fetched, updates_of
+from paddlelike.executor.files import run_files
 from paddlelike.executor.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
@@ -161,11 +162,12 @@ class Executor:
         services: dict[str, Any] | None = None,
     ) -> list[Any]:
         plan = _plan(program, feeds, fetches, pruned_to)
-        frame = plan.begin(scope, self._services | (services or {}))
-        if plan.initializes:
-            _warn_of_overwriting(scope, plan.initializes)
-        put_feeds(frame, feeds)
-        run_steps(frame, plan.steps)
+        with run_files(plan, scope, self._services | (services or {})) as lent:
+            frame = plan.begin(scope, lent)
+            if plan.initializes:
+                _warn_of_overwriting(scope, plan.initializes)
+            put_feeds(frame, feeds)
+            run_steps(frame, plan.steps)
         return [
             fetched(frame, name, number, return_numpy)
             for name, number in zip(fetches, plan.fetch_numbers, strict=True)

@@ -15,6 +15,7 @@ from paddlelike.errors import (
     UnsupportedError,
 )
 from paddlelike.executor import profile
+from paddlelike.executor.batches import is_batched
 from paddlelike.executor.frame import Frame
 from paddlelike.executor.plan import Step
 from paddlelike.framework.environment import flag
@@ -47,6 +48,8 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
     except Exception as error:
         assert step is not None
         _count_writes(frame)
+        if is_batched(step.op.type):  # what reads and writes files says by itself which
+            raise
         raise _explained(frame, step.op, error) from error
     except BaseException:
         _count_writes(frame)

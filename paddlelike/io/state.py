@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -18,13 +17,13 @@ from paddlelike.formats import combined, lod_tensor, state
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.calls import warn_user
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.match import near_names
 from paddlelike.io.load.plan import check
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.save import asynchronous
-from paddlelike.io.save.save import _outside
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
 from paddlelike.storage.location import Location, beside, locate
 
@@ -148,11 +147,7 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
     if problems:
         raise LoadError("set_program_state changed nothing:\n  " + "\n  ".join(problems))
     if unused:
-        warnings.warn(
-            f"the program has no persistable {', '.join(map(repr, unused[:8]))}",
-            UserWarning,
-            stacklevel=_outside(),
-        )
+        warn_user(f"the program has no persistable {', '.join(map(repr, unused[:8]))}")
     moved = _set_all(wanted, values, "a dict")
     return LoadReport("a dict", moved, unexpected=tuple(unused))
 

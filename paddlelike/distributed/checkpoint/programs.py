@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,9 +22,9 @@ from paddlelike.errors import LoadError, PaddlelikeError, SaveError
 from paddlelike.formats import lod_tensor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.calls import warn_user
 from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
 from paddlelike.io.rules.rules import Init
-from paddlelike.io.save.save import _outside
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.manifest import path_of
@@ -130,7 +129,7 @@ class ServerPart:
             f"parameter server {self._endpoint} keeps no variable at all, so it loads nothing from {where}: "
             f"there are {len(placement.endpoints)} servers for {len(placement.origins())} variables"
         )
-        warnings.warn(note, UserWarning, stacklevel=_outside())
+        warn_user(note)
         note_empty_load(global_scope(), where)
         return Loading([], notes=(note,))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 
 from paddlelike.core.dtypes import VarType
@@ -12,8 +11,8 @@ from paddlelike.distributed.checkpoint.shards import Shards
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice
 from paddlelike.errors import LoadError
 from paddlelike.formats import lod_tensor
+from paddlelike.io.calls import warn_user
 from paddlelike.io.load.contents import Contents, Held, Positional, Reading, Unreadable, Want
-from paddlelike.io.save.save import _outside
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
 
@@ -94,11 +93,9 @@ class View:
         """Say where a file is not the one that was saved: real Fluid may have saved over the directory."""
         record = None if self._manifest is None else self._manifest.files.get(found.name)
         if record is not None and found.size and record.size != found.size:
-            warnings.warn(
+            warn_user(
                 f"{self.where}/{found.name} has {found.size} bytes, the manifest says {record.size}: it was "
-                "written by another program after the save",
-                UserWarning,
-                stacklevel=_outside(),
+                "written by another program after the save"
             )
 
 

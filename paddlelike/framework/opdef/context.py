@@ -45,8 +45,8 @@ class Context(Protocol):
     def read_lod(self, name: str) -> LoD:
         """The LoD of any variable this operator can see."""
 
-    def write(self, name: str, value: Any) -> None:
-        """Set any variable this operator can see."""
+    def write(self, name: str, value: Any, lod: LoD | None = None, *, fresh: bool = False) -> None:
+        """Set any variable this operator can see; a ``fresh`` array belongs to nobody else."""
 
     def run_block(self, index: int) -> None:
         """Run a sub-block of the program on the same values."""

@@ -44,6 +44,8 @@ class OpDef:
 
     infer: ClassVar[Kernel]
     forward: ClassVar[Kernel]
+    #: In place of ``forward``: takes the context and a run of consecutive operators of this type.
+    forward_many: ClassVar[Kernel]
     backward: ClassVar[Kernel]
 
     # Filled in by register.

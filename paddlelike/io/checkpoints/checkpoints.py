@@ -11,7 +11,6 @@ import contextlib
 import json
 import math
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -21,12 +20,13 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
+from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.checkpoints.store import shelf
 from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save import asynchronous
-from paddlelike.io.save.save import _check_executor, _outside, save_chosen
+from paddlelike.io.save.save import save_chosen
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import Manifest
@@ -141,7 +141,7 @@ class Checkpoints:
         SaveError
             It could not be saved; the checkpoints before are as they were.
         """
-        _check_executor(executor, "Checkpoints.save")
+        check_executor(executor, "Checkpoints.save")
         if step < 0:
             raise ValueError(f"Checkpoints.save: step is a number from 0 on, not {step}")
         if step % self._every and not force:
@@ -230,10 +230,8 @@ class Checkpoints:
                     if step is not None or not damage:
                         raise
                     damaged.append(damage)
-                    warnings.warn(
-                        f"checkpoint {checkpoint.path} is damaged, the one before it is taken: {damage}",
-                        UserWarning,
-                        stacklevel=_outside(),
+                    warn_user(
+                        f"checkpoint {checkpoint.path} is damaged, the one before it is taken: {damage}"
                     )
                     continue
             if checkpoint.random is not None:

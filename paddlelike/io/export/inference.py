@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +16,12 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
+from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.save import asynchronous
-from paddlelike.io.save.save import _check_executor, _outside, add_to
+from paddlelike.io.save.save import add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.options import DEFAULT_OPTIONS
@@ -69,7 +69,7 @@ def save_inference_model(
     -------
     The names under which the targets are fetched.
     """
-    _check_executor(executor, "save_inference_model")
+    check_executor(executor, "save_inference_model")
     feeds = _feed_names(feeded_var_names)
     targets = _targets(target_vars)
     program = program_of(main_program)
@@ -81,7 +81,7 @@ def save_inference_model(
     there = elsewhere_of(program)
     idle = None if there is None else there.saving(executor, [], where.path, "params", DEFAULT_OPTIONS).idle
     if idle is not None:
-        warnings.warn(idle, UserWarning, stacklevel=_outside())
+        warn_user(idle)
         return [f"save_infer_model/scale_{number}.tmp_0" for number in range(len(targets))]
     _note_metrics(program)
     _clear_devices(program)
@@ -133,7 +133,7 @@ def load_inference_model(
         A file is missing (then also FileNotFoundError), or does not fit the program; or the model is not
         ``trusted`` and holds operators that do more than compute.
     """
-    _check_executor(executor, "load_inference_model")
+    check_executor(executor, "load_inference_model")
     if dirname is None:
         data = _in_memory(model_filename, params_filename)
         return _loaded(executor, data, "memory", None, params_filename, trusted=trusted)
@@ -282,11 +282,7 @@ def _check_feeds(program: Program, feeds: list[str], targets: list[Variable]) ->
 
 def _note_metrics(program: Program) -> None:
     if any(op.type == "auc" for op in program.global_block().ops):
-        warnings.warn(
-            "the program computes auc, which keeps statistics of all batches; choose targets before it",
-            UserWarning,
-            stacklevel=_outside(),
-        )
+        warn_user("the program computes auc, which keeps statistics of all batches; choose targets before it")
 
 
 def _clear_devices(program: Program) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,6 +34,8 @@ class DirectoryContents:
     ----------
     records
         The manifest's records of the files, to compare them with; None: no comparison.
+    only
+        The files that are looked for; None: every file, so that the directory is listed.
 
     Raises
     ------
@@ -43,7 +45,13 @@ class DirectoryContents:
 
     unnamed = None
 
-    def __init__(self, location: Location, records: Mapping[str, Record] | None = None) -> None:
+    def __init__(
+        self,
+        location: Location,
+        records: Mapping[str, Record] | None = None,
+        *,
+        only: Iterable[str] | None = None,
+    ) -> None:
         self.where = location.path
         self._location = location
         self._local = isinstance(location, LocalDirectory)
@@ -56,7 +64,9 @@ class DirectoryContents:
                 f"nothing can be loaded: {'' if is_file else 'directory '}{location.path} {what}",
                 hint="a combined file needs filename=" if is_file else "check the path",
             )
-        self._names = location.list_names()
+        self._names = (
+            location.list_names() if only is None else [name for name in set(only) if location.has(name)]
+        )
         self._known = set(self._names)
 
     def names(self) -> list[str]:

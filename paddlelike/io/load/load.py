@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
@@ -17,6 +14,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.load import commit as hand_over
 from paddlelike.io.load.contents import Contents, Reading, Value
@@ -26,11 +24,12 @@ from paddlelike.io.load.in_place import InPlace
 from paddlelike.io.load.naming import assign_names
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.planner import make_plan
+from paddlelike.io.load.run import run_load
 from paddlelike.io.load.values import values_of
+from paddlelike.io.programs.build import collections_paused
 from paddlelike.io.report import LoadReport
 from paddlelike.io.rules.rules import Rule, Rules
 from paddlelike.io.save import asynchronous
-from paddlelike.io.save.save import _check_executor, _outside
 from paddlelike.io.select import (
     is_belong_to_optimizer,
     is_parameter,
@@ -160,7 +159,7 @@ def load_vars(
     >>> bool(report), sorted(report.loaded), report.skipped
     (True, ['fc_0.b_0', 'fc_0.w_0'], ('fc_1.w_0', 'fc_1.b_0'))
     """
-    _check_executor(executor, "load_vars")
+    check_executor(executor, "load_vars")
     if executor._closed:
         raise RuntimeError("this Executor was closed; make a new one")
     program = program_of(main_program)
@@ -174,8 +173,8 @@ def load_vars(
             f"nothing to load from {dirname}: the program has no such variable",
             hint="pass the program that was built (main_program=), or vars=",
         )
-    with _without_collections():
-        stamp, plan, reading, values = _read(dirname, filename, asked, lazy, verify, in_place)
+    with collections_paused():
+        stamp, plan, reading, values = _read(executor, dirname, filename, asked, lazy, verify, in_place)
         moved = hand_over.put(plan, values)
         if dirname is not None and filename is None and asked.view is None:
             hand_over.note(locate(dirname), stamp, plan)
@@ -283,6 +282,7 @@ def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool =
 
 
 def _read(
+    executor: Executor,
     dirname: Path | None,
     filename: str | bytes | None,
     asked: Asked,
@@ -308,7 +308,11 @@ def _read(
             if refused is not None and not verify:
                 raise refused
             targets = over.targets(plan) if in_place and refused is None else None
-            reading, values = values_of(contents, plan, lazily, targets)
+            reading, values = (
+                run_load(executor, plan, contents, dirname, filename, lazily=lazily, targets=targets)
+                if refused is None
+                else values_of(contents, plan)
+            )
             if reading.bad:  # which may be the reason why something does not fit
                 raise refusal(contents.where, reading.bad, len(plan.steps)) from refused
             if refused is not None:
@@ -328,27 +332,13 @@ def _read(
     raise busy
 
 
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """No garbage collections, which would look again and again at the many objects of a load that stay."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _warn_of_updates(program: Program) -> None:
     updates = [op for op in program.global_block().ops if op.attrs.get("op_role", 0) & OpRole.Optimize]
     if not updates:
         return
     state = [v.name for v in program.list_vars() if is_belong_to_optimizer(v)]
-    warnings.warn(
+    warn_user(
         f"load_params: this program updates its parameters when it runs ({len(updates)} update operators), "
         f"and its {len(state)} other persistables (optimizer state) are not loaded; use "
-        "program.clone(for_test=True) to predict, load_persistables to go on with training",
-        UserWarning,
-        stacklevel=_outside(),
+        "program.clone(for_test=True) to predict, load_persistables to go on with training"
     )

@@ -14,11 +14,10 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
 from paddlelike.formats.sources import Buffer
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.report import Moved
 from paddlelike.io.save.incremental import State, array_of, state_of
 
-__all__ = ["Item", "combined_facts", "combined_file", "facts_of", "file_of", "item_of"]
+__all__ = ["Item", "check_value", "combined_facts", "combined_file", "facts_of", "file_of", "item_of"]
 
 Array = np.ndarray[Any, Any]
 Value = LoDTensor | SelectedRows
@@ -52,8 +51,8 @@ class Item(NamedTuple):
         return self._replace(value=LoDTensor(array, value.lod()))
 
 
-def item_of(variable: Variable, scope: Scope) -> Item:
-    """The variable with its value.
+def item_of(name: str, scope: Scope) -> Item:
+    """Return the variable of that name with its value in ``scope``.
 
     Raises
     ------
@@ -62,17 +61,32 @@ def item_of(variable: Variable, scope: Scope) -> Item:
     SaveError
         It holds something that is no tensor.
     """
-    name = variable.name
     holder = scope.find_var(name)
     value = None if holder is None else holder.value
-    if holder is None or value is None or (isinstance(value, Value) and array_of(value) is None):
+    if type(value) is not LoDTensor or value._array is None:  # of thousands of variables nearly none
+        value = check_value(name, value)
+    assert holder is not None
+    return Item(name, holder, value, state_of(holder))
+
+
+def check_value(name: str, value: Any) -> Value:
+    """Return the value of a variable if it can be saved.
+
+    Raises
+    ------
+    NotInitializedError
+        There is no value.
+    SaveError
+        The value is no tensor.
+    """
+    if value is None or (isinstance(value, Value) and array_of(value) is None):
         raise NotInitializedError(
             f"variable {name!r} cannot be saved: it holds no value",
             hint="run the startup program, or load the values, in this scope first",
         )
     if not isinstance(value, Value):
         raise SaveError(f"variable {name!r} cannot be saved: it holds a {type(value).__name__}, not a tensor")
-    return Item(name, holder, value, state_of(holder))
+    return value
 
 
 def file_of(value: Value) -> list[Buffer]:

@@ -5,33 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-import numpy as np
-
-from paddlelike import unique_name
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.elsewhere import Elsewhere, Extra, Saving, elsewhere_of
+from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.elsewhere import Elsewhere, Saving, elsewhere_of
 from paddlelike.io.fingerprint import fingerprint
+from paddlelike.io.programs.build import build_save_program, collections_paused, run_program
+from paddlelike.io.programs.files import RunFiles
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save import asynchronous
-from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of, file_of, item_of
-from paddlelike.io.save.incremental import Known, ledger
+from paddlelike.io.save.writer import Writer
 from paddlelike.io.select import is_parameter, is_persistable, program_of, select
-from paddlelike.storage.location import Location, Writing, is_remote, locate
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.location import Location, Writing, locate
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.parts import Part
 
-__all__ = ["save_params", "save_persistables", "save_vars"]
+__all__ = ["add_to", "save_chosen", "save_params", "save_persistables", "save_vars"]
 
-Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
 
 _copies: Final = asynchronous.Copies()
@@ -90,18 +86,18 @@ def _save(
     part: str | None,
     options: SaveOptions,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    _check_executor(executor, "save_vars")
+    check_executor(executor, "save_vars")
     if dirname is None and filename is not None:
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
     program = program_of(main_program)
     _warn_of_trainers(program)
     chosen = select(program, variables, predicate)
     if not chosen:
-        warnings.warn("there is no variable to save", UserWarning, stacklevel=_outside())
+        warn_user("there is no variable to save")
         return None
     asynchronous.settle()
     if dirname is None:
-        return _to_memory(chosen)
+        return _to_memory(executor, chosen)
     return save_chosen(program, chosen, dirname, filename, part=part, executor=executor, options=options)
 
 
@@ -146,17 +142,32 @@ def save_chosen(
     dirname: Path,
     filename: str | None = None,
     *,
+    executor: Executor,
     part: str | None = None,
-    executor: Executor | None = None,
     state: Mapping[str, Any] | None = None,
     holding: contextlib.ExitStack | None = None,
     afterwards: Callable[[], None] | None = None,
     options: SaveOptions = DEFAULT_OPTIONS,
 ) -> SaveReport | asynchronous.PendingSave:
-    """Save variables.
+    """Save variables: build their program of save operators and let the executor run it in a transaction.
 
-    ``part`` is what they are, see ``storage.parts``; ``state`` goes into the manifest; ``holding`` is closed
-    when the save has ended, well or not, and ``afterwards`` is called when it has ended well.
+    Parameters
+    ----------
+    part
+        Which part of the directory they are, see ``storage.parts``.
+    state
+        More for the manifest.
+    holding
+        Is closed when the save has ended, with or without an error.
+    afterwards
+        Is called when the save has ended without an error.
+
+    Raises
+    ------
+    SaveError
+        A file cannot be written; the directory is as it was.
+    NotInitializedError
+        A variable holds no value.
     """
     begin = time.perf_counter()
     where = locate(dirname)
@@ -171,137 +182,33 @@ def save_chosen(
         if there is not None:
             saving = there.saving(executor, chosen, where.path, part, options)
         if saving.idle is not None:
-            warnings.warn(saving.idle, UserWarning, stacklevel=_outside())
+            warn_user(saving.idle)
             return SaveReport(where.path, notes=(saving.idle,))
         if saving.extras and filename is not None:
             filename = None
-            warnings.warn(
-                "filename= is ignored: parameter servers read a file for each variable",
-                UserWarning,
-                stacklevel=_outside(),
-            )
-        writing = where.begin(
+            warn_user("filename= is ignored: parameter servers read a file for each variable")
+        writer = Writer(
+            where,
             options,
             program=fingerprint(program),
             state={**(state or {}), **saving.state} or None,
             part=None if part is None or filename is not None else Part(part, _in_use(global_scope())),
         )
-        save = _Save(where, writing, filename, options)
-        changed = save.sort_out([item_of(variable, global_scope()) for variable in saving.local])
         if not options.blocking:
             ending.callback(_copies.release)
-            copies = _copies.copy([item.array for item in changed])
-            changed = [item.copied(copy) for item, copy in zip(changed, copies, strict=True)]
-            del copies
-        save.add(changed)
-        save.add_extras(saving.extras)
-        del changed
-        later = ending.pop_all()
+        with collections_paused():
+            _run_save(executor, writer, saving, filename)
+            writer.prepare(None if options.blocking else _copies)
+            later = ending.pop_all()
 
-        def work() -> SaveReport:
-            with later:
-                report = save.commit(begin)
-            if afterwards is not None:
-                afterwards()
-            return report
+            def work() -> SaveReport:
+                with later:
+                    report = writer.commit(begin)
+                if afterwards is not None:
+                    afterwards()
+                return report
 
-        return work() if options.blocking else asynchronous.start(save.target, work)
-
-
-class _Save:
-    """One save into one location: what is kept, what is written, and what is remembered of it."""
-
-    def __init__(
-        self,
-        where: Location,
-        writing: Writing,
-        filename: str | None = None,
-        options: SaveOptions = DEFAULT_OPTIONS,
-    ) -> None:
-        self.target = where.path if filename is None else os.path.join(where.path, filename)
-        self._where = where
-        self._writing = writing
-        self._filename = filename
-        self._checksum = options.checksum
-        self._sources: list[tuple[Known, str | None]] = [(ledger.known(where, filename), None)]
-        base = options.base
-        if base is not None and is_remote(base) == is_remote(where.path):
-            other = locate(base)
-            self._sources.append((ledger.known(other, filename), other.path))
-        self._items: list[Item] = []
-        self._extras: Sequence[Extra] = ()
-
-    def sort_out(self, items: list[Item]) -> list[Item]:
-        """Keep the files of what has not changed; returns what has."""
-        if self._filename is None:
-            self._items = items
-            return [item for item in items if not self._is_kept(item)]
-        self._items = sorted(items, key=lambda item: item.name)
-        return [] if self._is_whole_kept(self._filename) else self._items
-
-    def add(self, changed: list[Item]) -> None:
-        """Write these; the arrays are read at the commit."""
-        if self._filename is None:
-            for item in changed:
-                self._writing.add(item.name, file_of(item.value), facts_of(item))
-            return
-        unique_name.generate("saved_params")  # Fluid takes one of these names here
-        if changed:
-            self._writing.add(self._filename, combined_file(changed), combined_facts(changed))
-
-    def add_extras(self, extras: Sequence[Extra]) -> None:
-        """Write files whose bytes come from other processes."""
-        self._extras = extras
-        for extra in extras:
-            self._writing.add(extra.name, extra.buffers, extra.facts)
-
-    def commit(self, begin: float) -> SaveReport:
-        """Write everything, and remember it."""
-        done = self._writing.commit()
-        saved = [
-            (item.holder, item.state, done.files[item.name if self._filename is None else self._filename])
-            for item in self._items
-        ]
-        ledger.note_saved(self._where, self._filename, saved)
-        return SaveReport(
-            target=self.target,
-            saved={item.name: item.moved for item in self._items}
-            | {extra.name: extra.moved for extra in self._extras},
-            seconds=time.perf_counter() - begin,
-            written=done.written,
-            written_bytes=done.nbytes,
-            kept=done.kept,
-            removed=done.removed,
-        )
-
-    def _is_kept(self, item: Item) -> bool:
-        for known, base in self._sources:
-            record = known.saved(item.holder)
-            if record is None:
-                record = known.loaded(item.holder, item.name)
-                if record is None or record.facts != facts_of(item):
-                    continue
-            if self._is_good(record) and self._writing.keep(item.name, record, base=base):
-                return True
-        return False
-
-    def _is_whole_kept(self, filename: str) -> bool:
-        for known, base in self._sources:
-            records = [known.saved(item.holder) for item in self._items]
-            record = records[0]
-            if record is None or not self._is_good(record):
-                continue
-            if any(other is not record for other in records) or record.facts != combined_facts(self._items):
-                continue
-            if self._writing.keep(filename, record, base=base):
-                return True
-        return False
-
-    def _is_good(self, record: Record) -> bool:
-        """Whether the file has the checksum that is asked for."""
-        if self._checksum is None:
-            return True
-        return record.checksum is not None and record.checksum.startswith(self._checksum)
+            return work() if options.blocking else asynchronous.start(writer.target, work)
 
 
 def add_to(
@@ -312,7 +219,15 @@ def add_to(
     filename: str | None,
     there: Elsewhere | None = None,
 ) -> None:
-    """Add variables to a transaction that somebody else commits; ``there``: some are in other processes."""
+    """Add variables to a transaction that the caller commits; ``there``: some are in other processes.
+
+    Raises
+    ------
+    SaveError
+        Variables of parameter servers cannot be saved into one file.
+    NotInitializedError
+        A variable holds no value.
+    """
     saving = Saving(variables)
     if there is not None:
         saving = there.saving(executor, variables, where.path, "params", DEFAULT_OPTIONS)
@@ -321,10 +236,18 @@ def add_to(
             f"{saving.extras[0].name!r} is on parameter servers: it cannot go into the one file {filename}",
             hint="export without params_filename=, or load the export and save it again",
         )
-    save = _Save(where, writing, filename)
+    writer = Writer(where, writing=writing)
+    _run_save(executor, writer, saving, filename)
+    writer.prepare()
+
+
+def _run_save(executor: Executor, writer: Writer, saving: Saving, filename: str | None) -> None:
+    """Let the executor run the program that saves what is in this process; add the files of other ones."""
     if saving.local:
-        save.add([item_of(v, global_scope()) for v in sorted(saving.local, key=lambda v: v.name)])
-    save.add_extras(saving.extras)
+        program = build_save_program(saving.local, writer.where.path, filename)
+        files = RunFiles(unchanging=True, writer=writer)
+        run_program(executor, program, files)
+    writer.add_extras(saving.extras)
 
 
 def _warn_of_trainers(program: Program) -> None:
@@ -332,11 +255,9 @@ def _warn_of_trainers(program: Program) -> None:
     trainer, count = (os.environ.get(name, "") for name in ("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"))
     several = count.isdigit() and int(count) > 1
     if several and trainer.isdigit() and int(trainer) > 0 and not program._is_distributed:
-        warnings.warn(
+        warn_user(
             f"trainer {trainer} of {count} saves; usually trainer 0 does, for all: guard the save by "
-            "`if trainer_id == 0`, or let each save into a directory of its own",
-            UserWarning,
-            stacklevel=_outside(),
+            "`if trainer_id == 0`, or let each save into a directory of its own"
         )
 
 
@@ -350,22 +271,8 @@ def _in_use(scope: Scope) -> Callable[[Mapping[str, Any]], bool]:
     return in_use
 
 
-def _to_memory(variables: list[Variable]) -> bytes:
-    unique_name.generate("saved_params")
-    items = [item_of(v, global_scope()) for v in sorted(variables, key=lambda v: v.name)]
-    return b"".join(combined_file(items))
-
-
-def _check_executor(executor: Any, what: str) -> None:
-    if not isinstance(executor, Executor):
-        raise TypeError(f"{what}: executor is a fluid.Executor, not {executor!r}")
-
-
-def _outside() -> int:
-    """The stack level of the first frame outside this package, for warnings."""
-    import sys
-
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and "paddlelike" in frame.f_globals.get("__name__", "").split("."):
-        level, frame = level + 1, frame.f_back
-    return level
+def _to_memory(executor: Executor, variables: list[Variable]) -> bytes:
+    files = RunFiles(unchanging=True)
+    program = build_save_program(variables, None, None)
+    run_program(executor, program, files)
+    return files.in_memory[0]

@@ -1,0 +1,178 @@
+"""Reading for the ``load`` and ``load_combine`` operators of a user's own program.
+
+The operators of a run are read together when the first of them runs: every header first, then all values, so
+that a file that is missing or damaged fails the run before any variable has changed. As in Fluid, the file
+says which element type and shape a variable takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
+from paddlelike.formats import lod_tensor
+from paddlelike.framework.opdef import OpView
+from paddlelike.io.load.contents import Held, Value, Want
+from paddlelike.io.load.directory_contents import DirectoryContents
+from paddlelike.io.load.file_contents import FileContents
+from paddlelike.io.save import asynchronous
+from paddlelike.storage.location import Location, beside, locate
+
+__all__ = ["OperatorReader", "copy_value"]
+
+_TRIES: Final = 3  # when somebody saves into a directory at the same time
+
+
+class OperatorReader:
+    """Reads what the load operators of a run want.
+
+    Parameters
+    ----------
+    ops
+        The operators of the run that read or write files, in order; those that save are passed over.
+    """
+
+    def __init__(self, ops: Sequence[OpView]) -> None:
+        self._pending: list[OpView] = []
+        saved: set[str] = set()
+        for op in ops:
+            path = op.attrs["file_path"]
+            if op.type.startswith("save"):
+                saved.add(path)
+            elif path not in saved:  # else the file is this run's own
+                self._pending.append(op)
+        self._values: dict[int, list[Value]] = {}  # by the id of the operator
+
+    def take(self, op: OpView) -> list[Value]:
+        """Return the values of an operator, in the order of its outputs.
+
+        Raises
+        ------
+        LoadError
+            A file of the run cannot be loaded.
+        """
+        if id(op) not in self._values:
+            pending, self._pending = self._pending, []
+            asynchronous.finish()
+            self._read_all(pending if any(one is op for one in pending) else [op])
+        return self._values.pop(id(op))
+
+    def _read_all(self, ops: Sequence[OpView]) -> None:
+        """Read the files of several operators, those of one directory together."""
+        directories: dict[str, list[tuple[OpView, str]]] = {}
+        found: dict[int, list[Value]] = {}
+        for op in ops:
+            if op.type == "load_combine" or op.attrs.get("seek", -1) >= 0:
+                found[id(op)] = _read_by_itself(op)
+            else:
+                where, file = beside(op.attrs["file_path"])
+                directories.setdefault(where.path, []).append((op, file))
+        for directory, wanted in directories.items():
+            values = _read_stable(locate(directory), partial(_read_files, wanted))
+            found |= {id(op): [value] for (op, _), value in zip(wanted, values, strict=True)}
+        for op in ops:
+            as_half = op.attrs.get("load_as_fp16")
+            values = found[id(op)]
+            self._values[id(op)] = [_as_half(value) for value in values] if as_half else values
+
+
+def copy_value(value: Value) -> Value:
+    """Return a copy of a value in memory of its own."""
+    if isinstance(value, SelectedRows):
+        return SelectedRows(value.row_array.copy(), value.height(), memory.place(_array(value)))
+    return LoDTensor(memory.place(_array(value)), value.lod())
+
+
+def _read_stable(where: Location, read: Callable[[Location], list[Value]]) -> list[Value]:
+    """Read from a directory; once more if somebody replaced its files meanwhile."""
+    for _ in range(_TRIES):
+        where.recover()
+        stamp = where.stamp()
+        try:
+            values = read(where)
+        except PaddlelikeError:
+            if where.stamp() == stamp:
+                raise
+        else:
+            if where.stamp() == stamp:
+                return values
+    raise LoadError(
+        f"nothing was loaded from {where.path}: it was saved anew, {_TRIES} times, while it was being loaded",
+        hint="load when nobody saves there",
+    )
+
+
+def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[Value]:
+    """The values of files of one directory, each with the variable it is for."""
+    contents = DirectoryContents(where, only=[file for _, file in wanted])
+    wants, problems, missing = [], [], 0
+    for op, file in wanted:
+        found = contents.look(file, _kind_of(op))
+        if isinstance(found, Held):
+            wants.append(Want(found))
+            continue
+        why = "there is no such file" if found is None else found.what
+        missing += found is None
+        problems.append(f"\n  {op.output('Out')[0]}: {op.attrs['file_path']}: {why}")
+    if problems:
+        kind = MissingFileError if missing == len(problems) else LoadError
+        raise kind(
+            f"nothing was loaded from {where.path}: {len(problems)} of {len(wanted)} files cannot be loaded"
+            + "".join(problems[:20]),
+            hint="check the attribute file_path of the load operators",
+        )
+    return contents.read(wants).values
+
+
+def _read_by_itself(op: OpView) -> list[Value]:
+    """The values of a combined file, or the part of a file that an operator asks for."""
+    path = op.attrs["file_path"]
+    if op.attrs.get("model_from_memory"):
+        return _combined_values(FileContents(path.encode("utf-8", "surrogateescape")), op)
+    where, file = beside(path)
+    read = _read_combined if op.type == "load_combine" else _read_slice
+    return _read_stable(locate(where.path), partial(read, op, file))
+
+
+def _read_combined(op: OpView, file: str, where: Location) -> list[Value]:
+    return _combined_values(FileContents(file, where), op)
+
+
+def _combined_values(contents: FileContents, op: OpView) -> list[Value]:
+    names = op.output("Out")
+    if len(names) != len(contents.headers):
+        raise LoadError(
+            f"{contents.where} holds {len(contents.headers)} variables, the operator load_combine has "
+            f"{len(names)} outputs",
+            hint="load a combined file with the variables that were saved into it",
+        )
+    contents.assign_names(names)
+    wants = [Want(Held(name, header)) for name, header in zip(names, contents.headers, strict=True)]
+    return contents.read(wants).values
+
+
+def _read_slice(op: OpView, file: str, where: Location) -> list[Value]:
+    with where.open_file(file) as opened:
+        header = lod_tensor.read_header(opened)
+        array = lod_tensor.read_slice(opened, header, start=op.attrs["seek"], shape=op.attrs["shape"])
+    return [LoDTensor(array)]
+
+
+def _kind_of(op: OpView) -> VarType:
+    """The kind of the variable that a load operator writes."""
+    variable = op.block._find_var_recursive(op.output("Out")[0])  # type: ignore[attr-defined]
+    return VarType.LOD_TENSOR if variable is None else variable.type
+
+
+def _as_half(value: Value) -> Value:
+    return value if isinstance(value, SelectedRows) else lod_tensor.as_fp16(value)
+
+
+def _array(value: Value) -> Any:
+    assert value.array is not None
+    return value.array

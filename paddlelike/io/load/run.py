@@ -1,0 +1,76 @@
+"""The run of a load's program: its operators read the values that the plan of the load asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.errors import LoadError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.opdef import Context, OpView
+from paddlelike.io.load.contents import Contents, Reading, Value
+from paddlelike.io.load.plan import LoadPlan
+from paddlelike.io.load.values import values_of
+from paddlelike.io.programs.build import build_load_program, run_program
+
+__all__ = ["run_load"]
+
+Path = Any
+
+
+def run_load(
+    executor: Executor,
+    plan: LoadPlan,
+    contents: Contents,
+    dirname: Path | None,
+    filename: str | bytes | None,
+    *,
+    lazily: bool,
+    targets: Mapping[str, np.ndarray[Any, Any]] | None,
+) -> tuple[Reading, list[Value]]:
+    """Build the program of a plan's load operators, run it, and return what its operators read.
+
+    The scope is not changed; with ``targets`` the arrays in there are.
+
+    Raises
+    ------
+    LoadError, FormatError, StorageError
+        A file cannot be read, or is not the one whose header was read.
+    """
+    pairs = [(step.variable, step.held[0].name) for step in plan.steps]
+    program = build_load_program(pairs, dirname, filename)
+    files = _PlannedFiles(plan, contents, lazily=lazily, targets=targets)
+    run_program(executor, program, files)
+    assert files.reading is not None
+    return files.reading, files.values
+
+
+class _PlannedFiles:
+    """The files of a run whose operators load what a plan says."""
+
+    def __init__(
+        self,
+        plan: LoadPlan,
+        contents: Contents,
+        *,
+        lazily: bool,
+        targets: Mapping[str, np.ndarray[Any, Any]] | None,
+    ) -> None:
+        self._plan = plan
+        self._contents = contents
+        self._lazily = lazily
+        self._targets = targets
+        self.reading: Reading | None = None
+        self.values: list[Value] = []  # by the steps of the plan
+
+    def load(self, context: Context, ops: Sequence[OpView]) -> None:
+        """Read the values of all operators; the load commits them to the scope when everything is read."""
+        self.reading, self.values = values_of(self._contents, self._plan, self._lazily, self._targets)
+
+    def save(self, context: Context, ops: Sequence[OpView]) -> None:
+        raise LoadError("a program that loads variables does not save any")
+
+    def commit(self) -> None:
+        raise AssertionError("the load commits its values by itself")

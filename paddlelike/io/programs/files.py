@@ -1,0 +1,174 @@
+"""The files of a run: what ``save`` and ``load`` operators of a program write and read.
+
+What the operators save is collected and written when the run has ended, as one transaction for each
+directory; what they load is read at the first of them, all files together, so that either all are loaded or
+the run fails before any variable has changed. A ``load`` behind a ``save`` of the same file gets the saved
+value.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.core.scope import ScopeVariable
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.errors import SaveError
+from paddlelike.formats.lod_tensor import as_fp16
+from paddlelike.framework.opdef import Context, OpView
+from paddlelike.io.load.operators import OperatorReader, copy_value
+from paddlelike.io.save import asynchronous
+from paddlelike.io.save.encoded import Item, check_value, combined_file, item_of
+from paddlelike.io.save.incremental import state_of
+from paddlelike.io.save.writer import Writer
+from paddlelike.storage.location import Location, beside, is_remote, locate
+
+__all__ = ["RunFiles", "open_files"]
+
+
+def open_files(ops: Sequence[OpView], *, alone: bool) -> RunFiles:
+    """Return the files of a run with these operators (the hook ``open_files`` of the executor).
+
+    ``alone``: the program has no other operators.
+    """
+    return RunFiles(ops, unchanging=alone and all(op.type.startswith("save") for op in ops))
+
+
+class RunFiles:
+    """Writes and reads the files of the operators of one run.
+
+    Parameters
+    ----------
+    ops
+        All operators of the program's main block that read or write files, in order.
+    unchanging
+        No operator of the run changes a variable, so that what is saved needs no copy.
+    writer
+        The transaction into one directory that all ``save`` operators belong to; who lends it commits it.
+    """
+
+    def __init__(
+        self, ops: Sequence[OpView] = (), *, unchanging: bool = False, writer: Writer | None = None
+    ) -> None:
+        self._unchanging = unchanging
+        self._writer = writer
+        self._begin = "" if writer is None else _directory_prefix(writer)
+        self._saved: dict[str, tuple[str, list[Item]]] = {}  # by path: operator type, variables
+        self._reader = OperatorReader(ops)
+        self.in_memory: list[bytes] = []  # what save_combine operators without a file gave
+
+    def save(self, context: Context, ops: Sequence[OpView]) -> None:
+        """Collect the variables of ``save`` and ``save_combine`` operators.
+
+        Raises
+        ------
+        NotInitializedError
+            A variable holds no value.
+        SaveError
+            A variable is no tensor, or a file exists that must not be overwritten.
+        """
+        for op in ops:
+            attrs = op.attrs
+            if self._unchanging and not attrs["save_as_fp16"]:
+                items = [item_of(name, context.scope) for name in op.input("X")]
+            else:
+                items = [self._item(context, op, name) for name in op.input("X")]
+            path = attrs["file_path"]
+            if attrs.get("save_to_memory"):
+                self.in_memory.append(b"".join(combined_file(items)))
+                if self._writer is None:
+                    context.write(op.output("Y")[0], self.in_memory[-1])
+            elif self._writer is None:
+                _check_overwrite(path, overwrite=attrs["overwrite"])
+                self._saved[path] = op.type, items
+            else:
+                _add(self._writer, path[len(self._begin) :], op.type, items)
+
+    def load(self, context: Context, ops: Sequence[OpView]) -> None:
+        """Give the outputs of ``load`` and ``load_combine`` operators their values.
+
+        Raises
+        ------
+        LoadError
+            A file cannot be loaded; then no file of the run has been.
+        """
+        for op in ops:
+            saved = self._saved.get(op.attrs["file_path"])
+            values = self._reader.take(op) if saved is None else [copy_value(item.value) for item in saved[1]]
+            for name, value in zip(op.output("Out"), values, strict=True):
+                if isinstance(value, SelectedRows):
+                    context.write(name, value)
+                else:
+                    context.write(name, value.array, value.lod(), fresh=True)
+
+    def commit(self) -> None:
+        """Write what was saved, one transaction for each directory in the order of the operators.
+
+        Raises
+        ------
+        SaveError
+            A file cannot be written; its directory is as it was.
+        """
+        if not self._saved:
+            return
+        begin = time.perf_counter()
+        asynchronous.settle()
+        directories: dict[str, list[str]] = {}
+        for path in self._saved:
+            directories.setdefault(beside(path)[0].path, []).append(path)
+        for directory, paths in directories.items():
+            writer = Writer(_location(directory, paths))
+            for path in paths:
+                _add(writer, beside(path)[1], *self._saved[path])
+            writer.prepare()
+            writer.commit(begin)
+
+    def _item(self, context: Context, op: OpView, name: str) -> Item:
+        """A variable with the value that it holds now, in memory that nothing of the run writes into."""
+        as_half = bool(op.attrs["save_as_fp16"])
+        value = context.read(name)
+        if isinstance(value, np.ndarray):
+            value = LoDTensor(value, context.read_lod(name))
+        value = check_value(name, value)
+        holder = context.scope.find_var(name)
+        value = as_fp16(value) if as_half and isinstance(value, LoDTensor) else copy_value(value)
+        if as_half or holder is None or not holder.is_initialized():  # not the value that the scope holds
+            holder = ScopeVariable(name)
+            holder.set_value(value)
+        return Item(name, holder, value, state_of(holder))
+
+
+def _add(writer: Writer, file: str, op_type: str, items: list[Item]) -> None:
+    if op_type == "save":
+        writer.add(file, items[0])
+    else:
+        writer.add_combined(file, items)
+
+
+def _check_overwrite(path: str, *, overwrite: bool) -> None:
+    where, file = beside(path)
+    if not overwrite and where.has(file):
+        raise SaveError(
+            f"{path} exists, and overwrite is False", hint="remove the file or choose another path"
+        )
+
+
+def _location(directory: str, paths: Sequence[str]) -> Location:
+    """Where files are saved: into their directory, or as a file by itself where no directory can be made."""
+    parent = os.path.dirname(os.path.realpath(directory))
+    if len(paths) == 1 and not is_remote(directory) and os.path.isdir(directory) and not _may_write(parent):
+        return beside(paths[0])[0]
+    return locate(directory)
+
+
+def _may_write(directory: str) -> bool:
+    return os.access(directory, os.W_OK | os.X_OK)
+
+
+def _directory_prefix(writer: Writer) -> str:
+    """What the paths of files in the directory of a transaction begin with."""
+    path = writer.where.path
+    return "" if path == "." else path.rstrip("/") + "/"

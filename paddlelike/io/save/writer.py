@@ -1,0 +1,173 @@
+"""One storage transaction of a save: files of unchanged variables are kept, the others are written."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.io.elsewhere import Extra
+from paddlelike.io.report import SaveReport
+from paddlelike.io.save.asynchronous import Copies
+from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of, file_of
+from paddlelike.io.save.incremental import Known, ledger
+from paddlelike.storage.location import Location, Writing, is_remote, locate
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
+from paddlelike.storage.parts import Part
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Collects the variables of a save into one location and writes them as one.
+
+    Parameters
+    ----------
+    where
+        The directory.
+    program
+        The fingerprint of the program, for the manifest.
+    state
+        More for the manifest, anything that JSON can hold.
+    part
+        Which part of the directory is saved, see ``storage.parts``.
+    writing
+        A transaction that somebody else commits; everything is written, nothing kept.
+    """
+
+    def __init__(
+        self,
+        where: Location,
+        options: SaveOptions = DEFAULT_OPTIONS,
+        *,
+        program: str | None = None,
+        state: Any = None,
+        part: Part | None = None,
+        writing: Writing | None = None,
+    ) -> None:
+        self.where = where
+        self._options = options
+        self._is_whole = writing is None
+        self._writing = writing or where.begin(options, program=program, state=state, part=part)
+        self._singles: dict[str, Item] = {}
+        self._combined: dict[str, list[Item]] = {}
+        self._extras: Sequence[Extra] = ()
+        self._known: dict[str | None, list[tuple[Known, str | None]]] = {}
+
+    def add(self, file: str, item: Item) -> None:
+        """Save a variable in a file of its own; a later one of that name replaces it."""
+        self._singles[file] = item
+
+    def add_combined(self, file: str, items: Sequence[Item]) -> None:
+        """Save variables in one file, in this order."""
+        self._combined[file] = list(items)
+
+    def add_extras(self, extras: Sequence[Extra]) -> None:
+        """Save files whose bytes come from other processes."""
+        self._extras = extras
+
+    def prepare(self, copies: Copies | None = None) -> None:
+        """Find out which files stay as they are, and pass the others to the transaction.
+
+        The arrays are read at the commit. With ``copies`` those that are written are copied now.
+
+        Raises
+        ------
+        SaveError
+            A combined file cannot hold a variable.
+        StorageError
+            Two files would have the same path.
+        """
+        singles = {file: item for file, item in self._singles.items() if not self._is_kept(file, item)}
+        combined = {f: items for f, items in self._combined.items() if not self._are_kept(f, items)}
+        if copies is not None:
+            flat = [*singles.values(), *(item for items in combined.values() for item in items)]
+            copied = iter(copies.copy([item.array for item in flat]))
+            singles = {file: item.copied(next(copied)) for file, item in singles.items()}
+            combined = {f: [item.copied(next(copied)) for item in items] for f, items in combined.items()}
+        for file, item in singles.items():
+            self._writing.add(file, file_of(item.value), facts_of(item))
+        for file, items in combined.items():
+            self._writing.add(file, combined_file(items), combined_facts(items))
+        for extra in self._extras:
+            self._writing.add(extra.name, extra.buffers, extra.facts)
+
+    def commit(self, begin: float) -> SaveReport:
+        """Write everything and remember in the ledger what was written; ``begin`` is when the save began.
+
+        Raises
+        ------
+        SaveError
+            A file cannot be written; the directory is as it was.
+        """
+        done = self._writing.commit()
+        if self._singles or not self._combined:
+            saved = [(item.holder, item.state, done.files[file]) for file, item in self._singles.items()]
+            ledger.note_saved(self.where, None, saved)
+        for file, items in self._combined.items():
+            saved = [(item.holder, item.state, done.files[file]) for item in items]
+            ledger.note_saved(self.where, file, saved)
+        items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
+        return SaveReport(
+            target=self.target,
+            saved={item.name: item.moved for item in items}
+            | {extra.name: extra.moved for extra in self._extras},
+            seconds=time.perf_counter() - begin,
+            written=done.written,
+            written_bytes=done.nbytes,
+            kept=done.kept,
+            removed=done.removed,
+        )
+
+    @property
+    def target(self) -> str:
+        """The directory, or the file when there is only a combined one."""
+        alone = not self._singles and len(self._combined) == 1
+        return os.path.join(self.where.path, *self._combined) if alone else self.where.path
+
+    def _is_kept(self, file: str, item: Item) -> bool:
+        """Whether the file of an unchanged variable stays, or is shared with the base."""
+        for known, base in self._sources(None):
+            record = known.saved(item.holder)
+            if record is None:
+                record = known.loaded(item.holder, file)
+                if record is None or record.facts != facts_of(item):
+                    continue
+            if self._has_checksum(record) and self._writing.keep(file, record, base=base):
+                return True
+        return False
+
+    def _are_kept(self, file: str, items: list[Item]) -> bool:
+        """Whether a combined file stays because none of its variables changed."""
+        for known, base in self._sources(file):
+            records = [known.saved(item.holder) for item in items]
+            record = records[0]
+            if record is None or not self._has_checksum(record):
+                continue
+            if any(other is not record for other in records) or record.facts != combined_facts(items):
+                continue
+            if self._writing.keep(file, record, base=base):
+                return True
+        return False
+
+    def _sources(self, filename: str | None) -> list[tuple[Known, str | None]]:
+        """What is known of the directory and of the base, each with the ``base`` of ``Writing.keep``."""
+        found = self._known.get(filename)
+        if found is None:
+            found = self._known[filename] = []
+            if self._is_whole:
+                found.append((ledger.known(self.where, filename), None))
+                base = self._options.base
+                if base is not None and is_remote(base) == is_remote(self.where.path):
+                    other = locate(base)
+                    found.append((ledger.known(other, filename), other.path))
+        return found
+
+    def _has_checksum(self, record: Record) -> bool:
+        """Whether the file has a checksum of the algorithm that is asked for."""
+        checksum = self._options.checksum
+        if checksum is None:
+            return True
+        return record.checksum is not None and record.checksum.startswith(checksum)
