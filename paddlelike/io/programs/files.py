@@ -72,7 +72,7 @@ class RunFiles:
         """
         for op in ops:
             attrs = op.attrs
-            if self._unchanging and not attrs["save_as_fp16"]:
+            if self._unchanging and not attrs.get("save_as_fp16"):
                 items = [item_of(name, context.scope) for name in op.input("X")]
             else:
                 items = [self._item(context, op, name) for name in op.input("X")]
@@ -82,7 +82,7 @@ class RunFiles:
                 if self._writer is None:
                     context.write(op.output("Y")[0], self.in_memory[-1])
             elif self._writer is None:
-                _check_overwrite(path, overwrite=attrs["overwrite"])
+                _check_overwrite(path, overwrite=attrs.get("overwrite", True))
                 self._saved[path] = op.type, items
             else:
                 _add(self._writer, path[len(self._begin) :], op.type, items)
@@ -128,7 +128,7 @@ class RunFiles:
 
     def _item(self, context: Context, op: OpView, name: str) -> Item:
         """A variable with the value that it holds now, in memory that nothing of the run writes into."""
-        as_half = bool(op.attrs["save_as_fp16"])
+        as_half = bool(op.attrs.get("save_as_fp16"))
         value = context.read(name)
         if isinstance(value, np.ndarray):
             value = LoDTensor(value, context.read_lod(name))
