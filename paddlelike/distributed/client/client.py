@@ -257,7 +257,10 @@ class Client:
             return Exchange(request, outbox_parts(outboxes[server]))
 
         servers = None if self.mode == "sync" else [i for i, outbox in enumerate(outboxes) if outbox]
-        return servers == [] or self.driver.reach(lambda state, now: state.push(now, servers), exchange)
+        follows = self.follows_rollbacks
+        return servers == [] or self.driver.reach(
+            lambda state, now: state.push(now, servers, follows_servers=follows), exchange
+        )
 
     def _pull_parameters(self) -> bool:
         everything = [None for _ in self.endpoints]

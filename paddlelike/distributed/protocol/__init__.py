@@ -20,7 +20,7 @@ a trainer hangs, comes late     barrier               the others wait, and know 
 a trainer never comes back      barrier's timeout     the others end, and name it
 a trainer was restarted         its process id        the new process finishes its round, or repeats it
 two processes, one trainer id   the same              the older one is fenced, and ends
-a trainer of another run        the round it resumes  it is refused before it pushes
+a trainer of another run        the servers' rounds    its first push fails, unless its loop follows them
 a message arrives late          session, generation   it is refused
 another program, another job    digest, job           refused before anything is staged
 ==============================  ====================  ======================================================

@@ -31,7 +31,6 @@ from typing import Any, Literal
 
 from paddlelike.distributed.protocol.agreement import (
     Conflict,
-    Decision,
     Finish,
     Leave,
     Proceed,
@@ -95,9 +94,6 @@ class TrainerState:
     rollback
         Whether to return to the last checkpoint when a server was restarted; else that is an error. (In
         the asynchronous modes: whether to continue with the parameters that the restarted server loaded.)
-    resumes_at
-        The round of the checkpoint that this trainer's script resumes from. Servers at another round belong
-        to another run: joining them is an error. None: join at whatever round the servers are.
 
     >>> trainer = TrainerState(trainer=0, trainers=1, process=1, endpoints=["h:1"], plans=["p"], mode="sync")
     >>> trainer.join(0.0)
@@ -116,15 +112,14 @@ class TrainerState:
         mode: Mode,
         job: str = "",
         rollback: bool = False,
-        resumes_at: int | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.trainer, self.trainers, self.process, self.job = trainer, trainers, process, job
         self.endpoints, self.plans, self.mode = tuple(endpoints), tuple(plans), mode
-        self.may_roll_back, self.resumes_at = rollback, resumes_at
-        self.limits = limits if limits is not None else Limits()
+        self.may_roll_back, self.limits = rollback, limits if limits is not None else Limits()
         self.session = self.generation = self.round = 0
         self.has_joined = False
+        self._other_run = ""  # where the servers had trained before this process joined: their rounds
         self.update = 0  # the id of the last update of this process, in the asynchronous modes
         self.manifests: list[Any] = [None for _ in endpoints]  # of the last save
         self.outcome: Outcome | None = Success(0)
@@ -148,10 +143,24 @@ class TrainerState:
         self._open(None)
         self._agree(now)
 
-    def push(self, now: float, servers: Collection[int] | None = None) -> None:
-        """Stage this round's gradients (async: apply an update) on every server, or (async) on some."""
+    def push(
+        self, now: float, servers: Collection[int] | None = None, *, follows_servers: bool = True
+    ) -> None:
+        """Stage this round's gradients (async: apply an update) on every server, or (async) on some.
+
+        A process that joined servers in the middle of their training fails here unless ``follows_servers``:
+        a script that counts steps by itself resumes from a save, and the servers are at a later round.
+        """
         self.update += 1
         self._open("push", servers=servers)
+        if self._other_run and not follows_servers:
+            self._fail(
+                f"trainer {self.trainer} counts its steps by itself, and it joined servers that had trained "
+                f"before: {self._other_run}. They belong to another run",
+                hint="end the servers and start all processes from the same save; or loop over "
+                "paddlelike.distributed.resumable_steps, which begins at the servers' round",
+            )
+        self._other_run = ""
 
     def commit(self, now: float) -> None:
         """Wait at the barrier after a push (sync); the replies bring the parameters of the next round."""
@@ -365,7 +374,12 @@ class TrainerState:
             self._fail(decision.why, hint="start all servers and trainers again from the last save")
         elif isinstance(decision, RollBack):
             self._roll_back(decision)
-        elif self._is_same_run(decision, hellos):
+        else:
+            if not self.has_joined and any(hello.round > hello.base for hello in hellos):
+                self._other_run = ", ".join(
+                    f"{endpoint} began at round {hello.base} and is at round {hello.round}"
+                    for endpoint, hello in zip(self.endpoints, hellos, strict=True)
+                )
             self.generation = hellos[0].generation
             self.round = decision.round
             stages: dict[type, _Stage] = {Proceed: "fetch", Finish: "finish", Leave: "complete"}
@@ -379,18 +393,6 @@ class TrainerState:
                 f"{describe_rounds(self.endpoints, hellos)}",
                 hint="start the job again from its last save, or set PADDLELIKE_RESUME_POLICY=rollback",
             )
-
-    def _is_same_run(self, decision: Decision, hellos: Sequence[HelloReply]) -> bool:
-        """Fail where this trainer resumes from another round than the servers are at."""
-        resumes_at = self.resumes_at
-        if self.has_joined or resumes_at is None or all(hello.round == resumes_at for hello in hellos):
-            return True
-        self._fail(
-            f"trainer {self.trainer} resumes from the checkpoint of round {resumes_at}, but there are "
-            f"{describe_rounds(self.endpoints, hellos)}: the servers belong to another run",
-            hint="end these servers and start all servers and trainers again from the same save",
-        )
-        return False
 
     def _roll_back(self, decision: RollBack) -> None:
         if self.may_roll_back:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from paddlelike.distributed.protocol.messages import Hello, HelloReply, Pull, PullReply
-from paddlelike.distributed.protocol.steps import Call, Success
+from paddlelike.distributed.protocol.messages import Hello, HelloReply, Pull, PullReply, Push
+from paddlelike.distributed.protocol.steps import Call, Done, Success
 from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.errors import FaultError
 
@@ -37,28 +37,45 @@ def joined_at(rounds: list[int], **options: Any) -> TrainerState:
     return trainer
 
 
-@pytest.mark.parametrize("resumes_at", [None, 8])
-def test_a_trainer_joins_servers_at_its_round(resumes_at: int | None) -> None:
-    trainer = joined_at([8, 8], resumes_at=resumes_at)
-    for server in range(2):
+def finish_join(trainer: TrainerState, round: int) -> None:
+    """Answer the pull of all parameters that follows the Hellos."""
+    for server in range(len(trainer.endpoints)):
         call = trainer.next_step(server, 0.2)
         assert isinstance(call, Call)
-        assert call.request == Pull(job="", trainer=1, process=9, session=1, **HERE, version=8, slices=None)
-        trainer.take_reply(call, PullReply(**HERE, round=8), 0.3)
-    assert trainer.outcome == Success(8)
+        assert call.request == Pull(
+            job="", trainer=1, process=9, session=1, **HERE, version=round, slices=None
+        )
+        trainer.take_reply(call, PullReply(**HERE, round=round), 0.3)
+    assert trainer.outcome == Success(round)
 
 
-def test_a_trainer_of_another_run_is_refused_with_both_rounds() -> None:
-    trainer = joined_at([8, 8], resumes_at=4)
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_trainer_joins_servers_that_begin_where_its_script_does(follows: bool) -> None:
+    trainer = joined_at([4, 4])  # the round that they loaded
+    finish_join(trainer, 4)
+    trainer.push(0.4, follows_servers=follows)
+    assert isinstance(trainer.next_step(0, 0.4), Call)
+
+
+def test_a_trainer_of_another_run_is_refused_before_it_pushes() -> None:
+    trainer = joined_at([8, 8])
+    finish_join(trainer, 8)
+    trainer.push(0.4, follows_servers=False)
     assert isinstance(trainer.outcome, FaultError)
     text = str(trainer.outcome)
-    assert "trainer 1 resumes from the checkpoint of round 4" in text
-    assert "h:0 at round 8 of generation 0, h:1 at round 8 of generation 0" in text
-    assert "the servers belong to another run" in text
-    assert "start all servers and trainers again from the same save" in text
-
-
-def test_servers_that_differ_are_said_to_differ_before_their_run_is_asked_for() -> None:
-    trainer = joined_at([8, 4], resumes_at=4)
+    assert "h:0 began at round 4 and is at round 8, h:1 began at round 4 and is at round 8" in text
+    assert "They belong to another run" in text
+    assert "paddlelike.distributed.resumable_steps" in text
+    assert trainer.next_step(0, 0.5) == Done()
+    trainer.complete(0.6)  # it does not leave the job of the others either
     assert isinstance(trainer.outcome, FaultError)
-    assert "the servers are at different rounds (h:0 at round 8" in str(trainer.outcome)
+
+
+def test_a_trainer_whose_loop_follows_the_servers_joins_in_the_middle() -> None:
+    trainer = joined_at([8, 8])
+    finish_join(trainer, 8)
+    trainer.push(0.4)
+    call = trainer.next_step(0, 0.4)
+    assert isinstance(call, Call)
+    assert isinstance(call.request, Push)
+    assert call.request.number == 8

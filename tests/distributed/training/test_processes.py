@@ -73,6 +73,21 @@ def test_a_killed_server_comes_back_and_all_go_back_to_the_same_bits(tmp_path: P
     assert len(steps) > 20, "nobody went back"
 
 
+@pytest.mark.parametrize("policy", ["exit", "rollback"])
+def test_trainers_of_another_run_are_refused(policy: str) -> None:
+    with Processes({"steps": 1000, "slow": 0.02}, PADDLELIKE_RESUME_POLICY=policy) as job:
+        _, trainers = job.start()
+        trainers[0].says(step=5)
+        for one in trainers:
+            one.popen.kill()
+        late = [job.trainer(trainer) for trainer in range(2)]  # their script begins at step 0
+        assert [one.wait() for one in late] == [75, 75]
+    for one in late:
+        assert one.said == []
+        assert f"{job.endpoints[0]} began at round 0 and is at round " in one.errors
+        assert "They belong to another run" in one.errors
+
+
 def test_a_server_whose_trainers_are_gone_says_whom_it_waits_for_and_ends() -> None:
     more = {"FLAGS_worker_update_interval_secs": "6", "PADDLELIKE_LEASE": "1", "PADDLELIKE_LOG_INTERVAL": "1"}
     with Processes({"steps": 1000, "slow": 0.02}, servers=1, trainers=1, **more) as job:
