@@ -1,4 +1,4 @@
-"""A trainer's program for processes without servers: lookups that servers answer become local ones."""
+"""Make a trainer's program run without servers: lookups that servers answer become local ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["with_local_lookups"]
 
 
 def with_local_lookups(program: Program) -> Program:
-    """A copy that predicts without servers; what trains is in it as it was.
+    """Return a copy of a trainer's program that predicts without servers; operators that train are unchanged.
 
     Raises
     ------
     SaveError
-        It looks up rows of a table that it does not name.
+        The program looks up rows of a table that it does not name.
     """
     clone = passes.copy(program)
     table = program._distributed_lookup_table
@@ -30,7 +30,10 @@ def with_local_lookups(program: Program) -> Program:
             _replace(block, index, op.attrs["lookup_table_version"], op.input("W")[0], "Outputs")
         elif op.type == "merge_ids":
             if table is None:
-                raise SaveError("the program looks up rows by prefetch and does not say of which table")
+                raise SaveError(
+                    "the program looks up rows by prefetch and does not name the table",
+                    hint="save with the program of DistributeTranspiler.get_trainer_program()",
+                )
             _replace(block, index, "lookup_table", table, "Out")
         elif op.type in ("split_ids", "prefetch"):
             block._remove_op(index)
@@ -38,7 +41,7 @@ def with_local_lookups(program: Program) -> Program:
 
 
 def _replace(block: Block, index: int, kind: str, table: str, slot: str) -> None:
-    """Put local lookups in the place of one that servers did."""
+    """Replace a lookup that servers answer by local ones."""
     op: Operator = block.ops[index]
     pairs = list(zip(op.input("Ids"), op.output(slot), strict=True))
     padding = op.attrs.get("padding_idx", -1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paddlelike.core.dtypes import convert_dtype
-from paddlelike.distributed.checkpoint.gather import How, extras_of
+from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.checkpoint.servers import OneByOne, Servers
 from paddlelike.distributed.placement import TABLE_FOLDER, Kind, Placement, Slice
 from paddlelike.errors import EnforceNotMet, SaveError
@@ -36,7 +36,7 @@ def recv_save(servers: Servers, attrs: Any) -> None:
         )
     whole = tuple(attrs["shape"])
     placement = Placement(_slices(path.name, whole, attrs), endpoints=list(dict.fromkeys(attrs["endpoints"])))
-    (extra,) = extras_of(OneByOne(servers), placement, [path.name], How(None))
+    (extra,) = gather_files(OneByOne(servers), placement, [path.name], Gathering(None))
     write_all(path.parent, {path.name: extra.buffers})
 
 
@@ -67,5 +67,5 @@ def checkpoint_notify(servers: Servers, attrs: Any, placement: Placement | None)
     table, directory = attrs["lookup_table"], Path(attrs["dir"])
     if placement is None or table not in placement.origins(Kind.TABLE):
         raise EnforceNotMet(f"checkpoint_notify: {table!r} is not a table that is sharded by id")
-    extras = extras_of(OneByOne(servers), placement, [table], How(None))
+    extras = gather_files(OneByOne(servers), placement, [table], Gathering(None))
     write_all(directory, {extra.name.removeprefix(TABLE_FOLDER + "/"): extra.buffers for extra in extras})

@@ -1,4 +1,4 @@
-"""What a save or a load of a distributed program is in this process, a trainer's or a server's."""
+"""Saves and loads of a distributed program in this process, a trainer's or a server's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.distributed.checkpoint.export import with_local_lookups
-from paddlelike.distributed.checkpoint.gather import How, extras_of
+from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.checkpoint.servers import read_positions, servers_of
 from paddlelike.distributed.checkpoint.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
@@ -32,14 +32,14 @@ from paddlelike.storage.options import SaveOptions
 
 __all__ = ["ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
 
-#: What only trainers' programs hold.
+#: Operators of trainers' programs only.
 _TRAINERS = frozenset(
     {"send", "recv", "send_barrier", "fetch_barrier", "fake_init", "distributed_lookup_table", "prefetch"}
 )
 
 
 def part_of(program: Program) -> Elsewhere | None:
-    """How ``program`` is saved and loaded in this process."""
+    """Return how ``program`` is saved and loaded in this process; None: as an ordinary one."""
     placement, endpoint = placement_of(program), endpoint_of(program)
     if endpoint is not None:
         return ServerPart(program, placement, endpoint)
@@ -47,13 +47,13 @@ def part_of(program: Program) -> Elsewhere | None:
 
 
 def placement_of(program: Program) -> Placement | None:
-    """Which rows live where, as the transpiler noted it on the program."""
+    """Return the placement that the transpiler put on the program, or None."""
     found = program._parameters_on_pservers
     return found if isinstance(found, Placement) else None
 
 
 def endpoint_of(program: Program) -> str | None:
-    """The server whose main or startup program this is; None: it is no server's."""
+    """Return the endpoint of the server whose main or startup program this is, or None."""
     block = program.global_block()
     for op in block.ops:
         if op.type == "listen_and_serv":
@@ -66,7 +66,7 @@ def endpoint_of(program: Program) -> str | None:
 
 
 class ServerPart:
-    """A server's main or startup program: it loads its own rows, and leaves saving to trainer 0."""
+    """A server's main or startup program: it loads its own rows; trainer 0 saves them."""
 
     takes_slices = True
 
@@ -78,25 +78,28 @@ class ServerPart:
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> Saving:
         raise SaveError(
-            f"the program of parameter server {self._endpoint} is not saved by itself: it holds only rows",
+            f"the program of parameter server {self._endpoint} is not saved by itself: it holds some rows",
             hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
         )
 
     def predicting(self, program: Program) -> Program:
-        raise SaveError(f"the program of parameter server {self._endpoint} predicts nothing")
+        raise SaveError(
+            f"the program of parameter server {self._endpoint} has no network to export",
+            hint="export the program that was given to transpile(), or the trainer's",
+        )
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
         endpoint, placement = self._endpoint, self._placement
         if placement is None:
             raise LoadError(
-                f"nothing was loaded from {where}: the program of parameter server {endpoint} does not say "
-                "which rows of which variables it keeps",
-                hint="a program read from bytes has lost that: take the one of "
+                f"nothing was loaded from {where}: the program of parameter server {endpoint} has no "
+                "placement, which says which rows are its own",
+                hint="a program read from bytes has lost it: load with the one of "
                 "DistributeTranspiler.get_pserver_program(endpoint)",
             )
         if endpoint not in placement.endpoints:
             raise LoadError(
-                f"nothing was loaded from {where}: {endpoint} is none of the parameter servers "
+                f"nothing was loaded from {where}: {endpoint} is not one of the parameter servers "
                 f"{', '.join(placement.endpoints)}, so no rows are its own",
                 hint="the endpoint of a server is written exactly as in transpile(pservers=...)",
             )
@@ -106,7 +109,7 @@ class ServerPart:
         names = {one.name for one in slices}
         variables = [variable for variable in chosen if variable.name in names]
         if not slices:
-            return self._idle(where, placement)
+            return self._load_nothing(where, placement)
         if not variables:
             raise LoadError(
                 f"nothing was loaded from {where}: parameter server {endpoint} keeps "
@@ -123,8 +126,8 @@ class ServerPart:
             (*_notes(where, schedule), *_rate_notes(where, rates)),
         )
 
-    def _idle(self, where: str, placement: Placement) -> Loading:
-        """There are more servers than variables; such a one serves nothing, and that is as it should be."""
+    def _load_nothing(self, where: str, placement: Placement) -> Loading:
+        """Return a load of nothing, with a note: there are more servers than variables, which is no error."""
         note = (
             f"parameter server {self._endpoint} keeps no variable at all, so it loads nothing from {where}: "
             f"there are {len(placement.endpoints)} servers for {len(placement.origins())} variables"
@@ -146,12 +149,12 @@ class TrainerPart:
     def saving(
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> Saving:
-        """Parameters are here; what servers keep is gathered, and all of it in asynchronous training."""
+        """Return the variables that are here and the files to gather: in asynchronous training all."""
         if not self._program._is_chief:
             return Saving([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
         names = {variable.name for variable in chosen}
         kinds = list(Kind)
-        if self._is_synchronous():  # what came with the last round is what the servers hold
+        if self._is_synchronous():  # the last round brought what the servers hold
             kinds.remove(Kind.PARAMETER)
         persistables = {v.name for v in get_program_persistable_vars(self._program)}
         if part == "params" or names < persistables:  # what was asked for by name, and no more
@@ -163,35 +166,38 @@ class TrainerPart:
             return Saving(here)
         if not options.blocking:
             raise SaveError(
-                f"{where}: what the servers keep cannot be saved while training goes on; it would be of "
+                f"{where}: variables on servers cannot be saved while training continues; they would be of "
                 "several rounds",
                 hint="save with blocking=True",
             )
         by_servers, local = options.by_servers, not is_remote(where)
         if by_servers and not local:
-            raise SaveError(f"{where}: servers write by themselves only into a directory that all can see")
+            raise SaveError(
+                f"{where}: servers write by themselves only into a directory that all can see",
+                hint="save without by_servers=",
+            )
         servers = servers_of(executor, self._program)
         is_synchronous = self._is_synchronous()
         positions = read_positions(servers, is_synchronous=is_synchronous)
-        how = How(options.checksum, by_servers, local, joined=part == "params")
+        how = Gathering(options.checksum, by_servers, local, joined=part == "params")
         if not is_synchronous:  # updates continue: the manifest must not count fewer than the values have
 
             def recount() -> None:
                 positions.update(read_positions(servers, is_synchronous=False))
 
             how = replace(how, after=recount)
-        return Saving(here, extras_of(servers, self._placement, gathered, how), {"servers": positions})
+        return Saving(here, gather_files(servers, self._placement, gathered, how), {"servers": positions})
 
     def _is_synchronous(self) -> bool:
         ops = self._program.global_block().ops
         return any(op.type == "send_barrier" and not op.attrs.get("half_async") for op in ops)
 
     def predicting(self, program: Program) -> Program:
-        """The lookups are done by the servers; for prediction they are local ones again."""
+        """Return the program with local lookups in place of those that servers answer."""
         return with_local_lookups(program)
 
     def loading(self, chosen: list[Variable], where: str) -> Loading:
-        """Its own variables: harmless, and needed for what no server keeps, such as moving means."""
+        """Return the trainer's own variables; no server keeps some of them, such as moving means."""
         role = os.environ.get("TRAINING_ROLE") or os.environ.get("PADDLE_TRAINING_ROLE")
         if role == "PSERVER":
             raise LoadError(
@@ -203,7 +209,10 @@ class TrainerPart:
         variables = [variable for variable in chosen if variable.name not in remote]
         note = "a trainer takes its parameters from the servers; they load this directory by themselves"
         if not variables:
-            raise LoadError(f"nothing was loaded from {where}: every variable asked for lives on the servers")
+            raise LoadError(
+                f"nothing was loaded from {where}: every variable asked for is on the servers",
+                hint="load with a server's program on each server",
+            )
         return Loading(variables, notes=(note,))
 
 
@@ -213,7 +222,7 @@ def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
         return ()
     note = (
         f"there is no manifest: if Fluid's own trainer 0 saved this, {', '.join(counters)} is not what the "
-        "servers had, and the learning rate's schedule begins anew"
+        "servers had, and the learning rate's schedule begins again"
     )
     return (note,)
 

@@ -1,10 +1,9 @@
 """Tables that are sharded by id: ``__lookup_table__/<table>_<i>`` has the rows with ``id % servers == i``.
 
 A shard is a file of SelectedRows: the ids met so far, and room for as many rows as the server may come to
-keep. Places that no id has taken yet hold first values. Any number of servers can take a table over: the
-same number reads each its own file as it is; another one looks through all ids and keeps its own; from a
-whole table (a single process wrote it) every server takes each n-th row; and a single process puts the
-shards together.
+keep. Rows that no id uses yet hold initial values. Any count of servers can continue with a table: the same
+count reads each its own file as it is; another count looks through all ids and keeps its own; from a whole
+table (a single process wrote it) every server takes each n-th row; and a single process joins the shards.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _CHUNK: Final = 4 << 20  # bytes that are looked through at a time
 _ROWS_AT: Final = 12  # where the ids begin in a shard
 
 
-class _Taken(NamedTuple):
-    """A value that is picked out of other files than its own."""
+class _Selection(NamedTuple):
+    """A value whose rows are selected from other files than its own."""
 
     files: tuple[Held, ...]
-    mine: Choice  # which of some ids
-    one: Slice | None  # whose shard it becomes; None: the whole table
+    mine: Choice  # selects from ids
+    one: Slice | None  # the shard that it becomes; None: the whole table
 
 
 class Shards:
@@ -50,19 +49,19 @@ class Shards:
     where
         The directory.
     contents
-        The same, for headers.
+        The same directory, for headers.
     for_training
-        Rows that were never met must have first values; else they are zero.
+        Rows that were never met must have initial values; otherwise they are zero.
     """
 
     def __init__(self, where: Location, contents: Contents, *, for_training: bool = True) -> None:
         self._for_training = for_training
         self._where = where
         self._contents = contents
-        self._taken: dict[str, _Taken] = {}
+        self._selections: dict[str, _Selection] = {}
 
     def look(self, one: Slice) -> Held | Unreadable | None:
-        """What server ``one.first_row`` of ``one.stride`` takes."""
+        """Return the value for server ``one.first_row`` of ``one.stride``, None if there is none."""
         whole = self._contents.look(one.origin, VarType.LOD_TENSOR)
         parts = self._parts(one.origin)
         if isinstance(parts, Unreadable):
@@ -70,12 +69,12 @@ class Shards:
         if whole is not None and parts:
             return Unreadable(
                 one.origin,
-                f"there are both a file {one.origin} and shards of it, {parts[0].name} ...",
-                "remove those that are older; a table is saved whole by one process and in shards by servers",
+                f"there are both a file {one.origin} and shards of it ({parts[0].name}, ...)",
+                "remove the older ones; one process saves a table whole, servers save it in shards",
             )
-        number, servers = one.first_row, one.stride
-        if len(parts) == servers and parts[number].header.shape == one.shape:
-            return parts[number]
+        server, servers = one.first_row, one.stride
+        if len(parts) == servers and parts[server].header.shape == one.shape:
+            return parts[server]
         if parts:
             problem = _misfit(parts[0], one)
             return Unreadable(parts[0].name, problem) if problem else self._take(parts, one)
@@ -91,7 +90,7 @@ class Shards:
         return self._take([whole], one)
 
     def look_whole(self, table: str, shape: tuple[int, ...]) -> Held | Unreadable | None:
-        """The shards of a table of that shape, put together."""
+        """Return a table of that shape joined from its shards, None if there are none."""
         parts = self._parts(table)
         if isinstance(parts, Unreadable):
             return parts
@@ -100,24 +99,25 @@ class Shards:
         if parts[0].header.shape[1:] != shape[1:]:
             return Unreadable(
                 parts[0].name,
-                f"shards of rows {list(parts[0].header.shape[1:])}, the program wants {list(shape)}",
+                f"the shards have rows of {list(parts[0].header.shape[1:])}, expected {list(shape[1:])}",
             )
         name = shard_name(table, 0)
-        self._taken[name] = _Taken(tuple(parts), np.ones_like, None)
+        self._selections[name] = _Selection(tuple(parts), np.ones_like, None)
         return Held(name, lod_tensor.Header(parts[0].header.dtype, shape, (), 0, 0, 0))
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        """The values of the directory, those of tables picked out of the files that hold their rows."""
-        plain = [want for want in wants if want.held.name not in self._taken]
+        """Read values; those of tables are selected from the files that hold their rows."""
+        plain = [want for want in wants if want.held.name not in self._selections]
         reading = self._contents.read(plain, lazily=lazily)
         values = iter(reading.values)
         return reading._replace(
             values=[
-                self._picked(want.held) if want.held.name in self._taken else next(values) for want in wants
+                self._select(want.held) if want.held.name in self._selections else next(values)
+                for want in wants
             ]
         )
 
-    # --- what there is --------------------------------------------------------------------------------
+    # Headers
 
     def _parts(self, table: str) -> list[Held] | Unreadable:
         parts: list[Held] = []
@@ -130,20 +130,20 @@ class Shards:
             parts.append(found)
 
     def _take(self, files: list[Held], one: Slice) -> Held:
-        number, servers = one.first_row, one.stride
+        server, servers = one.first_row, one.stride
         name = files[0].name
-        self._taken[name] = _Taken(tuple(files), lambda ids: ids % servers == number, one)
+        self._selections[name] = _Selection(tuple(files), lambda ids: ids % servers == server, one)
         return Held(name, selected_rows.Header(one.dtype, one.shape, 0, one.shape[0], 0, 0, 0))
 
-    # --- the values -----------------------------------------------------------------------------------
+    # Values
 
-    def _picked(self, held: Held) -> LoDTensor | SelectedRows:
-        taken = self._taken[held.name]
+    def _select(self, held: Held) -> LoDTensor | SelectedRows:
+        taken = self._selections[held.name]
         return self._whole(held, taken) if taken.one is None else self._shard(taken.one, taken)
 
-    def _shard(self, one: Slice, taken: _Taken) -> SelectedRows:
-        """The rows of one server by rising id, the places behind them as they are in the scope."""
-        array = self._first_values(one.name, one.shape, one.dtype)
+    def _shard(self, one: Slice, taken: _Selection) -> SelectedRows:
+        """Return the rows of one server by rising id; the rest of its room keeps the values of the scope."""
+        array = self._initial_values(one.name, one.shape, one.dtype)
         found = [ids[taken.mine(ids)] for ids in self._ids(taken)]
         ids = np.sort(np.concatenate(found))
         if len(ids) > len(array):
@@ -157,51 +157,51 @@ class Shards:
         )
         if met != len(ids):
             raise LoadError(f"table {one.origin!r}: some ids are in two shards", hint="load another save")
-        self._need_first_values(one.name, met, len(array))
+        self._require_initial_values(one.name, met, len(array))
         return SelectedRows(ids, one.shape[0], array)
 
-    def _whole(self, held: Held, taken: _Taken) -> LoDTensor:
+    def _whole(self, held: Held, taken: _Selection) -> LoDTensor:
         header = held.header
         table = held.name.removeprefix(TABLE_FOLDER + "/").removesuffix("_0")
-        array = self._first_values(table, header.shape, header.dtype)
+        array = self._initial_values(table, header.shape, header.dtype)
         met = self._fill(array, taken, lambda some: some)
-        self._need_first_values(table, met, len(array))
+        self._require_initial_values(table, met, len(array))
         return LoDTensor(array)
 
-    def _first_values(self, name: str, shape: tuple[int, ...], dtype: VarType) -> Array:
-        """New memory that holds what the variable holds."""
+    def _initial_values(self, name: str, shape: tuple[int, ...], dtype: VarType) -> Array:
+        """Return new memory with the values of the variable in the scope, or zeros."""
         array = memory.empty(shape, TENSOR_DTYPES[dtype].numpy)
         holder = global_scope().find_var(name)
         value = None if holder is None else getattr(holder.value, "array", None)
-        self._has_first = value is not None and value.shape == shape
-        array[...] = value if self._has_first else 0
+        self._has_initial = value is not None and value.shape == shape
+        array[...] = value if self._has_initial else 0
         return array
 
-    def _need_first_values(self, name: str, met: int, room: int) -> None:
-        if met < room and self._for_training and not self._has_first:
+    def _require_initial_values(self, name: str, met: int, room: int) -> None:
+        if met < room and self._for_training and not self._has_initial:
             raise LoadError(
-                f"{met} rows of {name!r} were saved, {room - met} have not been met yet and have no value",
+                f"{met} rows of {name!r} were saved, the other {room - met} have no initial values",
                 hint="run the startup program before the load",
             )
 
-    def _ids(self, taken: _Taken) -> Iterator[Array]:
-        """The ids of every file; checked, for shards of other numbers than these would mean lost ones."""
-        for number, held in enumerate(taken.files):
+    def _ids(self, taken: _Selection) -> Iterator[Array]:
+        """Return the ids of every file. Raises LoadError for a shard that has ids of another one."""
+        for shard, held in enumerate(taken.files):
             header = held.header
             if isinstance(header, lod_tensor.Header):
                 yield np.arange(header.shape[0])
                 continue
             with self._where.open_file(held.name) as file:
                 ids = np.frombuffer(file.read_at(_ROWS_AT, 8 * header.row_count), "<i8").astype(np.int64)
-            if len(ids) > header.shape[0] or np.any(ids % len(taken.files) != number) or np.any(ids < 0):
+            if len(ids) > header.shape[0] or np.any(ids % len(taken.files) != shard) or np.any(ids < 0):
                 raise LoadError(
-                    f"{held.name} is not shard {number} of {len(taken.files)}: its ids are others",
+                    f"{held.name} is not shard {shard} of {len(taken.files)}: it has ids of other shards",
                     hint="is a shard missing?",
                 )
             yield ids
 
-    def _fill(self, array: Array, taken: _Taken, places: Choice) -> int:
-        """Copy rows where ``places`` says, -1 for nowhere; returns how many."""
+    def _fill(self, array: Array, taken: _Selection, places: Choice) -> int:
+        """Copy rows to the indexes that ``places`` returns, -1 for none; return their count."""
         count = 0
         for held, ids in zip(taken.files, self._ids(taken), strict=True):
             where = places(ids)
@@ -220,13 +220,13 @@ def _misfit(part: Held, one: Slice) -> str | None:
     if header.dtype == one.dtype and header.shape[1:] == one.shape[1:]:
         return None
     return (
-        f"file {part.name} holds rows {header.dtype.name}{list(header.shape[1:])}, the server keeps "
+        f"file {part.name} holds rows of {header.dtype.name}{list(header.shape[1:])}, the server keeps "
         f"{one.dtype.name}{list(one.shape[1:])}"
     )
 
 
 def _chunks(file: File, held: Held, count: int) -> Iterator[tuple[int, Array]]:
-    """The first ``count`` rows of a file in pieces: the number of the first row, and the rows."""
+    """Return the first ``count`` rows of a file in pieces: the index of the first row, and the rows."""
     header = held.header
     dtype = TENSOR_DTYPES[header.dtype].numpy
     width = int(np.prod(header.shape[1:], dtype=np.int64))

@@ -1,4 +1,4 @@
-"""A saved directory as one server sees it: under each of its names, its own rows of the variable's file."""
+"""A saved directory as the contents for one server: by its names, its rows of each variable's file."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ __all__ = ["View"]
 
 
 class View:
-    """What a load of a server's program sees.
+    """The contents of a directory for the load of a server's program.
 
-    Every file is compared with what the servers are to hold of it (element type and shape of the whole
-    variable; a size that is not the manifest's is a warning) before any of its rows are read; then only the
-    server's own rows are.
+    Every file is compared with the placement (element type and shape of the whole variable; a size that is
+    not the manifest's is a warning) before any of its rows are read; then only the server's own rows are.
 
     Parameters
     ----------
     contents
         The directory.
     slices
-        What the server keeps.
+        The server's slices that are loaded.
     others
-        Variables that other servers or trainers take from the directory.
+        Variables of the directory that other processes load.
     """
 
     unnamed = None
@@ -41,7 +40,7 @@ class View:
     def __init__(self, contents: Contents, slices: Iterable[Slice], others: Iterable[str]) -> None:
         self.where = contents.where
         if contents.unnamed is not None:
-            _name(contents.unnamed)
+            _name_values(contents.unnamed)
         self._contents = contents
         self._slices = {one.name: one for one in slices}
         self._others = set(others) - {one.origin for one in self._slices.values()}
@@ -50,7 +49,7 @@ class View:
         self._shards = Shards(where, contents)
 
     def names(self) -> list[str]:
-        """The files that are not another process's."""
+        """Return the names of the files that no other process loads."""
         return [
             name
             for name in self._contents.names()
@@ -75,22 +74,22 @@ class View:
         return self._shards.read(wants, lazily=lazily)
 
     def _problem(self, one: Slice, found: Held) -> str | None:
-        """Why a file does not hold the variable that this is a slice of, or None."""
+        """Return why a file does not hold the variable that this is a slice of, or None."""
         header = found.header
         assert isinstance(header, lod_tensor.Header)
-        one_number = math.prod(header.shape) == math.prod(one.whole) == 1
-        if header.dtype != one.dtype or (header.shape != one.whole and not one_number):
+        is_scalar = math.prod(header.shape) == math.prod(one.whole) == 1
+        if header.dtype != one.dtype or (header.shape != one.whole and not is_scalar):
             return (
                 f"file {found.name} holds {header.dtype.name}{list(header.shape)}, the servers' slices are "
                 f"cut from {one.dtype.name}{list(one.whole)}"
             )
         if header.lod:
             return f"file {found.name} has {len(header.lod)} LoD levels: it cannot be read in slices"
-        self._compare(found)
+        self._warn_if_replaced(found)
         return None
 
-    def _compare(self, found: Held) -> None:
-        """Say where a file is not the one that was saved: real Fluid may have saved over the directory."""
+    def _warn_if_replaced(self, found: Held) -> None:
+        """Warn of a file that is not the one that was saved: real Fluid may have saved over the directory."""
         record = None if self._manifest is None else self._manifest.files.get(found.name)
         if record is not None and found.size and record.size != found.size:
             warn_user(
@@ -99,22 +98,27 @@ class View:
             )
 
 
-def _name(contents: Positional) -> None:
-    """Give the values of a combined file the names that the manifest has for them.
+def _name_values(contents: Positional) -> None:
+    """Name the values of a combined file as the manifest does.
 
-    Those of the server's program would be of no use: it holds other variables than the one that saved.
+    The names of the server's program do not serve: it has other variables than the program that saved.
+
+    Raises
+    ------
+    LoadError
+        There is no manifest.
     """
     names = contents.saved_names
     if names is None:
         raise LoadError(
-            f"{contents.where} is a combined file, which stores no names, and it has no manifest that does",
+            f"{contents.where} is a combined file, which stores no names, and it has no manifest",
             hint="save the variables without filename=, a file each, for parameter servers",
         )
     contents.assign_names(names)
 
 
 def _rows_of(found: Held, one: Slice) -> Held:
-    """The rows of a slice as if they were a file's: the same file, another beginning and shape."""
+    """Return the rows of a slice as a value of its own: the same file, another offset and shape."""
     header = found.header
     assert isinstance(header, lod_tensor.Header)
     last = one.first_row + one.rows

@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import paddlelike as fluid
-from paddlelike.distributed.checkpoint import gather
+from paddlelike.distributed.checkpoint import streams
 from paddlelike.distributed.server import writing
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.jobs import SEED, perceptron_feeds
@@ -38,7 +38,7 @@ def main() -> None:
     servers = os.environ["PADDLE_PSERVERS_IP_PORT_LIST"]
     who, at = run.get("dies") or ("nobody", 0)
     if who == f"{role} {number}":
-        die_at(*((writing, "_put") if role == "PSERVER" else (gather._Positions, "write")), at)
+        die_at(*((writing, "_put") if role == "PSERVER" else (streams.OffsetFile, "write")), at)
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = SEED
     loss = ADAM.build()
     ADAM.optimizer().minimize(loss)

@@ -12,7 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.checkpoint.gather import How, extras_of
+from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.storage.local.transaction import Transaction
@@ -89,7 +89,7 @@ def test_gathering_a_variable_takes_the_memory_of_a_piece(tmp_path: Path, checks
     tracemalloc.start()
     try:
         with Transaction(tmp_path / "model", checksum=checksum) as transaction:
-            for extra in extras_of(Rows(), table, ["w"], How(checksum)):
+            for extra in gather_files(Rows(), table, ["w"], Gathering(checksum)):
                 transaction.add(extra.name, extra.buffers, extra.facts)
         _, peak = tracemalloc.get_traced_memory()
     finally:

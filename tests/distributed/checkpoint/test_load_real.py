@@ -100,14 +100,14 @@ def test_a_learning_rate_that_was_not_saved_stays_as_startup_made_it() -> None:
 def test_a_server_of_another_endpoint_is_told_the_endpoints() -> None:
     program = program_of(RUN, "pserver0_startup")
     program._ps_endpoint = "127.0.0.1:9999"
-    with pytest.raises(LoadError, match=r"127.0.0.1:9999 is none of the parameter servers 127.0.0.1:6174"):
+    with pytest.raises(LoadError, match=r"127.0.0.1:9999 is not one of the parameter servers 127.0.0.1:6174"):
         fluid.io.load_persistables(fluid.Executor(), saved_by(RUN), program)
 
 
 def test_a_program_without_a_placement_is_told_where_it_is_lost() -> None:
     program = program_of(RUN, "pserver0")
     program._parameters_on_pservers = None
-    with pytest.raises(LoadError, match=r"server 127.0.0.1:6174 does not say which rows"):
+    with pytest.raises(LoadError, match=r"server 127.0.0.1:6174 has no placement"):
         fluid.io.load_persistables(fluid.Executor(), saved_by(RUN), program)
 
 

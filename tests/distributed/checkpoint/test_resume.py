@@ -68,7 +68,7 @@ def test_a_directory_without_a_manifest_may_have_forgotten_the_schedule(tmp_path
         with SavingJob(ADAM, trainers=1, loaded=tmp_path / "model") as job:
             job.go(perceptron_feeds, 1, 2)
         for report in job.reports.values():
-            assert sum("begins anew" in note for note in report.notes) == notes
+            assert sum("begins again" in note for note in report.notes) == notes
         (tmp_path / "model.manifest.json").unlink(missing_ok=True)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.checkpoint.gather import How, extras_of
+from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.server.position import read_position
 from paddlelike.errors import LoadError, SaveError
@@ -151,7 +151,7 @@ def test_thousands_of_variables_come_in_a_few_calls(tmp_path: Path) -> None:
     ]
     table = Placement(slices, endpoints=["127.0.0.1:1"])
     with Transaction(tmp_path / "model") as transaction:
-        for extra in extras_of(Counting(), table, table.origins(), How()):  # type: ignore[arg-type]
+        for extra in gather_files(Counting(), table, table.origins(), Gathering()):  # type: ignore[arg-type]
             transaction.add(extra.name, extra.buffers, extra.facts)
     assert calls == [2000, 2000, 1000]
     assert len(files_of(tmp_path / "model")) == 5000
@@ -162,8 +162,8 @@ def test_what_no_server_holds_is_no_variable(tmp_path: Path) -> None:
     part = Slice("v", "v.block1", "127.0.0.1:1", 1, 2, (2, 3), (5, 3), VarType.FP32, Kind.OPTIMIZER)
     for slices in ([part], [dataclasses.replace(part, first_row=0)]):
         table = Placement(slices, endpoints=["127.0.0.1:1"])
-        with pytest.raises(SaveError, match="lie on no server"):
-            extras_of(None, table, ["v"], How())  # type: ignore[arg-type]
+        with pytest.raises(SaveError, match="are on no server"):
+            gather_files(None, table, ["v"], Gathering())  # type: ignore[arg-type]
 
 
 def test_verify_finds_damage_in_the_rows_of_another_server(tmp_path: Path) -> None:

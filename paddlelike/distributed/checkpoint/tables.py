@@ -1,0 +1,142 @@
+"""The files of tables that are sharded by id: one for each server, or joined into one for prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.distributed.checkpoint.servers import Servers
+from paddlelike.distributed.checkpoint.streams import (
+    Fill,
+    Gathering,
+    OffsetFile,
+    StreamSum,
+    header_of,
+    make_extra,
+    read_crc,
+    stream_sink,
+)
+from paddlelike.distributed.client.receivers import Sink
+from paddlelike.distributed.placement import Slice
+from paddlelike.errors import SaveError
+from paddlelike.formats import selected_rows
+from paddlelike.io.elsewhere import Extra
+from paddlelike.io.report import Moved
+from paddlelike.storage import hashing
+from paddlelike.storage.local.files import File
+from paddlelike.storage.local.writing import Buffer, Shared
+
+__all__ = ["gather_shard", "join_shards"]
+
+Array = np.ndarray[Any, Any]
+
+
+def gather_shard(servers: Servers, one: Slice, how: Gathering) -> Extra:
+    """Return the file of one server's shard: the ids it has met, then all its rows, used or not."""
+    facts = {
+        "variable": one.file_name,
+        "kind": "selected_rows",
+        "dtype": VarType(one.dtype).name,
+        "shape": list(one.shape),
+        "lod": [],
+        "height": one.shape[0],
+    }
+    buffers: Iterable[Buffer] = _SequentialShard(servers, one)
+    if how.local:
+        buffers = Shared(b"", None, _fill_shard(servers, one, how))
+    moved = Moved(one.shape, numpy_dtype(one.dtype).name, one.nbytes)
+    return Extra(one.file_name, buffers, facts, moved)
+
+
+def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Extra:
+    """Return the file of a table joined from its shards; rows that no server has met are zero.
+
+    Raises
+    ------
+    SaveError
+        The file is not to be written on this machine's file systems.
+    """
+    one = slices[0]
+    header = header_of(one)
+    width = math.prod(one.whole[1:]) * numpy_dtype(one.dtype).itemsize
+    if not how.local:
+        raise SaveError(
+            f"table {one.origin!r} is in {len(slices)} shards, which cannot be joined in remote storage",
+            hint="save it into a local directory first",
+        )
+
+    def fill(path: str) -> str | None:
+        # The rows stay in the page cache, not in this process; one shard at a time is in memory.
+        rows = np.memmap(path, np.uint8, "r+", len(header), (one.whole[0], width))
+        for shard in slices:
+            ids = _pull_ids(servers, shard)
+            rows[ids] = _pull_rows(servers, shard).reshape(shard.rows, width)[: len(ids)]
+        rows.flush()
+        del rows
+        how.after()
+        if how.checksum is None:
+            return None
+        with File(path) as file:
+            return hashing.of_file(file, how.checksum)
+
+    return make_extra(one, Shared(header, len(header) + one.whole[0] * width, fill))
+
+
+def _fill_shard(servers: Servers, one: Slice, how: Gathering) -> Fill:
+    def fill(path: str) -> str | None:
+        if how.by_servers:
+            crc = read_crc(servers.save(path.removesuffix(one.file_name), [one.file_name]), one)
+            return None if how.checksum is None else f"crc32:{crc:08x}"
+        header = _pull_header(servers, one)
+        total = StreamSum(how.checksum, header)
+        with OffsetFile(path) as file:
+            file.write(0, memoryview(header))
+            servers.stream((one.endpoint, one.name), stream_sink(file, total, len(header), one.nbytes))
+        total.settle()
+        how.after()
+        return total.text()
+
+    return fill
+
+
+class _SequentialShard:
+    """The bytes of a shard where no offsets can be written."""
+
+    def __init__(self, servers: Servers, one: Slice) -> None:
+        self._servers = servers
+        self._one = one
+
+    def __iter__(self) -> Iterator[Buffer]:
+        yield _pull_header(self._servers, self._one)
+        yield _pull_rows(self._servers, self._one).data
+
+
+def _pull_header(servers: Servers, one: Slice) -> bytes:
+    """Return the header with the ids. They are pulled before the rows: training only adds rows."""
+    return selected_rows.encode_header(_pull_ids(servers, one), one.shape[0], one.dtype, one.shape)
+
+
+def _pull_ids(servers: Servers, one: Slice) -> Array:
+    """Return the ids that a shard has met. Raises SaveError if some are not this server's."""
+    ids = servers.row_ids((one.endpoint, one.name))
+    if len(ids) > one.rows or np.any(ids % one.stride != one.first_row) or np.any(ids < 0):
+        raise SaveError(
+            f"the server at {one.endpoint} holds {len(ids)} rows of {one.origin!r}; expected at most "
+            f"{one.rows}, with ids that are {one.first_row} modulo {one.stride}"
+        )
+    return ids
+
+
+def _pull_rows(servers: Servers, one: Slice) -> Array:
+    """Return all rows of a shard, as bytes."""
+    found = np.empty(one.nbytes, np.uint8)
+
+    def take(offset: int, data: memoryview) -> None:
+        found[offset : offset + len(data)] = data
+
+    servers.stream((one.endpoint, one.name), lambda: Sink(one.nbytes, take))
+    return found
