@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, find
-from paddlelike.ops.elementwise.unary import erf
+from paddlelike.ops.kernels.special import erf
 from tests.ops.contract import View, full_attrs, run
 
 _rng = np.random.default_rng(14)

@@ -12,13 +12,12 @@ from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.graph.operator import COMMON_ATTRS
 from paddlelike.framework.opdef import ABSENT, REQUIRED, Attr, AttrTable, GradOp, OpDef, Slot, registry
 from tests.helpers.golden_data import table
+from tests.ops.collect import LATER
 from tests.ops.contract import View
 
 GOLDEN = table("operators185")
 FORWARD = {name: op for name, op in registry.all_ops().items() if op.forward_of is None}
 
-#: Operators that Paddle 1.8.5 does not list as operators of their own, and why they are here.
-NOT_IN_THE_TABLE: dict[str, str] = {}
 _ABORTED = "needs a program around it: the question aborted the real system"
 #: Operators whose gradient is not compared, and why.
 NOT_ASKED = {
@@ -40,7 +39,7 @@ GIVEN = {
 
 def test_every_operator_is_one_of_paddles() -> None:
     unknown = [name for name in FORWARD if name not in GOLDEN and not name.endswith("_grad")]
-    assert sorted(unknown) == sorted(NOT_IN_THE_TABLE)
+    assert sorted(unknown) == sorted(LATER)
 
 
 @pytest.mark.parametrize("name", [name for name in FORWARD if name in GOLDEN])

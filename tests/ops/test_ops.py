@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from pathlib import Path
 
 import pytest
 
 from paddlelike.framework.opdef import registry
-from tests import ops
+from tests.ops.collect import CASES, MODULES
 from tests.ops.contract import Case, check_gradient, check_value_and_shape
 from tests.ops.exempt import EXEMPT
-
-#: The cases of an operator stand in ``tests/ops/<family>/cases_<module>.py``.
-MODULES = [
-    importlib.import_module(module.name)
-    for module in pkgutil.walk_packages(ops.__path__, f"{ops.__name__}.")
-    if module.name.rpartition(".")[2].startswith("cases_")
-]
-CASES: list[Case] = [case for module in MODULES for case in module.CASES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

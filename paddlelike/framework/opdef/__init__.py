@@ -54,7 +54,7 @@ from paddlelike.framework.opdef.attributes import (
 )
 from paddlelike.framework.opdef.context import Context, OpView
 from paddlelike.framework.opdef.definition import Kernel, OpDef
-from paddlelike.framework.opdef.gradient import OWN, BlockGradient, Gradient, GradOp
+from paddlelike.framework.opdef.gradient import OWN, BlockGradient, Gradient, GradOp, derive_grad_op
 from paddlelike.framework.opdef.registry import all_ops, find, find_or_none, register
 from paddlelike.framework.opdef.slots import (
     EMPTY,
@@ -102,6 +102,7 @@ __all__ = [
     "Strings",
     "all_ops",
     "arguments",
+    "derive_grad_op",
     "find",
     "find_or_none",
     "grad_name",

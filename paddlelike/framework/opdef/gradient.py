@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-__all__ = ["OWN", "BlockGradient", "GradOp", "Gradient"]
+from paddlelike.framework.opdef.context import OpView
+from paddlelike.framework.opdef.slots import grad_name
+
+__all__ = ["OWN", "BlockGradient", "GradOp", "Gradient", "derive_grad_op"]
 
 OWN: Final = "own"  # see Gradient
 
@@ -52,3 +55,10 @@ class BlockGradient(NamedTuple):
     steps: list[GradOp]
     knows: Callable[[str], bool]  # whether a name means a variable around that block, or of the forward one
     exists: Callable[[str], bool]  # whether a gradient has been computed before
+
+
+def derive_grad_op(op: OpView, type: str, slot: str = "X", index: int = 0, **attrs: Any) -> GradOp:
+    """Return an operator ``type`` that computes the gradient of one input of ``op`` from that of its Out."""
+    d_out = [grad_name(name) for name in op.output("Out")]
+    d_x = [grad_name(op.input(slot)[index])]
+    return GradOp(type, {"X": d_out}, {"Out": d_x}, attrs, own_attrs=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     EMPTY,
@@ -25,12 +25,12 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Strings,
-    find,
     grad_name,
     register,
 )
+from paddlelike.ops.kernels.addition import add_values
 
-__all__ = ["ConditionalBlock", "ConditionalBlockGrad", "While", "WhileGrad", "added"]
+__all__ = ["ConditionalBlock", "ConditionalBlockGrad", "While", "WhileGrad"]
 
 
 class _Snapshots(NamedTuple):
@@ -263,7 +263,7 @@ class WhileGrad(OpDef):
                 if name in handed:
                     handed[name] = _merged(handed[name], found)
                 elif found is not None:
-                    totals[name] = added(totals[name], found) if name in totals else found
+                    totals[name] = add_values([totals[name], found]) if name in totals else found
         for snapshot in now:
             ctx.restore(snapshot)
         ctx.reveal(scopes[0].before if scopes else None)
@@ -288,11 +288,3 @@ def _merged(old: Any, new: Any) -> Any:
         if one is not other and one.array is not None and other.array is not None:
             new[index] = LoDTensor(one.array + other.array, other.lod())
     return new
-
-
-def added(total: Any, more: Any) -> Any:
-    """The sum of two gradients of one variable: tensors, SelectedRows or arrays of tensors."""
-    if isinstance(total, np.ndarray) and isinstance(more, np.ndarray):
-        return total + more
-    assert isinstance(total, np.ndarray | SelectedRows | LoDTensorArray)
-    return find("sum").forward([total, more])

@@ -12,35 +12,13 @@ from typing import Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array, Attr, Bool, Context, Float, Gradient, OpDef, Spec, register
-from paddlelike.ops.elementwise.unary import BACKENDS, MKLDNN, Function, elementwise, erf
+from paddlelike.ops.backends import BACKENDS, MKLDNN
+from paddlelike.ops.elementwise.unary import Function, elementwise
+from paddlelike.ops.kernels.special import at_least, erf, sigmoid, softplus
 
-__all__ = ["Softshrink", "at_least", "sigmoid", "softplus"]
+__all__ = ["Softshrink"]
 
 _ROOT_2_BY_PI: Final = math.sqrt(2 / math.pi)
-_SMALL: Final = 8192  # elements
-
-
-def at_least(x: Array, bound: float, out: Array | None = None) -> Array:
-    """``max(x, bound)``; numpy's clip is nearly three times as fast as its maximum for a large x."""
-    return np.maximum(x, bound, out=out) if x.size < _SMALL else np.clip(x, bound, np.inf, out=out)
-
-
-def sigmoid(x: Array) -> Array:
-    """``1 / (1 + e^-x)``."""
-    out = np.negative(x)
-    np.exp(out, out=out)
-    out += 1
-    return np.divide(1, out, out=out)
-
-
-def softplus(x: Array) -> Array:
-    """``ln(1 + e^x)``, without overflow."""
-    out = np.abs(x)
-    np.negative(out, out=out)
-    np.exp(out, out=out)
-    np.log1p(out, out=out)
-    out += np.maximum(x, 0)
-    return out
 
 
 def _sigmoid_slope(out: Array, d_out: Array) -> Array:

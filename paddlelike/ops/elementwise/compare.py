@@ -11,7 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Float, Int, OpDef, Spec, register
-from paddlelike.ops.elementwise.binary import aligned, broadcast_shape
+from paddlelike.ops.kernels.broadcasting import align, broadcast_shape
 from paddlelike.ops.operands import same_or_unknown
 
 __all__ = ["Allclose", "EqualReduce", "LogicalNot"]
@@ -58,7 +58,7 @@ def _compare(name: str, formula: str, relation: Relation) -> type[OpDef]:
         return Spec(x.shape, VarType.BOOL)
 
     def forward(x: Array, y: Array, *, axis: int) -> Array:
-        return relation(*aligned(x, y, axis))
+        return relation(*align(x, y, axis))
 
     attrs = {"axis": Int(-1), "force_cpu": Bool(False)}
     return _relation(name, formula, {"attrs": attrs, "infer": infer, "forward": forward})
@@ -136,7 +136,7 @@ class EqualReduce(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array, *, axis: int) -> Array:
-        return np.array([_equal(*aligned(x, y, axis)).all()])
+        return np.array([_equal(*align(x, y, axis)).all()])
 
 
 @register

@@ -23,10 +23,10 @@ from paddlelike.framework.opdef import (
     OpDef,
     OpView,
     Spec,
+    derive_grad_op,
     register,
 )
 from paddlelike.ops.elementwise.binary import map_rows
-from paddlelike.ops.elementwise.unary import grad_by
 from paddlelike.ops.operands import axis_of, same_or_unknown
 
 __all__ = ["Cast", "Clip", "ClipByNorm", "Cumsum", "Minus", "Scale"]
@@ -63,7 +63,7 @@ class Scale(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         scale = op.attrs["scale"]
-        grad = grad_by(op, "scale", "X", 0, scale=scale, bias=0.0, bias_after_scale=True)
+        grad = derive_grad_op(op, "scale", "X", 0, scale=scale, bias=0.0, bias_after_scale=True)
         grad.inputs["ScaleTensor"] = list(op.input("ScaleTensor"))
         return [grad]
 
@@ -103,7 +103,7 @@ class Minus(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        return [grad_by(op, "scale", slot, 0, scale=by) for slot, by in (("X", 1.0), ("Y", -1.0))]
+        return [derive_grad_op(op, "scale", slot, 0, scale=by) for slot, by in (("X", 1.0), ("Y", -1.0))]
 
 
 @register
@@ -215,7 +215,7 @@ class Cumsum(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         attrs = {name: op.attrs[name] for name in ("axis", "exclusive")}
-        return [grad_by(op, "cumsum", "X", 0, **attrs, reverse=not op.attrs["reverse"])]
+        return [derive_grad_op(op, "cumsum", "X", 0, **attrs, reverse=not op.attrs["reverse"])]
 
 
 @register
@@ -237,4 +237,4 @@ class Cast(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         back = {"in_dtype": op.attrs["out_dtype"], "out_dtype": op.attrs["in_dtype"]}
-        return [grad_by(op, "cast", "X", 0, **back)]
+        return [derive_grad_op(op, "cast", "X", 0, **back)]

@@ -15,75 +15,25 @@ import numpy as np
 from paddlelike.framework.opdef import (
     Array,
     Attr,
-    Bool,
     Float,
     Gradient,
     GradOp,
     OpDef,
     OpView,
     Spec,
-    grad_name,
+    derive_grad_op,
     register,
 )
+from paddlelike.ops.backends import BACKENDS
+from paddlelike.ops.kernels.special import erf
 
-__all__ = ["BACKENDS", "MKLDNN", "Function", "Pow", "Sign", "elementwise", "erf", "grad_by"]
+__all__ = ["Function", "Pow", "Sign", "elementwise"]
 
 Function = Callable[..., Array]
-
-MKLDNN: Final[Mapping[str, Attr]] = {"use_mkldnn": Bool(False)}
-BACKENDS: Final[Mapping[str, Attr]] = {"use_cudnn": Bool(False), **MKLDNN}
-
-
-def erf(x: Array) -> Array:
-    """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t^2)`` from 0 to x."""
-    if x.dtype != np.float32:
-        values = np.fromiter(map(math.erf, x.flat), np.float64, x.size)
-        return values.astype(x.dtype).reshape(x.shape)
-    bounded = np.clip(x, -_ERF_IS_1, _ERF_IS_1)
-    z = bounded * bounded
-    out = bounded * _horner(z, _ERF_P) / _horner(z, _ERF_Q)
-    return np.clip(out, -1, 1, out=out)
-
-
-# erf(x) / x = P(x^2) / Q(x^2) for |x| < 4: our own minimax fit, 7e-8; 4e-7 as computed in float32.
-_ERF_IS_1: Final = 3.93  # in float32, from here on
-_ERF_P: Final = (
-    1.9110859928837787e-08,
-    -1.9422547218225363e-06,
-    1.4727548354698746e-04,
-    3.9901585030079215e-03,
-    5.1523623516286185e-02,
-    2.0711586857152073e-01,
-    1.1283790944549703e00,
-)
-_ERF_Q: Final = (
-    1.0210085060331808e-03,
-    1.4957251849553635e-02,
-    1.1796684833545422e-01,
-    5.168829116449206e-01,
-    1.0,
-)
-
-
-def _horner(z: Array, coefficients: tuple[float, ...]) -> Array:
-    """The polynomial in ``z`` with these coefficients, that of the highest power first."""
-    out = np.multiply(z, coefficients[0])
-    for coefficient in coefficients[1:-1]:
-        out += coefficient
-        out *= z
-    out += coefficients[-1]
-    return out
 
 
 def _like(x: Spec) -> Spec:
     return x
-
-
-def grad_by(op: OpView, grad: str, slot: str = "X", index: int = 0, **attrs: Any) -> GradOp:
-    """An operator ``grad`` that makes the gradient of one input of ``op`` from that of its Out."""
-    d_out = [grad_name(name) for name in op.output("Out")]
-    d_x = [grad_name(op.input(slot)[index])]
-    return GradOp(grad, {"X": d_out}, {"Out": d_x}, attrs, own_attrs=True)
 
 
 def elementwise(
@@ -189,7 +139,7 @@ class Sign(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        return [grad_by(op, "scale", scale=0.0)]
+        return [derive_grad_op(op, "scale", scale=0.0)]
 
 
 @register

@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.elementwise.unary import MKLDNN
+from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.operands import same_or_unknown, size_of
 
 __all__ = ["Matmul", "Mul"]

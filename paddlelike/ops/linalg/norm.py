@@ -19,7 +19,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.elementwise.binary import broadcast_shape, sum_to
+from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
 from paddlelike.ops.operands import axis_of, same_or_unknown, size_of
 
 __all__ = ["CosSim", "Dist", "L1Norm", "Norm", "PNorm", "SquaredL2Distance", "SquaredL2Norm"]

@@ -11,8 +11,8 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.elementwise.binary import sum_to
-from paddlelike.ops.elementwise.unary import MKLDNN
+from paddlelike.ops.backends import MKLDNN
+from paddlelike.ops.kernels.broadcasting import sum_to
 from paddlelike.ops.operands import axis_of, same_or_unknown
 
 __all__ = ["Addmm", "BilinearTensorProduct", "Bmm", "Cross", "Dot", "Fsp", "Kron"]

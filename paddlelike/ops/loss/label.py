@@ -19,7 +19,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.elementwise.activation import sigmoid, softplus
+from paddlelike.ops.kernels.special import sigmoid, softplus
 from paddlelike.ops.loss.cross_entropy import check_label, hard_labels
 from paddlelike.ops.operands import same_or_unknown
 

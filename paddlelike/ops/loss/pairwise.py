@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from paddlelike.framework.opdef import REQUIRED, Array, Float, Gradient, OpDef, Spec, register
-from paddlelike.ops.elementwise.activation import sigmoid, softplus
+from paddlelike.ops.kernels.special import sigmoid, softplus
 from paddlelike.ops.operands import alike
 
 __all__ = ["HuberLoss", "MarginRankLoss", "RankLoss", "SmoothL1Loss"]

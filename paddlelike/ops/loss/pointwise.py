@@ -19,7 +19,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.elementwise.activation import sigmoid, softplus
+from paddlelike.ops.kernels.special import sigmoid, softplus
 from paddlelike.ops.operands import alike, same_or_unknown, size_of
 
 __all__ = [

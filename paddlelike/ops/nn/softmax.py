@@ -6,8 +6,8 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, String, register
-from paddlelike.ops.elementwise.activation import at_least
-from paddlelike.ops.elementwise.unary import BACKENDS
+from paddlelike.ops.backends import BACKENDS
+from paddlelike.ops.kernels.special import at_least
 from paddlelike.ops.operands import axis_of, same_or_unknown, size_of
 
 __all__ = ["Maxout", "Prelu", "Softmax"]

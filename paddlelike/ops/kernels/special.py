@@ -1,0 +1,78 @@
+"""Special functions of each element: erf, sigmoid, softplus, a bound from below."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+
+__all__ = ["at_least", "erf", "sigmoid", "softplus"]
+
+_SMALL: Final = 8192  # elements
+
+
+def at_least(x: Array, bound: float, out: Array | None = None) -> Array:
+    """``max(x, bound)``; numpy's clip is nearly three times as fast as its maximum for a large x."""
+    return np.maximum(x, bound, out=out) if x.size < _SMALL else np.clip(x, bound, np.inf, out=out)
+
+
+def sigmoid(x: Array) -> Array:
+    """``1 / (1 + e^-x)``."""
+    out = np.negative(x)
+    np.exp(out, out=out)
+    out += 1
+    return np.divide(1, out, out=out)
+
+
+def softplus(x: Array) -> Array:
+    """``ln(1 + e^x)``, without overflow."""
+    out = np.abs(x)
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(x, 0)
+    return out
+
+
+def erf(x: Array) -> Array:
+    """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t^2)`` from 0 to x."""
+    if x.dtype != np.float32:
+        values = np.fromiter(map(math.erf, x.flat), np.float64, x.size)
+        return values.astype(x.dtype).reshape(x.shape)
+    bounded = np.clip(x, -_ERF_IS_1, _ERF_IS_1)
+    z = bounded * bounded
+    out = bounded * _horner(z, _ERF_P) / _horner(z, _ERF_Q)
+    return np.clip(out, -1, 1, out=out)
+
+
+# erf(x) / x = P(x^2) / Q(x^2) for |x| < 4: our own minimax fit, 7e-8; 4e-7 as computed in float32.
+_ERF_IS_1: Final = 3.93  # in float32, from here on
+_ERF_P: Final = (
+    1.9110859928837787e-08,
+    -1.9422547218225363e-06,
+    1.4727548354698746e-04,
+    3.9901585030079215e-03,
+    5.1523623516286185e-02,
+    2.0711586857152073e-01,
+    1.1283790944549703e00,
+)
+_ERF_Q: Final = (
+    1.0210085060331808e-03,
+    1.4957251849553635e-02,
+    1.1796684833545422e-01,
+    5.168829116449206e-01,
+    1.0,
+)
+
+
+def _horner(z: Array, coefficients: tuple[float, ...]) -> Array:
+    """The polynomial in ``z`` with these coefficients, that of the highest power first."""
+    out = np.multiply(z, coefficients[0])
+    for coefficient in coefficients[1:-1]:
+        out += coefficient
+        out *= z
+    out += coefficients[-1]
+    return out
