@@ -34,6 +34,9 @@ EXTERNAL = {
 #: External operators that reach outside by a value: a reader in the scope, a function given to py_func.
 BY_VALUE = {"create_double_buffer_reader", "create_py_reader", "py_func", "read"}
 
+#: The functions of an operator that an executor or a block calls.
+FUNCTIONS = ("infer", "forward", "forward_many", "backward")
+
 #: Names by which code would reach outside of the variables of a run.
 OUTSIDE_NAMES = {"open", "remote", "service", "__import__", "import_module", "exec", "eval", "compile"}
 #: Modules that an operator which only computes has no business with.
@@ -63,7 +66,7 @@ def outside_references(op: type[OpDef]) -> set[str]:
     """Return the outside names and modules that an operator's functions, and those they call, refer to."""
     seen: set[int] = set()
     found: set[str] = set()
-    waiting: list[Any] = [getattr(op, name) for name in ("infer", "forward", "backward") if hasattr(op, name)]
+    waiting: list[Any] = [getattr(op, name) for name in FUNCTIONS if hasattr(op, name)]
     while waiting:
         function = waiting.pop()
         function = getattr(function, "__func__", function)
