@@ -28,7 +28,7 @@ __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with
 _hooks.provide("load_operators", "paddlelike.ops:load_operators")
 _hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
 _hooks.provide("open_files", "paddlelike.io.programs.files:open_files")
-_hooks.provide("find_elsewhere", "paddlelike.distributed:find_elsewhere")
+_hooks.provide("find_partition", "paddlelike.distributed:find_partition")
 
 # Fluid's names for modules that have another name here.
 _sys.meta_path.insert(

@@ -224,7 +224,7 @@ print(callable(fluid.io.load), callable(fluid.io.save), fluid.load is fluid.io.l
     assert in_a_new_process(script) == "True True True"
 
 
-@pytest.mark.parametrize("hook", ["load_operators", "connect_remote", "find_elsewhere"])
+@pytest.mark.parametrize("hook", ["load_operators", "connect_remote", "find_partition"])
 def test_a_hook_is_provided_by_the_import(hook: str) -> None:
     found = find_provider(hook)
     assert found is not None

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from paddlelike.core.scope import Scope
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.opdef.remote import Remote
-from paddlelike.io.elsewhere import Elsewhere
+from paddlelike.io.partition import Partition
 
-__all__ = ["connect_remote", "find_elsewhere", "resumable_steps"]
+__all__ = ["connect_remote", "find_partition", "resumable_steps"]
 
 
 def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
@@ -44,12 +44,12 @@ def connect_remote() -> Remote:
     return RemoteOperators()
 
 
-def find_elsewhere(program: Program) -> Elsewhere | None:
-    """Return how a distributed program is saved and loaded, None for others (the hook of that name)."""
+def find_partition(program: Program) -> Partition | None:
+    """Return how a program is distributed (the hook of that name)."""
     if not program._is_distributed and not any(op.type == "listen_and_serv" for op in program.blocks[0].ops):
         from paddlelike.distributed.checkpoint.alone import Alone
 
         return Alone(program)
-    from paddlelike.distributed.checkpoint.programs import part_of  # more to import: only for who needs it
+    from paddlelike.distributed.checkpoint.programs import part_of  # late: more to import, needed by few
 
     return part_of(program)

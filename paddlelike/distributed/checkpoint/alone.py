@@ -12,8 +12,8 @@ from paddlelike.distributed.placement import TABLE_FOLDER
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.elsewhere import Loading, Saving
 from paddlelike.io.load.contents import Contents, Held, Positional, Reading, Unreadable, Want
+from paddlelike.io.partition import LoadShare, SaveShare
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
 
@@ -28,21 +28,21 @@ class Alone:
     def __init__(self, program: Program) -> None:
         self._program = program
 
-    def saving(
+    def plan_save(
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
-    ) -> Saving:
-        return Saving(chosen)
+    ) -> SaveShare:
+        return SaveShare(chosen)
 
-    def predicting(self, program: Program) -> Program:
+    def localize(self, program: Program) -> Program:
         return program
 
-    def loading(self, chosen: list[Variable], where: str) -> Loading:
+    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
         if is_remote(where) or not Path(where, TABLE_FOLDER).is_dir():
-            return Loading(chosen)
+            return LoadShare(chosen)
         shapes = {v.name: tuple(v.shape) for v in chosen if v.type == VarType.LOD_TENSOR}
         ops = self._program.global_block().ops
         for_training = any(op.attrs.get("op_role", 0) & OpRole.Optimize for op in ops)
-        return Loading(chosen, lambda contents: _Joined(contents, shapes, for_training=for_training))
+        return LoadShare(chosen, lambda contents: _Joined(contents, shapes, for_training=for_training))
 
 
 class _Joined:

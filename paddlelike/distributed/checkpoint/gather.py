@@ -22,7 +22,7 @@ from paddlelike.distributed.checkpoint.tables import gather_shard, join_shards
 from paddlelike.distributed.placement import Placement, Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats import tensor_desc
-from paddlelike.io.elsewhere import Extra
+from paddlelike.io.partition import GatheredFile
 from paddlelike.storage.local.writing import Buffer
 
 __all__ = ["Gathering", "gather_files"]
@@ -36,7 +36,7 @@ _MOST: Final = 2000  # variables of one such call, whose indexes go into its hea
 
 def gather_files(
     servers: Servers, placement: Placement, origins: Iterable[str], how: Gathering
-) -> list[Extra]:
+) -> list[GatheredFile]:
     """Return the files of variables that servers keep; their bytes are pulled while they are written.
 
     Raises
@@ -44,7 +44,7 @@ def gather_files(
     SaveError
         Some rows of a variable are on no server.
     """
-    extras: list[Extra] = []
+    extras: list[GatheredFile] = []
     small: list[Slice] = []
     for origin in origins:
         slices = _cover(placement, origin)

@@ -23,7 +23,7 @@ from paddlelike.formats import lod_tensor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import warn_user
-from paddlelike.io.elsewhere import Elsewhere, Loading, Saving
+from paddlelike.io.partition import LoadShare, Partition, SaveShare
 from paddlelike.io.rules.rules import Init
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.location import is_remote, locate
@@ -38,7 +38,7 @@ _TRAINERS = frozenset(
 )
 
 
-def part_of(program: Program) -> Elsewhere | None:
+def part_of(program: Program) -> Partition | None:
     """Return how ``program`` is saved and loaded in this process; None: as an ordinary one."""
     placement, endpoint = placement_of(program), endpoint_of(program)
     if endpoint is not None:
@@ -74,21 +74,21 @@ class ServerPart:
         self._placement = placement
         self._endpoint = endpoint
 
-    def saving(
+    def plan_save(
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
-    ) -> Saving:
+    ) -> SaveShare:
         raise SaveError(
             f"the program of parameter server {self._endpoint} is not saved by itself: it holds some rows",
             hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
         )
 
-    def predicting(self, program: Program) -> Program:
+    def localize(self, program: Program) -> Program:
         raise SaveError(
             f"the program of parameter server {self._endpoint} has no network to export",
             hint="export the program that was given to transpile(), or the trainer's",
         )
 
-    def loading(self, chosen: list[Variable], where: str) -> Loading:
+    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
         endpoint, placement = self._endpoint, self._placement
         if placement is None:
             raise LoadError(
@@ -119,14 +119,14 @@ class ServerPart:
             )
         schedule = [one for one in slices if one.kind == Kind.SCHEDULE]
         others = placement.origins()
-        return Loading(
+        return LoadShare(
             variables,
             lambda contents: View(contents, slices, others),
             tuple(Init(one.name, "keep") for one in schedule),  # Fluid itself saves none of these
             (*_notes(where, schedule), *_rate_notes(where, rates)),
         )
 
-    def _load_nothing(self, where: str, placement: Placement) -> Loading:
+    def _load_nothing(self, where: str, placement: Placement) -> LoadShare:
         """Return a load of nothing, with a note: there are more servers than variables, which is no error."""
         note = (
             f"parameter server {self._endpoint} keeps no variable at all, so it loads nothing from {where}: "
@@ -134,7 +134,7 @@ class ServerPart:
         )
         warn_user(note)
         note_empty_load(global_scope(), where)
-        return Loading([], notes=(note,))
+        return LoadShare([], notes=(note,))
 
 
 class TrainerPart:
@@ -146,12 +146,12 @@ class TrainerPart:
         self._program = program
         self._placement = placement
 
-    def saving(
+    def plan_save(
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
-    ) -> Saving:
+    ) -> SaveShare:
         """Return the variables that are here and the files to gather: in asynchronous training all."""
         if not self._program._is_chief:
-            return Saving([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
+            return SaveShare([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
         names = {variable.name for variable in chosen}
         kinds = list(Kind)
         if self._is_synchronous():  # the last round brought what the servers hold
@@ -163,7 +163,7 @@ class TrainerPart:
             gathered = self._placement.origins(*kinds)
         here = [variable for variable in chosen if variable.name not in set(gathered)]
         if not gathered:
-            return Saving(here)
+            return SaveShare(here)
         if not options.blocking:
             raise SaveError(
                 f"{where}: variables on servers cannot be saved while training continues; they would be of "
@@ -186,17 +186,17 @@ class TrainerPart:
                 positions.update(read_positions(servers, is_synchronous=False))
 
             how = replace(how, after=recount)
-        return Saving(here, gather_files(servers, self._placement, gathered, how), {"servers": positions})
+        return SaveShare(here, gather_files(servers, self._placement, gathered, how), {"servers": positions})
 
     def _is_synchronous(self) -> bool:
         ops = self._program.global_block().ops
         return any(op.type == "send_barrier" and not op.attrs.get("half_async") for op in ops)
 
-    def predicting(self, program: Program) -> Program:
+    def localize(self, program: Program) -> Program:
         """Return the program with local lookups in place of those that servers answer."""
         return with_local_lookups(program)
 
-    def loading(self, chosen: list[Variable], where: str) -> Loading:
+    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
         """Return the trainer's own variables; no server keeps some of them, such as moving means."""
         role = os.environ.get("TRAINING_ROLE") or os.environ.get("PADDLE_TRAINING_ROLE")
         if role == "PSERVER":
@@ -213,7 +213,7 @@ class TrainerPart:
                 f"nothing was loaded from {where}: every variable asked for is on the servers",
                 hint="load with a server's program on each server",
             )
-        return Loading(variables, notes=(note,))
+        return LoadShare(variables, notes=(note,))
 
 
 def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:

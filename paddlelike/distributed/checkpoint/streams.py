@@ -15,7 +15,7 @@ from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats import lod_tensor, tensor_desc
-from paddlelike.io.elsewhere import Extra
+from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
 from paddlelike.storage.local.writing import Buffer, Shared
@@ -64,7 +64,7 @@ class Gathering:
     after: Callable[[], None] = _nothing
 
 
-def make_extra(one: Slice, buffers: Iterable[Buffer]) -> Extra:
+def make_extra(one: Slice, buffers: Iterable[Buffer]) -> GatheredFile:
     """Return the file of the variable that ``one`` is a slice of, with its entry for the manifest."""
     facts = {
         "variable": one.origin,
@@ -75,7 +75,7 @@ def make_extra(one: Slice, buffers: Iterable[Buffer]) -> Extra:
     }
     dtype = numpy_dtype(one.dtype)
     moved = Moved(one.whole, dtype.name, math.prod(one.whole) * dtype.itemsize)
-    return Extra(one.origin, buffers, facts, moved)
+    return GatheredFile(one.origin, buffers, facts, moved)
 
 
 def header_of(one: Slice) -> bytes:
@@ -83,7 +83,7 @@ def header_of(one: Slice) -> bytes:
     return lod_tensor.encode_header(one.dtype, one.whole)
 
 
-def gather_large(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Extra:
+def gather_large(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
     """Return the file of a large variable, given its slices by rows."""
     one = slices[0]
     if not how.local:

@@ -24,7 +24,7 @@ from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats import selected_rows
-from paddlelike.io.elsewhere import Extra
+from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
 from paddlelike.storage.local.files import File
@@ -35,7 +35,7 @@ __all__ = ["gather_shard", "join_shards"]
 Array = np.ndarray[Any, Any]
 
 
-def gather_shard(servers: Servers, one: Slice, how: Gathering) -> Extra:
+def gather_shard(servers: Servers, one: Slice, how: Gathering) -> GatheredFile:
     """Return the file of one server's shard: the ids it has met, then all its rows, used or not."""
     facts = {
         "variable": one.file_name,
@@ -49,10 +49,10 @@ def gather_shard(servers: Servers, one: Slice, how: Gathering) -> Extra:
     if how.local:
         buffers = Shared(b"", None, _fill_shard(servers, one, how))
     moved = Moved(one.shape, numpy_dtype(one.dtype).name, one.nbytes)
-    return Extra(one.file_name, buffers, facts, moved)
+    return GatheredFile(one.file_name, buffers, facts, moved)
 
 
-def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Extra:
+def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> GatheredFile:
     """Return the file of a table joined from its shards; rows that no server has met are zero.
 
     Raises

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.distributed.placement.kinds import Kind
+from paddlelike.io.partition import TABLE_FOLDER
 
 __all__ = ["TABLE_FOLDER", "Slice", "shard_name"]
-
-#: The folder of a saved directory that has the shards of tables, as in Fluid.
-TABLE_FOLDER: Final = "__lookup_table__"
 
 #: Fluid's names (``vtype``) of the kinds that its table holds.
 _VTYPES = {Kind.PARAMETER: "Param", Kind.REMOTE: "RemotePrefetch", Kind.OPTIMIZER: "Optimizer"}

@@ -22,8 +22,8 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.checkpoints.store import shelf
-from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.load.load import load_persistables
+from paddlelike.io.partition import partition_of
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save import asynchronous
 from paddlelike.io.save.save import save_chosen
@@ -302,8 +302,8 @@ def _json(state: Mapping[str, Any]) -> str:
 
 def _takes_slices(program: Program) -> bool:
     """Whether a load reads only some rows of the files, so that their checksums tell nothing."""
-    there = elsewhere_of(program)
-    return there is not None and there.takes_slices
+    partition = partition_of(program)
+    return partition is not None and partition.takes_slices
 
 
 def _has_checksums(path: str) -> bool:

@@ -17,9 +17,9 @@ from paddlelike.framework.graph.trust import describe_operators, find_untrusted_
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
 from paddlelike.io.calls import check_executor, warn_user
-from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.load import load_persistables
+from paddlelike.io.partition import partition_of
 from paddlelike.io.save import asynchronous
 from paddlelike.io.save.save import add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
@@ -78,8 +78,12 @@ def save_inference_model(
     where = locate(dirname)
     asynchronous.settle()
     _check_feeds(program, feeds, targets)
-    there = elsewhere_of(program)
-    idle = None if there is None else there.saving(executor, [], where.path, "params", DEFAULT_OPTIONS).idle
+    partition = partition_of(program)
+    idle = (
+        None
+        if partition is None
+        else partition.plan_save(executor, [], where.path, "params", DEFAULT_OPTIONS).idle
+    )
     if idle is not None:
         warn_user(idle)
         return [f"save_infer_model/scale_{number}.tmp_0" for number in range(len(targets))]
@@ -93,13 +97,13 @@ def save_inference_model(
         model += ".main_program"
     exported = program
     if export_for_deployment:
-        plain = program if there is None else there.predicting(program)
+        plain = program if partition is None else partition.localize(program)
         exported = inference_program(plain, feeds, names)
     part = None if program_only else Part(f"export {model} {params or ''}".rstrip())
     writing = where.begin(part=part)
     writing.add(model, [_encoded(exported)])
     if not program_only:
-        add_to(executor, writing, where, get_program_persistable_vars(exported), params, there)
+        add_to(executor, writing, where, get_program_persistable_vars(exported), params, partition)
     writing.commit()
     return names
 

@@ -1,4 +1,4 @@
-"""Loading variables: planned from the headers first, read aside, then put into the scope at once."""
+"""LoadShare variables: planned from the headers first, read aside, then put into the scope at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import check_executor, warn_user
-from paddlelike.io.elsewhere import elsewhere_of
 from paddlelike.io.load import commit as hand_over
 from paddlelike.io.load.contents import Contents, Reading, Value
 from paddlelike.io.load.directory_contents import DirectoryContents
@@ -26,6 +25,7 @@ from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.planner import make_plan
 from paddlelike.io.load.run import run_load
 from paddlelike.io.load.values import values_of
+from paddlelike.io.partition import partition_of
 from paddlelike.io.programs.build import collections_paused
 from paddlelike.io.report import LoadReport
 from paddlelike.io.rules.rules import Rule, Rules
@@ -249,13 +249,13 @@ def asked_for(
     where: object,
 ) -> Asked:
     """What is asked for, of a distributed program what this process has of it."""
-    there = elsewhere_of(program) if isinstance(where, str | os.PathLike) else None
-    if there is None:
+    partition = None
+    if isinstance(where, str | os.PathLike):
+        partition = partition_of(program, locate(where).path)
+    if partition is None:
         return Asked(program, chosen, rules, strict, names)
-    loading = there.loading(chosen, str(where))
-    return Asked(
-        program, loading.variables, rules + loading.rules, strict, names, loading.view, loading.notes
-    )
+    share = partition.plan_load(chosen, str(where))
+    return Asked(program, share.variables, rules + share.rules, strict, names, share.view, share.notes)
 
 
 def names_of(given: Iterable[Variable | str] | Program | None) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Saving variables: what changed since the last save goes into one transaction, the rest is kept."""
+"""SaveShare variables: what changed since the last save goes into one transaction, the rest is kept."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import check_executor, warn_user
-from paddlelike.io.elsewhere import Elsewhere, Saving, elsewhere_of
 from paddlelike.io.fingerprint import fingerprint
+from paddlelike.io.partition import Partition, SaveShare, partition_of
 from paddlelike.io.programs.build import build_save_program, collections_paused, run_program
 from paddlelike.io.programs.files import RunFiles
 from paddlelike.io.report import SaveReport
@@ -177,27 +177,27 @@ def save_chosen(
         if not options.blocking:
             turn.enter_context(asynchronous.turn())
             asynchronous.settle()  # also one that another thread has begun meanwhile
-        there = elsewhere_of(program)
-        saving = Saving(chosen)
-        if there is not None:
-            saving = there.saving(executor, chosen, where.path, part, options)
-        if saving.idle is not None:
-            warn_user(saving.idle)
-            return SaveReport(where.path, notes=(saving.idle,))
-        if saving.extras and filename is not None:
+        partition = partition_of(program)
+        share = SaveShare(chosen)
+        if partition is not None:
+            share = partition.plan_save(executor, chosen, where.path, part, options)
+        if share.idle is not None:
+            warn_user(share.idle)
+            return SaveReport(where.path, notes=(share.idle,))
+        if share.gathered and filename is not None:
             filename = None
             warn_user("filename= is ignored: parameter servers read a file for each variable")
         writer = Writer(
             where,
             options,
             program=fingerprint(program),
-            state={**(state or {}), **saving.state} or None,
+            state={**(state or {}), **share.state} or None,
             part=None if part is None or filename is not None else Part(part, _in_use(global_scope())),
         )
         if not options.blocking:
             ending.callback(_copies.release)
         with collections_paused():
-            _run_save(executor, writer, saving, filename)
+            _run_save(executor, writer, share, filename)
             writer.prepare(None if options.blocking else _copies)
             later = ending.pop_all()
 
@@ -217,9 +217,9 @@ def add_to(
     where: Location,
     variables: list[Variable],
     filename: str | None,
-    there: Elsewhere | None = None,
+    partition: Partition | None = None,
 ) -> None:
-    """Add variables to a transaction that the caller commits; ``there``: some are in other processes.
+    """Add variables to a transaction that the caller commits, those of other processes too.
 
     Raises
     ------
@@ -228,26 +228,26 @@ def add_to(
     NotInitializedError
         A variable holds no value.
     """
-    saving = Saving(variables)
-    if there is not None:
-        saving = there.saving(executor, variables, where.path, "params", DEFAULT_OPTIONS)
-    if saving.extras and filename is not None:
+    share = SaveShare(variables)
+    if partition is not None:
+        share = partition.plan_save(executor, variables, where.path, "params", DEFAULT_OPTIONS)
+    if share.gathered and filename is not None:
         raise SaveError(
-            f"{saving.extras[0].name!r} is on parameter servers: it cannot go into the one file {filename}",
+            f"{share.gathered[0].name!r} is on parameter servers: it cannot go into the one file {filename}",
             hint="export without params_filename=, or load the export and save it again",
         )
     writer = Writer(where, writing=writing)
-    _run_save(executor, writer, saving, filename)
+    _run_save(executor, writer, share, filename)
     writer.prepare()
 
 
-def _run_save(executor: Executor, writer: Writer, saving: Saving, filename: str | None) -> None:
+def _run_save(executor: Executor, writer: Writer, share: SaveShare, filename: str | None) -> None:
     """Let the executor run the program that saves what is in this process; add the files of other ones."""
-    if saving.local:
-        program = build_save_program(saving.local, writer.where.path, filename)
+    if share.local:
+        program = build_save_program(share.local, writer.where.path, filename)
         files = RunFiles(unchanging=True, writer=writer)
         run_program(executor, program, files)
-    writer.add_extras(saving.extras)
+    writer.add_gathered(share.gathered)
 
 
 def _warn_of_trainers(program: Program) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.io.elsewhere import Extra
+from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.asynchronous import Copies
 from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of, file_of
@@ -53,7 +53,7 @@ class Writer:
         self._writing = writing or where.begin(options, program=program, state=state, part=part)
         self._singles: dict[str, Item] = {}
         self._combined: dict[str, list[Item]] = {}
-        self._extras: Sequence[Extra] = ()
+        self._gathered: Sequence[GatheredFile] = ()
         self._known: dict[str | None, list[tuple[Known, str | None]]] = {}
 
     def add(self, file: str, item: Item) -> None:
@@ -64,9 +64,9 @@ class Writer:
         """Save variables in one file, in this order."""
         self._combined[file] = list(items)
 
-    def add_extras(self, extras: Sequence[Extra]) -> None:
+    def add_gathered(self, gathered: Sequence[GatheredFile]) -> None:
         """Save files whose bytes come from other processes."""
-        self._extras = extras
+        self._gathered = gathered
 
     def prepare(self, copies: Copies | None = None) -> None:
         """Find out which files stay as they are, and pass the others to the transaction.
@@ -91,8 +91,8 @@ class Writer:
             self._writing.add(file, file_of(item.value), facts_of(item))
         for file, items in combined.items():
             self._writing.add(file, combined_file(items), combined_facts(items))
-        for extra in self._extras:
-            self._writing.add(extra.name, extra.buffers, extra.facts)
+        for one in self._gathered:
+            self._writing.add(one.name, one.buffers, one.facts)
 
     def commit(self, begin: float) -> SaveReport:
         """Write everything and remember in the ledger what was written; ``begin`` is when the save began.
@@ -112,8 +112,7 @@ class Writer:
         items = [*self._singles.values(), *(item for items in self._combined.values() for item in items)]
         return SaveReport(
             target=self.target,
-            saved={item.name: item.moved for item in items}
-            | {extra.name: extra.moved for extra in self._extras},
+            saved={item.name: item.moved for item in items} | {one.name: one.moved for one in self._gathered},
             seconds=time.perf_counter() - begin,
             written=done.written,
             written_bytes=done.nbytes,

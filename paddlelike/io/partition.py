@@ -1,0 +1,128 @@
+"""Programs whose variables live in several processes, and what a save or load of one does in this process.
+
+A trainer of a distributed program holds some of its variables; parameter servers hold the others, in slices.
+:mod:`paddlelike.distributed` knows which values a save must gather from them and which rows of which file a
+load must read: its ``find_partition`` is the hook of that name. Nothing of it is imported for an ordinary
+program.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.hooks import find_provider
+from paddlelike.io.load.contents import Contents
+from paddlelike.io.report import Moved
+from paddlelike.io.rules.rules import Rule
+from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.location import is_remote
+from paddlelike.storage.options import SaveOptions
+
+__all__ = ["TABLE_FOLDER", "GatheredFile", "LoadShare", "Partition", "SaveShare", "partition_of"]
+
+#: The folder of a saved directory in which servers save the shards of tables, as in Fluid.
+TABLE_FOLDER: Final = "__lookup_table__"
+
+
+@dataclass(frozen=True)
+class GatheredFile:
+    """A file of a save whose bytes come from other processes while it is written."""
+
+    name: str
+    buffers: Iterable[Buffer]
+    facts: Mapping[str, Any]
+    moved: Moved
+
+
+@dataclass(frozen=True)
+class SaveShare:
+    """This process's share of the save of a distributed program.
+
+    Attributes
+    ----------
+    local
+        The variables whose values are in this process.
+    gathered
+        The files whose values are in other processes.
+    state
+        More for the manifest.
+    idle
+        Why this process saves nothing; None: it saves.
+    """
+
+    local: list[Variable]
+    gathered: list[GatheredFile] = field(default_factory=list)
+    state: Mapping[str, Any] = field(default_factory=dict)
+    idle: str | None = None
+
+
+@dataclass(frozen=True)
+class LoadShare:
+    """This process's share of the load of a distributed program.
+
+    Attributes
+    ----------
+    variables
+        The variables whose values are in this process.
+    view
+        Returns a source with the names and rows of this process; None: the source is read as it is.
+    rules
+        Which variables may be missing.
+    notes
+        Lines for the report.
+    """
+
+    variables: list[Variable]
+    view: Callable[[Contents], Contents] | None = None
+    rules: tuple[Rule, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Partition(Protocol):
+    """How the variables of a program are distributed over processes."""
+
+    takes_slices: bool  # a load reads some rows of each file, not all
+
+    def plan_save(
+        self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
+    ) -> SaveShare:
+        """Return this process's share of a save of ``chosen`` into ``where``.
+
+        ``part`` names what they are ("params", "persistables"). Raises SaveError when this process cannot
+        save them.
+        """
+
+    def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
+        """Return this process's share of a load of ``chosen`` from ``where``.
+
+        Raises LoadError when none of them is in this process.
+        """
+
+    def localize(self, program: Program) -> Program:
+        """Return the program for a process without servers, as far as inference needs it."""
+
+
+def partition_of(program: Program, directory: str | None = None) -> Partition | None:
+    """Return how a program is distributed; None for an ordinary one.
+
+    An ordinary program that loads from a ``directory`` with shards of tables has a partition, too: it reads
+    them as whole variables.
+    """
+    has_shards = directory is not None and not is_remote(directory) and _has_shards(directory)
+    if not has_shards and not _is_distributed(program):
+        return None
+    find: Callable[[Program], Partition | None] | None = find_provider("find_partition")
+    return None if find is None else find(program)
+
+
+def _is_distributed(program: Program) -> bool:
+    return program._is_distributed or any(op.type == "listen_and_serv" for op in program.blocks[0].ops)
+
+
+def _has_shards(directory: str) -> bool:
+    return os.path.isdir(os.path.join(directory, TABLE_FOLDER))
