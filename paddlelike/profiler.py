@@ -31,7 +31,7 @@ def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profi
     key = "default" if sorted_key is None else sorted_key
     if key not in profile.ORDERS:
         raise ValueError(f"sorted_key is one of {', '.join(profile.ORDERS)}, not {sorted_key!r}")
-    table = profile.stop().table(key)
+    table = profile.stop().format_table(key)
     print(table)  # noqa: T201  (what it is for)
     Path(profile_path).write_text(table + "\n", encoding="utf-8")
 

@@ -28,7 +28,7 @@ def is_batched(op_type: str) -> bool:
 
 
 def list_batched(ops: Sequence[Operator]) -> list[Operator]:
-    """Return those of some operators that are run several at a time."""
+    """Return the operators among ``ops`` that are run several at a time."""
     batched = {op_type for op_type in {op.type for op in ops} if is_batched(op_type)}
     return [op for op in ops if op.type in batched] if batched else []
 
@@ -43,7 +43,10 @@ def group_batches(ops: Sequence[Operator]) -> list[list[Operator]]:
 
 
 def bind_batch(block: Block, ops: Sequence[Operator], dead: Sequence[int] = ()) -> Run:
-    """Return the step of a run of operators of one type; ``dead`` values are dropped after it."""
+    """Return a function that runs operators of one type and then drops the values at ``dead`` positions.
+
+    An error of the operators gets the line that created them, if it is the same for all.
+    """
     forward_many = registry.find(ops[0].type).forward_many
 
     def run(frame: Frame) -> None:
@@ -53,8 +56,8 @@ def bind_batch(block: Block, ops: Sequence[Operator], dead: Sequence[int] = ()) 
             lines = {op.line for op in ops}
             if len(lines) > 1 or None in lines:
                 raise
-            raise type(error)(f"{error.message}\n  made at {lines.pop()}", hint=error.hint) from error
-        for number in dead:
-            frame.values[number] = None
+            raise type(error)(f"{error.message}\n  created at {lines.pop()}", hint=error.hint) from error
+        for position in dead:
+            frame.values[position] = None
 
     return run

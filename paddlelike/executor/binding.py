@@ -1,6 +1,6 @@
-"""From a kernel to a step: one function of the frame, made for the form of its inputs and outputs.
+"""Bind a kernel to a frame: build the function that takes inputs, calls the kernel and stores the results.
 
-Most operators take a few arrays and give one; for these the step is little more than the call itself.
+Most operators take one or two arrays and return one; for these the function does little besides the call.
 """
 
 from __future__ import annotations
@@ -12,56 +12,57 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoD
-from paddlelike.executor.frame import Frame, keep
+from paddlelike.executor.frame import Frame, write_persistable
 
-__all__ = ["Run", "Share", "Store", "Take", "bound", "storer", "taker"]
+__all__ = ["Positions", "Run", "Share", "Store", "Take", "bind_kernel", "make_storer", "make_taker"]
 
-Numbers = Sequence[int | list[int]]  # of values; a list for a slot that holds several
+Positions = Sequence[int | list[int]]  # in Frame.values, by slot; a list for a slot of several variables
 Run = Callable[[Frame], None]
 Take = Callable[[list[Any]], Any]  # a sequence, one item per slot
 Store = Callable[[Frame, Any], None]
 Share = Callable[[dict[int, LoD], Any], None]
 
 
-def taker(numbers: Numbers, copied: frozenset[int] = frozenset()) -> Take:
-    """A function that takes the inputs out of the values, one item per slot.
+def make_taker(positions: Positions, copied: frozenset[int] = frozenset()) -> Take:
+    """Return a function that reads the inputs from the values, one item per slot.
 
-    ``copied``: positions of inputs that the kernel may write into, but that must stay.
+    ``copied``: indexes of slots that the kernel may write into although their variables must not change.
     """
-    take = _taker(numbers)
+    take = _make_taker(positions)
     if not copied:
         return take
-    return lambda values: [copy(v) if i in copied else v for i, v in enumerate(take(values))]
+    return lambda values: [_copy(v) if i in copied else v for i, v in enumerate(take(values))]
 
 
-def _taker(numbers: Numbers) -> Take:
-    flat = [number for number in numbers if isinstance(number, int)]
-    if len(flat) < len(numbers):
+def _make_taker(positions: Positions) -> Take:
+    flat = [position for position in positions if isinstance(position, int)]
+    if len(flat) < len(positions):
         return lambda values: [
-            [values[n] for n in number] if isinstance(number, list) else values[number] for number in numbers
+            [values[item] for item in position] if isinstance(position, list) else values[position]
+            for position in positions
         ]
     if len(flat) > 1:
         return operator.itemgetter(*flat)
-    return lambda values: [values[number] for number in flat]
+    return lambda values: [values[position] for position in flat]
 
 
-def storer(
-    targets: Numbers, *, several: Sequence[bool], kept: frozenset[int], copies: bool, fresh: bool
+def make_storer(
+    targets: Positions, *, several: Sequence[bool], kept: frozenset[int], copies: bool, fresh: bool
 ) -> Store:
-    """A function that puts the results of a kernel where they belong.
+    """Return a function that stores the results of a kernel.
 
     Parameters
     ----------
     targets
-        Numbers by slot; -1: nobody wants the result.
+        Positions by slot; -1: the result is not used.
     several
-        Which slots hold several values.
+        By slot, whether it has several variables.
     kept
-        The persistables among the targets: they go into the scope.
+        The persistables among the targets, which are written into the scope.
     copies
-        The results may share memory with something that is overwritten later.
+        The results may share memory with a value that is overwritten later.
     fresh
-        The results belong to nobody else.
+        The results are new arrays without another owner.
     """
     single = len(targets) == 1
     if single and isinstance(targets[0], int) and not copies:
@@ -70,7 +71,7 @@ def storer(
 
             def store_kept(frame: Frame, result: Any) -> None:
                 if result is not None:
-                    frame.values[target] = keep(frame, target, result, fresh=fresh)
+                    frame.values[target] = write_persistable(frame, target, result, fresh=fresh)
 
             return store_kept
 
@@ -85,41 +86,43 @@ def storer(
             if value is None:
                 continue
             pairs: Any = zip(target, value, strict=False) if many else ((target, value),)  # type: ignore[arg-type]
-            for number, one in pairs:
-                if number < 0 or one is None:
+            for position, one in pairs:
+                if position < 0 or one is None:
                     continue
                 if copies:
-                    one = copy(one)
-                frame.values[number] = keep(frame, number, one, fresh=fresh) if number in kept else one
+                    one = _copy(one)
+                if position in kept:
+                    one = write_persistable(frame, position, one, fresh=fresh)
+                frame.values[position] = one
 
     return store
 
 
-def bound(
+def bind_kernel(
     kernel: Callable[..., Any],
-    numbers: Numbers,
+    positions: Positions,
     copied: frozenset[int],
     store: Store,
     share: Share | None,
     dead: tuple[int, ...],
     target: int | None,
 ) -> Run:
-    """The step of a kernel that needs nothing of its run.
+    """Return the function that runs a kernel which does not use the context of the run.
 
     Parameters
     ----------
-    numbers, copied
-        See :func:`taker`.
+    positions, copied
+        See :func:`make_taker`.
     share
-        Hands the LoDs of inputs on to outputs.
+        Copies the LoDs of inputs to outputs.
     dead
-        The values that nothing needs after this step.
+        The positions of values that are not used after this step.
     target
-        The number of the only result, where it just goes into the values; None: ``store`` it.
+        The position of the only result, if it is just a value; None: ``store`` it.
     """
-    flat = [number for number in numbers if isinstance(number, int)]
-    if target is None or copied or len(flat) < len(numbers) or len(flat) not in (1, 2):
-        take = taker(numbers, copied)
+    flat = [position for position in positions if isinstance(position, int)]
+    if target is None or copied or len(flat) < len(positions) or len(flat) not in (1, 2):
+        take = make_taker(positions, copied)
 
         def run(frame: Frame) -> None:
             values = frame.values
@@ -127,8 +130,8 @@ def bound(
             if share is not None and frame.lods:
                 share(frame.lods, result)
             store(frame, result)
-            for number in dead:
-                values[number] = None
+            for position in dead:
+                values[position] = None
 
     elif len(flat) == 1:
         (a,) = flat
@@ -138,8 +141,8 @@ def bound(
             values[target] = result = kernel(values[a])
             if share is not None and frame.lods:
                 share(frame.lods, result)
-            for number in dead:
-                values[number] = None
+            for position in dead:
+                values[position] = None
 
     else:
         a, b = flat
@@ -149,12 +152,12 @@ def bound(
             values[target] = result = kernel(values[a], values[b])
             if share is not None and frame.lods:
                 share(frame.lods, result)
-            for number in dead:
-                values[number] = None
+            for position in dead:
+                values[position] = None
 
     return run
 
 
-def copy(value: Any) -> Any:
-    """An array that shares no memory with ``value``; what is no array is taken as it is."""
+def _copy(value: Any) -> Any:
+    """Return a copy of an array; other values are returned unchanged."""
     return value.copy() if isinstance(value, np.ndarray) else value

@@ -2,8 +2,8 @@
 
 Fluid runs one copy per device and averages the gradients. Here the copies run one after the other on the
 CPU: the forward and backward part once per piece of the batch, the gradients averaged, then the update
-part once. What the forward part writes besides (moving means, counters) is taken from the first copy, as in
-Fluid. Environment variable CPU_NUM (1 by default) says how many copies.
+part once. Other persistables that the forward part writes (moving means, counters) are taken from the first
+copy, as in Fluid. The environment variable CPU_NUM (default 1) sets the count of copies.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.feeds import put_feeds
-from paddlelike.executor.fetches import fetch_names, fetched
-from paddlelike.executor.files import run_files
+from paddlelike.executor.fetches import collect_names, get_fetched
+from paddlelike.executor.files import provide_files
 from paddlelike.executor.frame import Frame
 from paddlelike.executor.plan import Plan, Step
 from paddlelike.executor.run import Executor
@@ -35,11 +35,14 @@ __all__ = ["CompiledProgram", "ParallelExecutor"]
 
 
 class CompiledProgram:
-    """A program with options; :meth:`with_data_parallel` runs it over several copies of the batch."""
+    """A program with options; :meth:`with_data_parallel` runs it on several pieces of the batch.
+
+    Raises TypeError for anything but a Program.
+    """
 
     def __init__(self, program_or_graph: Any, build_strategy: BuildStrategy | None = None) -> None:
         if not isinstance(program_or_graph, Program):
-            raise TypeError(f"CompiledProgram takes a Program, not {program_or_graph!r}")
+            raise TypeError(f"CompiledProgram takes a Program, got {program_or_graph!r}")
         self._program = program_or_graph
         self._build_strategy = build_strategy
         self._places: Sequence[Place] = ()
@@ -54,7 +57,7 @@ class CompiledProgram:
         share_vars_from: CompiledProgram | None = None,
         places: Sequence[Place] | None = None,
     ) -> CompiledProgram:
-        """Run over as many copies as there are ``places`` (None: CPU_NUM)."""
+        """Run as many copies as there are ``places`` (None: as CPU_NUM says). Return self."""
         if isinstance(loss_name, Variable):
             loss_name = loss_name.name
         self._loss_name = loss_name
@@ -78,15 +81,18 @@ class CompiledProgram:
             return executor.run(
                 self._program, feed=feed, fetch_list=fetch_list, scope=scope, return_numpy=return_numpy
             )
-        fetches = fetch_names(fetch_list)
+        fetches = collect_names(fetch_list)
         values = self._parallel.run(executor, scope, feed, fetches)
         if not return_merged:
-            return [[_given(v, return_numpy) for v in each] for each in values]
-        return [_given(_merged(each), return_numpy) for each in values]
+            return [[_convert(v, return_numpy) for v in each] for each in values]
+        return [_convert(_merge(each), return_numpy) for each in values]
 
 
 class ParallelExecutor:
-    """Fluid's older way to run a program over several copies of the batch."""
+    """Fluid's older interface to run a program on several pieces of the batch.
+
+    Raises EnforceNotMet for ``use_cuda=True``.
+    """
 
     def __init__(
         self,
@@ -109,13 +115,13 @@ class ParallelExecutor:
 
     @property
     def device_count(self) -> int:
-        """The number of copies."""
+        """The count of copies."""
         return len(self._compiled._places)
 
     def run(
         self, fetch_list: Any, feed: Any = None, feed_dict: Any = None, return_numpy: bool = True
     ) -> list[Any]:
-        """Run the program once; see :meth:`Executor.run`."""
+        """Run the program once. Returns and raises as :meth:`Executor.run` does."""
         return self._executor.run(
             self._compiled,
             feed=feed_dict if feed is None else feed,
@@ -125,11 +131,11 @@ class ParallelExecutor:
         )
 
     def drop_local_exe_scopes(self) -> None:
-        """Nothing to drop: temporaries die with each run."""
+        """Do nothing: temporaries are released after each run."""
 
 
 class _CopiesPlan(NamedTuple):
-    """A plan and its parts: what each copy runs, what is run once afterwards."""
+    """A plan, split into the steps that each copy runs and the steps that run once afterwards."""
 
     plan: Plan
     each_copy: list[Step]
@@ -139,7 +145,7 @@ class _CopiesPlan(NamedTuple):
 
 
 class _DataParallel:
-    """One program over several pieces of the batch."""
+    """One program, run on several pieces of the batch."""
 
     def __init__(self, program: Program, copies: int, *, average: bool) -> None:
         self.program = program
@@ -147,8 +153,8 @@ class _DataParallel:
         self.average = average
 
     def run(self, executor: Executor, scope: Scope, feed: Any, fetches: list[str]) -> list[list[Any]]:
-        """For every fetch, its value in each copy."""
-        pieces = self._pieces(feed)
+        """Return for every fetch its values in all copies."""
+        pieces = self._split_feed(feed)
         if self.copies == 1:
             values = executor._run(self.program, pieces[0], fetches, scope, return_numpy=False)
             return [[value] for value in values]
@@ -158,21 +164,25 @@ class _DataParallel:
         self, executor: Executor, scope: Scope, pieces: list[Mapping[str, Any]], fetches: list[str]
     ) -> list[list[Any]]:
         plan, each_copy, once, gradients, written = self._plan(pieces[0], fetches)
-        with run_files(plan, scope, executor._services) as services:
-            frames = [plan.begin(scope, services) for _ in pieces]
+        with provide_files(plan, scope, executor._services) as services:
+            frames = [plan.create_frame(scope, services) for _ in pieces]
             for frame in frames[1:]:
-                _keep_apart(frame, written)
+                _separate(frame, written)
             for frame, piece in zip(frames, pieces, strict=True):
                 put_feeds(frame, piece)
                 run_steps(frame, each_copy)
-            self._collect(gradients, [frame.values for frame in frames])
+            self._collect_gradients(gradients, [frame.values for frame in frames])
             run_steps(frames[0], once)
-        for number in plan.persistables.keys() - written:
+        for position in plan.persistables.keys() - written:
             for frame in frames[1:]:
-                frame.values[number] = frames[0].values[number]
+                frame.values[position] = frames[0].values[position]
         return [
-            [fetched(frame, name, number, False) for frame in frames if frame.values[number] is not None]
-            for name, number in zip(fetches, plan.fetch_numbers, strict=True)
+            [
+                get_fetched(frame, name, position, False)
+                for frame in frames
+                if frame.values[position] is not None
+            ]
+            for name, position in zip(fetches, plan.fetch_positions, strict=True)
         ]
 
     def _plan(self, feeds: Mapping[str, Any], fetches: list[str]) -> _CopiesPlan:
@@ -180,82 +190,85 @@ class _DataParallel:
         found = self.program.plans.get(key)
         if found is None:
             block = self.program.global_block()
-            names = _gradients(self.program)
+            names = _find_gradients(self.program)
             plan = Plan(self.program, sorted(feeds), [*fetches, *names], None)
-            plan.fetch_numbers = plan.fetch_numbers[: len(fetches)]
-            each_copy = [step for step in plan.steps if not _updates(step.op)]
+            plan.fetch_positions = plan.fetch_positions[: len(fetches)]
+            each_copy = [step for step in plan.steps if not _runs_once(step.op)]
             found = _CopiesPlan(
                 plan,
                 each_copy,
-                [step for step in plan.steps if _updates(step.op)],
-                [plan.number(block, name) for name in names],
-                {plan.number(block, name) for step in each_copy for name in collect_writes(step.op)}
+                [step for step in plan.steps if _runs_once(step.op)],
+                [plan.get_position(block, name) for name in names],
+                {plan.get_position(block, name) for step in each_copy for name in collect_writes(step.op)}
                 & plan.persistables.keys(),
             )
             self.program.plans[key] = found
         return found
 
-    def _collect(self, gradients: list[int], values: list[list[Any]]) -> None:
+    def _collect_gradients(self, gradients: list[int], values: list[list[Any]]) -> None:
         """Put the mean, or the sum, of every gradient of a parameter into the first copy."""
         count = len(values) if self.average else 1
-        for number in gradients:
-            parts = [each[number] for each in values]
+        for position in gradients:
+            parts = [each[position] for each in values]
             if isinstance(parts[0], SelectedRows):
                 rows = np.concatenate([part.row_array for part in parts])
                 array = np.concatenate([np.asarray(part.get_tensor()) for part in parts])
                 array /= array.dtype.type(count)
-                values[0][number] = SelectedRows(rows, parts[0].height(), array)
+                values[0][position] = SelectedRows(rows, parts[0].height(), array)
             elif parts[0] is not None:
-                values[0][number] = sum(parts[1:], parts[0]) / parts[0].dtype.type(count)
+                values[0][position] = sum(parts[1:], parts[0]) / parts[0].dtype.type(count)
 
-    def _pieces(self, feed: Any) -> list[Mapping[str, Any]]:
-        """One feed per copy: a list of dicts as it is (the last may be shorter), a dict cut into parts."""
+    def _split_feed(self, feed: Any) -> list[Mapping[str, Any]]:
+        """Return one feed per copy: the dicts of a list, or the parts of a dict that is split.
+
+        Raises FeedError and EnforceNotMet for feeds that cannot be split.
+        """
         if feed is None:
             return [{}] * self.copies
         if isinstance(feed, list | tuple):
             if not 0 < len(feed) <= self.copies:
-                raise FeedError(f"feed is a list of {len(feed)} dicts, there are {self.copies} copies")
+                raise FeedError(f"feed is a list of {len(feed)} dicts, expected at most {self.copies}")
             return list(feed)
         if self.copies == 1:
             return [feed]
-        cut = {name: _split(name, value, self.copies) for name, value in feed.items()}
-        return [{name: parts[i] for name, parts in cut.items()} for i in range(self.copies)]
+        parts_by_name = {name: _split(name, value, self.copies) for name, value in feed.items()}
+        return [{name: parts[i] for name, parts in parts_by_name.items()} for i in range(self.copies)]
 
 
-def _keep_apart(frame: Frame, written: set[int]) -> None:
-    """Give a copy values of its own for what it writes, so that the scope gets them from the first copy."""
-    for number in written:
-        holder = ScopeVariable(frame.plan.persistables[number].name)
-        value = frame.values[number]
+def _separate(frame: Frame, written: set[int]) -> None:
+    """Give a frame its own copy of the persistables it writes: the scope gets those of the first frame."""
+    for position in written:
+        holder = ScopeVariable(frame.plan.persistables[position].name)
+        value = frame.values[position]
         if isinstance(value, np.ndarray):
             value = value.copy()
-            holder.set_value(LoDTensor(value, frame.lods.get(number)))
-        frame.holders[number], frame.values[number] = holder, value
+            holder.set_value(LoDTensor(value, frame.lods.get(position)))
+        frame.holders[position], frame.values[position] = holder, value
 
 
 def _split(name: str, value: Any, copies: int) -> list[Any]:
     if isinstance(value, LoDTensor) and value._lod:
         raise FeedError(
-            f"the LoD tensor fed to {name!r} cannot be cut into {copies} pieces",
+            f"the LoD tensor fed to {name!r} cannot be split into {copies} pieces",
             hint="feed a list with one dict for each copy",
         )
     array = np.asarray(value)
     if len(array) < copies:
         raise EnforceNotMet(
             f"the batch fed to {name!r} has {len(array)} rows, fewer than the {copies} copies",
-            hint="feed larger batches, or set CPU_NUM to a smaller number",
+            hint="feed larger batches, or set CPU_NUM to a smaller value",
         )
     return np.array_split(array, copies)
 
 
-def _updates(op: Any) -> bool:
-    """Whether an operator comes after the gradients: it updates, computes a learning rate, or sends."""
+def _runs_once(op: Any) -> bool:
+    """Return whether an operator runs once, after the gradients: updates, learning rates, sends."""
     after = OpRole.Optimize | OpRole.LRSched | OpRole.RPC | OpRole.Dist
     return bool(op.attrs.get("op_role", 0) & after)
 
 
-def _gradients(program: Program) -> list[str]:
-    """The gradients of parameters, as the backward pass marked them."""
+def _find_gradients(program: Program) -> list[str]:
+    """Return the gradients of parameters, as the backward pass marked them."""
     found: dict[str, None] = {}
     for op in program.global_block().ops:
         if op.attrs.get("op_role", 0) & OpRole.Backward:
@@ -263,11 +276,11 @@ def _gradients(program: Program) -> list[str]:
     return list(found)
 
 
-def _merged(values: list[Any]) -> Any:
+def _merge(values: list[Any]) -> Any:
     if len(values) == 1:
         return values[0]
     return LoDTensor(np.concatenate([np.asarray(value) for value in values]))
 
 
-def _given(value: Any, return_numpy: bool) -> Any:
+def _convert(value: Any, return_numpy: bool) -> Any:
     return np.array(value) if return_numpy and isinstance(value, LoDTensor) else value

@@ -1,4 +1,4 @@
-"""Running a program over every batch of a dataset, printing fetched values now and then."""
+"""Run a program once for every batch of a dataset, and report fetched values periodically."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["FetchHandler", "run_over"]
+__all__ = ["FetchHandler", "run_dataset"]
 
 
 class FetchHandler:
-    """Gets values of variables from time to time while a dataset is run; subclass it.
+    """Receives values of variables periodically while a program runs over a dataset; subclass it.
 
     Parameters
     ----------
     var_dict
-        Variables by the names the handler gets them under.
+        Variables by the names under which the handler receives them.
     period_secs
-        The least number of seconds from one call to the next.
+        The least time from one call to the next, in seconds.
+
+    Raises ValueError without ``var_dict``.
     """
 
     def __init__(self, var_dict: Mapping[str, Variable] | None = None, period_secs: float = 60) -> None:
         if var_dict is None:
-            raise ValueError("a FetchHandler needs var_dict, the variables it is to get")
+            raise ValueError("FetchHandler: var_dict is None, expected variables by name")
         self.var_dict = var_dict
         self.period_secs = period_secs
 
     def handler(self, res_dict: dict[str, Any]) -> None:
-        """What to do with the values; this one prints them."""
+        """Handle the values; the method of this class prints them."""
         for name, value in res_dict.items():
-            print(f"{name}: {value}")  # noqa: T201  (what it is for)
+            print(f"{name}: {value}")  # noqa: T201  (Fluid prints here)
 
 
-def run_over(
+def run_dataset(
     executor: Any,
     program: Any,
     dataset: Any,
@@ -48,28 +50,32 @@ def run_over(
     print_period: int,
     fetch_handler: FetchHandler | None,
 ) -> None:
-    """Run ``program`` once for each batch of ``dataset``; every ``print_period`` runs print the fetches."""
+    """Run ``program`` once for each batch of ``dataset``; print the fetches every ``print_period`` batches.
+
+    Raises RuntimeError without a dataset, ValueError when ``fetch_info`` has another length than
+    ``fetch_list``, and the errors of :meth:`Executor.run`.
+    """
     if dataset is None:
         raise RuntimeError("there is no dataset: pass one of fluid.DatasetFactory().create_dataset()")
     fetches = list(fetch_list or ())
     titles = [getattr(one, "name", one) for one in fetches] if fetch_info is None else list(fetch_info)
     if len(titles) != len(fetches):
         raise ValueError(f"fetch_info holds {len(titles)} texts for {len(fetches)} variables of fetch_list")
-    due = time.monotonic()
-    for number, feed in enumerate(dataset.feeds(), 1):
-        shown = fetches if fetches and number % print_period == 0 else []
-        handled = fetch_handler if fetch_handler is not None and time.monotonic() >= due else None
-        asked = [] if handled is None else list(handled.var_dict.values())
-        values = executor.run(program, feed, [*shown, *asked], scope=scope, return_numpy=False)
+    next_call = time.monotonic()
+    for count, feed in enumerate(dataset.feeds(), 1):
+        shown = fetches if fetches and count % print_period == 0 else []
+        handler = fetch_handler if fetch_handler is not None and time.monotonic() >= next_call else None
+        extra = [] if handler is None else list(handler.var_dict.values())
+        values = executor.run(program, feed, [*shown, *extra], scope=scope, return_numpy=False)
         for title, value in zip(titles, values[: len(shown)], strict=bool(shown)):
-            print(f"batch {number}: {title}: {_text(value)}")  # noqa: T201  (what fetch_list is for)
-        if handled is not None:
+            print(f"batch {count}: {title}: {_format(value)}")  # noqa: T201  (Fluid prints here)
+        if handler is not None:
             arrays = [np.array(value) for value in values[len(shown) :]]
-            handled.handler(dict(zip(handled.var_dict, arrays, strict=True)))
-            due = time.monotonic() + handled.period_secs
+            handler.handler(dict(zip(handler.var_dict, arrays, strict=True)))
+            next_call = time.monotonic() + handler.period_secs
 
 
-def _text(value: Any) -> str:
+def _format(value: Any) -> str:
     if not isinstance(value, LoDTensor):
         return str(value)
     lod = f" lod {value.lod()}" if value.lod() else ""

@@ -1,4 +1,4 @@
-"""What is fed to a run, checked against the variables and put into its frame."""
+"""Check fed values against their variables and write them into the frame of a run."""
 
 from __future__ import annotations
 
@@ -11,47 +11,58 @@ import numpy as np
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
-from paddlelike.executor.frame import Frame, keep
+from paddlelike.executor.frame import Frame, write_persistable
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["one_feed", "put_feeds"]
+__all__ = ["get_single_feed", "put_feeds"]
 
 
-def one_feed(feed: Any) -> Mapping[str, Any]:
-    """The feed of one copy: a dict, or a list of one dict."""
+def get_single_feed(feed: Any) -> Mapping[str, Any]:
+    """Return the feed of one copy, given as a dict or a list of one dict.
+
+    Raises FeedError for a longer list, TypeError for anything else.
+    """
     if feed is None:
         return {}
     if isinstance(feed, list | tuple):
         if len(feed) != 1:
-            raise FeedError(f"feed is a dict or a list of one dict, not a list of {len(feed)}")
+            raise FeedError(
+                f"feed is a list of {len(feed)} dicts, expected a dict or a list of one",
+                hint="several copies of a batch need fluid.CompiledProgram(...).with_data_parallel()",
+            )
         feed = feed[0]
     if not isinstance(feed, Mapping):
-        raise TypeError(f"feed is a dict of arrays by variable name, not {feed!r}")
+        raise TypeError(f"feed is {feed!r}, expected a dict of arrays by variable name")
     return feed
 
 
 def put_feeds(frame: Frame, feeds: Mapping[str, Any]) -> None:
-    """Put fed values into a frame; a fed persistable is written into the scope. Raises FeedError."""
+    """Write fed values into a frame, fed persistables also into the scope.
+
+    Raises FeedError for a value that does not fit its variable.
+    """
     plan = frame.plan
     for name, value in feeds.items():
         fed = plan.fed.get(name)
         if fed is None:
-            continue  # as Fluid: a feed may hold more than the program takes
-        variable, number, dtype = fed
+            continue  # as in Fluid, a feed may hold names that the program does not have
+        variable, position, dtype = fed
         lod = None
         if type(value) is np.ndarray and value.dtype == dtype and _is_plain(value, variable.shape):
             array: Any = value
         else:
-            array, lod = _fed_value(variable, value)
+            array, lod = _convert(variable, value)
         if lod:
-            frame.lods[number] = lod
+            frame.lods[position] = lod
         if name in plan.aliases.overwrites_feed:
             array = array.copy() if isinstance(array, np.ndarray) else array
-        frame.values[number] = keep(frame, number, array) if number in frame.holders else array
+        if position in frame.holders:
+            array = write_persistable(frame, position, array)
+        frame.values[position] = array
 
 
 def _is_plain(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
-    """Whether an array just fits: the usual case, told quickly."""
+    """Return whether an array fits without any conversion: a fast path for the usual case."""
     if array.ndim != len(shape) or not array.flags.c_contiguous:
         return False
     for dim, wanted in zip(array.shape, shape, strict=True):  # noqa: SIM110  (a generator takes as long again)
@@ -60,8 +71,8 @@ def _is_plain(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
     return True
 
 
-def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:
-    """The array and the LoD of a fed value, checked against its variable."""
+def _convert(variable: Variable, value: Any) -> tuple[Any, Any]:
+    """Return the array and the LoD of a fed value. Raises FeedError when they do not fit the variable."""
     lod = None
     if isinstance(value, LoDTensor):
         if value.array is None:
@@ -76,7 +87,7 @@ def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:
     else:
         raise FeedError(
             f"variable {variable.name!r} is fed a {type(value).__name__}; "
-            "it takes a numpy array, a LoDTensor or a number",
+            "expected a numpy array, a LoDTensor or a number",
             hint="wrap it: numpy.array(value, dtype), or use fluid.DataFeeder or fluid.create_lod_tensor",
         )
     if variable.need_check_feed:
@@ -86,8 +97,8 @@ def _fed_value(variable: Variable, value: Any) -> tuple[Any, Any]:
 
 
 def _check_fed(variable: Variable, array: Any) -> None:
-    got = convert_dtype(array.dtype)
-    if got != variable.dtype:
+    """Raise FeedError unless dtype and shape of an array are those of its variable."""
+    if convert_dtype(array.dtype) != variable.dtype:
         raise FeedError(
             f"variable {variable.name!r} has dtype {numpy_dtype(variable.dtype)}, "
             f"the fed array has {array.dtype}",
@@ -95,11 +106,11 @@ def _check_fed(variable: Variable, array: Any) -> None:
         )
     want, have = variable.shape, array.shape
     if len(have) == 1 and want[:1] == (-1,):
-        return  # as Fluid: a flat array passes, the operators judge it
+        return  # as in Fluid, the shape of a flat array is left to the operators
     fits = len(want) == len(have) and all(w in (-1, h) for w, h in zip(want, have, strict=True))
     if not fits:
         shown = ["None" if dim == -1 else str(dim) for dim in want]
         raise FeedError(
             f"variable {variable.name!r} has shape [{', '.join(shown)}], the fed array has {list(have)}",
-            hint="None stands for any size; reshape the array or declare the variable as it is fed",
+            hint="None is any size; reshape the array, or declare the variable with the shape that is fed",
         )

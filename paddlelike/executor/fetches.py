@@ -1,4 +1,4 @@
-"""What a fetch_list asks for, and the values it gets."""
+"""Read the items of a fetch_list, and get their values after a run."""
 
 from __future__ import annotations
 
@@ -13,41 +13,44 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["OneElement", "all_updates", "as_numpy", "fetch_names", "fetched", "updates_of"]
+__all__ = ["OneElement", "as_numpy", "collect_names", "collect_updates", "find_updates", "get_fetched"]
 
 
-def fetch_names(fetch_list: Any) -> list[str]:
-    """The names in a fetch_list, which may be nested or a single item; update operators are left out."""
+def collect_names(fetch_list: Any) -> list[str]:
+    """Return the variable names in a fetch_list, which may be nested or a single item.
+
+    Update operators, which ``minimize`` returns, are left out. Raises TypeError for anything else.
+    """
     if fetch_list is None:
         return []
     if isinstance(fetch_list, Variable):
         return [fetch_list.name]
     if isinstance(fetch_list, str):
         return [fetch_list]
-    if isinstance(fetch_list, Operator) or _is_minimized(fetch_list):
+    if isinstance(fetch_list, Operator) or _is_minimize_result(fetch_list):
         return []
     if isinstance(fetch_list, list | tuple):
         if any(one is None for one in fetch_list):
-            raise TypeError(f"fetch_list holds None, which is no variable: {fetch_list!r}")
-        return [name for one in fetch_list for name in fetch_names(one)]
+            raise TypeError(f"fetch_list holds None, expected variables or names: {fetch_list!r}")
+        return [name for one in fetch_list for name in collect_names(one)]
     if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
         return [fetch_list.name]
-    raise TypeError(f"fetch_list holds variables or their names, not {fetch_list!r}")
+    raise TypeError(f"fetch_list holds {fetch_list!r}, expected variables or names")
 
 
-def updates_of(fetch_list: Any) -> list[Operator]:
-    """The update operators in a fetch_list."""
+def collect_updates(fetch_list: Any) -> list[Operator]:
+    """Return the update operators in a fetch_list."""
     if isinstance(fetch_list, Operator):
         return [fetch_list]
-    if _is_minimized(fetch_list):
+    if _is_minimize_result(fetch_list):
         return list(fetch_list[0])
     if isinstance(fetch_list, list | tuple):
-        return [op for one in fetch_list for op in updates_of(one)]
+        return [op for one in fetch_list for op in collect_updates(one)]
     return []
 
 
-def _is_minimized(item: Any) -> bool:
-    """Whether this is what ``minimize`` returns: operators, and pairs of parameter and gradient."""
+def _is_minimize_result(item: Any) -> bool:
+    """Return whether an item is what ``minimize`` returns: operators, and pairs of parameter and gradient."""
     return (
         isinstance(item, tuple)
         and len(item) == 2
@@ -58,17 +61,22 @@ def _is_minimized(item: Any) -> bool:
     )
 
 
-def all_updates(program: Program) -> list[Operator]:
+def find_updates(program: Program) -> list[Operator]:
+    """Return the operators of a program that update parameters."""
     return [op for op in program.global_block().ops if op.attrs.get("op_role", 0) & OpRole.Optimize]
 
 
-def fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
-    """The value of a fetched variable after the run; an array that nothing changes afterwards."""
-    value = frame.values[number] if number < len(frame.values) else None
+def get_fetched(frame: Frame, name: str, position: int, return_numpy: bool) -> Any:
+    """Return the value of a fetched variable, as an array that later runs do not change.
+
+    Raises NotInitializedError when there is none, EnforceNotMet for SelectedRows, RuntimeError when
+    ``return_numpy`` would drop a LoD.
+    """
+    value = frame.values[position] if position < len(frame.values) else None
     if value is None:
         raise NotInitializedError(
             f"fetch_list asks for {name!r}, which holds no value after the run",
-            hint="persistables get theirs from the startup program or a load, temporaries from an operator",
+            hint="persistables get values from the startup program or a load, temporaries from an operator",
         )
     if isinstance(value, SelectedRows):
         raise EnforceNotMet(
@@ -79,8 +87,8 @@ def fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
         return as_numpy(value) if return_numpy else value
     if not isinstance(value, np.ndarray):
         return value
-    shared = number in frame.holders or name in frame.plan.aliases.of_kept or name in frame.plan.feeds
-    lod = frame.lods.get(number)
+    shared = position in frame.holders or name in frame.plan.aliases.views_of_kept or name in frame.plan.feeds
+    lod = frame.lods.get(position)
     if return_numpy and lod:
         raise RuntimeError(
             f"fetched variable {name!r} has a LoD, which a numpy array cannot hold; use return_numpy=False"
@@ -92,7 +100,10 @@ def fetched(frame: Frame, name: str, number: int, return_numpy: bool) -> Any:
 
 
 def as_numpy(tensor: Any) -> Any:
-    """A copy of a tensor, or of each tensor in a list, as numpy array; one with a LoD is refused."""
+    """Return a copy of a tensor, or of each tensor in a list, as numpy array.
+
+    Raises RuntimeError for a tensor with a LoD.
+    """
     if isinstance(tensor, list):
         return [as_numpy(one) for one in tensor]
     if isinstance(tensor, LoDTensor) and tensor._lod:
@@ -101,10 +112,10 @@ def as_numpy(tensor: Any) -> Any:
 
 
 class OneElement(np.ndarray[Any, Any]):
-    """A fetched array of shape (1,) or alike: a number where a script wants one.
+    """A fetched array with one element, of shape (1,) or similar, that converts to a number.
 
-    Fluid scripts print losses as ``"%f" % exe.run(...)[0]``, and numpy from 2.4 on takes only arrays
-    without dims for numbers.
+    Fluid scripts print losses as ``"%f" % exe.run(...)[0]``, and numpy from 2.4 on converts only
+    arrays without dims.
     """
 
     def __float__(self) -> float:

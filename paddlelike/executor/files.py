@@ -1,8 +1,8 @@
-"""The files of a run: where its operators save to and load from, as one transaction.
+"""The files of a run: its operators save to and load from them in one transaction.
 
-Whoever calls the executor may lend a run its files (:mod:`paddlelike.io` does, to commit them by itself).
-An ordinary program with such operators gets files of its own: they are opened by the hook ``open_files``
-before the run and committed when it has ended without an error.
+The caller of the executor may provide them as the service ``"files"`` and commit them itself, as
+:mod:`paddlelike.io` does. Otherwise the hook ``open_files`` opens them before the run of a program with such
+operators, and they are committed when the run ends without an error.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.executor.plan import Plan
 from paddlelike.hooks import find_provider
 
-__all__ = ["run_files"]
+__all__ = ["provide_files"]
 
 
 @contextmanager
-def run_files(plan: Plan, scope: Scope, services: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the services of a run with its files among them; commit these at the end unless they are lent.
+def provide_files(plan: Plan, scope: Scope, services: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the services of a run, files included; commit these at the end unless the caller provided them.
 
     Raises UnsupportedError when the program reads or writes files and nothing provides them.
     """
@@ -31,7 +31,7 @@ def run_files(plan: Plan, scope: Scope, services: Mapping[str, Any]) -> Iterator
     open_files = find_provider("open_files")
     if open_files is None:
         raise UnsupportedError(
-            "this program reads or writes files, and nothing provides them", hint="import paddlelike"
+            "the program reads or writes files, but nothing provides them", hint="import paddlelike"
         )
     files = open_files(plan.file_ops, alone=plan.is_batch)
     yield {**services, "files": files}

@@ -1,4 +1,4 @@
-"""The values of one run, and how a persistable among them gets into the scope."""
+"""The values of one run; persistables among them are written into the scope."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 if TYPE_CHECKING:
     from paddlelike.executor.plan import Plan
 
-__all__ = ["Frame", "keep"]
+__all__ = ["Frame", "write_persistable"]
 
 
 class Frame:
-    """The values of one run."""
+    """The values of one run, by position (see :class:`~paddlelike.executor.plan.Plan`)."""
 
     __slots__ = ("feeds", "fetches", "holders", "lods", "plan", "scope", "services", "values")
 
@@ -32,31 +32,32 @@ class Frame:
         self.feeds: dict[str, Any] = {}
         self.fetches: dict[int, int] = {}
 
-    def hold(self, number: int) -> None:
-        """Take the value of a persistable from the scope, where the plan met its name only in the run."""
-        variable = self.plan.persistables.get(number)
+    def load_persistable(self, position: int) -> None:
+        """Read the value at a position from the scope, if it is a persistable there."""
+        variable = self.plan.persistables.get(position)
         if variable is None:
             return
         holder = self.scope.find_var(variable.name) or self.scope.var(variable.name)
-        self.holders[number] = holder
+        self.holders[position] = holder
         value = holder.value
         if isinstance(value, LoDTensor):
-            self.values[number] = value.array
+            self.values[position] = value.array
             if value._lod:
-                self.lods[number] = value._lod
+                self.lods[position] = value._lod
         else:
-            self.values[number] = value
+            self.values[position] = value
 
 
-def keep(frame: Frame, number: int, value: Any, *, fresh: bool = False) -> Any:
-    """Write a persistable into the scope; its memory stays where it is when the shape does.
+def write_persistable(frame: Frame, position: int, value: Any, *, fresh: bool = False) -> Any:
+    """Write a persistable into the scope. Return the value that the scope holds.
 
-    A ``fresh`` array belongs to nobody else: it is taken over instead.
+    The memory of the old array is reused when shape and dtype are the same. A ``fresh`` array has no other
+    owner and replaces the old one without a copy.
     """
-    holder = frame.holders[number]
+    holder = frame.holders[position]
     old = holder.value
-    if isinstance(value, np.ndarray) and frame.plan.persistables[number].type == VarType.SELECTED_ROWS:
-        value = SelectedRows((), len(value), value)  # room for as many rows, none of which is in use yet
+    if isinstance(value, np.ndarray) and frame.plan.persistables[position].type == VarType.SELECTED_ROWS:
+        value = SelectedRows((), len(value), value)  # memory for as many rows, of which none is in use yet
     if not isinstance(value, np.ndarray):
         holder.set_value(value)
         return value
@@ -68,7 +69,7 @@ def keep(frame: Frame, number: int, value: Any, *, fresh: bool = False) -> Any:
     if value is array:
         tensor.touch()
         return value
-    lod = frame.lods.get(number)
+    lod = frame.lods.get(position)
     if fresh and memory.is_placed(value):
         tensor.adopt(value, lod)
         return value

@@ -1,4 +1,4 @@
-"""What a plan must know of values: their last uses, shared memory, first values."""
+"""Lifetimes of values in a plan: last uses, shared memory, initial values."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import EMPTY, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
 
-__all__ = ["Aliases", "initialized", "is_persistable", "last_uses"]
+__all__ = ["Aliases", "find_initialized", "find_last_uses", "is_persistable"]
 
 
-def last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
-    """For each operator the temporaries that nothing needs after it."""
+def find_last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[str]]:
+    """Return for each operator the variables that no later one uses, ``keep`` left out."""
     dying: list[list[str]] = [[] for _ in ops]
     seen = set(keep)
     for i in range(len(ops) - 1, -1, -1):
@@ -23,13 +23,13 @@ def last_uses(block: Block, ops: list[Operator], keep: set[str]) -> list[list[st
 
 
 class Aliases:
-    """Which outputs share memory with a variable that is overwritten later in the same run."""
+    """The outputs that share memory with a variable which is overwritten later in the same run."""
 
     def __init__(self, block: Block, ops: list[Operator], fed: set[str]) -> None:
-        roots: dict[str, set[str]] = {}  # of a view: the variables whose memory it may share
+        roots: dict[str, set[str]] = {}  # by view: the variables whose memory it may share
         viewed: list[tuple[int, set[str]]] = []
         overwritten: dict[str, int] = {}
-        for place, op in enumerate(ops):
+        for index, op in enumerate(ops):
             cls = registry.find_or_none(op.type)
             inner = op.sub_blocks() != []
             if cls is None:
@@ -38,33 +38,34 @@ class Aliases:
             for name in collect_writes(op):
                 variable = block._find_var_recursive(name)
                 if name in changed or inner or (variable is not None and variable.persistable):
-                    overwritten.update(dict.fromkeys({name, *roots.get(name, ())}, place))
+                    overwritten.update(dict.fromkeys({name, *roots.get(name, ())}, index))
             if cls.views:
                 shared = {root for name in op.input_arg_names for root in roots.get(name, {name})}
                 roots.update(dict.fromkeys(op.output_arg_names, shared))
-                viewed.append((place, shared))
+                viewed.append((index, shared))
         self._copy_at = {
-            place for place, shared in viewed if any(overwritten.get(name, -1) > place for name in shared)
+            index for index, shared in viewed if any(overwritten.get(name, -1) > index for name in shared)
         }
         self.overwrites_feed = fed & set(overwritten)
-        self.of_kept = {
+        self.views_of_kept = {
             name
             for name, shared in roots.items()
             if any(source in fed or is_persistable(block, source) for source in shared)
         }  # fmt: skip
 
-    def must_copy(self, place: int) -> bool:
-        """Whether the outputs of the operator there must get memory of their own."""
-        return place in self._copy_at
+    def must_copy(self, index: int) -> bool:
+        """Return whether the outputs of the operator at ``index`` must get their own memory."""
+        return index in self._copy_at
 
 
 def is_persistable(block: Block, name: str) -> bool:
+    """Return whether a name means a persistable in a block."""
     variable = block._find_var_recursive(name)
     return variable is not None and variable.persistable
 
 
-def initialized(block: Block, ops: list[Operator]) -> list[str]:
-    """The persistables that operators without inputs write: what a startup program gives first values."""
+def find_initialized(block: Block, ops: list[Operator]) -> list[str]:
+    """Return the persistables that operators without inputs write, as those of a startup program do."""
     return [
         name
         for op in ops

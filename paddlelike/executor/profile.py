@@ -1,4 +1,4 @@
-"""Where the time of runs goes, by operator."""
+"""Time spent by operator types during runs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ ORDERS: Final = ("default", "calls", "total", "max", "min", "ave")
 
 
 class Profile:
-    """Times of operators, collected while it is the current one."""
+    """The times of operators that ran between :func:`start` and :func:`stop`."""
 
     def __init__(self) -> None:
         self.times: dict[str, list[float]] = {}
 
     @contextmanager
-    def event(self, name: str) -> Iterator[None]:
-        """Time one operator."""
+    def measure(self, name: str) -> Iterator[None]:
+        """Measure the time of one operator of type ``name``."""
         begin = time.perf_counter()
         try:
             yield
         finally:
             self.times.setdefault(name, []).append(time.perf_counter() - begin)
 
-    def table(self, sorted_key: str = "default") -> str:
-        """The times as text: one line per operator type, milliseconds."""
+    def format_table(self, sorted_key: str = "default") -> str:
+        """Return the times as text: one line per operator type, in milliseconds.
+
+        Raises KeyError for a ``sorted_key`` that is not in ORDERS.
+        """
         whole = sum(sum(times) for times in self.times.values()) or 1.0
         rows = [
             (name, len(t), sum(t), min(t), max(t), sum(t) / len(t), sum(t) / whole)
@@ -51,13 +54,13 @@ current: Profile | None = None  # the profile that runs report to
 
 
 def start() -> None:
-    """Begin to collect."""
+    """Start collecting times."""
     global current
     current = Profile()
 
 
 def stop() -> Profile:
-    """End collecting; returns what was collected."""
+    """Stop collecting times. Return the profile, an empty one without a :func:`start`."""
     global current
-    done, current = current, None
-    return Profile() if done is None else done
+    finished, current = current, None
+    return Profile() if finished is None else finished

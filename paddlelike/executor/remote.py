@@ -1,4 +1,4 @@
-"""How an executor gets to the network: the hook ``connect_remote``, called when an operator needs it."""
+"""The connection of an executor to parameter servers, which the hook ``connect_remote`` opens."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["RemoteSwitch"]
 
 
 class RemoteSwitch:
-    """The remote end of one executor, connected by the first operator that needs it."""
+    """The connection of one executor, opened by the first operator that needs it."""
 
     def __init__(self) -> None:
         self._remote: Remote | None = None
 
     def open(self) -> Remote:
-        """The remote end. Raises UnsupportedError where nothing provides one."""
+        """Return the connection. Raises UnsupportedError when nothing provides one."""
         if self._remote is None:
             connect = find_provider("connect_remote")
             if connect is None:
                 raise UnsupportedError(
-                    "this program works between processes, and nothing here connects them",
+                    "the program communicates with other processes, but no connection to them is provided",
                     hint="import paddlelike.distributed",
                 )
             self._remote = connect()
         return self._remote
 
     def close(self) -> None:
-        """Leave the job, if this executor ever took part in one."""
+        """Leave the job, if this executor is connected to one."""
         remote, self._remote = self._remote, None
         if remote is not None:
             remote.close()

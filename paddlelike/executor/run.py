@@ -1,4 +1,4 @@
-"""The Executor: runs a program against a scope."""
+"""The Executor: runs programs against a scope."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from paddlelike.core import memory
 from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import EnforceNotMet, FeedError
-from paddlelike.executor.datasets import FetchHandler, run_over
-from paddlelike.executor.feeds import one_feed, put_feeds
-from paddlelike.executor.fetches import all_updates, fetch_names, fetched, updates_of
-from paddlelike.executor.files import run_files
+from paddlelike.executor.datasets import FetchHandler, run_dataset
+from paddlelike.executor.feeds import get_single_feed, put_feeds
+from paddlelike.executor.fetches import collect_names, collect_updates, find_updates, get_fetched
+from paddlelike.executor.files import provide_files
 from paddlelike.executor.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
@@ -26,7 +26,7 @@ __all__ = ["Executor"]
 
 
 class Executor:
-    """Runs programs.
+    """Runs programs. Raises UnsupportedError for a place that is not a CPU.
 
     >>> import paddlelike as fluid
     >>> main = fluid.Program()
@@ -44,7 +44,7 @@ class Executor:
         self._services: dict[str, Any] = {"remote": self._remote}
 
     def close(self) -> None:
-        """End this executor; it runs nothing afterwards. Parameter servers learn that it has left."""
+        """Close this executor, which can then run nothing, and leave the job of parameter servers."""
         if not self._closed:
             self._closed = True
             self._remote.close()
@@ -69,45 +69,53 @@ class Executor:
         program
             A Program or CompiledProgram; None: the default main program.
         feed
-            ``{name: array}``; a LoDTensor brings its LoD, a number becomes shape ``[1]``.
+            ``{name: array}``; a LoDTensor keeps its LoD, a number becomes shape ``[1]``.
         fetch_list
-            Variables, or their names, whose values are returned in that order. What ``minimize`` returned
-            may stand in it: then only those updates, and what the fetches need, are run.
+            Variables, or their names, whose values are returned in that order. It may contain what
+            ``minimize`` returned: then only those updates, and what the fetches need, are run.
         scope
-            Where persistables live; None: the global scope.
+            The scope of persistables; None: the global scope.
         return_numpy
-            False: LoDTensors are returned, needed for values with a LoD.
+            False: return LoDTensors, which values with a LoD need.
         use_prune
             Run only what the fetches and the update operators need.
 
         Raises
         ------
         FeedError
-            A fed value that does not fit its variable.
+            A fed value does not fit its variable.
         UntrustedError
             The program was read from bytes, and holds operators that reach outside of it.
         OperatorError
-            An operator failed; the message names it, its variables and the line that made it.
+            An operator failed; the message names it, its variables and the line that created it.
+        NotInitializedError
+            A variable that an operator reads, or that is fetched, holds no value.
+        EnforceNotMet
+            A fetched name is unknown, or the program is empty.
+        RuntimeError
+            This executor is closed.
+        TypeError
+            Arguments of other types.
         """
         if self._closed:
-            raise RuntimeError("this Executor was closed; make a new one")
+            raise RuntimeError("this Executor is closed; create a new one")
         if program is None:
             program = default_main_program()
         scope = global_scope() if scope is None else scope
         if not isinstance(program, Program):
             runner = getattr(program, "_run", None)
             if runner is None:
-                raise TypeError(f"Executor.run takes a Program or CompiledProgram, not {program!r}")
+                raise TypeError(f"Executor.run takes a Program or CompiledProgram, got {program!r}")
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
-        fetches, updates = fetch_names(fetch_list), updates_of(fetch_list)
-        feeds = one_feed(feed)
+        fetches, updates = collect_names(fetch_list), collect_updates(fetch_list)
+        feeds = get_single_feed(feed)
         if not program.global_block().ops:
             if fetches:
-                raise EnforceNotMet(f"the program is empty; nothing computes {fetches}")
+                raise EnforceNotMet(f"the program is empty: no operator computes {fetches}")
             warnings.warn("the program to run is empty", UserWarning, stacklevel=2)
             return []
         if use_prune and not updates:
-            updates = all_updates(program)
+            updates = find_updates(program)
         pruned_to = tuple(updates) if use_prune or updates else None
         return self._run(program, feeds, fetches, scope, return_numpy, pruned_to)
 
@@ -128,13 +136,18 @@ class Executor:
         Parameters
         ----------
         thread, debug
-            Hints that are not needed here: one batch is run after the other.
+            Accepted for Fluid; batches run one after the other.
         fetch_list, fetch_info
-            What is printed every ``print_period`` batches, and what stands before each value.
+            The variables printed every ``print_period`` batches, and the titles in front of their values.
         fetch_handler
-            Gets values every so many seconds.
+            Receives values periodically.
+
+        Raises
+        ------
+        RuntimeError
+            There is no dataset. For the rest see :meth:`run`.
         """
-        run_over(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
+        run_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def infer_from_dataset(
         self,
@@ -148,8 +161,8 @@ class Executor:
         print_period: int = 100,
         fetch_handler: FetchHandler | None = None,
     ) -> None:
-        """As :meth:`train_from_dataset`; pass a program without updates (``clone(for_test=True)``)."""
-        run_over(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
+        """As :meth:`train_from_dataset`, also in what it raises; pass a program without updates."""
+        run_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def _run(
         self,
@@ -161,25 +174,25 @@ class Executor:
         pruned_to: tuple[Operator, ...] | None = None,
         services: dict[str, Any] | None = None,
     ) -> list[Any]:
-        plan = _plan(program, feeds, fetches, pruned_to)
-        with run_files(plan, scope, self._services | (services or {})) as lent:
-            frame = plan.begin(scope, lent)
+        plan = _get_plan(program, feeds, fetches, pruned_to)
+        with provide_files(plan, scope, self._services | (services or {})) as provided:
+            frame = plan.create_frame(scope, provided)
             if plan.initializes:
-                _warn_of_overwriting(scope, plan.initializes)
+                _warn_overwriting(scope, plan.initializes)
             put_feeds(frame, feeds)
             run_steps(frame, plan.steps)
         return [
-            fetched(frame, name, number, return_numpy)
-            for name, number in zip(fetches, plan.fetch_numbers, strict=True)
+            get_fetched(frame, name, position, return_numpy)
+            for name, position in zip(fetches, plan.fetch_positions, strict=True)
         ]
 
 
-def _plan(
+def _get_plan(
     program: Program, feeds: Mapping[str, Any], fetches: list[str], pruned_to: tuple[Operator, ...] | None
 ) -> Plan:
-    """The plan for this choice of feeds and fetches, made at its first use.
+    """Return the plan for this choice of feeds and fetches, created at its first use.
 
-    ``pruned_to``: only what the fetches and these operators need; None: everything.
+    ``pruned_to``: run only these operators and what they and the fetches need; None: run all operators.
     """
     key = (frozenset(feeds), tuple(fetches), pruned_to)
     plan = program.plans.get(key)
@@ -189,20 +202,20 @@ def _plan(
             block = program.global_block()
             ops = find_needed_ops(block, targets=set(fetches), fed=set(feeds), kept=pruned_to)
         plan = Plan(program, sorted(feeds), fetches, ops)
-        _check_holders(plan, feeds)
+        _check_feed_operators(plan, feeds)
         program.plans[key] = plan
     return plan
 
 
-def _check_holders(plan: Plan, feeds: Mapping[str, Any]) -> None:
-    """A program with feed operators takes exactly its feeds."""
+def _check_feed_operators(plan: Plan, feeds: Mapping[str, Any]) -> None:
+    """Raise FeedError unless the feeds are exactly those of the program's feed operators, if it has any."""
     if plan.fed_by_op and set(plan.fed_by_op.values()) != set(feeds):
         wanted = sorted(plan.fed_by_op.values())
-        raise FeedError(f"this program is fed {wanted}, but feed holds {sorted(feeds)}")
+        raise FeedError(f"the program has feed operators for {wanted}, but feed holds {sorted(feeds)}")
 
 
-def _warn_of_overwriting(scope: Scope, names: list[str]) -> None:
-    """Say so when a startup program is about to replace what a load brought."""
+def _warn_overwriting(scope: Scope, names: list[str]) -> None:
+    """Warn when a startup program is about to replace loaded values."""
     loaded = []
     for name in names:
         holder = scope.find_var(name)
@@ -213,7 +226,7 @@ def _warn_of_overwriting(scope: Scope, names: list[str]) -> None:
         name, origin = loaded[0]
         more = f" and {len(loaded) - 1} more" if len(loaded) > 1 else ""
         warnings.warn(
-            f"this program gives {name!r}{more} first values and replaces what was loaded from {origin}; "
+            f"this program initializes {name!r}{more}, which replaces the values loaded from {origin}; "
             "run the startup program before loading, not after",
             UserWarning,
             stacklevel=4,

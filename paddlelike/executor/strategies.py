@@ -1,8 +1,7 @@
-"""BuildStrategy and ExecutionStrategy: Fluid's options for programs over several copies of the batch.
+"""BuildStrategy and ExecutionStrategy: Fluid's options for programs that run on several pieces of a batch.
 
-They may be set and read back. The passes and the scheduler that they steer in Fluid do not exist here; one
-option counts: ``BuildStrategy.gradient_scale_strategy``, whether gradients are averaged over the copies or
-added up.
+They can be set and read. One has an effect: ``BuildStrategy.gradient_scale_strategy``, whether gradients are
+averaged over the copies or added up. The passes and the scheduler that the others control do not exist here.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ __all__ = ["BuildStrategy", "ExecutionStrategy"]
 
 
 class _Options:
-    """Options by name; one that Fluid does not have is refused."""
+    """Options by name. Setting one that Fluid does not have raises AttributeError."""
 
     def __init__(self, **options: Any) -> None:
         self.__dict__.update(options)
@@ -30,7 +29,7 @@ class BuildStrategy(_Options):
     """Options of Fluid's graph passes."""
 
     class ReduceStrategy:
-        """How gradients would be reduced over devices."""
+        """How Fluid reduces gradients over devices."""
 
         AllReduce = 0
         Reduce = 1

@@ -162,5 +162,5 @@ def test_none_among_the_fetches_is_told(exe: fluid.Executor) -> None:
     x, other = fluid.data("x", [None, 4]), fluid.data("other", [None, 4])
     x.stop_gradient = other.stop_gradient = False
     found = fluid.gradients([fluid.layers.tanh(x)], [other])
-    with pytest.raises(TypeError, match=r"fetch_list holds None, which is no variable: \[None\]"):
+    with pytest.raises(TypeError, match=r"fetch_list holds None, expected variables or names: \[None\]"):
         exe.run(feed={"x": X}, fetch_list=found)

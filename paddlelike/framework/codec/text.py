@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from google.protobuf import text_format
+from typing import Any
 
 from paddlelike.framework.codec.encode import build_message, encode_operator, encode_variable
 from paddlelike.framework.codec.schema import messages
@@ -22,7 +22,7 @@ def format_program(program: Program, *, with_details: bool = False) -> str:
     ]
     message = build_message(program)
     message.ClearField("blocks")
-    return "".join(blocks) + text_format.MessageToString(message)
+    return "".join(blocks) + _to_text(message)
 
 
 def format_block(block: Block, *, with_details: bool = False) -> str:
@@ -47,7 +47,7 @@ def format_variable(variable: Variable, *, with_details: bool = False) -> str:
         if isinstance(variable, Parameter):
             names += ["trainable", "optimize_attr", "regularizer", "do_model_average"]
         details = "".join(f"{name}: {getattr(variable, name)}\n" for name in names)
-    return text_format.MessageToString(message) + details
+    return _to_text(message) + details
 
 
 def format_operator(op: Operator) -> str:
@@ -55,6 +55,12 @@ def format_operator(op: Operator) -> str:
     holder = messages().ProgramDesc().blocks.add()
     message = holder.ops.add()
     encode_operator(op, message)
+    return _to_text(message)
+
+
+def _to_text(message: Any) -> str:
+    from google.protobuf import text_format  # late: most programs are never printed
+
     return text_format.MessageToString(message)
 
 
