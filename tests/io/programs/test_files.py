@@ -118,7 +118,7 @@ def test_loads_of_a_run_happen_completely_or_not_at_all(tmp_path: Path, between:
 
 
 def test_an_error_of_a_run_names_the_line_that_made_the_operator(tmp_path: Path) -> None:
-    with pytest.raises(LoadError, match=r"made at .*test_files\.py:\d+ in program_of"):
+    with pytest.raises(LoadError, match=r"created at .*test_files\.py:\d+ in program_of"):
         fluid.Executor().run(program_of(load("a", tmp_path / "nothing")))
 
 
