@@ -75,6 +75,8 @@ class Entry(NamedTuple):
     height, row_count
         Of SelectedRows: the height of the whole matrix and the count of row ids. ``height`` is None for a
         dense tensor.
+    surplus
+        The count of bytes that follow the tensor in a file of its own.
     payload
         What the format itself needs to read an encoded entry.
     """
@@ -88,6 +90,7 @@ class Entry(NamedTuple):
     file: str = ""
     height: int | None = None
     row_count: int = 0
+    surplus: int = 0
     payload: Any = None
 
     @property

@@ -109,7 +109,8 @@ def _encode_plain_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def _dense_entry(name: str, header: lod_tensor.Header) -> Entry:
-    return Entry(name, header.dtype, header.shape, header.lod, header.data_offset, header.data_bytes, name)
+    dtype, shape, lod, offset, nbytes, surplus = header
+    return Entry(name, dtype, shape, lod, offset, nbytes, name, None, 0, surplus)
 
 
 def _rows_entry(name: str, header: selected_rows.Header) -> Entry:
@@ -122,4 +123,5 @@ def _rows_entry(name: str, header: selected_rows.Header) -> Entry:
         file=name,
         height=header.height,
         row_count=header.row_count,
+        surplus=header.surplus,
     )

@@ -19,7 +19,10 @@ from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice, shard_name
 from paddlelike.errors import LoadError
-from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.formats import lod_tensor
+from paddlelike.formats.base import Entry
+from paddlelike.formats.selected_rows import IDS_OFFSET
+from paddlelike.io.load.allocation import offset_of
 from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.load.read import bytes_of
 from paddlelike.storage.location import File, Location
@@ -30,7 +33,6 @@ Array = np.ndarray[Any, Any]
 Choice = Callable[[Array], Array]
 
 _CHUNK: Final = 4 << 20  # bytes that are looked through at a time
-_ROWS_AT: Final = 12  # where the ids begin in a shard
 
 
 class _Selection(NamedTuple):
@@ -103,7 +105,7 @@ class Shards:
             )
         name = shard_name(table, 0)
         self._selections[name] = _Selection(tuple(parts), np.ones_like, None)
-        return Held(name, lod_tensor.Header(parts[0].header.dtype, shape, (), 0, 0, 0))
+        return Held(name, Entry(name, parts[0].header.dtype, shape))
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         """Read values; those of tables are selected from the files that hold their rows."""
@@ -133,7 +135,7 @@ class Shards:
         server, servers = one.first_row, one.stride
         name = files[0].name
         self._selections[name] = _Selection(tuple(files), lambda ids: ids % servers == server, one)
-        return Held(name, selected_rows.Header(one.dtype, one.shape, 0, one.shape[0], 0, 0, 0))
+        return Held(name, Entry(name, one.dtype, one.shape, height=one.shape[0]))
 
     # Values
 
@@ -188,11 +190,11 @@ class Shards:
         """Return the ids of every file. Raises LoadError for a shard that has ids of another one."""
         for shard, held in enumerate(taken.files):
             header = held.header
-            if isinstance(header, lod_tensor.Header):
+            if header.height is None:
                 yield np.arange(header.shape[0])
                 continue
             with self._where.open_file(held.name) as file:
-                ids = np.frombuffer(file.read_at(_ROWS_AT, 8 * header.row_count), "<i8").astype(np.int64)
+                ids = np.frombuffer(file.read_at(IDS_OFFSET, 8 * header.row_count), "<i8").astype(np.int64)
             if len(ids) > header.shape[0] or np.any(ids % len(taken.files) != shard) or np.any(ids < 0):
                 raise LoadError(
                     f"{held.name} is not shard {shard} of {len(taken.files)}: it has ids of other shards",
@@ -234,7 +236,7 @@ def _chunks(file: File, held: Held, count: int) -> Iterator[tuple[int, Array]]:
     buffer = np.empty((min(most, count), *header.shape[1:]), dtype)
     for first in range(0, count, most):
         rows = buffer[: min(most, count - first)]
-        offset = header.data_offset + first * width * dtype.itemsize
+        offset = offset_of(header) + first * width * dtype.itemsize
         target = bytes_of(rows)
         if file.readinto_at(offset, target) != len(target):
             raise LoadError(f"{held.name} became shorter while it was read")

@@ -10,7 +10,6 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.distributed.checkpoint.shards import Shards
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice
 from paddlelike.errors import LoadError
-from paddlelike.formats import lod_tensor
 from paddlelike.io.calls import warn_user
 from paddlelike.io.load.contents import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.storage.location import locate
@@ -76,7 +75,6 @@ class View:
     def _problem(self, one: Slice, found: Held) -> str | None:
         """Return why a file does not hold the variable that this is a slice of, or None."""
         header = found.header
-        assert isinstance(header, lod_tensor.Header)
         is_scalar = math.prod(header.shape) == math.prod(one.whole) == 1
         if header.dtype != one.dtype or (header.shape != one.whole and not is_scalar):
             return (
@@ -120,10 +118,9 @@ def _name_values(contents: Positional) -> None:
 def _rows_of(found: Held, one: Slice) -> Held:
     """Return the rows of a slice as a value of its own: the same file, another offset and shape."""
     header = found.header
-    assert isinstance(header, lod_tensor.Header)
     last = one.first_row + one.rows
-    offset, size = header.rows(one.first_row, last)
-    part = header._replace(shape=one.shape, data_offset=offset, data_bytes=size)
+    offset, size = header.locate_rows(one.first_row, last)
+    part = header._replace(shape=one.shape, offset=offset, nbytes=size)
     value = found.value
     if isinstance(value, LoDTensor):
         assert value.array is not None

@@ -11,10 +11,11 @@ from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.formats.base import Entry
 from paddlelike.io.load.contents import Array, Value, Want
 from paddlelike.io.load.read import Job, Part, bytes_of
 
-__all__ = ["allocate", "copy_from", "to_native", "wanted_bytes"]
+__all__ = ["allocate", "copy_from", "offset_of", "to_native", "wanted_bytes"]
 
 _SMALL: Final = 64 << 10  # bytes; larger arrays are copied one by one
 
@@ -23,22 +24,22 @@ def wanted_bytes(want: Want) -> int:
     """Return the size of the elements that are wanted."""
     header, rows = want.held.header, want.rows
     if rows is None:
-        return header.data_bytes
-    return header.data_bytes // max(header.shape[0], 1) * (rows[1] - rows[0])
+        return header.nbytes
+    return header.nbytes // max(header.shape[0], 1) * (rows[1] - rows[0])
 
 
 def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
     """Return a value whose memory is still to be filled, and the parts of its file that fill it."""
     header, rows, target = want.held.header, want.rows, want.target
     dtype = TENSOR_DTYPES[header.dtype].numpy
-    if isinstance(header, selected_rows.Header):
+    if header.height is not None:
         ids = np.empty(header.row_count, "<i8")
         array = arena.empty(header.shape, dtype)
-        parts = [Part(selected_rows.IDS_OFFSET, bytes_of(ids)), Part(header.data_offset, bytes_of(array))]
+        parts = [Part(selected_rows.IDS_OFFSET, bytes_of(ids)), Part(offset_of(header), bytes_of(array))]
         return SelectedRows(ids, header.height, array), [part for part in parts if part.target.nbytes]
-    offset, shape = header.data_offset, header.shape
+    offset, shape = offset_of(header), header.shape
     if rows is not None:
-        offset, _ = header.rows(*rows)
+        offset, _ = header.locate_rows(*rows)
         shape = (rows[1] - rows[0], *shape[1:])
     fits = target is not None and target.shape == shape and target.dtype == dtype
     array = target if fits and target is not None else arena.empty(shape, dtype)
@@ -49,12 +50,18 @@ def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
 def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:
     """Copy values out of a file that is in memory; runs of small ones of one type and shape at once."""
     arena = Arena(sum(wanted_bytes(want) for want in wants))
-    order = sorted(range(len(wants)), key=lambda index: wants[index].held.header.data_offset)
+    order = sorted(range(len(wants)), key=lambda index: offset_of(wants[index].held.header))
     values: list[Value] = []
     for run in _runs([wants[index] for index in order]):
         values += _copy_run(data, run, arena) if len(run) > 1 else [_copy_one(data, run[0], arena)]
     placed = dict(zip(order, values, strict=True))
     return [placed[index] for index in range(len(wants))]
+
+
+def offset_of(entry: Entry) -> int:
+    """Return where the elements of an entry begin that is not encoded."""
+    assert entry.offset is not None
+    return entry.offset
 
 
 def to_native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
@@ -69,9 +76,8 @@ def to_native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
 
 def _copy_one(data: bytes, want: Want, arena: Arena) -> Value:
     header, rows = want.held.header, want.rows
-    assert isinstance(header, lod_tensor.Header)
     dtype = TENSOR_DTYPES[header.dtype].numpy
-    array: Array = np.ndarray(header.shape, dtype, data, header.data_offset)
+    array: Array = np.ndarray(header.shape, dtype, data, offset_of(header))
     array = array if rows is None else array[slice(*rows)]
     copy = arena.empty(array.shape, dtype)
     copy[...] = array
@@ -82,11 +88,11 @@ def _copy_one(data: bytes, want: Want, arena: Arena) -> Value:
 def _copy_run(data: bytes, run: Sequence[Want], arena: Arena) -> list[Value]:
     header = run[0].held.header
     dtype = TENSOR_DTYPES[header.dtype].numpy
-    stride = run[1].held.header.data_offset - header.data_offset
-    size = stride * (len(run) - 1) + header.data_bytes
-    raw = np.frombuffer(data, np.uint8, size, header.data_offset)
-    raw = np.lib.stride_tricks.as_strided(raw, (len(run), header.data_bytes), (stride, 1))
-    arrays = arena.empty((len(run), header.data_bytes), np.dtype(np.uint8))
+    stride = offset_of(run[1].held.header) - offset_of(header)
+    size = stride * (len(run) - 1) + header.nbytes
+    raw = np.frombuffer(data, np.uint8, size, offset_of(header))
+    raw = np.lib.stride_tricks.as_strided(raw, (len(run), header.nbytes), (stride, 1))
+    arrays = arena.empty((len(run), header.nbytes), np.dtype(np.uint8))
     arrays[...] = raw
     arrays = lod_tensor.native(arrays.view(dtype)).reshape(len(run), *header.shape)
     return [LoDTensor(array) for array in arrays]
@@ -99,14 +105,14 @@ def _runs(wants: Sequence[Want]) -> Iterator[list[Want]]:
     stride = last = 0
     for want in wants:
         header = want.held.header
-        assert isinstance(header, lod_tensor.Header)
-        plain = want.rows is None and not header.lod and header.shape and 0 < header.data_bytes < _SMALL
+        plain = want.rows is None and not header.lod and header.shape and 0 < header.nbytes < _SMALL
         this = (header.dtype, header.shape) if plain else None
-        distance = header.data_offset - last
+        offset = offset_of(header)
+        distance = offset - last
         if run and (this is None or this != form or (len(run) > 1 and distance != stride) or distance < 0):
             yield run
             run = []
         run.append(want)
-        form, stride, last = this, distance, header.data_offset
+        form, stride, last = this, distance, offset
     if run:
         yield run

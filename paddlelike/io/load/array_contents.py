@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.base import Entry
 from paddlelike.io.load.contents import Held, Reading, Unreadable, Value, Want
 
 __all__ = ["ArrayContents"]
@@ -39,7 +39,7 @@ class ArrayContents:
             dtype = convert_dtype(array.dtype)
         except TypeError as error:
             return Unreadable(name, str(error))
-        return Held(name, lod_tensor.Header(dtype, tuple(array.shape), (), 0, array.nbytes, 0))
+        return Held(name, Entry(name, dtype, tuple(array.shape), nbytes=array.nbytes))
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         """Return the arrays as values, those of a dict without a copy.

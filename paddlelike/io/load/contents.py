@@ -8,14 +8,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.formats.base import Entry, Value
 
-__all__ = ["Contents", "Header", "Held", "Positional", "Reading", "Unreadable", "Value", "Want"]
+__all__ = ["Contents", "Held", "Positional", "Reading", "Unreadable", "Value", "Want"]
 
 Array = np.ndarray[Any, Any]
-Header = lod_tensor.Header | selected_rows.Header
-Value = LoDTensor | SelectedRows
 
 
 class Held(NamedTuple):
@@ -23,6 +20,8 @@ class Held(NamedTuple):
 
     Attributes
     ----------
+    header
+        Its type and where its elements are. Its own name is an index where the source stores no names.
     value
         The value itself, where the source was small enough to be read with its header.
     size
@@ -30,7 +29,7 @@ class Held(NamedTuple):
     """
 
     name: str
-    header: Header
+    header: Entry
     value: Value | None = None
     size: int = 0
 
@@ -82,7 +81,7 @@ class Positional(Protocol):
     where: str
 
     @property
-    def headers(self) -> Sequence[Header]:
+    def headers(self) -> Sequence[Entry]:
         """The headers in the source's order."""
 
     @property

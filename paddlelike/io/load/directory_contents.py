@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, MissingFileError, StorageError
-from paddlelike.formats import lod_tensor, selected_rows
-from paddlelike.io.load.allocation import allocate, to_native, wanted_bytes
-from paddlelike.io.load.contents import Array, Header, Held, Reading, Unreadable, Value, Want
+from paddlelike.formats import lod_tensor
+from paddlelike.formats.base import Entry
+from paddlelike.formats.directory import VariableDirectory
+from paddlelike.io.load.allocation import allocate, offset_of, to_native, wanted_bytes
+from paddlelike.io.load.contents import Array, Held, Reading, Unreadable, Value, Want
 from paddlelike.io.load.lazy import Mapper
 from paddlelike.io.load.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
 from paddlelike.storage.local.files import read_front
@@ -24,6 +26,7 @@ from paddlelike.storage.names import relative_path
 
 __all__ = ["DirectoryContents"]
 
+_FORMAT: Final = VariableDirectory()
 _HEAD: Final = 4096  # bytes of a file that are read at first: its header, and the whole of a small one
 
 
@@ -35,7 +38,7 @@ class DirectoryContents:
     records
         The manifest's records of the files, to compare them with; None: no comparison.
     only
-        The files that are looked for; None: every file, so that the directory is listed.
+        The files to look for; None: all files of the directory, which is listed for that.
 
     Raises
     ------
@@ -65,7 +68,7 @@ class DirectoryContents:
                 hint="a combined file needs filename=" if is_file else "check the path",
             )
         self._names = (
-            location.list_names() if only is None else [name for name in set(only) if location.has(name)]
+            location.list_names() if only is None else sorted(n for n in set(only) if location.has(n))
         )
         self._known = set(self._names)
 
@@ -92,11 +95,11 @@ class DirectoryContents:
         data = self._read_front(path)
         if len(data) > _HEAD or kind == VarType.SELECTED_ROWS:
             with self._location.open_file(path) as file:
-                return Held(path, _read_header(file, kind), None, file.size)
+                return Held(path, _FORMAT.read_entry(path, file, kind), None, file.size)
         if self._records is not None:
             self._note(path, of_buffer(path, data, self._records.get(path)))
         try:
-            header = lod_tensor.read_header(data)
+            header = _FORMAT.read_entry(path, data, kind)
         except FormatError as error:
             raise FormatError(f"{self._full(path)}: {error.message}", hint=error.hint) from error
         return Held(path, header, _copy_small(data, header), len(data))
@@ -155,13 +158,9 @@ class DirectoryContents:
         return Reading(to_native(values, jobs), list(self._bad.values()), mapper.mapped, mapper.unaligned)
 
 
-def _read_header(file: Any, kind: VarType) -> Header:
-    return selected_rows.read_header(file) if kind == VarType.SELECTED_ROWS else lod_tensor.read_header(file)
-
-
-def _copy_small(data: bytes, header: lod_tensor.Header) -> LoDTensor:
+def _copy_small(data: bytes, header: Entry) -> LoDTensor:
     """Return the value of a small file that was read whole."""
-    view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, header.data_offset)
+    view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, offset_of(header))
     return LoDTensor(lod_tensor.native(view.copy()), [list(level) for level in header.lod])
 
 

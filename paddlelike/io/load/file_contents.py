@@ -10,11 +10,11 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError
-from paddlelike.formats import lod_tensor, registry
+from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, Entry, FileFormat, check_extent
 from paddlelike.formats.combined import CombinedFile
 from paddlelike.io.load.allocation import allocate, copy_from, to_native, wanted_bytes
-from paddlelike.io.load.contents import Header, Held, Positional, Reading, Unreadable, Value, Want
+from paddlelike.io.load.contents import Held, Positional, Reading, Unreadable, Value, Want
 from paddlelike.io.load.lazy import Mapper
 from paddlelike.io.load.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
 from paddlelike.storage.location import File, LocalDirectory, Location
@@ -85,9 +85,9 @@ class FileContents:
     def _list_entries(self, source: File | bytes) -> None:
         try:
             self.format = recognize(source)
-            self._entries = self.format.entries(source)
+            self.headers = self.format.entries(source)  # in the order of the file
             if not isinstance(self.format, CombinedFile):  # whose headers were compared with the file's size
-                for entry in self._entries:
+                for entry in self.headers:
                     if entry.offset is not None:
                         check_extent(entry, self.size)
         except FormatError as error:
@@ -95,19 +95,15 @@ class FileContents:
             raise LoadError(
                 f"{what} no combined file of variables: {error.message}", hint=error.hint
             ) from error
-        self._names = [entry.name for entry in self._entries]
+        self._names = [entry.name for entry in self.headers]
         self._indexes = {name: index for index, name in enumerate(self._names)}
         self._is_named = self.format.holds.names
+        self._is_encoded = any(entry.offset is None for entry in self.headers)
 
     @property
     def unnamed(self) -> Positional | None:
         """This, where the format stores no names and none were assigned."""
         return None if self._is_named else self
-
-    @property
-    def headers(self) -> list[Header]:
-        """The headers in the order of the file."""
-        return [_header(entry) for entry in self._entries]
 
     @property
     def saved_names(self) -> list[str] | None:
@@ -117,7 +113,7 @@ class FileContents:
             facts = [(str(name), VarType[dtype], tuple(shape)) for name, dtype, shape in variables or ()]
         except (KeyError, TypeError, ValueError):
             return None
-        same = [(entry.dtype, entry.shape) for entry in self._entries] == [fact[1:] for fact in facts]
+        same = [(entry.dtype, entry.shape) for entry in self.headers] == [fact[1:] for fact in facts]
         return [name for name, _, _ in facts] if facts and same else None
 
     def assign_names(self, names: Sequence[str]) -> None:
@@ -135,10 +131,9 @@ class FileContents:
         index = self._indexes.get(name)
         if index is None:
             return None
-        entry = self._entries[index]
         if kind == VarType.SELECTED_ROWS:
             return Unreadable(name, "a combined file holds dense tensors, the program wants SelectedRows")
-        return Held(name, _header(entry))
+        return Held(name, self.headers[index])
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         """Read values, several ranges of the file at once.
@@ -148,7 +143,7 @@ class FileContents:
         FormatError, StorageError
             The file cannot be read, or is another one than when its headers were read.
         """
-        if any(self._entry(want).offset is None for want in wants):
+        if self._is_encoded:
             return self._read_encoded(wants)
         if self._data is not None:
             problem = of_buffer(self.where, self._data, self._record) if self._verify else None
@@ -172,7 +167,7 @@ class FileContents:
         return Reading(to_native(values, [job]), problems, mapper.mapped, mapper.unaligned)
 
     def _entry(self, want: Want) -> Entry:
-        return self._entries[self._indexes[want.held.name]]
+        return self.headers[self._indexes[want.held.name]]
 
     def _read_encoded(self, wants: Sequence[Want]) -> Reading:
         """Read values that only their format can decode."""
@@ -204,7 +199,3 @@ def recognize(source: File | bytes) -> FileFormat:
         return combined
     found = registry.sniff_head(head, size)
     return combined if found is None or found.advice else found
-
-
-def _header(entry: Entry) -> lod_tensor.Header:
-    return lod_tensor.Header(entry.dtype, entry.shape, entry.lod, entry.offset or 0, entry.nbytes, 0)

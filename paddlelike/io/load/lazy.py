@@ -32,7 +32,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.formats.base import Entry
 from paddlelike.storage.local.mapping import hold
 from paddlelike.storage.local.opening import open_regular, unreadable
 
@@ -79,15 +79,15 @@ class Mapper:
         self,
         path: str,
         size: int,
-        header: lod_tensor.Header | selected_rows.Header,
+        header: Entry,
         rows: tuple[int, int] | None,
     ) -> LoDTensor | None:
         """The value as a view of its file of ``size`` bytes; None where it is better read."""
-        if size < self._from or not isinstance(header, lod_tensor.Header) or not np.little_endian:
+        if size < self._from or header.offset is None or header.height is not None or not np.little_endian:
             return None
-        offset, nbytes, shape = header.data_offset, header.data_bytes, header.shape
+        offset, nbytes, shape = header.offset, header.nbytes, header.shape
         if rows is not None:
-            offset, nbytes = header.rows(*rows)
+            offset, nbytes = header.locate_rows(*rows)
             shape = (rows[1] - rows[0], *shape[1:])
         if nbytes < MIN_BYTES:
             return None

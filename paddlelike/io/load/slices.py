@@ -9,7 +9,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError, StorageError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.directory import VariableDirectory
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.allocation import allocate, to_native, wanted_bytes
@@ -55,6 +55,7 @@ def load_slice(
 
     >>> import tempfile
     >>> import numpy as np
+    >>> from paddlelike.formats import lod_tensor
     >>> from paddlelike.storage.local.transaction import write_all
     >>> table = np.arange(10, dtype="float32").reshape(5, 2)
     >>> directory = tempfile.mkdtemp()
@@ -72,7 +73,6 @@ def load_slice(
         contents = _open_file(where, filename, names)
         held = _find_in_file(contents, name)
     header = held.header
-    assert isinstance(header, lod_tensor.Header)
     if header.lod:
         raise LoadError(
             f"{name!r} in {where.path} has {len(header.lod)} LoD levels: it cannot be read in slices"
@@ -103,7 +103,7 @@ def _find_file(where: Location, name: str) -> Held:
     """Return the header in a variable's own file."""
     try:
         with where.open_file(name) as file:
-            return Held(name, lod_tensor.read_header(file), None, file.size)
+            return Held(name, VariableDirectory().read_entry(name, file, VarType.LOD_TENSOR), None, file.size)
     except StorageError as error:
         near = near_names(name, where.list_names()) if where.exists() else ""
         raise LoadError(f"{name!r} cannot be read: {error.message}{near}", hint=error.hint) from error
