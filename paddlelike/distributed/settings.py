@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from paddlelike.distributed.protocol.steps import Limits
 from paddlelike.errors import RoleError
@@ -25,7 +26,8 @@ class Settings:
     after this time without a sign of life a trainer counts as silent. ``PADDLELIKE_RESUME_POLICY``: ``exit``
     (the default) or ``rollback``. ``PADDLELIKE_JOB_ID``: a name that trainers and servers must share.
     ``PADDLELIKE_CHECKPOINT_DIR``: the directory in which servers look for the saves of trainer 0, to go back
-    to them. ``PADDLELIKE_LOG_INTERVAL`` (s, 60): between two lines of a server's log.
+    to them, and below which they write by themselves (``save_roots``; by default the working directory).
+    ``PADDLELIKE_LOG_INTERVAL`` (s, 60): between two lines of a server's log.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -34,6 +36,7 @@ class Settings:
     job: str = ""
     checkpoints: str | None = None
     log_every: float = _LOG_EVERY
+    save_roots: tuple[str, ...] = ()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -57,8 +60,15 @@ class Settings:
             rollback=policy == "rollback",
             job=environment.get("PADDLELIKE_JOB_ID", ""),
             checkpoints=environment.get("PADDLELIKE_CHECKPOINT_DIR") or None,
+            save_roots=_save_roots(environment),
             log_every=max(_seconds(environment, "PADDLELIKE_LOG_INTERVAL", _LOG_EVERY), 1.0),
         )
+
+
+def _save_roots(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the directories below which this server may write; / would be no limit."""
+    root = environment.get("PADDLELIKE_CHECKPOINT_DIR") or str(Path.cwd())
+    return () if root == "/" else (str(Path(root).absolute()),)
 
 
 def _seconds(environment: Mapping[str, str], name: str, default: float) -> float:

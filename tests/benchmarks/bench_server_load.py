@@ -123,6 +123,7 @@ def gather(home: Path, rows: int, servers: int, *, by_servers: bool) -> float:
     from tests.distributed.jobs import free_endpoints
 
     endpoints = free_endpoints(servers)
+    os.environ["PADDLELIKE_CHECKPOINT_DIR"] = str(home)  # servers write below it
     with fresh_programs() as (_, startup):
         t, loss = transpiled(rows, endpoints)
         running = []

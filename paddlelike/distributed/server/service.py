@@ -27,6 +27,7 @@ from paddlelike.distributed.protocol.work import Apply, Work, Write
 from paddlelike.distributed.server.position import empty_load, read_position
 from paddlelike.distributed.server.presence import Presence, write_log
 from paddlelike.distributed.server.rollback import RollbackPoints
+from paddlelike.distributed.server.save_roots import check_save_directory
 from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.server.staging import Staging
 from paddlelike.distributed.server.variables import Variables
@@ -75,6 +76,7 @@ class Service:
         self._presence = Presence(self.served.trainers, lease=settings.lease)
         self._patience = max(settings.limits.barrier, settings.lease)
         self._log_every = settings.log_every
+        self._save_roots = settings.save_roots
         self._next_line, self._logged_rounds = time.monotonic() + settings.log_every, 0
         self._bytes_in = self._bytes_out = self._rounds = 0
         self._stopping = False
@@ -233,6 +235,7 @@ class Service:
                     f"the server at {self.served.endpoint} cannot write rows: its program has no placement",
                     hint="serve the program of get_pserver_program(), or save without by_servers=",
                 )
+            check_save_directory(request.directory, self._save_roots, self.served.endpoint)
             slices = placement.on(self.served.endpoint)
             answer |= write_rows(self._ctx.scope, slices, request.directory, names)
         return answer
