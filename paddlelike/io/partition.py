@@ -75,12 +75,15 @@ class LoadShare:
         Which variables may be missing.
     notes
         Lines for the report.
+    reader
+        The name of this process in front of every error of the load, such as ``the server at a:6174``.
     """
 
     variables: list[Variable]
     view: Callable[[Contents], Contents] | None = None
     rules: tuple[Rule, ...] = ()
     notes: tuple[str, ...] = ()
+    reader: str = ""
 
 
 class Partition(Protocol):

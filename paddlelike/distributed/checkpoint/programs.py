@@ -124,6 +124,7 @@ class ServerPart:
             lambda contents: View(contents, slices, others),
             tuple(Init(one.name, "keep") for one in schedule),  # Fluid itself saves none of these
             (*_notes(where, schedule), *_rate_notes(where, rates)),
+            reader=f"the server at {endpoint}",
         )
 
     def _load_nothing(self, where: str, placement: Placement) -> LoadShare:

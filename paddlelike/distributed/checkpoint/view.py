@@ -62,6 +62,10 @@ class View:
         if one.is_selected_rows:
             return self._shards.look(one)
         found = self._contents.look(one.origin, VarType.LOD_TENSOR)
+        if found is None and one.name != one.origin:
+            last = one.first_row + one.rows
+            why = f"there is no such file; {one.name} is rows {one.first_row} to {last} of it"
+            return Unreadable(one.origin, why, is_missing=True)
         if not isinstance(found, Held):
             return found
         problem = self._problem(one, found)

@@ -35,11 +35,12 @@ class Held(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Why a value that a source holds cannot be read."""
+    """Why a value cannot be read from a source."""
 
     name: str
     what: str
     hint: str | None = None
+    is_missing: bool = False  # the source has no file of that name, which is not the name that was asked for
 
 
 class Want(NamedTuple):

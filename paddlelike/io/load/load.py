@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from paddlelike.core.scope import global_scope
-from paddlelike.errors import LoadError, PaddlelikeError
+from paddlelike.errors import FormatError, LoadError, PaddlelikeError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
@@ -173,7 +174,7 @@ def load_vars(
             f"nothing to load from {dirname}: the program has no such variable",
             hint="pass the program that was built (main_program=), or vars=",
         )
-    with collections_paused():
+    with collections_paused(), _named_reader(asked.reader):
         stamp, plan, reading, values = _read(executor, dirname, filename, asked, lazy, verify, in_place)
         moved = hand_over.put(plan, values)
         if dirname is not None and filename is None and asked.view is None:
@@ -224,6 +225,7 @@ class Asked(NamedTuple):
     names: list[str] | None  # of the values of a combined file
     view: Callable[[Contents], Contents] | None = None  # what this process takes of a source; None: all of it
     notes: tuple[str, ...] = ()  # for the report
+    reader: str = ""  # named in front of errors
 
     def seen(self, contents: Contents) -> Contents:
         """What the program is to see of a source."""
@@ -255,7 +257,16 @@ def asked_for(
     if partition is None:
         return Asked(program, chosen, rules, strict, names)
     share = partition.plan_load(chosen, str(where))
-    return Asked(program, share.variables, rules + share.rules, strict, names, share.view, share.notes)
+    return Asked(
+        program,
+        share.variables,
+        rules + share.rules,
+        strict,
+        names,
+        view=share.view,
+        notes=share.notes,
+        reader=share.reader,
+    )
 
 
 def names_of(given: Iterable[Variable | str] | Program | None) -> list[str] | None:
@@ -279,6 +290,17 @@ def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool =
         return DirectoryContents(where, records_of(where) if verify else None)
     name = os.fsdecode(filename)
     return FileContents(name, where, verify=verify, record=record_of(where, name, needed=verify))
+
+
+@contextmanager
+def _named_reader(reader: str) -> Iterator[None]:
+    """Put the name of whoever loads in front of the text of a load's errors."""
+    try:
+        yield
+    except (LoadError, FormatError, StorageError) as error:
+        if not reader:
+            raise
+        raise type(error)(f"{reader}: {error.message}", hint=error.hint) from error.__cause__
 
 
 def _read(

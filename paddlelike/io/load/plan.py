@@ -145,7 +145,8 @@ class LoadPlan:
             near = ""
             if row.what == "missing":
                 near = proposed.get(row.variable or "") or near_names(row.variable or "", unused)
-            lines.append(f"\n  {row.variable}: {row.why}{near}")
+            name = row.variable if row.what != "missing" or row.file is None else row.file
+            lines.append(f"\n  {name}: {row.why}{near}")
         if len(problems) > 20:
             lines.append(f"\n  and {len(problems) - 20} more")
         count = len(self.steps) + sum(row.variable is not None for row in self.others)

@@ -176,6 +176,8 @@ class _Planner:
             found = self.contents.look(file, variable.type)
         if isinstance(found, Held):
             return found
+        if isinstance(found, Unreadable) and found.is_missing:
+            return Row(variable.name, found.name, "missing", facts_of(variable), None, found.what)
         if isinstance(found, Unreadable):
             self.used.add(found.name)
             wants = facts_of(variable)
