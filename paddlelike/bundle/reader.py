@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import warnings
 import zipfile
@@ -12,11 +13,11 @@ from pathlib import Path as FilePath
 from typing import IO, Any, Final
 
 import numpy as np
-from numpy.lib import format as npy
 
 from paddlelike.bundle.names import PICKLE
 from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, allowed_classes
 from paddlelike.errors import FormatError, LoadError, MissingFileError
+from paddlelike.formats import npy
 
 __all__ = ["arrays", "load", "open_binary"]
 
@@ -24,7 +25,6 @@ Array = np.ndarray[Any, Any]
 Source = str | os.PathLike[str] | IO[bytes]
 PersistentLoad = Callable[[zipfile.ZipFile], Callable[[str], Any]]
 
-_MAGIC: Final = b"\x93NUMPY"
 _MOST_DEFLATED: Final = 1100  # deflate makes no file smaller than by this factor
 _PREFIX: Final = 4096  # a GPU array begins with a small pickle
 
@@ -203,24 +203,11 @@ class _Members:
 
 def _decode(data: bytes, name: str) -> Array:
     """Return the array of a member: an NPY file, behind a small pickle when it was a GPU's."""
-    at = data.find(_MAGIC, 0, _PREFIX)
+    at = data.find(npy.MAGIC, 0, _PREFIX)
     if at < 0:
         raise FormatError(f"member {name!r} is no NPY file")
-    file = io.BytesIO(data)
-    file.seek(at)
-    try:
-        version = npy.read_magic(file)
-        read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran, dtype = read_header(file)
-        if dtype.hasobject:
-            raise FormatError(
-                f"member {name!r} is an array of objects, a pickle of its own, which is not opened"
-            )
-        raw = memoryview(data)[file.tell() :]
-        if len(raw) != int(np.prod(shape, dtype=object)) * dtype.itemsize:
-            raise FormatError(f"member {name!r}: {dtype} {shape} does not take {len(raw)} bytes")
-        return np.frombuffer(raw, dtype).reshape(shape, order="F" if fortran else "C").copy(order="A")
-    except FormatError:
-        raise
-    except Exception as error:  # numpy raises ValueError, and what its header's parser raises
-        raise FormatError(f"member {name!r} is no NPY file ({error})") from error
+    dtype, shape, fortran, length = npy.parse_header(data[at : at + npy.LARGEST_HEADER], f"member {name}")
+    raw = memoryview(data)[at + length :]
+    if len(raw) != math.prod(shape) * dtype.itemsize:
+        raise FormatError(f"member {name!r}: {dtype} {shape} does not take {len(raw)} bytes")
+    return np.frombuffer(raw, dtype).reshape(shape, order="F" if fortran else "C").copy(order="A")

@@ -27,6 +27,8 @@ AnyFormat = FileFormat | FolderFormat
 GROUP: Final = "paddlelike.formats"
 _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "state": "paddlelike.formats.state.format:StateFile",
+    "npz": "paddlelike.formats.npz:Npz",
+    "safetensors": "paddlelike.formats.safetensors:Safetensors",
     "combined": "paddlelike.formats.combined:CombinedFile",
     "fluid_save": "paddlelike.formats.state.fluid_save:FluidSave",
     "directory": "paddlelike.formats.directory:VariableDirectory",

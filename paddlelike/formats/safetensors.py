@@ -1,0 +1,145 @@
+"""safetensors: a JSON header, then the elements of every tensor.
+
+Specification: https://github.com/huggingface/safetensors (format section of its README)::
+
+    8 bytes   N, the length of the header, little-endian
+    N bytes   {"__metadata__": {...}, "NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+    the rest  elements, little-endian, C order; offsets count from here, without holes or overlaps
+
+The writer orders the tensors and pads the header as the ``safetensors`` package does, so that both give the
+same bytes. The package itself is not needed: it reads a file as a whole, and numpy has no type for its BF16.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats.base import Capabilities, Entry, FileFormat, Values
+from paddlelike.formats.sources import Buffer, Readable, Source, as_source
+from paddlelike.formats.tensor_desc import elements
+
+__all__ = ["Safetensors"]
+
+_LARGEST_HEADER: Final = 100_000_000  # the specification's limit
+_METADATA: Final = "__metadata__"
+_NAMES: Final = {row.safetensors: row.var_type for row in TENSOR_DTYPES.values() if row.safetensors}
+# the package sorts by its own list of element types, the last first, and then by name
+_ORDER: Final = ("BOOL", "U8", "I8", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64", "U64")
+
+
+@dataclass(frozen=True)
+class Safetensors(FileFormat):
+    """A safetensors file. ``metadata`` are pairs of texts that ``write`` puts into the header.
+
+    >>> import numpy as np
+    >>> file = b"".join(Safetensors((("made_by", "me"),)).write({"w": np.ones((2, 3), "float32")}))
+    >>> print(Safetensors().describe(file))
+    a safetensors file: 1 entries, 24 bytes of elements
+      w: FP32 [2, 3]
+    >>> Safetensors.read_metadata(file)
+    {'made_by': 'me'}
+    """
+
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    name = "safetensors"
+    title = "a safetensors file"
+    suffixes = (".safetensors",)
+    advice = "convert it with paddlelike.convert, or load its arrays with fluid.load_program_state"
+    holds = Capabilities(dtypes=frozenset(_NAMES.values()), order=False)
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        length = int.from_bytes(head[:8], "little")
+        return len(head) > 8 and head[8:9] == b"{" and 2 <= length <= min(_LARGEST_HEADER, size - 8)
+
+    def entries(self, source: Readable) -> list[Entry]:
+        file = as_source(source)
+        header, start = _read_header(file)
+        found = [_parse_entry(name, row, start) for name, row in header.items() if name != _METADATA]
+        _check_extents(found, start, file.size)
+        return found
+
+    def write(self, values: Values) -> Iterator[Buffer]:
+        self.check(values)
+        return self._encode({name: _to_array(value) for name, value in values.items()})
+
+    @staticmethod
+    def read_metadata(source: Readable) -> dict[str, str]:
+        """Return the texts of the header. Raises FormatError when the file is damaged."""
+        header, _ = _read_header(as_source(source))
+        return {str(key): str(text) for key, text in header.get(_METADATA, {}).items()}
+
+    def _encode(self, arrays: Mapping[str, Any]) -> Iterator[Buffer]:
+        names = {
+            name: TENSOR_DTYPES[convert_dtype(array.dtype)].safetensors for name, array in arrays.items()
+        }
+        ordered = sorted(arrays, key=lambda name: (-_ORDER.index(names[name] or ""), name))
+        header: dict[str, Any] = {_METADATA: dict(self.metadata)} if self.metadata else {}
+        end = 0
+        for name in ordered:
+            begin, end = end, end + arrays[name].nbytes
+            header[name] = {
+                "dtype": names[name],
+                "shape": list(arrays[name].shape),
+                "data_offsets": [begin, end],
+            }
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        text += b" " * (-len(text) % 8)
+        yield len(text).to_bytes(8, "little") + text
+        for name in ordered:
+            yield elements(arrays[name])
+
+
+def _read_header(file: Source) -> tuple[dict[str, Any], int]:
+    """Return the header and the offset of the elements."""
+    length = int.from_bytes(file.read_at(0, 8), "little")
+    if file.size < 10 or length > min(_LARGEST_HEADER, file.size - 8):
+        raise FormatError(f"offset 0: a header of {length} bytes in a file of {file.size}")
+    try:
+        header = json.loads(str(file.read_at(8, length), "utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"offset 8: the header is no JSON ({error!s:.100})") from error
+    if not isinstance(header, dict) or not isinstance(header.get(_METADATA, {}), dict):
+        raise FormatError("offset 8: the header is no JSON object of names and tensors")
+    return header, 8 + length
+
+
+def _parse_entry(name: str, row: Any, start: int) -> Entry:
+    try:
+        dtype, shape, (begin, end) = row["dtype"], tuple(row["shape"]), row["data_offsets"]
+    except (KeyError, TypeError, ValueError):
+        raise FormatError(f"{name!r:.80}: the header has no dtype, shape and data_offsets of it") from None
+    if dtype not in _NAMES:
+        raise FormatError(
+            f"{name!r:.80} has the element type {dtype!r:.20}, which no Paddle variable has",
+            hint=f"convert it where the file was made, to one of {', '.join(sorted(_NAMES))}",
+        )
+    if not all(type(number) is int and 0 <= number < 2**62 for number in (*shape, begin, end)):
+        raise FormatError(f"{name!r:.80}: shape {row['shape']!r:.80} or offsets that are no whole numbers")
+    return Entry(name, VarType(_NAMES[dtype]), shape, offset=start + begin, nbytes=end - begin)
+
+
+def _check_extents(entries: list[Entry], start: int, size: int) -> None:
+    """Raise FormatError unless the elements fill the rest of the file without holes or overlaps."""
+    at = start
+    for entry in sorted(entries, key=lambda entry: (entry.offset, entry.nbytes)):
+        expected = math.prod(entry.shape) * numpy_dtype(entry.dtype).itemsize
+        if entry.offset != at or entry.nbytes != expected:
+            raise FormatError(
+                f"{entry.name!r:.80}: {entry.dtype.name} {list(entry.shape)} takes {expected} bytes from "
+                f"offset {at}, the header says {entry.nbytes} from {entry.offset}"
+            )
+        at += entry.nbytes
+    if at != size:
+        raise FormatError(f"the tensors end at offset {at}, the file at {size}")
+
+
+def _to_array(value: Any) -> Any:
+    return value.array if isinstance(value, LoDTensor) else value

@@ -1,0 +1,88 @@
+"""npz files: numpy reads ours, ours reads numpy's, compressed and Fortran-ordered ones too."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from paddlelike.errors import FormatError
+from paddlelike.formats.npz import Npz
+from tests.formats.contract import FormatContract
+
+
+def save(*, compressed: bool = False, **arrays: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(file, **arrays)
+    return file.getvalue()
+
+
+class TestNpz(FormatContract):
+    format = Npz()
+    golden_values = {"b": np.float32([1, -2])}
+    golden_files = {"": b"".join(Npz().write({"b": np.float32([1, -2])}))}  # numpy reads it: see below
+    memory_per_byte = 4096  # objects of zipfile for a file of a few hundred bytes
+
+
+def test_numpy_reads_ours() -> None:
+    values = {
+        "layer/w": np.arange(6, dtype="f4").reshape(2, 3),
+        "b": np.array(2.5),
+        "empty": np.zeros((0, 2)),
+    }
+    with np.load(io.BytesIO(b"".join(Npz().write(values)))) as seen:
+        assert seen.files == list(values)
+        for name, array in values.items():
+            np.testing.assert_array_equal(seen[name], array)
+            assert seen[name].dtype == array.dtype
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["stored", "compressed"])
+def test_numpy_s_files_are_read(compressed: bool) -> None:
+    values = {
+        "c": np.arange(6.0).reshape(2, 3),
+        "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "big": np.arange(3, dtype=">i4"),
+        "scalar": np.array(True),
+        "empty": np.zeros((0, 5), "float16"),
+    }
+    file = save(compressed=compressed, **values)
+    found = Npz().read_all(file)
+    for name, array in values.items():
+        got = found[name].array
+        assert got is not None
+        np.testing.assert_array_equal(got, array)
+        assert got.dtype == array.dtype.newbyteorder("=")
+    entries = {entry.name: entry for entry in Npz().entries(file)}
+    assert (entries["c"].offset is None) == compressed
+    np.testing.assert_array_equal(Npz().read_slice(file, entries["f"], 1, 2), values["f"][1:2])
+
+
+def test_arrays_that_no_variable_can_be_are_named() -> None:
+    for array, text in (
+        (np.array(["text"]), "'w' is an array of <U4"),
+        (np.array([None]), "array of objects"),
+    ):
+        file = io.BytesIO()
+        np.savez(file, w=array)
+        with pytest.raises(FormatError, match=text):
+            Npz().entries(file.getvalue())
+
+
+def test_a_member_that_claims_the_impossible_is_refused() -> None:
+    file = bytearray(save(compressed=True, w=np.zeros(10)))
+    directory = file.rindex(b"PK\x01\x02")
+    file[directory + 24 : directory + 28] = (1 << 31).to_bytes(4, "little")  # the uncompressed size
+    with pytest.raises(FormatError, match=r"impossible|another size|damaged"):
+        Npz().read_all(bytes(file))
+
+
+def test_a_zip_file_of_other_things_is_no_npz() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    assert not Npz().sniff(file.getvalue()[:1024], len(file.getvalue()))
+    with pytest.raises(FormatError, match=r"'readme.txt' is no NPY array"):
+        Npz().entries(file.getvalue())

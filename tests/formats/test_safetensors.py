@@ -1,0 +1,88 @@
+"""safetensors files: the package's bytes, metadata, BF16, and damage."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import FormatError
+from paddlelike.formats.safetensors import Safetensors
+from tests.formats.contract import FormatContract
+
+
+def make_file(header: object, data: bytes = b"") -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+class TestSafetensors(FormatContract):
+    format = Safetensors()
+    golden_values = {"ids": np.int64([[7]]), "w": np.float32([1, -2])}
+    golden_files = {
+        "": (112).to_bytes(8, "little")
+        + b'{"ids":{"dtype":"I64","shape":[1,1],"data_offsets":[0,8]},'
+        + b'"w":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}'
+        + bytes.fromhex("0700000000000000 0000803f 000000c0")
+    }
+
+
+def test_the_package_reads_ours_and_writes_the_same_bytes() -> None:
+    library = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    dtypes = ("bool", "uint8", "int8", "int16", "float16", "int32", "float32", "float64", "int64")
+    values = {f"{dtype}.w": np.arange(6).reshape(2, 3).astype(dtype) for dtype in dtypes}
+    values |= {
+        "empty": np.zeros((0, 4), "float32"),
+        "none": np.array(2.5),
+        "a b": np.ones(3, "int8"),
+    }
+    ours = b"".join(Safetensors((("made_by", "test"),)).write(values))
+    assert library.save(values, metadata={"made_by": "test"}) == ours
+    assert b"".join(Safetensors().write(values)) == library.save(values)
+    for name, array in library.load(ours).items():
+        np.testing.assert_array_equal(array, values[name])
+        assert array.dtype == values[name].dtype
+
+
+def test_metadata_is_read() -> None:
+    file = make_file(
+        {"__metadata__": {"format": "pt"}, "w": {"dtype": "BOOL", "shape": [], "data_offsets": [0, 1]}}, b"\1"
+    )
+    assert Safetensors.read_metadata(file) == {"format": "pt"}
+    assert Safetensors().read_all(file)["w"].array == True  # noqa: E712
+
+
+def test_bf16_keeps_its_bits() -> None:
+    header = {"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}
+    (entry,) = Safetensors().entries(make_file(header, b"\x80\x3f\x00\xc0"))
+    assert entry.dtype == VarType.BF16
+    array = Safetensors().read(make_file(header, b"\x80\x3f\x00\xc0"), entry).array
+    assert array is not None
+    assert array.view("uint16").tolist() == [0x3F80, 0xC000]
+    assert b'"BF16"' in b"".join(Safetensors().write({"w": array}))
+
+
+ROW = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+
+
+@pytest.mark.parametrize(
+    ("header", "data", "text"),
+    [
+        ({"w": ROW | {"dtype": "F8_E4M3"}}, b"\0" * 8, "which no Paddle variable has"),
+        ({"w": ROW, "v": ROW}, b"\0" * 8, "takes 8 bytes from offset"),
+        ({"w": ROW}, b"\0" * 9, "the tensors end at offset"),
+        ({"w": ROW | {"data_offsets": [1, 9]}}, b"\0" * 9, "takes 8 bytes from offset"),
+        ({"w": ROW | {"shape": [2**40, 2**40]}}, b"\0" * 8, "takes"),
+        ({"w": ROW | {"shape": [-2]}}, b"\0" * 8, "no whole numbers"),
+        ({"w": ROW | {"shape": [True]}}, b"\0" * 8, "no whole numbers"),
+        ({"w": 3}, b"", "no dtype, shape"),
+        ([1], b"", "no JSON object"),
+        (b"{" * 5000, b"", "no JSON"),
+    ],
+    ids=["fp8", "overlap", "rest", "hole", "huge", "negative", "bool", "row", "list", "nested"],
+)
+def test_a_header_that_cannot_be_is_refused(header: object, data: bytes, text: str) -> None:
+    with pytest.raises(FormatError, match=text):
+        Safetensors().entries(make_file(header, data))
