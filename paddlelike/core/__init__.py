@@ -1,6 +1,6 @@
 """Values: element types, places, tensors, scopes, random numbers.
 
-Holds, under Fluid's names, what scripts reach as ``fluid.core``.
+These are the names of ``fluid.core``.
 """
 
 from paddlelike.core.dtypes import AttrType, VarType, convert_dtype, numpy_dtype
@@ -38,5 +38,5 @@ class VarDesc:
 
 
 def get_cuda_device_count() -> int:
-    """Always 0: there are no GPU kernels."""
+    """Return 0: there are no GPU kernels."""
     return 0

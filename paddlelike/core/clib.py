@@ -1,6 +1,6 @@
 """Two functions of the C library (glibc), bit for bit on every machine: ``logf`` and ``rand``.
 
-numpy's logarithm differs from it in last bits, which would show in normally distributed weights.
+numpy's logarithm differs from it in the last bits, which would change normally distributed weights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 # Algorithm and constants of logf are those of Arm's optimized routines (MIT licence), which glibc
 # has used since 2.28: log(2^k z) = log c + k log 2 + log(1 + r), with r = z/c - 1 and c the middle
-# of the one of 16 intervals that z is in.
+# of that of 16 intervals which contains z.
 _LOG_ONE: Final = 0x3F330000  # the bits of the float32 where the 16 intervals around 1 begin
 _LOG_START: Final = _LOG_ONE & (2**19 - 1)  # intervals are 2^19 floats long, and begin here
 _LOG_INVERSE: Final = [float.fromhex(text) for text in (
@@ -35,7 +35,7 @@ _LOG_POLYNOMIAL: Final = [float.fromhex(text) for text in (
 
 
 def log(x: Array) -> Array:
-    """Natural logarithm of positive normal numbers, rounded as glibc rounds it."""
+    """Return the natural logarithm of positive normal numbers, rounded as glibc rounds it."""
     if x.dtype == np.float64:
         return np.array([math.log(one) for one in x.tolist()])
     inverse, log_center = _log_tables()
@@ -56,7 +56,7 @@ def log(x: Array) -> Array:
 
 @functools.cache
 def _log_tables() -> tuple[Array, Array]:
-    """1/c and log c of every interval: 16 for each exponent that a positive float32 can have."""
+    """Return 1/c and log c of every interval: 16 for each exponent that a positive float32 can have."""
     which = np.arange(2**12) - (_LOG_ONE >> 19)
     exponent, row = which >> 4, which & 15
     inverse = np.array(_LOG_INVERSE)
@@ -64,7 +64,7 @@ def _log_tables() -> tuple[Array, Array]:
 
 
 def rand(seed: int) -> Iterator[int]:
-    """What glibc's ``rand`` returns after ``srand(seed)``: additive feedback over 31 words."""
+    """Yield what glibc's ``rand`` returns after ``srand(seed)``: additive feedback over 31 words."""
     first = seed % 2**32 or 1
     words = [first - 2**32 if first >= 2**31 else first]
     while len(words) < 31:

@@ -1,6 +1,6 @@
-"""The one dtype table: Paddle's numbers, numpy, and the names other formats use.
+"""The table of element types: Paddle's enum values, numpy dtypes, names in other formats.
 
-Numbers: ``VarType.Type`` of Paddle's framework.proto (1.8; the last rows exist since 2.x).
+The values are those of ``VarType.Type`` in Paddle's framework.proto (1.8; the last rows exist since 2.x).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["TENSOR_DTYPES", "AttrType", "DType", "VarType", "convert_dtype", "dt
 
 
 class VarType(enum.IntEnum):
-    """What a variable holds, or the element type of a tensor (Paddle uses one enum for both)."""
+    """The kind of value of a variable, or the element type of a tensor (Paddle uses one enum for both)."""
 
     BOOL = 0
     INT16 = 1
@@ -81,7 +81,7 @@ class AttrType(enum.IntEnum):
 
 
 class DType(NamedTuple):
-    """One row: an element type under the names it has in each place."""
+    """One row: an element type under its names in Paddle, numpy, safetensors and ONNX."""
 
     var_type: VarType
     numpy: np.dtype[Any]
@@ -93,7 +93,7 @@ def _row(var_type: VarType, numpy: str, safetensors: str | None, onnx: int) -> D
     return DType(var_type, np.dtype(numpy), safetensors, onnx)
 
 
-# bf16 has no numpy type of its own: its bit patterns travel as uint16.
+# numpy has no bf16: its bit patterns are held as uint16.
 TENSOR_DTYPES: Final = {
     row.var_type: row
     for row in (
@@ -119,7 +119,7 @@ _BY_NAME: Final = {row.numpy.name: row.var_type for row in TENSOR_DTYPES.values(
 
 
 def convert_dtype(dtype: object) -> VarType:
-    """The element type named by a VarType, a numpy dtype or type, or a string.
+    """Return the element type of a VarType, a numpy dtype or type, or a name. Raises TypeError.
 
     >>> convert_dtype("float32") is convert_dtype(np.float32) is VarType.FP32
     True
@@ -134,19 +134,19 @@ def convert_dtype(dtype: object) -> VarType:
         return _BY_NUMPY[np.dtype(dtype).newbyteorder("=")]  # type: ignore[call-overload]
     except (KeyError, TypeError):
         raise TypeError(
-            f"{dtype!r} is no element type of a Paddle tensor; known: {', '.join(sorted(_BY_NAME))}"
+            f"{dtype!r} is not an element type of a Paddle tensor; known: {', '.join(sorted(_BY_NAME))}"
         ) from None
 
 
 def dtype_row(dtype: object) -> DType:
-    """The table row of an element type, however it is named."""
+    """Return the table row of an element type, given as in :func:`convert_dtype`. Raises TypeError."""
     var_type = convert_dtype(dtype)
     try:
         return TENSOR_DTYPES[var_type]
     except KeyError:
-        raise TypeError(f"{var_type} is no element type of a tensor") from None
+        raise TypeError(f"{var_type} is not an element type of a tensor") from None
 
 
 def numpy_dtype(dtype: object) -> np.dtype[Any]:
-    """The numpy dtype of an element type, however it is named."""
+    """Return the numpy dtype of an element type, given as in :func:`convert_dtype`. Raises TypeError."""
     return dtype_row(dtype).numpy

@@ -1,4 +1,4 @@
-"""Where arrays lie in memory, and how much of it is kept for the next ones.
+"""Placement of arrays in memory, and reuse of freed memory.
 
 A large array starts 64 bytes into a page. A file's header then fits in front of the data, so that
 header and data are one contiguous write, and the data is aligned for vector instructions.
@@ -20,17 +20,17 @@ __all__ = ["HEADROOM", "Arena", "empty", "is_placed", "keep_freed_memory", "plac
 
 HEADROOM: Final = 64  # bytes in front of the data that belong to the same buffer
 _PAGE: Final = 4096
-_M_TRIM_THRESHOLD: Final = -1  # numbers of malloc.h
+_M_TRIM_THRESHOLD: Final = -1  # constants of malloc.h
 _M_MMAP_THRESHOLD: Final = -3
-_LARGE: Final = 64 * 1024  # below this a page of padding costs more than it brings
-_OWN: Final = 16 << 20  # bytes; such an array has memory by itself
+_LARGE: Final = 64 * 1024  # below this a page of padding costs more than it saves
+_OWN: Final = 16 << 20  # bytes; larger arrays share no block
 _BLOCK: Final = 64 << 20
 
 Array = np.ndarray[Any, Any]
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An uninitialised C-order array, placed when it is large. Raises OutOfMemoryError."""
+    """Return an uninitialised C-order array, placed when it is large. Raises OutOfMemoryError."""
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:
         return np.empty(shape, dtype)
@@ -43,22 +43,26 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def _bytes(size: int) -> Array:
     try:
         return np.empty(size, np.uint8)
-    except (MemoryError, ValueError, OverflowError) as error:  # the last two: beyond what an address can be
+    except (
+        MemoryError,
+        ValueError,
+        OverflowError,
+    ) as error:  # the last two: beyond any address
         raise OutOfMemoryError(
-            f"{size} bytes of memory are wanted, more than there are",
-            hint="a part of a table may do: load_slice reads some rows, lazy=True what is used",
+            f"{size} bytes of memory cannot be allocated",
+            hint="if a part of a table is enough: load_slice reads some rows, lazy=True reads what is used",
         ) from error
 
 
 def place(array: Array) -> Array:
-    """A placed C-order copy of ``array``."""
+    """Return a placed C-order copy of ``array``. Raises OutOfMemoryError."""
     copy = empty(array.shape, array.dtype)
     copy[...] = array
     return copy
 
 
 def is_placed(array: Array) -> bool:
-    """Whether an array lies as :func:`empty` would lay it: in C order, small or 64 bytes into a page."""
+    """Return whether an array is placed as :func:`empty` does: in C order, small or 64 bytes into a page."""
     if not array.flags.c_contiguous or not array.flags.writeable:
         return False
     return array.nbytes < _LARGE or array.ctypes.data % _PAGE == HEADROOM
@@ -67,12 +71,12 @@ def is_placed(array: Array) -> bool:
 class Arena:
     """Memory for many new arrays. Small ones share blocks that are large enough for huge pages.
 
-    A block lives as long as one of its arrays.
+    A block is freed with the last of its arrays.
 
     Parameters
     ----------
     total
-        The bytes that will be asked for in all.
+        The size of all arrays together, in bytes.
     """
 
     def __init__(self, total: int) -> None:
@@ -81,7 +85,7 @@ class Arena:
         self._base = self._at = 0
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """An uninitialised C-order array, placed when it is large."""
+        """Return an uninitialised C-order array, placed when it is large. Raises OutOfMemoryError."""
         size = math.prod(shape) * dtype.itemsize
         if size >= _OWN:
             return empty(shape, dtype)
@@ -107,8 +111,8 @@ def keep_freed_memory() -> bool:
     """Ask the C library to keep up to 1 GiB of freed memory for the arrays of the next steps.
 
     Otherwise glibc returns every large temporary to the system, and the next one costs a page fault for
-    each of its pages: a LeNet step takes 34 instead of 24 ms. Returns whether it could be asked (glibc
-    only); PADDLELIKE_KEEP_MEMORY=0 in the environment forbids it.
+    each of its pages: a LeNet step takes 34 instead of 24 ms. Returns whether the C library accepted (only
+    glibc does); PADDLELIKE_KEEP_MEMORY=0 in the environment disables this.
     """
     if os.environ.get("PADDLELIKE_KEEP_MEMORY") == "0":
         return False

@@ -2,7 +2,7 @@
 
 The engine is Park and Miller's "minimal standard" with the multiplier 48271 (``minstd_rand`` of
 C++): ``x <- 48271 x mod (2^31 - 1)``. The distributions are those of GNU's C++ library, which Fluid
-1.8 was built with, down to every rounding in float32: equal seeds give Fluid's weights and masks.
+1.8 was built with, down to every rounding in float32: equal seeds give the weights and masks of Fluid.
 
 Because ``x_k = 48271^k x_0``, a table of powers gives a whole block of the sequence at once.
 """
@@ -19,21 +19,21 @@ import numpy as np
 
 from paddlelike.core import clib, memory
 
-__all__ = ["Generator", "shuffled"]
+__all__ = ["Generator", "shuffle_range"]
 
 Array = np.ndarray[Any, Any]
 
 _MODULUS: Final = 2**31 - 1
 _MULTIPLIER: Final = 48271
-_SPAN: Final = _MODULUS - 2  # the largest number of the engine minus its smallest
-_BLOCK: Final = 8192  # draws at once: few Python steps, and the block stays in the cache
+_SPAN: Final = _MODULUS - 2  # the largest value of the engine minus its smallest
+_BLOCK: Final = 8192  # values drawn at once: few Python steps, and the block stays in the cache
 
 
 class Generator:
-    """A stream of random numbers; with a seed it starts as Paddle's operators with that seed.
+    """A stream of random numbers; with a seed it starts as Paddle's operators do with that seed.
 
-    Any integer is a seed; Paddle takes it as an unsigned 32-bit number. Without one, the stream
-    starts from the entropy of the operating system. Every method moves it on by what it uses.
+    Any integer is a seed; it is reduced to an unsigned 32-bit integer, as in Paddle. Without one, the stream
+    starts from the entropy of the operating system. Every method advances it by the values it draws.
 
     >>> Generator(1).uniform([2], -1.0, 1.0)
     array([-0.99995506, -0.8299351 ], dtype=float32)
@@ -54,7 +54,7 @@ class Generator:
 
     @property
     def state(self) -> int:
-        """Where the stream stands, in [1, 2^31 - 2]; setting it continues from there."""
+        """The state of the engine, in [1, 2^31 - 2]. Setting another one raises ValueError."""
         return self._state
 
     @state.setter
@@ -67,33 +67,33 @@ class Generator:
         return f"Generator(state={self._state})"
 
     def skip(self, count: int) -> None:
-        """Move on by ``count`` steps of the engine, at once."""
+        """Advance by ``count`` steps of the engine, in constant time."""
         self._state = self._state * pow(_MULTIPLIER, count, _MODULUS) % _MODULUS
 
-    def bits(self, count: int) -> Array:
-        """The next ``count`` numbers of the engine less 1: int32 in [0, 2^31 - 3]."""
+    def draw_bits(self, count: int) -> Array:
+        """Return the next ``count`` values of the engine minus 1: int32 in [0, 2^31 - 3]."""
         out = np.empty(count, np.int32)
         for start in range(0, count, _BLOCK):
             self._fill(out[start : start + _BLOCK])
         return out
 
     def _fill(self, out: Array) -> None:
-        """Write the next numbers less 1 into ``out``, of one block at most."""
-        number = _powers()[: len(out)] * np.uint64(self._state)
+        """Write the next values minus 1 into ``out``, at most one block."""
+        value = _powers()[: len(out)] * np.uint64(self._state)
         # Modulo 2^31 - 1 without a division: 2^31 counts as 1, then min(n, n - modulus) wraps.
-        high = number >> np.uint64(31)
-        number &= np.uint64(_MODULUS)
-        number += high
-        np.subtract(number, np.uint64(_MODULUS), out=high)
-        np.minimum(number, high, out=number)
-        out[...] = number
-        self._state = int(number[-1])
+        high = value >> np.uint64(31)
+        value &= np.uint64(_MODULUS)
+        value += high
+        np.subtract(value, np.uint64(_MODULUS), out=high)
+        np.minimum(value, high, out=value)
+        out[...] = value
+        self._state = int(value[-1])
         out -= 1
 
     def draw(self, count: int, dtype: Any = np.float32) -> Array:
-        """``count`` numbers in [0, 1): float32 (one step of the engine each) or float64 (two)."""
+        """Return ``count`` values in [0, 1): float32 (one step of the engine each) or float64 (two)."""
         if np.dtype(dtype) == np.float64:
-            low, high = self.bits(2 * count).reshape(count, 2).T
+            low, high = self.draw_bits(2 * count).reshape(count, 2).T
             steps = float(_SPAN + 1)
             return np.minimum((low + high * steps) / (steps * steps), np.nextafter(1.0, 0.0))
         out = memory.empty((count,), np.dtype(np.float32))
@@ -109,7 +109,7 @@ class Generator:
     def uniform(
         self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, dtype: Any = np.float32
     ) -> Array:
-        """Uniform in [low, high), in C order."""
+        """Return an array of values that are uniform in [low, high)."""
         real = np.dtype(dtype).type
         u = self.draw(math.prod(shape), dtype)
         u *= real(high) - real(low)
@@ -119,9 +119,9 @@ class Generator:
     def gaussian(
         self, shape: Sequence[int], mean: float = 0.0, std: float = 1.0, dtype: Any = np.float32
     ) -> Array:
-        """Normal, by Marsaglia's polar method: points of the square outside the circle are dropped.
+        """Return an array of normal values, by Marsaglia's polar method.
 
-        The second number of the last pair is lost when the count is odd.
+        Points of the square outside the circle are dropped; so is the last value when the count is odd.
         """
         real = np.dtype(dtype).type
         steps = 2 if real is np.float64 else 1
@@ -130,7 +130,7 @@ class Generator:
         done = 0
         while done < len(pairs):
             start = self._state
-            tries = min(_BLOCK // 2, 8 + (len(pairs) - done) * 4 // 3)  # 4 / pi, and some
+            tries = min(_BLOCK // 2, 8 + (len(pairs) - done) * 4 // 3)  # a little more than 4 / pi
             square = self.draw(2 * tries, dtype)
             square *= 2
             square -= 1
@@ -143,7 +143,7 @@ class Generator:
             np.multiply(y.take(kept), factor, out=part[:, 0])
             np.multiply(x.take(kept), factor, out=part[:, 1])
             done += len(kept)
-            if done == len(pairs):  # give back what was drawn too much
+            if done == len(pairs):  # undo the steps of unused values
                 self._state = start
                 self.skip(2 * steps * (int(kept[-1]) + 1))
         pairs *= real(std)
@@ -151,7 +151,7 @@ class Generator:
         return pairs.reshape(-1)[:count].reshape(shape)
 
     def truncated_gaussian(self, shape: Sequence[int], mean: float = 0.0, std: float = 1.0) -> Array:
-        """Normal within two standard deviations of the mean, by the inverse of its distribution."""
+        """Return an array of normal values within two standard deviations of the mean, by inversion."""
         tail = (1 - math.erf(math.sqrt(2))) / 2
         low, high = np.float32(tail), np.float32(1 - tail)
         out = memory.empty((math.prod(shape),), np.dtype(np.float32))
@@ -167,58 +167,58 @@ class Generator:
         return out.reshape(shape)
 
     def integers(self, low: int, high: int, shape: Sequence[int]) -> Array:
-        """Whole numbers in [low, high), int64."""
+        """Return an int64 array of integers in [low, high). Raises ValueError unless there are 1 to 2^32."""
         count, span = math.prod(shape), high - low
         if not 0 < span <= 2**32:
-            raise ValueError(f"cannot draw from [{low}, {high}): 1 to 2^32 numbers are possible")
+            raise ValueError(f"cannot draw from [{low}, {high}): expected 1 to 2^32 integers")
         if span > _SPAN:
-            return np.array([low + self.below(span) for _ in range(count)], np.int64).reshape(shape)
+            return np.array([low + self.draw_below(span) for _ in range(count)], np.int64).reshape(shape)
         scale = _SPAN // span
         out = np.empty(count, np.int64)
         done = 0
         while done < count:
-            bits = self.bits(count - done)
+            bits = self.draw_bits(count - done)
             kept = np.flatnonzero(bits < span * scale)
             np.floor_divide(bits[kept], scale, out=out[done : done + len(kept)])
             done += len(kept)
         out += low
         return out.reshape(shape)
 
-    def below(self, span: int) -> int:
-        """One whole number in [0, span)."""
+    def draw_below(self, span: int) -> int:
+        """Return an integer in [0, span)."""
         if span == _SPAN + 1:
             return self._next()
-        if span > _SPAN:  # more numbers than the engine has: two of them
+        if span > _SPAN:  # more than the engine has: combine two values
             while True:
-                number = (_SPAN + 1) * self.below((span - 1) // (_SPAN + 1) + 1) + self._next()
-                if number < span:
-                    return number
+                value = (_SPAN + 1) * self.draw_below((span - 1) // (_SPAN + 1) + 1) + self._next()
+                if value < span:
+                    return value
         scale = _SPAN // span
         while True:
-            number = self._next()
-            if number < span * scale:
-                return number // scale
+            value = self._next()
+            if value < span * scale:
+                return value // scale
 
     def _next(self) -> int:
         self._state = self._state * _MULTIPLIER % _MODULUS
         return self._state - 1
 
 
-def shuffled(count: int, seed: int) -> Array:
-    """The numbers 0 .. count-1 in the order that Paddle's ``randperm`` gives them, int64.
+def shuffle_range(count: int, seed: int) -> Array:
+    """Return 0 .. count-1 in the order that Paddle's ``randperm`` gives, int64.
 
     Unlike all others, this operator uses the C library: ``srand``, ``rand`` and ``random_shuffle``.
     """
     order = list(range(count))
-    for last, number in zip(range(1, count), clib.rand(seed), strict=False):
-        other = number % (last + 1)
+    for last, value in zip(range(1, count), clib.rand(seed), strict=False):
+        other = value % (last + 1)
         order[last], order[other] = order[other], order[last]
     return np.array(order, np.int64)
 
 
 @functools.cache
 def _powers() -> Array:
-    """48271^1 .. 48271^8192 modulo 2^31 - 1."""
+    """Return 48271^1 .. 48271^8192 modulo 2^31 - 1."""
     powers = np.array([_MULTIPLIER], np.uint64)
     while len(powers) < _BLOCK:
         powers = np.concatenate([powers, powers * powers[-1] % np.uint64(_MODULUS)])
@@ -241,7 +241,7 @@ _ERFINV_BELOW: Final = (
 
 
 def _erfinv(x: Array) -> Array:
-    """The inverse of the error function, in float32 arithmetic, good to 1e-5 for |x| < 0.9545."""
+    """Return the inverse of the error function, in float32 arithmetic, to 1e-5 for |x| < 0.9545."""
     r = (0.180625 - 0.25 * x.astype(np.float64) * x).astype(np.float32)
     return x * _polynomial(_ERFINV_ABOVE, r) / _polynomial(_ERFINV_BELOW, r)
 

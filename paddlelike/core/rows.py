@@ -1,4 +1,4 @@
-"""Adding up rows: the gradient of every lookup, and repeated rows of SelectedRows."""
+"""Sums of rows: gradients of lookups, and repeated rows of SelectedRows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Array = np.ndarray[Any, Any]
 
 
 def add_rows(total: Array, rows: Array, values: Array) -> None:
-    """``total[rows[i]] += values[i]`` for every i in order; ``total`` is C-contiguous.
+    """Compute ``total[rows[i]] += values[i]`` for every i in order; ``total`` is C-contiguous.
 
-    Same bits as the plain loop. numpy adds single numbers at indices much faster than rows
-    (2.3 ms against 0.6 ms for 4096 rows of 64 float32), so the rows are taken apart.
+    The result has the same bits as that loop. The rows are added element by element, because numpy adds rows
+    at indexes more slowly (2.3 ms against 0.6 ms for 4096 rows of 64 float32).
     """
     if values.size == 0:
         return
@@ -25,7 +25,7 @@ def add_rows(total: Array, rows: Array, values: Array) -> None:
 
 
 def sum_rows(rows: Array, values: Array, height: int) -> Array:
-    """A matrix of ``height`` rows whose row r is the sum of ``values[i]`` where ``rows[i] == r``.
+    """Return a matrix of ``height`` rows whose row r is the sum of ``values[i]`` where ``rows[i] == r``.
 
     >>> sum_rows(np.array([2, 0, 2]), np.array([[1.0], [2.0], [3.0]]), 4).ravel()
     array([2., 0., 4., 0.])

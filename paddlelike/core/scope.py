@@ -1,6 +1,6 @@
-"""Scope: names to values, nested.
+"""Scopes: nested mappings from names to values.
 
-Persistable variables live in the scope a program runs in; temporaries in a child that dies with the run.
+Persistable variables are kept in the scope that a program runs in; temporaries are dropped after the run.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Value = TypeVar("Value")
 
 
 class ScopeVariable:
-    """A named place in a scope. What kind of value it holds is decided at the first access."""
+    """A named value in a scope. Its kind is decided by the first access."""
 
     __slots__ = ("__weakref__", "_past", "_value", "name", "origin")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.origin: str | None = None  # where a load took the value from
+        self.origin: str | None = None  # the directory or file it was loaded from
         self._value: Any = None
         self._past = 0
 
@@ -36,30 +36,39 @@ class ScopeVariable:
 
     @property
     def version(self) -> int:
-        """How many writes there were; saving uses it to tell what changed."""
+        """The count of writes; saving uses it to find what changed."""
         return self._past + int(getattr(self._value, "version", 0))
 
     def set_value(self, value: Any) -> None:
-        """Put another value here."""
+        """Replace the value."""
         self._past = self.version + 1 - int(getattr(value, "version", 0))
         self._value = value
 
     def is_initialized(self) -> bool:
-        """Whether something was written here."""
+        """Return whether there is a value."""
         if isinstance(self._value, LoDTensor | SelectedRows):
             return self._value.array is not None
         return self._value is not None
 
     def get_tensor(self) -> LoDTensor:
-        """The value as a LoDTensor; an empty place becomes one."""
+        """Return the value as a LoDTensor, a new one if there is none.
+
+        Raises EnforceNotMet when it is of another kind.
+        """
         return self._get(LoDTensor)
 
     def get_selected_rows(self) -> SelectedRows:
-        """The value as SelectedRows; an empty place becomes one."""
+        """Return the value as SelectedRows, new ones if there are none.
+
+        Raises EnforceNotMet when it is of another kind.
+        """
         return self._get(SelectedRows)
 
     def get_lod_tensor_array(self) -> LoDTensorArray:
-        """The value as a LoDTensorArray; an empty place becomes one."""
+        """Return the value as a LoDTensorArray, a new one if there is none.
+
+        Raises EnforceNotMet when it is of another kind.
+        """
         return self._get(LoDTensorArray)
 
     def _get(self, kind: type[Value]) -> Value:
@@ -77,7 +86,7 @@ class ScopeVariable:
 
 
 class Scope:
-    """Names to values; a name that is not here is looked up in the parent.
+    """A mapping from names to values; a name that it lacks is looked up in its parent.
 
     >>> scope = Scope()
     >>> scope.var("w").get_tensor().set([1.0, 2.0])
@@ -94,12 +103,12 @@ class Scope:
 
     @property
     def parent(self) -> Scope | None:
-        """The scope around this one."""
+        """The scope that this one is a child of, or None."""
         return self._parent
 
     @property
     def generator(self) -> Generator:
-        """The random generator of this family of scopes (the root's), for operators without a seed."""
+        """The random generator of the outermost scope, for operators without a seed."""
         root = self
         while root._parent is not None:
             root = root._parent
@@ -108,14 +117,14 @@ class Scope:
         return root._generator
 
     def var(self, name: str) -> ScopeVariable:
-        """The variable of that name in this scope itself, made when missing."""
+        """Return the variable of that name in this scope itself; create it if there is none."""
         found = self._vars.get(name)
         if found is None:
             found = self._vars[name] = ScopeVariable(name)
         return found
 
     def find_var(self, name: str) -> ScopeVariable | None:
-        """The variable of that name in this scope or the nearest one around it, or None."""
+        """Return the variable of that name in this scope or the nearest outer one that has it, or None."""
         scope: Scope | None = self
         while scope is not None:
             found = scope._vars.get(name)
@@ -125,22 +134,22 @@ class Scope:
         return None
 
     def erase(self, names: list[str]) -> None:
-        """Remove variables of this scope itself; unknown names are no error."""
+        """Remove variables of this scope itself; unknown names are ignored."""
         for name in names:
             self._vars.pop(name, None)
 
     def local_var_names(self) -> list[str]:
-        """The names in this scope itself, in order of creation."""
+        """Return the names in this scope itself, in order of creation."""
         return list(self._vars)
 
     def new_scope(self) -> Scope:
-        """A child of this scope, kept until :meth:`drop_kids`."""
+        """Create a child of this scope, kept until :meth:`drop_kids`."""
         kid = Scope(self)
         self._kids.append(kid)
         return kid
 
     def drop_kids(self) -> None:
-        """Let go of all children."""
+        """Drop all children."""
         self._kids.clear()
 
     def __repr__(self) -> str:
@@ -151,7 +160,7 @@ _global_scope = Scope()
 
 
 def global_scope() -> Scope:
-    """The scope in use where none is passed."""
+    """Return the scope that is used when none is passed."""
     return _global_scope
 
 

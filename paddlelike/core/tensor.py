@@ -39,11 +39,11 @@ class LoDTensor:
     def __init__(self, array: Array | None = None, lod: LoD | None = None) -> None:
         self._array = array
         self._lod: LoD = [] if lod is None else lod
-        self.version = 0  # raised by every write
+        self.version = 0  # increased by every write
 
     @property
     def array(self) -> Array | None:
-        """The array itself, not a copy; whoever writes into it calls :meth:`touch`."""
+        """The array itself, not a copy; code that writes into it must call :meth:`touch`."""
         return self._array
 
     def touch(self) -> None:
@@ -51,13 +51,16 @@ class LoDTensor:
         self.version += 1
 
     def adopt(self, array: Array, lod: LoD | None = None) -> None:
-        """Take over an array without a copy; its LoD becomes ``lod``."""
+        """Take over an array without a copy and set the LoD."""
         self._array = array
         self._lod = [] if lod is None else lod
         self.version += 1
 
     def set(self, array: Any, place: Place | None = None) -> None:
-        """Copy an array into this tensor. The LoD stays as it was."""
+        """Copy an array into this tensor; the LoD is kept.
+
+        Raises TypeError for a dtype that Paddle does not have.
+        """
         source = np.asarray(array)
         try:
             convert_dtype(source.dtype)
@@ -72,7 +75,7 @@ class LoDTensor:
         self.version += 1
 
     def lod(self) -> LoD:
-        """The offsets of every level; [] when there is none."""
+        """Return the offsets of every level; [] when there is none."""
         return [list(level) for level in self._lod]
 
     def set_lod(self, lod: Sequence[Sequence[int]]) -> None:
@@ -85,19 +88,19 @@ class LoDTensor:
         self.version += 1
 
     def recursive_sequence_lengths(self) -> list[list[int]]:
-        """The lengths of the sequences of every level."""
+        """Return the lengths of the sequences of every level."""
         return [np.diff(level).tolist() for level in self._lod]
 
     def set_recursive_sequence_lengths(self, lengths: Sequence[Sequence[int]]) -> None:
-        """Set the lengths of the sequences of every level."""
+        """Set the lengths of the sequences of every level. Raises as :meth:`set_lod` does."""
         self.set_lod([[0, *np.cumsum(level, dtype=np.int64).tolist()] for level in lengths])
 
     def has_valid_recursive_sequence_lengths(self) -> bool:
-        """Whether the LoD fits itself and the rows."""
+        """Return whether the levels fit each other and the rows."""
         return not _lod_problem(self._lod, None if self._array is None else len(self._array))
 
     def shape(self) -> list[int]:
-        """The dims; [0] when nothing was set."""
+        """Return the dims; [0] when there is no array."""
         return [0] if self._array is None else list(self._array.shape)
 
     def _dtype(self) -> VarType:
@@ -108,7 +111,7 @@ class LoDTensor:
             return np.empty(0, np.float64)
         if copy or (dtype is not None and np.dtype(dtype) != self._array.dtype):
             return self._array.astype(self._array.dtype if dtype is None else dtype)
-        view = self._array.view()  # read-only, so that no write goes by uncounted
+        view = self._array.view()  # read-only, so that every write is counted
         view.flags.writeable = False
         return view
 
@@ -120,16 +123,16 @@ class LoDTensor:
 
 
 def _lod_problem(lod: LoD, rows: int | None) -> str:
-    """What is wrong with offsets, or ''."""
-    for number, level in enumerate(lod):
+    """Return what is wrong with offsets, or ''."""
+    for index, level in enumerate(lod):
         if len(level) < 2 or level[0] != 0:
-            return f"must start every level with 0 and hold one sequence at least (level {number})"
+            return f"must start every level with 0 and hold one sequence at least (level {index})"
         if any(a > b for a, b in pairwise(level)):
-            return f"has falling offsets in level {number}"
-        below = len(lod[number + 1]) - 1 if number + 1 < len(lod) else rows
+            return f"has falling offsets in level {index}"
+        below = len(lod[index + 1]) - 1 if index + 1 < len(lod) else rows
         if below is not None and level[-1] != below:
-            what = "sequences of the next level" if number + 1 < len(lod) else "rows"
-            return f"ends level {number} at {level[-1]}, but there are {below} {what}"
+            what = "sequences of the next level" if index + 1 < len(lod) else "rows"
+            return f"ends level {index} at {level[-1]}, but there are {below} {what}"
     return ""
 
 
@@ -139,22 +142,22 @@ class SelectedRows:
     Rows may be unsorted and repeat; as a gradient, repeated rows add up.
     """
 
-    __slots__ = ("_height", "_places", "_rows", "_tensor")
+    __slots__ = ("_height", "_indexes", "_rows", "_tensor")
 
     def __init__(self, rows: Sequence[int] | Array = (), height: int = 0, value: Array | None = None) -> None:
         self._rows = np.asarray(rows, np.int64)
-        self._places: dict[int, int] | None = None  # by row number, made when it is asked for
+        self._indexes: dict[int, int] | None = None  # by row id, built at the first look-up
         self._height = int(height)
         self._tensor = LoDTensor(value)
 
     @property
     def version(self) -> int:
-        """Raised by every write."""
+        """Increased by every write."""
         return self._tensor.version
 
     @property
     def row_array(self) -> Array:
-        """The row numbers, int64 of shape (N,)."""
+        """The row ids, int64 of shape (N,)."""
         return self._rows
 
     @property
@@ -163,59 +166,59 @@ class SelectedRows:
         return self._tensor.array
 
     def rows(self) -> list[int]:
-        """The row numbers."""
+        """Return the row ids."""
         return [int(row) for row in self._rows]
 
     def set_rows(self, rows: Sequence[int] | Array) -> None:
-        """Set the row numbers."""
+        """Set the row ids."""
         self._rows = np.asarray(rows, np.int64)
-        self._places = None
+        self._indexes = None
         self._tensor.touch()
 
-    def places(self, rows: Array) -> Array:
-        """Where each of some row numbers stands, -1 where it does not; none of the rows here may repeat.
+    def find_rows(self, rows: Array) -> Array:
+        """Return the index of each of some row ids, -1 for those that are missing. No row may repeat.
 
-        The first call costs as much as there are rows, each further one as many as are asked for.
+        The first call takes time proportional to all rows, each further one to those it looks up.
 
-        >>> SelectedRows([7, 3], 10).places(np.array([3, 5, 7]))
+        >>> SelectedRows([7, 3], 10).find_rows(np.array([3, 5, 7]))
         array([ 1, -1,  0])
         """
-        if self._places is None:
-            self._places = {row: place for place, row in enumerate(self._rows.tolist())}
-        find = self._places.get
+        if self._indexes is None:
+            self._indexes = {row: index for index, row in enumerate(self._rows.tolist())}
+        find = self._indexes.get
         return np.fromiter((find(row, -1) for row in rows.tolist()), np.int64, len(rows))
 
     def add_rows(self, rows: Sequence[int] | Array) -> None:
-        """Put new row numbers behind those that are here."""
+        """Append row ids."""
         new = np.asarray(rows, np.int64)
-        if self._places is not None:
+        if self._indexes is not None:
             start = len(self._rows)
-            self._places.update((row, start + place) for place, row in enumerate(new.tolist()))
+            self._indexes.update((row, start + index) for index, row in enumerate(new.tolist()))
         self._rows = np.concatenate([self._rows, new])
         self._tensor.touch()
 
     def height(self) -> int:
-        """The number of rows of the whole matrix."""
+        """Return the count of rows of the whole matrix."""
         return self._height
 
     def set_height(self, height: int) -> None:
-        """Set the number of rows of the whole matrix."""
+        """Set the count of rows of the whole matrix."""
         self._height = int(height)
         self._tensor.touch()
 
     def get_tensor(self) -> LoDTensor:
-        """The values as a tensor."""
+        """Return the values as a tensor."""
         return self._tensor
 
-    def merged(self) -> SelectedRows:
-        """The same with sorted rows, each once: values of repeated rows are added up."""
+    def merge(self) -> SelectedRows:
+        """Return the same rows sorted and each once; values of repeated rows are summed."""
         rows, where = np.unique(self._rows, return_inverse=True)
         value = self._tensor.array
         assert value is not None
         return SelectedRows(rows, self._height, sum_rows(where, value, len(rows)))
 
     def to_dense(self) -> Array:
-        """The whole matrix, zero elsewhere; repeated rows are added up."""
+        """Return the whole matrix, with zeros in missing rows; values of repeated rows are summed."""
         value = self._tensor.array
         assert value is not None
         return sum_rows(self._rows, value, self._height)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddlelike.core import clib, memory
-from paddlelike.core.random import Generator, shuffled
+from paddlelike.core.random import Generator, shuffle_range
 
 MODULUS = 2**31 - 1
 
@@ -89,7 +89,7 @@ def test_a_seed_gives_the_bits_of_the_real_system(
     [(1, "af5570f5a1810b7a"), (20, "6e9a23007c6c109b"), (50001, "84697ec77137bff3")],
 )
 def test_permutations_are_those_of_the_real_system(count: int, expected: str) -> None:
-    assert digest(shuffled(count, 9)) == expected
+    assert digest(shuffle_range(count, 9)) == expected
 
 
 def test_first_numbers_can_be_read() -> None:
@@ -108,7 +108,7 @@ def test_blocks_are_the_plain_sequence(state: int, count: int) -> None:
     generator = Generator()
     generator.state = state
     expected = list(itertools.islice(engine(state), count))
-    assert (generator.bits(count) + 1).tolist() == expected
+    assert (generator.draw_bits(count) + 1).tolist() == expected
     assert generator.state == expected[-1]
 
 
@@ -118,7 +118,7 @@ def test_skipping_is_drawing(seed: int, far: int, count: int) -> None:
     one.skip(far)
     other.skip(far)
     one.skip(count)
-    other.bits(count)
+    other.draw_bits(count)
     assert one.state == other.state
 
 

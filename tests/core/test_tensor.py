@@ -122,7 +122,7 @@ def test_selected_rows_are_rows_of_a_tall_matrix() -> None:
     dense = rows.to_dense()
     assert dense.shape == (10, 2)
     assert dense[[0, 7]].tolist() == [[2, 3], [4, 6]]
-    merged = rows.merged()
+    merged = rows.merge()
     assert merged.rows() == [0, 7]
     np.testing.assert_array_equal(merged.to_dense(), dense)
     assert rows.rows() == [7, 0, 7]

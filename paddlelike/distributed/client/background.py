@@ -119,7 +119,7 @@ class Background:
             value = one.value
             if self._average and one.entry.kind != Kind.COUNTER:
                 value = _divide(value, one.count)
-            outboxes[server][index] = value.merged() if isinstance(value, SelectedRows) else value
+            outboxes[server][index] = value.merge() if isinstance(value, SelectedRows) else value
         return outboxes
 
 

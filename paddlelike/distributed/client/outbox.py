@@ -35,7 +35,7 @@ def fit_gradient(entry: Entry, name: str, value: Value, endpoint: str) -> Value:
             f"{entry.kind}"
         )
     if isinstance(value, SelectedRows):
-        value = value.merged() if value.array is not None and value.array.size else _no_rows(entry)
+        value = value.merge() if value.array is not None and value.array.size else _no_rows(entry)
         assert value.array is not None
         shape, dtype = (value.height(), *value.array.shape[1:]), value.array.dtype
     else:

@@ -129,7 +129,7 @@ class Clip(OpDef):
     def forward(x: Value, low: Array | None, high: Array | None, *, min: float, max: float) -> Value:
         bounds = _bounds(low, high, min, max)
         if isinstance(x, SelectedRows):
-            return map_rows(x.merged(), lambda values: np.clip(values, *bounds))
+            return map_rows(x.merge(), lambda values: np.clip(values, *bounds))
         return np.clip(x, *bounds)
 
     @staticmethod
@@ -174,7 +174,7 @@ class ClipByNorm(OpDef):
     @staticmethod
     def forward(x: Value, *, max_norm: float) -> Value:
         if isinstance(x, SelectedRows):
-            return map_rows(x.merged(), lambda values: _shortened(values, max_norm))
+            return map_rows(x.merge(), lambda values: _shortened(values, max_norm))
         return _shortened(x, max_norm)
 
 

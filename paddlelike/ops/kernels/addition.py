@@ -38,7 +38,7 @@ def _add_dense(dense: list[Array], sparse: list[SelectedRows]) -> Array:
 def _add_rows(xs: list[SelectedRows]) -> SelectedRows:
     rows = np.concatenate([x.row_array for x in xs])
     values = np.concatenate([x.array for x in xs if x.array is not None])
-    return SelectedRows(rows, xs[0].height(), values).merged()
+    return SelectedRows(rows, xs[0].height(), values).merge()
 
 
 def _add_arrays(arrays: list[LoDTensorArray]) -> LoDTensorArray:

@@ -129,7 +129,7 @@ class HierarchicalSigmoid(OpDef):
             d_rows = (d_z[..., None] * x[:, None, :]).reshape(len(rows), -1)
             if is_sparse:
                 on_path = paths.on_path.reshape(-1)
-                d_w = SelectedRows(rows[on_path], len(w), d_rows[on_path]).merged()
+                d_w = SelectedRows(rows[on_path], len(w), d_rows[on_path]).merge()
             else:
                 d_w = sum_rows(rows, d_rows, len(w))
         d_bias = None

@@ -233,7 +233,7 @@ class Nce(OpDef):
             d_rows = (d_scores[..., None] * x[:, None, :]).reshape(len(rows), -1)
             height = len(weight)
             d_weight = (
-                SelectedRows(rows, height, d_rows).merged()
+                SelectedRows(rows, height, d_rows).merge()
                 if attrs.is_sparse
                 else sum_rows(rows, d_rows, height)
             )

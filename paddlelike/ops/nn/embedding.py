@@ -94,7 +94,7 @@ def _check_ids(ids: Array, height: int, padding_idx: int) -> None:
 
 def _rows_of(table: SelectedRows, ids: Array) -> Array:
     """Where each id stands among the rows of a table that holds only some of them."""
-    rows = table.places(ids)
+    rows = table.find_rows(ids)
     if (rows < 0).any():
         raise EnforceNotMet(
             f"lookup_table: Ids hold {int(ids[rows < 0][0])}, "
@@ -194,7 +194,7 @@ class MergeSelectedRows(OpDef):
 
     @staticmethod
     def forward(x: SelectedRows) -> SelectedRows:
-        return x.merged()
+        return x.merge()
 
 
 @register

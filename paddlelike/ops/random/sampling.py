@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.core.random import Generator, shuffled
+from paddlelike.core.random import Generator, shuffle_range
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
 from paddlelike.ops.operands import numbers
@@ -74,7 +74,7 @@ class Randperm(OpDef):
 
     @staticmethod
     def forward(ctx: Context, *, n: int, dtype: int, seed: int) -> Array:
-        return shuffled(n, seed or _any_seed(ctx)).astype(numpy_dtype(dtype), copy=False)
+        return shuffle_range(n, seed or _any_seed(ctx)).astype(numpy_dtype(dtype), copy=False)
 
 
 @register
@@ -157,7 +157,7 @@ class RandomCrop(OpDef):
         spans = [dim - size + 1 for dim, size in zip(x.shape[rank:], shape, strict=True)]
         out = np.empty((math.prod(x.shape[:rank]), *shape), x.dtype)
         for part, whole in zip(out, x.reshape(-1, *x.shape[rank:]), strict=True):
-            starts = [generator.below(span) for span in spans]
+            starts = [generator.draw_below(span) for span in spans]
             part[...] = whole[tuple(slice(a, a + n) for a, n in zip(starts, shape, strict=True))]
         generator.skip(1)
         return out.reshape(*x.shape[:rank], *shape), np.array([generator.state], np.int64)

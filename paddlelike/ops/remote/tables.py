@@ -110,7 +110,7 @@ class LookupSparseTable(OpDef):
 
 def _places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
     """Where each id stands in the table, -1 where it does not; new ids may take the next free places."""
-    at = w.places(asked)
+    at = w.find_rows(asked)
     if grow and (at < 0).any():
         new = np.array(list(dict.fromkeys(asked[at < 0].tolist())))  # in the order of their first mention
         held, room = len(w.row_array), 0 if w.array is None else len(w.array)
@@ -121,5 +121,5 @@ def _places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
                 hint="make the table of embedding(is_distributed=True) as tall as there are ids",
             )
         w.add_rows(new)
-        at = w.places(asked)
+        at = w.find_rows(asked)
     return at

@@ -49,8 +49,8 @@ def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> Se
         raise ShapeError("sgd: Param holds selected rows; Grad must be sparse, with rows among them")
     if has_no_rows(grad):
         return param
-    held = grad.merged()
-    places = param.places(held.row_array)
+    held = grad.merge()
+    places = param.find_rows(held.row_array)
     if (places < 0).any():
         missing = int(held.row_array[places < 0][0])
         raise ShapeError(f"sgd: Grad holds row {missing}, Param holds selected rows without it")

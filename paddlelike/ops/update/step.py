@@ -136,7 +136,7 @@ def _held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> It
 
 def _merged(param: Array, grad: SelectedRows) -> tuple[Array, Array]:
     """The sorted rows of a gradient, each once, and their sums."""
-    merged = grad.merged()
+    merged = grad.merge()
     rows, values = merged.row_array, merged.array
     assert values is not None
     if values.shape[1:] != param.shape[1:] or (rows.size and not 0 <= rows[0] <= rows[-1] < len(param)):

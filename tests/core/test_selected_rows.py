@@ -15,7 +15,7 @@ ROWS = st.lists(st.integers(0, 50), unique=True, max_size=20)
 def test_places_are_those_a_search_finds(rows: list[int], asked: list[int]) -> None:
     table = SelectedRows(rows, 51)
     expected = [rows.index(row) if row in rows else -1 for row in asked]
-    assert table.places(np.array(asked, np.int64)).tolist() == expected
+    assert table.find_rows(np.array(asked, np.int64)).tolist() == expected
 
 
 @given(ROWS, ROWS, st.booleans())
@@ -23,16 +23,16 @@ def test_added_rows_stand_behind_the_others(first: list[int], more: list[int], a
     new = [row for row in more if row not in first]
     table = SelectedRows(first, 51)
     if ask_before:
-        table.places(np.array([0]))
+        table.find_rows(np.array([0]))
     before = table.version
     table.add_rows(new)
     assert table.rows() == first + new
     assert table.version > before
-    assert table.places(np.array(first + new, np.int64)).tolist() == list(range(len(first + new)))
+    assert table.find_rows(np.array(first + new, np.int64)).tolist() == list(range(len(first + new)))
 
 
 def test_rows_that_are_set_are_found_at_their_new_places() -> None:
     table = SelectedRows([3, 5], 9)
-    assert table.places(np.array([5])).tolist() == [1]
+    assert table.find_rows(np.array([5])).tolist() == [1]
     table.set_rows([5, 3])
-    assert table.places(np.array([5])).tolist() == [0]
+    assert table.find_rows(np.array([5])).tolist() == [0]
