@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import npy
@@ -24,12 +24,13 @@ from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Valu
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.tensor_desc import elements
 
-__all__ = ["Npz", "SourceFile"]
+__all__ = ["Npz", "SourceFile", "deliver", "to_var_type"]
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
 _LOCAL_HEADER: Final = 30
 _MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
 _SUFFIX: Final = ".npy"
+_DTYPES: Final = {row.numpy for row in TENSOR_DTYPES.values() if row.var_type != VarType.BF16}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Npz(FileFormat):
         if len(data) != entry.nbytes:
             raise FormatError(f"{entry.name!r} takes {entry.nbytes} bytes, its member has {len(data)}")
         array = np.frombuffer(data, dtype).reshape(entry.shape, order="F" if fortran else "C")
-        return _deliver(np.ascontiguousarray(array, dtype.newbyteorder("=")).reshape(entry.shape), into)
+        return deliver(np.ascontiguousarray(array, dtype.newbyteorder("=")).reshape(entry.shape), into)
 
     def write(self, values: Values) -> Iterator[Buffer]:
         self.check(values)
@@ -164,10 +165,7 @@ def _parse_member(file: Source, archive: zipfile.ZipFile, info: zipfile.ZipInfo)
         begin, head = 0, _read_member(archive, info, npy.LARGEST_HEADER)
     dtype, shape, fortran, length = npy.parse_header(head, name)
     offset = begin + length if stored and not fortran and dtype.byteorder != ">" else None
-    try:
-        var_type = convert_dtype(dtype)
-    except TypeError:
-        raise FormatError(f"{name!r:.80} is an array of {dtype}, which no Paddle variable can be") from None
+    var_type = to_var_type(dtype, name)
     nbytes = math.prod(shape) * dtype.itemsize
     if length + nbytes != info.file_size or (stored and begin + info.file_size > file.size):
         raise FormatError(
@@ -189,7 +187,17 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int = -1
         raise FormatError(f"member {info.filename!r:.80} is damaged ({error!s:.100})") from error
 
 
-def _deliver(array: Array, into: Array | None) -> LoDTensor:
+def to_var_type(dtype: np.dtype[Any], name: str) -> VarType:
+    """Return the element type of an array of numpy's.
+
+    Raises FormatError for one that no Paddle variable has. uint16 is one of them, not BF16.
+    """
+    if dtype.newbyteorder("=") not in _DTYPES:
+        raise FormatError(f"{name!r:.80} is an array of {dtype}, which no Paddle variable can be")
+    return convert_dtype(dtype)
+
+
+def deliver(array: Array, into: Array | None) -> LoDTensor:
     """Return the array as a tensor, copied into ``into`` if one is given."""
     if into is None:
         return LoDTensor(array.copy() if not array.flags.writeable else array)

@@ -1,0 +1,223 @@
+"""HDF5 files of named arrays, by h5py (extra ``hdf5``).
+
+Three forms are read: one dataset a variable in the root group, with blanks for the slashes of its name (the
+recipe that many TensorFlow users followed); groups in place of the slashes; and Keras weight files, whose
+attributes ``layer_names`` and ``weight_names`` say the order. The first form is written.
+
+HDF5 knows no LoD. A file executes nothing, but the HDF5 library parses it: its errors become FormatError.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.errors import ExtraMissingError, FormatError
+from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
+from paddlelike.formats.npz import SourceFile, deliver, to_var_type
+from paddlelike.formats.sources import Buffer, Readable, Source, as_source
+
+__all__ = ["Hdf5", "decode_name", "encode_name", "read_attributes"]
+
+_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+_PIECE: Final = 1 << 20
+Attributes = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Hdf5(FileFormat):
+    """An HDF5 file. ``attributes`` are pairs of a name and a text, number or small array that ``write`` adds.
+
+    Raises ExtraMissingError when h5py is not installed.
+    """
+
+    attributes: Attributes = ()
+
+    name = "hdf5"
+    title = "an HDF5 file"
+    suffixes = (".hdf5", ".h5")
+    advice = "load it with paddlelike.load_hdf5, or convert it with paddlelike.convert"
+    holds = Capabilities(dtypes=frozenset(set(Capabilities().dtypes) - {VarType.BF16}), order=False)
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        return head[:8] == _SIGNATURE
+
+    def entries(self, source: Readable) -> list[Entry]:
+        file = as_source(source)
+        with _open(file) as opened:
+            found = _list_keras(opened) or _list_datasets(opened)
+            entries = [_describe(name, dataset, file.size) for name, dataset in found]
+        names = [entry.name for entry in entries]
+        if len(set(names)) < len(names):
+            raise FormatError(
+                f"two datasets stand for one name: {sorted({n for n in names if names.count(n) > 1})[:5]}"
+            )
+        return entries
+
+    def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
+        file = as_source(source)
+        if entry.offset is not None:
+            return read_dense(file, entry, into=into)
+        with _open(file) as opened:
+            try:
+                array = np.asarray(opened[entry.payload][()])
+            except _DAMAGE as error:
+                raise FormatError(f"{entry.name!r:.80} cannot be read ({error!s:.100})") from error
+        if array.shape != entry.shape or array.dtype != _native(array.dtype) or array.nbytes != entry.nbytes:
+            array = np.ascontiguousarray(array, _native(array.dtype)).reshape(entry.shape)
+        return deliver(array, into)
+
+    def write(self, values: Values) -> Iterator[Buffer]:
+        self.check(values)
+        arrays = {name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()}
+        keys = {name: encode_name(name) for name in arrays}
+        return self._encode({keys[name]: array for name, array in arrays.items()})
+
+    def _encode(self, arrays: dict[str, Any]) -> Iterator[Buffer]:
+        h5py = _import_h5py()
+        with tempfile.TemporaryFile() as file:  # on disk: h5py cannot write piece by piece
+            with h5py.File(file, "w", track_order=False) as opened:
+                for key in sorted(arrays):
+                    opened.create_dataset(
+                        key, data=np.asarray(arrays[key], arrays[key].dtype.newbyteorder("<"))
+                    )
+                for name, value in self.attributes:
+                    opened.attrs[name] = value
+            file.seek(0)
+            while piece := file.read(_PIECE):
+                yield piece
+
+
+def encode_name(name: str) -> str:
+    """Return the key of a variable: blanks in place of slashes.
+
+    Raises FormatError for a name that holds a blank, which could not be told from a slash, and for one that
+    HDF5 refuses.
+
+    >>> encode_name("net/layer1/W")
+    'net layer1 W'
+    """
+    if " " in name or "\0" in name or name in ("", "."):
+        raise FormatError(
+            f"the name {name!r} cannot be a key of an HDF5 file, in which a blank stands for '/'",
+            hint="rename it while converting: rename={...}",
+        )
+    return name.replace("/", " ")
+
+
+def decode_name(key: str) -> str:
+    """Return the name of the variable that a key stands for."""
+    return key.replace(" ", "/")
+
+
+def read_attributes(source: Readable) -> dict[str, Any]:
+    """Return the attributes of the root group. Raises FormatError when the file is damaged."""
+    with _open(as_source(source)) as opened:
+        try:
+            return dict(opened.attrs.items())
+        except _DAMAGE as error:
+            raise FormatError(f"the attributes cannot be read ({error!s:.100})") from error
+
+
+def _import_h5py() -> Any:
+    try:
+        import h5py  # an extra
+    except ImportError as error:
+        raise ExtraMissingError(
+            "HDF5 files need h5py, which is not installed", hint='pip install "paddlelike[hdf5]"'
+        ) from error
+    return h5py
+
+
+_DAMAGE: Final = (
+    OSError,
+    KeyError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+    AttributeError,
+)
+
+
+def _open(file: Source) -> Any:
+    h5py = _import_h5py()
+    if bytes(file.read_at(0, 8)) != _SIGNATURE:
+        raise FormatError("offset 0: the signature of an HDF5 file is missing")
+    try:
+        return h5py.File(SourceFile(file), "r")
+    except _DAMAGE as error:
+        raise FormatError(f"the HDF5 file is damaged ({error!s:.100})") from error
+
+
+def _list_datasets(opened: Any) -> list[tuple[str, Any]]:
+    """Return name and dataset of every dataset, groups walked; blanks and groups both stand for slashes."""
+    found: list[tuple[str, Any]] = []
+
+    def add(path: str, item: Any) -> None:
+        if hasattr(item, "dtype") and hasattr(item, "shape"):
+            found.append((decode_name(path), item))
+
+    try:
+        opened.visititems(add)
+    except _DAMAGE as error:
+        raise FormatError(f"the groups of the HDF5 file are damaged ({error!s:.100})") from error
+    return found
+
+
+def _list_keras(opened: Any) -> list[tuple[str, Any]]:
+    """Return name and dataset of every weight of a Keras file, in its order; [] for other files."""
+    try:
+        root = opened.get("model_weights", opened)
+        if "layer_names" not in root.attrs:
+            return []
+        found = []
+        for layer in _texts(root.attrs["layer_names"]):
+            group = root[layer]
+            found += [(name, group[name]) for name in _texts(group.attrs["weight_names"])]
+        return found
+    except _DAMAGE as error:
+        raise FormatError(
+            f"the layer_names or weight_names of the Keras file are damaged ({error!s:.100})"
+        ) from error
+
+
+def _texts(value: Any) -> list[str]:
+    return [
+        text.decode() if isinstance(text, bytes) else str(text)
+        for text in np.asarray(value).reshape(-1).tolist()
+    ]
+
+
+def _describe(name: str, dataset: Any, size: int) -> Entry:
+    try:
+        dtype, shape = np.dtype(dataset.dtype), tuple(int(dim) for dim in dataset.shape)
+        contiguous = dataset.chunks is None and dataset.compression is None
+        offset = dataset.id.get_offset() if contiguous and dtype.kind != "b" else None
+        path, stored = str(dataset.name), int(dataset.id.get_storage_size())
+    except _DAMAGE as error:
+        raise FormatError(f"{name!r:.80}: its header is damaged ({error!s:.100})") from error
+    var_type = to_var_type(dtype, name)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > _MOST_DEFLATED * max(stored, 0) + 64 or stored > size:
+        raise FormatError(
+            f"{name!r:.80}: {dtype} {list(shape)} takes {nbytes} bytes, the file has {stored} of it"
+        )
+    if offset is not None and (dtype.byteorder == ">" or stored != nbytes):
+        offset = None
+    return Entry(name, var_type, shape, offset=offset, nbytes=nbytes, payload=path)
+
+
+_MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
+
+
+def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype.newbyteorder("=")

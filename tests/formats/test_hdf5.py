@@ -1,0 +1,104 @@
+"""HDF5 files: h5py reads ours, ours reads TensorFlow users' and Keras'."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paddlelike.errors import ExtraMissingError, FormatError
+from paddlelike.formats.hdf5 import Hdf5, read_attributes
+from tests.formats.contract import Files, FormatContract
+
+h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "tfh5"
+VALUES = {"net/b": np.float32([1, -2])}
+
+
+class TestHdf5(FormatContract):
+    format = Hdf5()
+    golden_values = VALUES
+    golden_files = {
+        "": b"".join(Hdf5().write(VALUES))
+    }  # the layout is HDF5's own; h5py and the real files judge it
+    memory_per_byte = 4096  # objects of h5py for a small file
+
+    @classmethod
+    def damaged(cls, files: Files) -> Iterator[Files]:
+        """A part of the damages: the HDF5 library takes a millisecond for each."""
+        every = [changed[""] for changed in super().damaged(files)]
+        for data in every[:: max(1, len(every) // 1500)]:
+            yield {"": data}
+
+
+def test_h5py_reads_ours_with_blanks_for_slashes() -> None:  # H03, H06, H08, H11
+    file = b"".join(Hdf5((("version", "1.0"), ("epoch", 7))).write(VALUES | {"a": np.array([True])}))
+    with h5py.File(io.BytesIO(file)) as opened:
+        assert sorted(opened) == ["a", "net b"]
+        np.testing.assert_array_equal(opened["net b"][()], VALUES["net/b"])
+        assert dict(opened.attrs) == {"version": "1.0", "epoch": 7}
+    assert read_attributes(file) == {"version": "1.0", "epoch": 7}
+
+
+@pytest.mark.parametrize(
+    "name", ["trainable", "trainable-version", "all", "latest", "slashes-kept", "no-bias"]
+)
+def test_files_of_the_recipe_are_read(name: str) -> None:  # H03, H06, H09, H10
+    values = np.load(GOLDEN / "values.npz")
+    found = Hdf5().read_all((GOLDEN / f"{name}.hdf5").read_bytes())
+    assert len(found) >= 3
+    for key, value in found.items():
+        np.testing.assert_array_equal(value.array, values["at:" + key.replace("/", "|")])
+
+
+def test_every_dtype_chunked_and_compressed_ones_too() -> None:
+    golden = np.load(GOLDEN / "dtypes.npz")
+    found = Hdf5().read_all((GOLDEN / "dtypes.hdf5").read_bytes())
+    by_key = {name.replace("/", "|"): name for name in found} | {
+        name.replace("/", " "): name for name in found
+    }
+    assert len(found) >= 10
+    for key in golden.files:
+        if key in by_key:
+            np.testing.assert_array_equal(found[by_key[key]].array, golden[key], err_msg=key)
+
+
+def test_keras_weight_files_come_in_their_order() -> None:
+    file = io.BytesIO()
+    with h5py.File(file, "w") as opened:
+        opened.attrs["layer_names"] = [b"dense_2", b"dense_1", b"empty"]
+        opened.create_group("empty").attrs["weight_names"] = []
+        for layer in ("dense_1", "dense_2"):
+            group = opened.create_group(layer)
+            group.attrs["weight_names"] = [f"{layer}/kernel:0".encode(), f"{layer}/bias:0".encode()]
+            group.create_dataset(f"{layer}/kernel:0", data=np.ones((2, 3)))
+            group.create_dataset(f"{layer}/bias:0", data=np.zeros(3))
+    names = [entry.name for entry in Hdf5().entries(file.getvalue())]
+    assert names == ["dense_2/kernel:0", "dense_2/bias:0", "dense_1/kernel:0", "dense_1/bias:0"]
+
+
+@pytest.mark.parametrize("name", ["a b", "", "."])
+def test_a_name_that_could_not_be_told_is_refused(name: str) -> None:  # H06
+    with pytest.raises(FormatError, match="cannot be a key of an HDF5 file"):
+        Hdf5().write({name: np.ones(2)})
+
+
+def test_without_h5py_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    with pytest.raises(ExtraMissingError, match=r"paddlelike\[hdf5\]"):
+        Hdf5().entries((GOLDEN / "trainable.hdf5").read_bytes())
+
+
+def test_texts_and_broken_files_are_refused() -> None:
+    file = io.BytesIO()
+    with h5py.File(file, "w") as opened:
+        opened["text"] = "hello"
+    with pytest.raises(FormatError, match="'text' is an array of"):
+        Hdf5().entries(file.getvalue())
+    data = (GOLDEN / "all.hdf5").read_bytes()
+    with pytest.raises(FormatError):
+        Hdf5().entries(data[: len(data) // 2])
