@@ -19,6 +19,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import warn_user
 from paddlelike.io.export.compat import add_compatibility
+from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.match import near_names
 from paddlelike.io.load.plan import check
@@ -26,11 +27,13 @@ from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.save import asynchronous
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
 from paddlelike.storage.location import Location, beside, locate
+from paddlelike.storage.options import SaveOptions
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
 
 Array = np.ndarray[Any, Any]
 
+_WAIT: Final = 60.0  # seconds: trainers may all save into one directory
 _TRIES: Final = 5  # when somebody saves the same files at the same time
 
 
@@ -39,6 +42,15 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
 
     The two first are pickles of ``{name: array}`` that any Paddle reads. The three replace those that are
     there as one. ``model_path`` may be a URL such as ``s3://bucket/models/net``: see the extra "remote".
+
+    Another process that saves the same files is waited for, 60 s at most.
+
+    Raises
+    ------
+    SaveError
+        A file cannot be written, or another process is still saving; the files are as they were.
+    NotInitializedError
+        A variable holds no value.
     """
     program = program_of(program)
     path = os.fspath(model_path)
@@ -51,7 +63,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     others = {v.name: _value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
     message = build_message(program)
     add_compatibility(message)
-    writing = where.begin()
+    writing = where.begin(SaveOptions(wait=_WAIT))
     writing.add(f"{base}.pdparams", state.encode(parameters))
     writing.add(f"{base}.pdopt", state.encode(others))
     writing.add(f"{base}.pdmodel", [message.SerializeToString(deterministic=True)])
@@ -87,9 +99,13 @@ def load(
             f"{len(problems)} of {len(wanted)} variables do not fit\n  " + "\n  ".join(problems[:20]),
             hint="the program must be the network that was saved; set_program_state takes a part",
         )
+    rates = find_initial_rates(program, global_scope())
     moved = _set_all(wanted, values, prefix)
+    changed = name_changed_rates(rates, moved, global_scope())
     unexpected = tuple(name for name in values if name not in moved)
-    return LoadReport(prefix, moved, unexpected=unexpected, seconds=time.perf_counter() - begin)
+    return LoadReport(
+        prefix, moved, unexpected=unexpected, notes=tuple(changed), seconds=time.perf_counter() - begin
+    )
 
 
 def load_program_state(

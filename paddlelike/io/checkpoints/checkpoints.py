@@ -26,6 +26,7 @@ from paddlelike.io.load.load import load_persistables
 from paddlelike.io.partition import partition_of
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save import asynchronous
+from paddlelike.io.save.incremental import ledger
 from paddlelike.io.save.save import save_chosen
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import locate
@@ -139,7 +140,8 @@ class Checkpoints:
         Raises
         ------
         SaveError
-            It could not be saved; the checkpoints before are as they were.
+            It could not be saved, and the checkpoints before are as they were; or it was saved, which the
+            message says, and older ones could not be removed.
         """
         check_executor(executor, "Checkpoints.save")
         if step < 0:
@@ -163,7 +165,13 @@ class Checkpoints:
 
         def afterwards() -> None:
             self._base = path
-            self._tidy(step)
+            try:
+                self._tidy(step)
+            except (OSError, StorageError) as error:
+                raise SaveError(
+                    f"checkpoint {path} was saved, but older ones cannot be listed or removed: {error}",
+                    hint="the checkpoint is complete and can be restored",
+                ) from error
 
         return save_chosen(
             program,
@@ -278,6 +286,7 @@ class Checkpoints:
             for checkpoint in found:
                 if checkpoint.step not in kept:
                     self._shelf.remove(checkpoint.path)
+                    ledger.forget_location(locate(checkpoint.path).key)
         self._shelf.sweep()
 
 

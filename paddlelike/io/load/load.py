@@ -21,6 +21,7 @@ from paddlelike.io.load.contents import Contents, Reading, Value
 from paddlelike.io.load.directory_contents import DirectoryContents
 from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.in_place import InPlace
+from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.naming import assign_names
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.planner import make_plan
@@ -174,6 +175,7 @@ def load_vars(
             f"nothing to load from {dirname}: the program has no such variable",
             hint="pass the program that was built (main_program=), or vars=",
         )
+    rates = find_initial_rates(program, global_scope())
     with collections_paused(), _named_reader(asked.reader):
         stamp, plan, reading, values = _read(executor, dirname, filename, asked, lazy, verify, in_place)
         moved = hand_over.put(plan, values)
@@ -181,7 +183,8 @@ def load_vars(
             hand_over.note(locate(dirname), stamp, plan)
         report = hand_over.report(plan, reading, moved, verify)
     seconds = time.perf_counter() - begin
-    return replace(report, seconds=seconds, notes=(*report.notes, *asked.notes))
+    changed = name_changed_rates(rates, report.loaded, global_scope())
+    return replace(report, seconds=seconds, notes=(*report.notes, *asked.notes, *changed))
 
 
 def load_params(

@@ -146,6 +146,13 @@ class Ledger:
             self._loaded[location.key] = _Loaded(stamp, states)
             _shorten(self._loaded, lambda loaded: len(loaded.states))
 
+    def forget_location(self, key: str) -> None:
+        """Forget a directory that was removed; ``key`` is that of its location."""
+        with self._lock:
+            for where in [where for where in self._saves if where[0] == key]:
+                del self._saves[where]
+            self._loaded.pop(key, None)
+
     def forget(self) -> None:
         """Know nothing: the next save into any directory writes everything."""
         with self._lock:

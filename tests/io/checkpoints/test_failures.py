@@ -1,0 +1,52 @@
+"""Checkpoints whose removal of older ones fails, and what this process remembers of removed ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import SaveError
+from paddlelike.io.save.incremental import ledger
+
+
+@pytest.fixture
+def main() -> Iterator[fluid.Program]:
+    program = fluid.Program()
+    program.global_block().create_var(name="w", shape=[2], dtype="float32", persistable=True)
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.global_scope().var("w").get_tensor().set(np.ones(2, np.float32))
+        yield program
+
+
+def test_a_listing_that_fails_after_the_save_says_that_the_save_took_place(
+    main: fluid.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exe, root = fluid.Executor(), str(tmp_path / "run")
+    checkpoints = fluid.io.Checkpoints(root, keep_last=1)
+    listdir = os.listdir
+
+    def fail(path: Any = ".") -> list[str]:
+        if os.fspath(path) == root:
+            raise OSError(116, "Stale file handle", root)
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", fail)
+    with pytest.raises(SaveError, match="step-00000001 was saved, but older ones cannot be listed"):
+        checkpoints.save(exe, main, 1)
+    monkeypatch.undo()
+    assert [checkpoint.step for checkpoint in checkpoints.list()] == [1]
+
+
+def test_removed_checkpoints_are_forgotten(main: fluid.Program, tmp_path: Path) -> None:
+    exe, root = fluid.Executor(), tmp_path / "run"
+    checkpoints = fluid.io.Checkpoints(str(root), keep_last=2)
+    for step in range(6):
+        checkpoints.save(exe, main, step)
+    remembered = {key for key, _ in ledger._saves if key.startswith(str(root))}
+    assert remembered == {str(root / "step-00000004"), str(root / "step-00000005")}
