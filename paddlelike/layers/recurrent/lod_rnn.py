@@ -11,7 +11,7 @@ from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_va
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.dense import fc
 from paddlelike.layers.tensor.joining import concat
-from paddlelike.ops.recurrent.cudnn_lstm import parameter_count
+from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
 __all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
 
@@ -191,7 +191,7 @@ def lstm(
         check_variable("lstm", argument, value, WIDE_FLOATS)
     helper = LayerHelper("cudnn_lstm", name=name)
     width = input.shape[-1]
-    count = parameter_count(width, hidden_size, num_layers, is_bidirec=is_bidirec)
+    count = count_parameters(width, hidden_size, num_layers, is_bidirec=is_bidirec)
     weight = helper.create_parameter(
         helper.param_attr, [count], input.dtype, default_initializer=default_initializer
     )

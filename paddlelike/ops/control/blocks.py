@@ -34,7 +34,7 @@ __all__ = ["ConditionalBlock", "ConditionalBlockGrad", "While", "WhileGrad"]
 
 
 class _Snapshots(NamedTuple):
-    """Of one step of a loop: what it was going to overwrite, and what its own variables held after it."""
+    """Snapshots of one step of a loop: of what it overwrites, before it; of its own variables, after it."""
 
     before: Any
     after: Any
@@ -70,7 +70,7 @@ class ConditionalBlock(OpDef):
         sub_block: int,
         is_scalar_condition: bool,
     ) -> tuple[None, list[Any]]:
-        if not _holds("conditional_block", conditions, scalar=is_scalar_condition):
+        if not _is_condition_true("conditional_block", conditions, scalar=is_scalar_condition):
             return None, []
         wanted = ctx.is_read("Scope")
         before = ctx.overwritten() if wanted else None
@@ -132,7 +132,7 @@ class ConditionalBlockGrad(OpDef):
         return results
 
 
-def _holds(who: str, conditions: list[Array], *, scalar: bool) -> bool:
+def _is_condition_true(who: str, conditions: list[Array], *, scalar: bool) -> bool:
     if not scalar:
         return all(condition.size for condition in conditions)
     if len(conditions) != 1 or conditions[0].size != 1 or conditions[0].dtype != np.bool_:
@@ -169,7 +169,7 @@ class While(OpDef):
         names = ctx.op.input("Condition")
         scopes = []
         wanted = not is_test and ctx.is_read("StepScopes")
-        while _holds("while", conditions, scalar=True):
+        while _is_condition_true("while", conditions, scalar=True):
             before = ctx.overwritten() if wanted else None
             ctx.clear(sub_block)
             ctx.run_block(sub_block)
@@ -183,7 +183,7 @@ class While(OpDef):
         """Takes those gradients that the gradient of the block reads and does not compute itself."""
         made = {name for step in block.steps for names in step.outputs.values() for name in names}
         gradients = [grad_name(name) for name in op.input("X")]
-        given = [name for name in _taken(op, block) if block.exists(name) or name in gradients]
+        given = [name for name in _find_taken_gradients(op, block) if block.exists(name) or name in gradients]
         inputs = {
             "X": op.input("X"),
             "Out": op.output("Out"),
@@ -200,8 +200,8 @@ class While(OpDef):
         return [GradOp("while_grad", inputs, outputs, attrs)]
 
 
-def _taken(op: OpView, block: BlockGradient) -> list[str]:
-    """The gradients that the gradient of the block reads before it computes them, the latest first."""
+def _find_taken_gradients(op: OpView, block: BlockGradient) -> list[str]:
+    """Return the gradients that the block's gradient reads before it computes them, the latest first."""
     known = {*op.input("X"), *op.output("Out")}
     taken: list[str] = []
     for step in block.steps:
@@ -244,7 +244,7 @@ class WhileGrad(OpDef):
         original_output_grad: list[str],
     ) -> list[Any]:
         inside = ctx.inside(sub_block)
-        handed = dict(zip(original_output_grad, d_outs, strict=True))
+        passed = dict(zip(original_output_grad, d_outs, strict=True))
         names = [
             EMPTY if target == EMPTY else grad_name(name)
             for name, target in zip(ctx.op.input("X"), ctx.op.output("X@GRAD"), strict=True)
@@ -255,24 +255,24 @@ class WhileGrad(OpDef):
             for snapshot in snapshots:
                 ctx.restore(snapshot)
             ctx.clear(sub_block)
-            for name, value in handed.items():
-                _hand_in(inside, name, value)
+            for name, value in passed.items():
+                _write_gradient(inside, name, value)
             ctx.run_block(sub_block)
             for name in names:
                 found = None if name == EMPTY else inside.read(name)
-                if name in handed:
-                    handed[name] = _merged(handed[name], found)
+                if name in passed:
+                    passed[name] = _merge_arrays(passed[name], found)
                 elif found is not None:
                     totals[name] = add_values([totals[name], found]) if name in totals else found
         for snapshot in now:
             ctx.restore(snapshot)
         ctx.reveal(scopes[0].before if scopes else None)
-        results = [totals.get(name, handed.get(name)) for name in names]
+        results = [totals.get(name, passed.get(name)) for name in names]
         return [_zeros(x) if d_x is None else d_x for x, d_x in zip(xs, results, strict=True)]
 
 
-def _hand_in(inside: Context, name: str, value: Any) -> None:
-    """Give a step the gradient of what it left behind; zeros when there is none."""
+def _write_gradient(inside: Context, name: str, value: Any) -> None:
+    """Write the gradient of a variable that a step left behind; zeros when there is none."""
     if value is None:
         value = _zeros(inside.read(name.removesuffix(GRAD)))
     if isinstance(value, LoDTensorArray):
@@ -280,8 +280,8 @@ def _hand_in(inside: Context, name: str, value: Any) -> None:
     inside.write(name, value)
 
 
-def _merged(old: Any, new: Any) -> Any:
-    """What a step hands on: its own result, added to the elements of an array that it did not replace."""
+def _merge_arrays(old: Any, new: Any) -> Any:
+    """Return the gradient that a step passes on: its result, added to elements that it did not replace."""
     if not isinstance(new, LoDTensorArray) or not isinstance(old, LoDTensorArray):
         return new
     for index, (one, other) in enumerate(zip(old, new, strict=False)):

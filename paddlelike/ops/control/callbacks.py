@@ -29,12 +29,12 @@ from paddlelike.framework.opdef import (
 
 __all__ = ["Print", "PyFunc", "register_function"]
 
-#: Functions that programs of this process call, by number; a number of another process means nothing here.
+#: Functions that programs of this process call, by id; an id of another process means nothing here.
 _FUNCTIONS: Final[list[Callable[..., Any]]] = []
 
 
 def register_function(function: Callable[..., Any]) -> int:
-    """The number by which a ``py_func`` operator calls ``function``."""
+    """Return the id by which a ``py_func`` operator calls ``function`` from now on."""
     _FUNCTIONS.append(function)
     return len(_FUNCTIONS) - 1
 
@@ -63,7 +63,7 @@ class Print(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """The gradient passes through another ``print``."""
+        """Return another ``print``, through which the gradient passes."""
         inputs = {"In": [grad_name(op.output("Out")[0])]}
         outputs = {"Out": [grad_name(op.input("In")[0])]}
         attrs = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}
@@ -77,12 +77,12 @@ class Print(OpDef):
     def forward(ctx: Context, x: Array, *, print_phase: str, is_forward: bool, first_n: int) -> Array:
         other = "BACKWARD" if is_forward else "FORWARD"
         if print_phase != other and _is_due(ctx, first_n):
-            sys.stdout.write(_described(ctx, x))
+            sys.stdout.write(_describe(ctx, x))
         return x
 
 
 def _is_due(ctx: Context, first_n: int) -> bool:
-    """Whether this operator has run fewer than ``first_n`` times; the count lives in the root scope."""
+    """Return whether this operator has run fewer than ``first_n`` times; the root scope holds the count."""
     if first_n < 0:
         return True
     root: Scope = ctx.scope
@@ -93,7 +93,7 @@ def _is_due(ctx: Context, first_n: int) -> bool:
     return bool(count.value <= first_n)
 
 
-def _described(ctx: Context, x: Array) -> str:
+def _describe(ctx: Context, x: Array) -> str:
     attrs = ctx.op.attrs
     lines = [attrs["message"]] if attrs["message"] else []
     if attrs["print_tensor_name"]:
@@ -128,12 +128,12 @@ class PyFunc(OpDef):
 
     @classmethod
     def has_gradient(cls, op: OpView) -> bool:
-        """Whether there is a backward function."""
+        """Return whether there is a backward function."""
         return bool(op.attrs["backward_callable_id"] >= 0)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """Another ``py_func``: it takes inputs, outputs and their gradients but those to be skipped."""
+        """Return a ``py_func`` that takes inputs, outputs and their gradients, except the skipped ones."""
         backward = op.attrs["backward_callable_id"]
         skipped = set(op.attrs["backward_skip_vars"])
         forward = [name for name in [*op.input("X"), *op.output("Out")] if name not in skipped]
@@ -148,7 +148,7 @@ class PyFunc(OpDef):
         if not 0 <= forward_callable_id < len(_FUNCTIONS):
             raise EnforceNotMet(
                 f"py_func: function {forward_callable_id} for {names} is not known in this process",
-                hint="a saved program holds the number of a function only; build the network in this process",
+                hint="a saved program holds the id of a function only; build the network in this process",
             )
         given = [None if array is None else LoDTensor(array, ctx.lod("X", i)) for i, array in enumerate(x)]
         found = _FUNCTIONS[forward_callable_id](*given)

@@ -40,9 +40,9 @@ class WriteToArray(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """The element of the gradient, of zeros like X where there is none."""
-        inputs = {"I": op.input("I"), "X": _gradients(op.output("Out")), "X_W": op.input("X")}
-        return [GradOp("read_from_array", inputs, {"Out": _gradients(op.input("X"))}, {})]
+        """Return operators that read the element of the gradient, zeros like X where there is none."""
+        inputs = {"I": op.input("I"), "X": _make_grad_ops(op.output("Out")), "X_W": op.input("X")}
+        return [GradOp("read_from_array", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
 
     @staticmethod
     def infer(x: Spec, i: Spec) -> Spec:
@@ -52,7 +52,7 @@ class WriteToArray(OpDef):
     def forward(ctx: Context, x: Array, i: Array) -> LoDTensorArray:
         out = ctx.read(ctx.op.output("Out")[0])
         array = out if isinstance(out, LoDTensorArray) else LoDTensorArray()
-        place = _place("write_to_array", i)
+        place = _read_index("write_to_array", i)
         array.extend(LoDTensor() for _ in range(place + 1 - len(array)))
         array[place] = LoDTensor(x.copy(), ctx.lod("X"))
         return array
@@ -68,9 +68,9 @@ class ReadFromArray(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """An array that holds the gradient of Out as its element."""
-        inputs = {"I": op.input("I"), "X": _gradients(op.output("Out"))}
-        return [GradOp("write_to_array", inputs, {"Out": _gradients(op.input("X"))}, {})]
+        """Return an operator that writes the gradient of Out into an array."""
+        inputs = {"I": op.input("I"), "X": _make_grad_ops(op.output("Out"))}
+        return [GradOp("write_to_array", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
 
     @staticmethod
     def infer(x: Spec, i: Spec, x_w: Spec | None) -> Spec:
@@ -78,7 +78,7 @@ class ReadFromArray(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: LoDTensorArray | None, i: Array, like: Array | None) -> Array:
-        place = _place("read_from_array", i)
+        place = _read_index("read_from_array", i)
         element = x[place] if x is not None and place < len(x) else LoDTensor()
         if element.array is not None:
             ctx.set_lod("Out", element.lod())
@@ -131,7 +131,7 @@ class TensorArrayToTensor(OpDef):
 
     @staticmethod
     def forward(x: LoDTensorArray, *, axis: int, use_stack: bool) -> tuple[Array, Array]:
-        parts = _elements(x)
+        parts = _list_elements(x)
         sizes = [1 if use_stack else part.shape[axis] for part in parts]
         try:
             out = np.stack(parts, axis) if use_stack else np.concatenate(parts, axis)
@@ -148,7 +148,7 @@ class TensorArrayToTensor(OpDef):
             return LoDTensorArray(
                 LoDTensor(np.ascontiguousarray(part)) for part in np.moveaxis(d_out, axis, 0)
             )
-        ends = np.cumsum([part.shape[axis] for part in _elements(x)])
+        ends = np.cumsum([part.shape[axis] for part in _list_elements(x)])
         parts = np.split(d_out, ends[:-1], axis)
         return LoDTensorArray(LoDTensor(np.ascontiguousarray(part)) for part in parts)
 
@@ -167,8 +167,8 @@ class SelectInput(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Hands the gradient to the one that was chosen."""
-        inputs = {"Mask": op.input("Mask"), "X": _gradients(op.output("Out"))}
-        return [GradOp("select_output", inputs, {"Out": _gradients(op.input("X"))}, {})]
+        inputs = {"Mask": op.input("Mask"), "X": _make_grad_ops(op.output("Out"))}
+        return [GradOp("select_output", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
 
     @staticmethod
     def infer(xs: list[Spec], mask: Spec) -> Spec:
@@ -176,7 +176,7 @@ class SelectInput(OpDef):
 
     @staticmethod
     def forward(ctx: Context, xs: list[Any], mask: Array) -> Any:
-        index = _place("select_input", mask)
+        index = _read_index("select_input", mask)
         if index >= len(xs):
             raise EnforceNotMet(f"select_input: Mask is {index}, but there are {len(xs)} variables")
         ctx.set_lod("Out", ctx.lod("X", index))
@@ -195,25 +195,25 @@ class SelectOutput(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Takes the gradient of the one that was written."""
-        inputs = {"Mask": op.input("Mask"), "X": _gradients(op.output("Out"))}
-        return [GradOp("select_input", inputs, {"Out": _gradients(op.input("X"))}, {})]
+        inputs = {"Mask": op.input("Mask"), "X": _make_grad_ops(op.output("Out"))}
+        return [GradOp("select_input", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
 
     @staticmethod
     def forward(ctx: Context, x: Any, mask: Array) -> list[Any]:
         names = ctx.op.output("Out")
-        index = _place("select_output", mask)
+        index = _read_index("select_output", mask)
         if index >= len(names):
             raise EnforceNotMet(f"select_output: Mask is {index}, but there are {len(names)} outputs")
         ctx.set_lod("Out", ctx.lod("X"), index)
         return [x if i == index else None for i in range(len(names))]
 
 
-def _gradients(names: list[str]) -> list[str]:
+def _make_grad_ops(names: list[str]) -> list[str]:
     return [grad_name(name) for name in names]
 
 
-def _place(who: str, i: Array) -> int:
-    """The one number that says which element is meant."""
+def _read_index(who: str, i: Array) -> int:
+    """Return the index of an element, a tensor of one number."""
     if i.size != 1:
         raise ShapeError(f"{who}: the index is one number, got shape {list(i.shape)}")
     place = int(i.item())
@@ -222,7 +222,7 @@ def _place(who: str, i: Array) -> int:
     return place
 
 
-def _elements(x: LoDTensorArray) -> list[Array]:
+def _list_elements(x: LoDTensorArray) -> list[Array]:
     parts = [element.array for element in x if element.array is not None]
     if len(parts) != len(x) or not parts:
         raise EnforceNotMet(f"tensor_array_to_tensor: {len(x) - len(parts)} of {len(x)} elements are empty")

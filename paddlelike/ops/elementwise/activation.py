@@ -13,8 +13,8 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array, Attr, Bool, Context, Float, Gradient, OpDef, Spec, register
 from paddlelike.ops.backends import BACKENDS, MKLDNN
-from paddlelike.ops.elementwise.unary import Function, elementwise
-from paddlelike.ops.kernels.special import at_least, erf, sigmoid, softplus
+from paddlelike.ops.elementwise.unary import Function, register_function_row
+from paddlelike.ops.kernels.special import bound_below, erf, sigmoid, softplus
 
 __all__ = ["Softshrink"]
 
@@ -135,7 +135,7 @@ _FROM_OUT: Final[list[_Row]] = [
     (
         "relu",
         "max(X, 0)",
-        lambda x: at_least(x, 0),
+        lambda x: bound_below(x, 0),
         lambda out, d: d * (out > 0),
         BACKENDS,
     ),
@@ -254,9 +254,9 @@ _FROM_X: Final[list[_Row]] = [
 ]
 
 for _row in _FROM_OUT:
-    elementwise(*_row[:4], reads="Out", attrs=_row[4])
+    register_function_row(*_row[:4], reads="Out", attrs=_row[4])
 for _row in _FROM_X:
-    elementwise(*_row[:4], reads="X", attrs=_row[4])
+    register_function_row(*_row[:4], reads="X", attrs=_row[4])
 
 
 @register

@@ -12,11 +12,11 @@ from paddlelike.framework.opdef import OWN, Array, Gradient, Int, OpDef, Spec, S
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape, sum_to
 
-__all__ = ["map_rows"]
+__all__ = ["map_row_values"]
 
 
-def map_rows(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:
-    """The same rows with ``function`` of their values."""
+def map_row_values(x: SelectedRows, function: Callable[[Array], Array]) -> SelectedRows:
+    """Return SelectedRows of the same rows with ``function`` of their values."""
     assert x.array is not None
     return SelectedRows(x.row_array, x.height(), function(x.array))
 
@@ -39,16 +39,16 @@ class _Row(NamedTuple):
 
 
 def _quotient(x: Array, y: Array) -> Array:
-    return np.divide(x, y) if x.dtype.kind == "f" else _cut_quotient(x, y)
+    return np.divide(x, y) if x.dtype.kind == "f" else _floor_quotient(x, y)
 
 
-def _cut_quotient(x: Array, y: Array) -> Array:
+def _floor_quotient(x: Array, y: Array) -> Array:
     """Integer division as in C: the fraction is cut off, so -7 / 2 is -3."""
     return (x - np.fmod(x, y)) // y
 
 
 def _remainder(x: Array, y: Array) -> Array:
-    """Of integers with the sign of X, as in C; of others with the sign of Y."""
+    """Return the remainder: of integers with the sign of X, as in C; of others with the sign of Y."""
     return np.mod(x, y) if x.dtype.kind == "f" else np.fmod(x, y)
 
 
@@ -110,12 +110,12 @@ _ROWS: Final = [
         lambda d, x, y: d * np.log(x) * x**y,
     ),
     _Row("elementwise_mod", "the remainder of X / Y", _remainder),
-    _Row("elementwise_floordiv", "X / Y without its fraction", _cut_quotient),
+    _Row("elementwise_floordiv", "X / Y without its fraction", _floor_quotient),
 ]
 
 
 class _Elementwise(OpDef):
-    """What all of them share."""
+    """Arithmetic of two tensors."""
 
     inputs = ("X", "Y")
     attrs = {
@@ -127,8 +127,8 @@ class _Elementwise(OpDef):
     lod = "X"
 
 
-def _operator(row: _Row) -> type[OpDef]:
-    """The operator of a row."""
+def _make_operator(row: _Row) -> type[OpDef]:
+    """Return the operator of a row."""
 
     def infer(x: Spec, y: Spec, *, axis: int) -> Spec:
         return Spec(broadcast_shape(row.type, x.shape, y.shape, axis), x.dtype, kind=x.kind)
@@ -138,7 +138,7 @@ def _operator(row: _Row) -> type[OpDef]:
 
     def rows(x: Array | SelectedRows, y: Array, *, axis: int) -> Array | SelectedRows:
         if isinstance(x, SelectedRows):  # a sparse gradient times one number, as clipping does
-            return map_rows(x, lambda values: values * y)
+            return map_row_values(x, lambda values: values * y)
         return np.multiply(*align(x, y, axis))
 
     def backward(
@@ -166,4 +166,4 @@ def _operator(row: _Row) -> type[OpDef]:
 
 
 for _row in _ROWS:
-    register(_operator(_row))
+    register(_make_operator(_row))

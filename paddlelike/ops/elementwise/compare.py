@@ -12,7 +12,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Float, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Allclose", "EqualReduce", "LogicalNot"]
 
@@ -48,7 +48,7 @@ _CHECKS: Final[list[tuple[str, str, Callable[[Any], Any]]]] = [
 ]
 
 
-def _compare(name: str, formula: str, relation: Relation) -> type[OpDef]:
+def _make_comparison(name: str, formula: str, relation: Relation) -> type[OpDef]:
     def infer(x: Spec, y: Spec, *, axis: int) -> Spec:
         if broadcast_shape(name, x.shape, y.shape, axis) != x.shape and -1 not in x.shape:
             raise ShapeError(
@@ -61,12 +61,12 @@ def _compare(name: str, formula: str, relation: Relation) -> type[OpDef]:
         return relation(*align(x, y, axis))
 
     attrs = {"axis": Int(-1), "force_cpu": Bool(False)}
-    return _relation(name, formula, {"attrs": attrs, "infer": infer, "forward": forward})
+    return _infer_relation(name, formula, {"attrs": attrs, "infer": infer, "forward": forward})
 
 
-def _logical(name: str, formula: str, relation: Relation) -> type[OpDef]:
+def _make_connective(name: str, formula: str, relation: Relation) -> type[OpDef]:
     def infer(x: Spec, y: Spec) -> Spec:
-        same = len(x.shape) == len(y.shape) and all(map(same_or_unknown, x.shape, y.shape))
+        same = len(x.shape) == len(y.shape) and all(map(can_be_equal, x.shape, y.shape))
         if not same:
             raise ShapeError(f"{name}: X has shape {x.shape}, Y {y.shape}; they must be equal")
         return Spec(x.shape, VarType.BOOL)
@@ -74,17 +74,17 @@ def _logical(name: str, formula: str, relation: Relation) -> type[OpDef]:
     def forward(x: Array, y: Array) -> Array:
         return relation(x, y)
 
-    return _relation(name, formula, {"infer": infer, "forward": forward})
+    return _infer_relation(name, formula, {"infer": infer, "forward": forward})
 
 
-def _relation(name: str, formula: str, body: dict[str, Any]) -> type[OpDef]:
+def _infer_relation(name: str, formula: str, body: dict[str, Any]) -> type[OpDef]:
     functions = {k: staticmethod(v) if callable(v) else v for k, v in body.items()}
     more = {"type": name, "inputs": ("X", "Y"), "lod": "X", "__module__": __name__}
     more["__doc__"] = f"``Out``: whether ``{formula}``, element by element."
     return type(name.title().replace("_", ""), (OpDef,), more | functions)
 
 
-def _check(name: str, meaning: str, ask: Callable[[Any], Any]) -> type[OpDef]:
+def _make_test(name: str, meaning: str, ask: Callable[[Any], Any]) -> type[OpDef]:
     def infer(x: Spec) -> Spec:
         return Spec((1,), VarType.BOOL, kind=VarType.LOD_TENSOR)
 
@@ -97,11 +97,11 @@ def _check(name: str, meaning: str, ask: Callable[[Any], Any]) -> type[OpDef]:
 
 
 for _row in _COMPARE:
-    register(_compare(*_row))
+    register(_make_comparison(*_row))
 for _row in _LOGICAL:
-    register(_logical(*_row))
+    register(_make_connective(*_row))
 for _question in _CHECKS:
-    register(_check(*_question))
+    register(_make_test(*_question))
 
 
 @register
@@ -152,7 +152,7 @@ class Allclose(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
-        same = len(x.shape) == len(y.shape) and all(map(same_or_unknown, x.shape, y.shape))
+        same = len(x.shape) == len(y.shape) and all(map(can_be_equal, x.shape, y.shape))
         if not same:
             raise ShapeError(f"allclose: Input has shape {x.shape}, Other {y.shape}; they must be equal")
         return Spec((1,), VarType.BOOL)

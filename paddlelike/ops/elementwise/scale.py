@@ -1,4 +1,4 @@
-"""What is done to whole tensors: scale, minus, clip, clip_by_norm, cumsum, cast.
+"""Arithmetic of whole tensors: scale, minus, clip, clip_by_norm, cumsum, cast.
 
 The gradients of scale, minus, cumsum and cast are operators of the same kind.
 """
@@ -26,8 +26,8 @@ from paddlelike.framework.opdef import (
     derive_grad_op,
     register,
 )
-from paddlelike.ops.elementwise.binary import map_rows
-from paddlelike.ops.operands import axis_of, same_or_unknown
+from paddlelike.ops.elementwise.binary import map_row_values
+from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = ["Cast", "Clip", "ClipByNorm", "Cumsum", "Minus", "Scale"]
 
@@ -57,8 +57,8 @@ class Scale(OpDef):
         if scale_tensor is not None:
             scale = scale_tensor.reshape(-1)[0].item()
         if isinstance(x, SelectedRows):
-            return map_rows(x, lambda values: _scaled(values, scale, bias, bias_after_scale))
-        return _scaled(x, scale, bias, bias_after_scale)
+            return map_row_values(x, lambda values: _apply_scale(values, scale, bias, bias_after_scale))
+        return _apply_scale(x, scale, bias, bias_after_scale)
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
@@ -68,7 +68,7 @@ class Scale(OpDef):
         return [grad]
 
 
-def _scaled(x: Array, scale: float, bias: float, bias_after_scale: bool) -> Array:
+def _apply_scale(x: Array, scale: float, bias: float, bias_after_scale: bool) -> Array:
     if x.dtype.kind != "f":
         scale, bias = int(scale), int(bias)
     if bias == 0:
@@ -92,7 +92,7 @@ class Minus(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
-        same = len(x.shape) == len(y.shape) and all(map(same_or_unknown, x.shape, y.shape))
+        same = len(x.shape) == len(y.shape) and all(map(can_be_equal, x.shape, y.shape))
         if not same:
             raise ShapeError(f"minus: X has shape {x.shape}, Y {y.shape}; they must be equal")
         return Spec(x.shape, x.dtype)
@@ -122,14 +122,14 @@ class Clip(OpDef):
     @staticmethod
     def infer(x: Spec, low: Spec | None, high: Spec | None, *, min: float, max: float) -> Spec:
         if low is None and high is None:
-            _bounds(None, None, min, max)
+            _find_bounds(None, None, min, max)
         return x
 
     @staticmethod
     def forward(x: Value, low: Array | None, high: Array | None, *, min: float, max: float) -> Value:
-        bounds = _bounds(low, high, min, max)
+        bounds = _find_bounds(low, high, min, max)
         if isinstance(x, SelectedRows):
-            return map_rows(x.merge(), lambda values: np.clip(values, *bounds))
+            return map_row_values(x.merge(), lambda values: np.clip(values, *bounds))
         return np.clip(x, *bounds)
 
     @staticmethod
@@ -142,11 +142,11 @@ class Clip(OpDef):
         min: float,
         max: float,
     ) -> Array:
-        least, greatest = _bounds(low, high, min, max)
+        least, greatest = _find_bounds(low, high, min, max)
         return d_out * ((x > least) & (x < greatest))
 
 
-def _bounds(low: Array | None, high: Array | None, least: float, greatest: float) -> tuple[float, float]:
+def _find_bounds(low: Array | None, high: Array | None, least: float, greatest: float) -> tuple[float, float]:
     if low is not None:
         least = low.reshape(-1)[0].item()
     if high is not None:
@@ -174,11 +174,11 @@ class ClipByNorm(OpDef):
     @staticmethod
     def forward(x: Value, *, max_norm: float) -> Value:
         if isinstance(x, SelectedRows):
-            return map_rows(x.merge(), lambda values: _shortened(values, max_norm))
-        return _shortened(x, max_norm)
+            return map_row_values(x.merge(), lambda values: _limit_norm(values, max_norm))
+        return _limit_norm(x, max_norm)
 
 
-def _shortened(x: Array, max_norm: float) -> Array:
+def _limit_norm(x: Array, max_norm: float) -> Array:
     flat = x.reshape(-1)
     norm = math.sqrt(np.dot(flat, flat))
     return x * (max_norm / norm) if norm > max_norm else x.copy()
@@ -197,7 +197,7 @@ class Cumsum(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, axis: int) -> Spec:
-        axis_of("cumsum", axis, len(x.shape))
+        normalize_axis("cumsum", axis, len(x.shape))
         return Spec(x.shape, x.dtype)
 
     @staticmethod

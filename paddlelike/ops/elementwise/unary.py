@@ -1,6 +1,6 @@
 """Functions of each element alone: exp, log, sqrt, abs, floor, sin, erf, pow, sign, ...
 
-What differs by a formula is a row of a table; :func:`elementwise` makes the operator of a row. The
+What differs by a formula is a row of a table; :func:`register_function_row` makes the operator of a row. The
 activations are rows of the same kind.
 """
 
@@ -27,16 +27,16 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.backends import BACKENDS
 from paddlelike.ops.kernels.special import erf
 
-__all__ = ["Function", "Pow", "Sign", "elementwise"]
+__all__ = ["Function", "Pow", "Sign", "register_function_row"]
 
 Function = Callable[..., Array]
 
 
-def _like(x: Spec) -> Spec:
+def _infer_like(x: Spec) -> Spec:
     return x
 
 
-def elementwise(
+def register_function_row(
     name: str,
     formula: str,
     value: Function,
@@ -57,7 +57,7 @@ def elementwise(
         "attrs": attrs,
         "lod": "X",
         "gradient": Gradient(*([] if reads is None else [reads]), "Out@GRAD", lod="Out@GRAD"),
-        "infer": staticmethod(_like),
+        "infer": staticmethod(_infer_like),
         "forward": staticmethod(value),
         "backward": staticmethod(slope),
     }
@@ -65,7 +65,7 @@ def elementwise(
 
 
 def _round(x: Array) -> Array:
-    """The nearest integer; halves go away from zero, as C's ``round`` does."""
+    """Return the nearest integer; halves go away from zero, as C's ``round`` does."""
     whole = np.trunc(x)
     whole += np.copysign(np.abs(x - whole) >= 0.5, x)
     return whole
@@ -83,7 +83,7 @@ def _square_slope(x: Array, d_out: Array) -> Array:
     return d_x
 
 
-def _zero(d_out: Array) -> Array:
+def _zero_slope(d_out: Array) -> Array:
     return np.zeros_like(d_out)
 
 
@@ -110,19 +110,19 @@ _FROM_X_PLAIN: Final[list[_Row]] = [  # without BACKENDS
     ("erf", "erf(X)", erf, lambda x, d: d * np.exp(-x * x) * (2 / math.sqrt(math.pi))),
 ]
 _STEPS: Final[list[_Row]] = [
-    ("ceil", "the least integer >= X", lambda x: np.ceil(x), _zero),
-    ("floor", "the greatest integer <= X", lambda x: np.floor(x), _zero),
-    ("round", "the nearest integer, halves away from 0", _round, _zero),
+    ("ceil", "the least integer >= X", lambda x: np.ceil(x), _zero_slope),
+    ("floor", "the greatest integer <= X", lambda x: np.floor(x), _zero_slope),
+    ("round", "the nearest integer, halves away from 0", _round, _zero_slope),
 ]
 
 for _row in _FROM_OUT:
-    elementwise(*_row, reads="Out")
+    register_function_row(*_row, reads="Out")
 for _row in _FROM_X:
-    elementwise(*_row, reads="X")
+    register_function_row(*_row, reads="X")
 for _row in _FROM_X_PLAIN:
-    elementwise(*_row, reads="X", attrs={})
+    register_function_row(*_row, reads="X", attrs={})
 for _row in _STEPS:
-    elementwise(*_row, reads=None)
+    register_function_row(*_row, reads=None)
 
 
 @register
@@ -131,7 +131,7 @@ class Sign(OpDef):
 
     type = "sign"
     lod = "X"
-    infer = staticmethod(_like)
+    infer = staticmethod(_infer_like)
 
     @staticmethod
     def forward(x: Array) -> Array:

@@ -45,7 +45,7 @@ def _files(context: Context) -> Files:
 
 
 class _Saving(OpDef):
-    """What save and save_combine share."""
+    """An operator that saves."""
 
     context = True
     external = True
@@ -56,7 +56,7 @@ class _Saving(OpDef):
 
 
 class _Loading(OpDef):
-    """What load and load_combine share."""
+    """An operator that loads."""
 
     inputs = ()
     context = True

@@ -28,8 +28,8 @@ def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
     try:
         if not -1 <= axis <= rank:
             raise ValueError(f"axis must be -1 or one of 0 .. {rank}")
-        a, b = _padded(x, rank, axis), _padded(y, rank, axis)
-        return tuple(_meet(*dims) for dims in zip(a, b, strict=True))
+        a, b = _pad_dims(x, rank, axis), _pad_dims(y, rank, axis)
+        return tuple(_combine_dims(*dims) for dims in zip(a, b, strict=True))
     except ValueError as error:
         raise ShapeError(
             f"{op}: X has shape {x}, Y {y}, axis {axis}: {error}",
@@ -38,7 +38,7 @@ def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
         ) from None
 
 
-def _padded(dims: Shape, rank: int, axis: int) -> Shape:
+def _pad_dims(dims: Shape, rank: int, axis: int) -> Shape:
     """Return ``dims`` laid over ``rank`` dims from ``axis`` on, with dims of 1 around them."""
     if len(dims) == rank:
         return dims
@@ -49,7 +49,7 @@ def _padded(dims: Shape, rank: int, axis: int) -> Shape:
     return (1,) * start + dims + (1,) * spare
 
 
-def _meet(a: int, b: int) -> int:
+def _combine_dims(a: int, b: int) -> int:
     if a != b and a > 1 and b > 1:
         raise ValueError(f"dim {a} meets dim {b}")
     if a > 1 or b > 1 or a == b:
@@ -62,8 +62,8 @@ def align(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
     if axis in (-1, x.ndim - y.ndim) or x.ndim == y.ndim:
         return x, y
     if x.ndim > y.ndim:
-        return x, y.reshape(_padded(y.shape, x.ndim, axis))
-    return x.reshape(_padded(x.shape, y.ndim, axis)), y
+        return x, y.reshape(_pad_dims(y.shape, x.ndim, axis))
+    return x.reshape(_pad_dims(x.shape, y.ndim, axis)), y
 
 
 def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
@@ -75,8 +75,8 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     if shape == gradient.shape:
         return gradient
     if gradient.ndim == 2 and shape == gradient.shape[1:] and axis != 0:  # a bias
-        return _ones(len(gradient), gradient) @ gradient
-    dims = _padded(shape, gradient.ndim, axis)
+        return _make_ones(len(gradient), gradient) @ gradient
+    dims = _pad_dims(shape, gradient.ndim, axis)
     kept = [i for i, dim in enumerate(dims) if dim != 1]
     first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
     if not kept or dims[first:last] != gradient.shape[first:last]:
@@ -85,11 +85,11 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     before = math.prod(gradient.shape[:first])
     size = math.prod(dims)
     total = gradient.reshape(before * size, -1)
-    total = total[:, 0] if total.shape[1] == 1 else total @ _ones(total.shape[1], total)
+    total = total[:, 0] if total.shape[1] == 1 else total @ _make_ones(total.shape[1], total)
     if before != 1:
-        total = _ones(before, total) @ total.reshape(before, size)
+        total = _make_ones(before, total) @ total.reshape(before, size)
     return total.reshape(shape)
 
 
-def _ones(count: int, like: Array) -> Array:
+def _make_ones(count: int, like: Array) -> Array:
     return np.ones(count, like.dtype)

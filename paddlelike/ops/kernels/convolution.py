@@ -25,25 +25,25 @@ def convolve(x: Array, w: Array, windows: Windows, groups: int) -> Array:
     filters = w.reshape(groups, len(w) // groups, -1)
     out = np.empty((len(x), groups, len(w) // groups, math.prod(count)), np.result_type(x, w))
     for part in windows.chunks(len(x), x.shape[1], count, x.itemsize):
-        np.matmul(filters, _matrices(unfolded[part], groups, len(count)), out=out[part])
+        np.matmul(filters, _unfold_matrices(unfolded[part], groups, len(count)), out=out[part])
     return out.reshape(len(x), len(w), *count)
 
 
 def convolve_dw(x: Array, d_out: Array, windows: Windows, groups: int) -> Array:
-    """The gradient by the filter: ``sum over n, p of d_out[n, o, p] x[n, c, ...]``."""
+    """Return the gradient of the filter: ``sum over n, p of d_out[n, o, p] x[n, c, ...]``."""
     count = d_out.shape[2:]
     channels = d_out.shape[1]
     unfolded = windows.unfold(windows.pad(x))
     grads = d_out.reshape(len(x), groups, channels // groups, -1)
     total: Array = np.zeros((), d_out.dtype)
     for part in windows.chunks(len(x), x.shape[1], count, x.itemsize):
-        matrices = _matrices(unfolded[part], groups, len(count))
+        matrices = _unfold_matrices(unfolded[part], groups, len(count))
         total = total + (grads[part] @ matrices.swapaxes(-1, -2)).sum(0)
     return total.reshape(channels, -1, *windows.kernel)
 
 
 def convolve_dx(d_out: Array, w: Array, windows: Windows, groups: int, spatial: Sequence[int]) -> Array:
-    """The gradient by the input, whose spatial dims are ``spatial``."""
+    """Return the gradient of the input, whose spatial dims are ``spatial``."""
     count = d_out.shape[2:]
     channels = w.shape[1] * groups
     filters = w.reshape(groups, len(w) // groups, -1).swapaxes(-1, -2)
@@ -57,7 +57,7 @@ def convolve_dx(d_out: Array, w: Array, windows: Windows, groups: int, spatial: 
     return np.ascontiguousarray(windows.crop(total, spatial))
 
 
-def _matrices(unfolded: Array, groups: int, rank: int) -> Array:
+def _unfold_matrices(unfolded: Array, groups: int, rank: int) -> Array:
     """``(n, groups, C / groups * kernel, count)``; a copy, except where a 1x1 kernel needs none."""
     channels = unfolded.shape[1] // groups
     rows = channels * math.prod(unfolded.shape[2 : 2 + rank])

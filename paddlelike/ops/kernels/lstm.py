@@ -12,13 +12,23 @@ import numpy as np
 
 from paddlelike.framework.environment import get_flags
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.recurrent import Activation, Steps, activation, clip, cut_off
+from paddlelike.ops.kernels.recurrent import Activation, Steps, activation, clip, clip_gradient
 
-__all__ = ["Cell", "Initial", "Projection", "Ran", "RanBack", "bias_gradient", "make_cell", "run", "run_back"]
+__all__ = [
+    "Cell",
+    "Initial",
+    "Projection",
+    "StepGradients",
+    "StepResults",
+    "bias_gradient",
+    "make_cell",
+    "run_steps",
+    "run_steps_back",
+]
 
 
 class Projection(NamedTuple):
-    """What lstmp feeds back instead of its output: ``act(output @ weight)``, clipped."""
+    """The projection that lstmp feeds back instead of its output: ``act(output @ weight)``, clipped."""
 
     weight: Array
     act: Activation
@@ -41,14 +51,14 @@ class Cell(NamedTuple):
 
 
 class Initial(NamedTuple):
-    """What the first step starts from, a row per sequence."""
+    """The states that the first step starts from, a row per sequence."""
 
     fed_back: Array
     cell: Array
 
 
-class Ran(NamedTuple):
-    """What the steps computed."""
+class StepResults(NamedTuple):
+    """The results of all steps."""
 
     gates: Array  # (T, 4H), after their activations
     cell: Array
@@ -57,7 +67,7 @@ class Ran(NamedTuple):
     fed_back: Array  # hidden, or its projection
 
 
-class RanBack(NamedTuple):
+class StepGradients(NamedTuple):
     """The gradients of the gates before their activations, and of what the first step started from."""
 
     gates: Array
@@ -76,7 +86,7 @@ def make_cell(
     limit: float = 0.0,
     projection: Projection | None = None,
 ) -> Cell:
-    """The cell that an operator's inputs and attributes describe."""
+    """Return the cell that an operator's inputs and attributes describe."""
     width = weight.shape[1] // 4
     parts = bias.reshape(-1, width)
     return Cell(
@@ -89,12 +99,12 @@ def make_cell(
         activation(op, "candidate_activation", candidate_activation),
         limit,
         projection,
-        _stops_gradients(weight, limit),
+        _must_stop_gradients(weight, limit),
     )
 
 
-def run(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> Ran:
-    """All steps; ``gates`` come with the projected input and the bias, and are worked on in place."""
+def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepResults:
+    """Run all steps; ``gates`` hold the projected input plus the bias, and are overwritten."""
     width, projection = cell.width, cell.projection
     cells, pre_acts, hiddens = (np.empty((len(gates), width), gates.dtype) for _ in range(3))
     fed_back = hiddens
@@ -106,7 +116,7 @@ def run(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> Ran:
         if before >= 0:
             last, last_state = (x[before : before + end - begin] for x in (fed_back, cells))
         g += last @ cell.weight
-        candidate, i, f, o = _split(g, width)
+        candidate, i, f, o = _split_gates(g, width)
         cell.candidate.apply(candidate)
         if cell.peepholes is not None:
             i += last_state * cell.peepholes[0]
@@ -125,13 +135,18 @@ def run(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> Ran:
         if projection is not None:
             projected = np.matmul(hidden, projection.weight, out=fed_back[begin:end])
             clip(projection.act.apply(projected), projection.limit)
-    return Ran(gates, cells, pre_acts, hiddens, fed_back)
+    return StepResults(gates, cells, pre_acts, hiddens, fed_back)
 
 
-def run_back(
-    cell: Cell, steps: Steps, ran: Ran, d_fed_back: Array, initial: Initial, d_last: Array | None = None
-) -> RanBack:
-    """All gradients; ``d_fed_back`` becomes, in place, that of what was fed back before its activation.
+def run_steps_back(
+    cell: Cell,
+    steps: Steps,
+    ran: StepResults,
+    d_fed_back: Array,
+    initial: Initial,
+    d_last: Array | None = None,
+) -> StepGradients:
+    """Return all gradients; ``d_fed_back`` is overwritten by the gradient before the activation.
 
     ``d_last`` is the gradient of the cells after the last step.
     """
@@ -140,15 +155,15 @@ def run_back(
     weight_t = cell.weight.T
     d_next, d_next_state = d_fed_back[:0], ran.cell[:0] if d_last is None else d_last
     for begin, end, before in steps.backwards():
-        candidate, i, f, o = _split(ran.gates[begin:end], width)
-        d_candidate, d_i, d_f, d_o = _split(d_gates[begin:end], width)
+        candidate, i, f, o = _split_gates(ran.gates[begin:end], width)
+        d_candidate, d_i, d_f, d_o = _split_gates(d_gates[begin:end], width)
         active = ran.pre_act[begin:end]
         last_state = ran.cell[before : before + end - begin] if before >= 0 else initial.cell
         d_h = d_fed_back[begin:end]
         d_h[: len(d_next)] += d_next
         if projection is not None:
             d_h *= projection.act.slope(ran.fed_back[begin:end])
-            cut_off(d_h, ran.fed_back[begin:end], projection.limit)
+            clip_gradient(d_h, ran.fed_back[begin:end], projection.limit)
             d_h = d_h @ projection.weight.T
         np.multiply(d_h * active, cell.gate.slope(o), out=d_o)
         d_state = d_h * o
@@ -156,7 +171,7 @@ def run_back(
         if cell.peepholes is not None:
             d_state += d_o * cell.peepholes[2]
         d_state[: len(d_next_state)] += d_next_state
-        cut_off(d_state, ran.cell[begin:end], cell.limit)
+        clip_gradient(d_state, ran.cell[begin:end], cell.limit)
         if cell.stops_gradients:
             d_state[...] = 0
         np.multiply(d_state * i, cell.candidate.slope(candidate), out=d_candidate)
@@ -168,25 +183,25 @@ def run_back(
             d_state += d_f * cell.peepholes[1]
         d_next_state = d_state
         d_next = d_gates[begin:end] @ weight_t
-    return RanBack(d_gates, Initial(d_next, d_next_state))
+    return StepGradients(d_gates, Initial(d_next, d_next_state))
 
 
 def bias_gradient(cell: Cell, d_gates: Array, states: Array, states_before: Array) -> Array:
-    """Sums over the rows: of the gates, then of the gates times what their peepholes see."""
+    """Return sums over the rows: of the gates, then of the gates times the cell that their peepholes see."""
     sums = [d_gates.sum(0)]
     if cell.peepholes is not None:
-        _, d_i, d_f, d_o = _split(d_gates, cell.width)
+        _, d_i, d_f, d_o = _split_gates(d_gates, cell.width)
         for d_gate, seen in ((d_i, states_before), (d_f, states_before), (d_o, states)):
             sums.append(np.einsum("th,th->h", d_gate, seen))
     return np.concatenate(sums).reshape(1, -1)
 
 
-def _split(gates: Array, width: int) -> list[Array]:
+def _split_gates(gates: Array, width: int) -> list[Array]:
     return [gates[:, k * width : (k + 1) * width] for k in range(4)]
 
 
-def _stops_gradients(weight: Array, limit: float) -> bool:
-    """Whether gradients stop at the cell, as in Paddle 1.8.5 on CPUs with AVX.
+def _must_stop_gradients(weight: Array, limit: float) -> bool:
+    """Return whether gradients stop at the cell, as in Paddle 1.8.5 on CPUs with AVX.
 
     Its kernel for float32 and widths that are multiples of 8 leaves the gradient of the cell at 0 unless
     the cell is clipped: only the output gate learns. Models trained there went on like that, so it is the

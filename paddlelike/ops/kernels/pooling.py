@@ -1,4 +1,4 @@
-"""The arithmetic of pools: reduce windows, spread gradients over them, find their first maximum.
+"""Arithmetic of pools: reduce windows, spread gradients over them, find their first maximum.
 
 Arrays are ``(N, C, *spatial)``. A window is a product of one span per dim, so maxima and sums are
 taken dim after dim. Regular spans are worked on all at once, one place of the kernel after the
@@ -20,13 +20,13 @@ from paddlelike.ops.kernels.windows import Windows
 
 __all__ = [
     "Axis",
-    "adaptive",
     "average",
     "average_dx",
     "first_maxima",
+    "make_adaptive",
+    "make_regular",
     "maximum",
     "maximum_dx",
-    "regular",
     "scatter",
 ]
 
@@ -56,18 +56,18 @@ class Axis(NamedTuple):
         return self.spans[0][1] - self.spans[0][0]
 
     @property
-    def by_place(self) -> bool:
-        """Whether to go through the places of the kernel rather than through the spans."""
+    def is_by_offset(self) -> bool:
+        """Whether to go through the offsets in the kernel rather than through the spans."""
         return self.stride is not None and self.kernel < len(self.spans)
 
     def at(self, place: int) -> slice:
-        """Where the elements at one place of all windows are."""
+        """Return the indices of the elements at one offset of all windows."""
         assert self.stride is not None
         return slice(place, place + (len(self.spans) - 1) * self.stride + 1, self.stride)
 
 
-def regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
-    """Windows at regular steps; padded further where the last ones reach over the end."""
+def make_regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
+    """Return windows at regular steps; padded further where the last ones reach over the end."""
     axes = []
     for size, count, kernel, stride, (low, high) in zip(
         spatial, counts, windows.kernel, windows.strides, windows.pads, strict=True
@@ -78,7 +78,7 @@ def regular(windows: Windows, spatial: Sequence[int], counts: Sequence[int]) -> 
     return axes
 
 
-def adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
+def make_adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
     """As many windows as asked for, as even as can be; neighbours may share an element."""
     axes = []
     for size, count in zip(spatial, counts, strict=True):
@@ -88,35 +88,35 @@ def adaptive(spatial: Sequence[int], counts: Sequence[int]) -> list[Axis]:
 
 
 def maximum(x: Array, axes: Sequence[Axis]) -> Array:
-    """The maximum of every window."""
-    return _reduce(_padded(x, axes, np.finfo(x.dtype).min), axes, np.maximum)
+    """Return the maximum of every window."""
+    return _reduce(_pad(x, axes, np.finfo(x.dtype).min), axes, np.maximum)
 
 
 def average(x: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
-    """The mean of every window; with ``exclusive`` padding does not count."""
-    out = _reduce(_padded(x, axes, 0), axes, np.add)
-    out /= _areas(axes, x.dtype, exclusive=exclusive)
+    """Return the mean of every window; with ``exclusive`` padding does not count."""
+    out = _reduce(_pad(x, axes, 0), axes, np.add)
+    out /= _count_elements(axes, x.dtype, exclusive=exclusive)
     return out
 
 
 def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
-    """The gradient of :func:`average`."""
-    dx = d_out / _areas(axes, d_out.dtype, exclusive=exclusive)
+    """Return the gradient of :func:`average`."""
+    dx = d_out / _count_elements(axes, d_out.dtype, exclusive=exclusive)
     for dim, axis in reversed(list(enumerate(axes, 2))):
         spread = np.zeros((*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), dx.dtype)
-        if axis.by_place:
+        if axis.is_by_offset:
             for place in range(axis.kernel):
-                spread[_along(dim, axis.at(place))] += dx
+                spread[_index_along(dim, axis.at(place))] += dx
         else:
             for i, (start, stop) in enumerate(axis.spans):
-                spread[_along(dim, slice(start, stop))] += dx[_along(dim, slice(i, i + 1))]
+                spread[_index_along(dim, slice(start, stop))] += dx[_index_along(dim, slice(i, i + 1))]
         dx = spread
-    return _cropped(dx, axes)
+    return _crop(dx, axes)
 
 
 def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
-    """The gradient of :func:`maximum`: to the first maximum of a window, in C order."""
-    if not _by_place(axes):
+    """Return the gradient of :func:`maximum`: to the first maximum of a window, in C order."""
+    if not _is_by_offset(axes):
         return scatter(first_maxima(x, out, axes), d_out, x.shape)
     dx = np.empty(x.shape, d_out.dtype)
     step = max(1, _CHUNK // max(1, x[:1].nbytes))
@@ -127,12 +127,12 @@ def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arra
 
 
 def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
-    padded = _padded(x, axes, np.finfo(x.dtype).min)
+    padded = _pad(x, axes, np.finfo(x.dtype).min)
     dx = np.zeros(padded.shape, d_out.dtype)
     disjoint = all(axis.stride is not None and axis.stride >= axis.kernel for axis in axes)
     left = np.ones(out.shape, np.bool_)  # windows whose maximum was not met yet
-    for place in _places(axes):
-        where = _elements(axes, place)
+    for place in _list_offsets(axes):
+        where = _index_elements(axes, place)
         hit = padded[where] == out
         hit &= left
         left ^= hit
@@ -140,20 +140,20 @@ def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arr
             np.multiply(d_out, hit, out=dx[where])
         else:
             dx[where] += d_out * hit
-    return dx[_data(axes)]
+    return dx[_index_data(axes)]
 
 
 def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
-    """Where the first maximum of every window is: index into the flat spatial dims, int32."""
+    """Return the index of the first maximum of every window in the flat spatial dims, int32."""
     index = np.zeros(out.shape, np.int32)
-    if _by_place(axes):
-        padded = _padded(x, axes, np.finfo(x.dtype).min)
-        for place in reversed(list(_places(axes))):
+    if _is_by_offset(axes):
+        padded = _pad(x, axes, np.finfo(x.dtype).min)
+        for place in reversed(list(_list_offsets(axes))):
             starts = [
                 [a + p - axis.pad[0] for a, _ in axis.spans] for axis, p in zip(axes, place, strict=True)
             ]
-            hit = padded[_elements(axes, place)] == out
-            np.copyto(index, _flat(starts, axes), where=hit)
+            hit = padded[_index_elements(axes, place)] == out
+            np.copyto(index, _flatten_indices(starts, axes), where=hit)
         return index
     for cell in itertools.product(*(range(len(axis.spans)) for axis in axes)):
         spans = [axis.clipped[i] for axis, i in zip(axes, cell, strict=True)]
@@ -177,62 +177,62 @@ def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
 
 def _reduce(x: Array, axes: Sequence[Axis], ufunc: np.ufunc) -> Array:
     for dim, axis in enumerate(axes, 2):
-        if axis.by_place:
-            out = x[_along(dim, axis.at(0))].copy()
+        if axis.is_by_offset:
+            out = x[_index_along(dim, axis.at(0))].copy()
             for place in range(1, axis.kernel):
-                ufunc(out, x[_along(dim, axis.at(place))], out=out)
+                ufunc(out, x[_index_along(dim, axis.at(place))], out=out)
         else:
-            spans = (x[_along(dim, slice(*span))] for span in axis.spans)
+            spans = (x[_index_along(dim, slice(*span))] for span in axis.spans)
             out = np.stack([ufunc.reduce(part, dim) for part in spans], dim)
         x = out
     return x
 
 
-def _areas(axes: Sequence[Axis], dtype: Any, *, exclusive: bool) -> Array | float:
-    """The number of elements of every window, ``(*counts)``."""
+def _count_elements(axes: Sequence[Axis], dtype: Any, *, exclusive: bool) -> Array | float:
+    """Return the number of elements of every window, ``(*counts)``."""
     if not exclusive:
         return float(math.prod(axis.kernel for axis in axes))
     sides = [np.array([b - a for a, b in axis.clipped], dtype) for axis in axes]
     return functools.reduce(np.multiply.outer, sides)
 
 
-def _padded(x: Array, axes: Sequence[Axis], value: Any) -> Array:
+def _pad(x: Array, axes: Sequence[Axis], value: Any) -> Array:
     if not any(any(axis.pad) for axis in axes):
         return x
     out = np.full((*x.shape[:2], *(axis.padded for axis in axes)), value, x.dtype)
-    out[_data(axes)] = x
+    out[_index_data(axes)] = x
     return out
 
 
-def _cropped(x: Array, axes: Sequence[Axis]) -> Array:
-    return np.ascontiguousarray(x[_data(axes)])
+def _crop(x: Array, axes: Sequence[Axis]) -> Array:
+    return np.ascontiguousarray(x[_index_data(axes)])
 
 
-def _data(axes: Sequence[Axis]) -> Any:
+def _index_data(axes: Sequence[Axis]) -> Any:
     return (..., *(slice(axis.pad[0], axis.pad[0] + axis.size) for axis in axes))
 
 
-def _along(dim: int, where: slice) -> Any:
+def _index_along(dim: int, where: slice) -> Any:
     return (*(slice(None),) * dim, where)
 
 
-def _by_place(axes: Sequence[Axis]) -> bool:
-    """Whether to go through the places of the kernel rather than through the windows."""
+def _is_by_offset(axes: Sequence[Axis]) -> bool:
+    """Return whether to go through the offsets in the kernel rather than through the windows."""
     return all(axis.stride is not None for axis in axes) and math.prod(
         axis.kernel for axis in axes
     ) < math.prod(len(axis.spans) for axis in axes)
 
 
-def _places(axes: Sequence[Axis]) -> Iterable[tuple[int, ...]]:
+def _list_offsets(axes: Sequence[Axis]) -> Iterable[tuple[int, ...]]:
     return itertools.product(*(range(axis.kernel) for axis in axes))
 
 
-def _elements(axes: Sequence[Axis], place: Sequence[int]) -> Any:
+def _index_elements(axes: Sequence[Axis], place: Sequence[int]) -> Any:
     return (..., *(axis.at(p) for axis, p in zip(axes, place, strict=True)))
 
 
-def _flat(places: Sequence[Sequence[int]], axes: Sequence[Axis]) -> Array:
-    """The index into the flat data of every combination of places, one list per dim."""
+def _flatten_indices(places: Sequence[Sequence[int]], axes: Sequence[Axis]) -> Array:
+    """Return the index into the flat data of every combination of places, one list per dim."""
     flat: Array = np.zeros((), np.int32)
     for axis, along in zip(axes, places, strict=True):
         flat = np.add.outer(flat * axis.size, np.array(along, np.int32))

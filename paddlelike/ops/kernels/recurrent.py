@@ -1,4 +1,4 @@
-"""What recurrent operators share: the order in which they run sequences, and their activations.
+"""The order in which recurrent operators run sequences, and their activations.
 
 Sequences are run side by side, longest first, one time step after the other: step t works on the
 sequences that have a row t, so that the batch shrinks and every step is one matrix product. Arrays in
@@ -16,7 +16,7 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array
 
 __all__ = [
-    "ACTIVATIONS", "Activation", "Steps", "activation", "clip", "cut_off",
+    "ACTIVATIONS", "Activation", "Steps", "activation", "clip", "clip_gradient",
     "initial_gradient", "initial_rows", "scatter_rows",
 ]  # fmt: skip
 
@@ -30,12 +30,12 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, offsets: Array, *, reverse: bool = False) -> Steps:
-        """The steps through sequences with these offsets; ``reverse`` begins with their last rows."""
+        """Return the steps through sequences with these offsets; ``reverse`` begins with their last rows."""
         return cls.through(offsets[:-1], np.diff(offsets), reverse=reverse)
 
     @classmethod
     def through(cls, starts: Array, lengths: Array, *, reverse: bool = False) -> Steps:
-        """The steps through sequences that begin at these rows, not necessarily one after the other."""
+        """Return the steps through sequences that begin at these rows, in any order."""
         order = np.argsort(-lengths, kind="stable")
         lengths = lengths[order]
         ends = np.cumsum(lengths)
@@ -47,7 +47,7 @@ class Steps(NamedTuple):
 
     @property
     def first(self) -> int:
-        """How many sequences have a first step."""
+        """The number of sequences that have a first step."""
         return self.bounds[1] if len(self.bounds) > 1 else 0
 
     def forwards(self) -> Iterator[tuple[int, int, int]]:
@@ -55,15 +55,15 @@ class Steps(NamedTuple):
         yield from zip(self.bounds, self.bounds[1:], [-1, *self.bounds], strict=False)
 
     def backwards(self) -> Iterator[tuple[int, int, int]]:
-        """The same from the last step to the first."""
+        """Return the same from the last step to the first."""
         yield from reversed(list(self.forwards()))
 
     def owner(self) -> Array:
-        """For each row in batch order the sequence that it belongs to."""
+        """Return, for each row in batch order, the index of its sequence."""
         return np.concatenate([self.order[: e - b] for b, e, _ in self.forwards()] or [self.order[:0]])
 
     def before(self, states: Array, initial: Array) -> Array:
-        """The state that each row begins with: that of the step before, at first ``initial``."""
+        """Return the state that each row begins with: that of the step before, at first ``initial``."""
         out = np.empty_like(states)
         for begin, end, last in self.forwards():
             out[begin:end] = initial if last < 0 else states[last : last + end - begin]
@@ -71,14 +71,14 @@ class Steps(NamedTuple):
 
 
 def initial_rows(initial: Array | None, steps: Steps, width: int, dtype: np.dtype[np.generic]) -> Array:
-    """The initial states of the sequences with rows, in the order of the steps; zeros by default."""
+    """Return the initial states of the sequences with rows, in the order of the steps; zeros by default."""
     if initial is None:
         return np.zeros((steps.first, width), dtype)
     return initial[steps.order[: steps.first]]
 
 
 def initial_gradient(d_rows: Array, steps: Steps, initial: Array | None) -> Array | None:
-    """The gradient of the initial states; sequences without rows get zeros."""
+    """Return the gradient of the initial states; sequences without rows get zeros."""
     if initial is None:
         return None
     out = np.zeros_like(initial, d_rows.dtype)
@@ -87,7 +87,7 @@ def initial_gradient(d_rows: Array, steps: Steps, initial: Array | None) -> Arra
 
 
 def scatter_rows(values: Array, rows: Array) -> Array:
-    """An array whose row ``rows[i]`` is ``values[i]``."""
+    """Return an array whose row ``rows[i]`` is ``values[i]``."""
     out = np.empty_like(values)
     out[rows] = values
     return out
@@ -121,7 +121,7 @@ ACTIVATIONS: Final = {
 
 
 def activation(op: str, attribute: str, name: str) -> Activation:
-    """The activation of that name."""
+    """Return the activation of that name."""
     found = ACTIVATIONS.get(name)
     if found is None:
         known = ", ".join(ACTIVATIONS)
@@ -134,7 +134,7 @@ def clip(x: Array, limit: float) -> Array:
     return np.clip(x, -limit, limit, out=x) if limit > 0 else x
 
 
-def cut_off(d_x: Array, x: Array, limit: float) -> None:
-    """The gradient of :func:`clip`, in place: none where ``x`` was cut to the limit."""
+def clip_gradient(d_x: Array, x: Array, limit: float) -> None:
+    """Return the gradient of :func:`clip`, in place: 0 where ``x`` was cut to the limit."""
     if limit > 0:
         d_x[np.abs(x) >= limit] = 0

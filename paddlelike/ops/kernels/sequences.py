@@ -15,7 +15,7 @@ __all__ = [
     "fits",
     "last_level",
     "levels",
-    "lod_of_lengths",
+    "make_lod",
     "offsets_of",
     "positions",
     "spread",
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def levels(ctx: Context, slot: str, index: int = 0) -> LoD:
-    """The LoD of an input, which must have one; a gradient has that of what it is the gradient of."""
+    """Return the LoD of an input, which must have one; a gradient has that of what it is the gradient of."""
     lod = ctx.lod(slot, index)
     name = ctx.op.input(slot)[index]
     if not lod and GRAD in name:
@@ -38,7 +38,7 @@ def levels(ctx: Context, slot: str, index: int = 0) -> LoD:
 
 
 def last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array:
-    """The offsets of the sequences of an input in its ``rows`` rows."""
+    """Return the offsets of the sequences of an input in its ``rows`` rows."""
     offsets = np.array(levels(ctx, slot, index)[-1], np.int64)
     if offsets[-1] != rows:
         raise EnforceNotMet(
@@ -49,7 +49,7 @@ def last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array:
 
 
 def positions(starts: Array, lengths: Array) -> Array:
-    """The row numbers of many ranges one after the other: ``lengths[i]`` from ``starts[i]`` on.
+    """Return the row indices of many ranges one after the other: ``lengths[i]`` from ``starts[i]`` on.
 
     >>> positions(np.array([4, 0]), np.array([2, 3])).tolist()
     [4, 5, 0, 1, 2]
@@ -75,8 +75,8 @@ def offsets_of(lengths: Array) -> Array:
     return out
 
 
-def lod_of_lengths(lengths: Array) -> list[int]:
-    """One level of LoD from lengths."""
+def make_lod(lengths: Array) -> list[int]:
+    """Return one level of LoD from lengths."""
     return [int(offset) for offset in offsets_of(lengths)]
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["at_least", "erf", "sigmoid", "softplus"]
+__all__ = ["bound_below", "erf", "sigmoid", "softplus"]
 
 _SMALL: Final = 8192  # elements
 
 
-def at_least(x: Array, bound: float, out: Array | None = None) -> Array:
+def bound_below(x: Array, bound: float, out: Array | None = None) -> Array:
     """``max(x, bound)``; numpy's clip is nearly three times as fast as its maximum for a large x."""
     return np.maximum(x, bound, out=out) if x.size < _SMALL else np.clip(x, bound, np.inf, out=out)
 
@@ -38,7 +38,7 @@ def softplus(x: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """The error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t^2)`` from 0 to x."""
+    """Return the error function, ``2 / sqrt(pi)`` times the integral of ``exp(-t^2)`` from 0 to x."""
     if x.dtype != np.float32:
         values = np.fromiter(map(math.erf, x.flat), np.float64, x.size)
         return values.astype(x.dtype).reshape(x.shape)
@@ -69,7 +69,7 @@ _ERF_Q: Final = (
 
 
 def _horner(z: Array, coefficients: tuple[float, ...]) -> Array:
-    """The polynomial in ``z`` with these coefficients, that of the highest power first."""
+    """Return the polynomial in ``z`` with these coefficients, that of the highest power first."""
     out = np.multiply(z, coefficients[0])
     for coefficient in coefficients[1:-1]:
         out += coefficient

@@ -1,4 +1,4 @@
-"""Sliding windows over the spatial dims of a batch: what convolutions and pools have in common.
+"""Sliding windows over the spatial dims of a batch, for convolutions and pools.
 
 Arrays here are channels first: ``(N, C, *spatial)`` with one, two or three spatial dims.
 """
@@ -18,18 +18,18 @@ from paddlelike.framework.opdef import Array, Spec
 
 __all__ = [
     "Windows",
-    "channels_first",
     "check_image",
-    "in_format",
     "is_channels_last",
-    "windows_of",
+    "make_windows",
+    "to_channels_first",
+    "to_format",
 ]
 
 _CHUNK = 1 << 20  # bytes of unfolded windows that are worked on at once: they stay in the cache
 
 
 class Windows(NamedTuple):
-    """Kernel-sized windows at regular steps; one entry per spatial dim everywhere."""
+    """Kernel-sized windows at regular steps; one entry per spatial dim in every field."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -38,11 +38,11 @@ class Windows(NamedTuple):
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """What a window spans, dilation included."""
+        """The span of a window, dilation included."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def counts(self, spatial: Sequence[int], *, ceil: bool = False) -> tuple[int, ...]:
-        """How many windows there are along each dim; -1 where the dim is not known.
+        """Return the number of windows along each dim; -1 where the dim is not known.
 
         With ``ceil`` a last window may reach over the padded end.
         """
@@ -55,15 +55,15 @@ class Windows(NamedTuple):
         )
 
     def padded(self, spatial: Sequence[int]) -> tuple[int, ...]:
-        """The size of each dim with its padding."""
+        """Return the size of each dim with its padding."""
         return tuple(low + n + high for n, (low, high) in zip(spatial, self.pads, strict=True))
 
     def interior(self, spatial: Sequence[int]) -> Any:
-        """The index of the data in a padded array."""
+        """Return the index of the data in a padded array."""
         return (..., *(slice(low, low + n) for n, (low, _) in zip(spatial, self.pads, strict=True)))
 
     def pad(self, x: Array, value: float = 0.0) -> Array:
-        """``x`` with its padding; ``x`` itself when there is none."""
+        """Return ``x`` with its padding; ``x`` itself when there is none."""
         if not any(map(any, self.pads)):
             return x
         spatial = x.shape[2:]
@@ -72,11 +72,11 @@ class Windows(NamedTuple):
         return out
 
     def crop(self, x: Array, spatial: Sequence[int]) -> Array:
-        """The inverse of :meth:`pad`, a view."""
+        """Return the inverse of :meth:`pad`, a view."""
         return x[self.interior(spatial)]
 
     def offsets(self, count: Sequence[int]) -> Iterator[tuple[Any, Any]]:
-        """The index of every place in the kernel, in C order, and that of its elements in ``x``."""
+        """Yield the index of every place in the kernel, in C order, and that of its elements in ``x``."""
         for place in itertools.product(*map(range, self.kernel)):
             starts = [p * d for p, d in zip(place, self.dilations, strict=True)]
             where = (
@@ -86,7 +86,7 @@ class Windows(NamedTuple):
             yield (slice(None), slice(None), *place), (..., *where)
 
     def unfold(self, x: Array) -> Array:
-        """All windows of a padded array as a view ``(N, C, *kernel, *count)``."""
+        """Return all windows of a padded array as a view ``(N, C, *kernel, *count)``."""
         count = self._replace(pads=((0, 0),) * len(self.kernel)).counts(x.shape[2:])
         steps = x.strides[2:]
         return as_strided(
@@ -107,14 +107,14 @@ class Windows(NamedTuple):
             x[where] += windows[place]
 
     def chunks(self, batch: int, channels: int, count: Sequence[int], itemsize: int) -> Iterator[slice]:
-        """Parts of the batch whose unfolded windows fit into the cache together."""
+        """Yield parts of the batch whose unfolded windows fit into the cache together."""
         size = channels * math.prod(self.kernel) * math.prod(count) * itemsize
         step = max(1, _CHUNK // max(1, size))
         for start in range(0, batch, step):
             yield slice(start, min(start + step, batch))
 
 
-def windows_of(
+def make_windows(
     op: str,
     spatial: Sequence[int],
     kernel: Sequence[int],
@@ -123,7 +123,7 @@ def windows_of(
     dilations: Sequence[int] | None = None,
     algorithm: str = "EXPLICIT",
 ) -> Windows:
-    """The windows that an operator's attributes mean for data of these spatial dims.
+    """Return the windows that an operator's attributes describe for data of these spatial dims.
 
     ``paddings`` holds one number per dim, or two (before, after). VALID pads nothing. SAME pads so
     that every ``stride``-th element is the middle of a window; as Paddle has it, without dilation.
@@ -137,7 +137,7 @@ def windows_of(
         return Windows(
             tuple(kernel),
             tuple(strides),
-            tuple(_same(n, k, s) for n, k, s in zip(spatial, kernel, strides, strict=True)),
+            tuple(_pad_same(n, k, s) for n, k, s in zip(spatial, kernel, strides, strict=True)),
             (1,) * rank,
         )
     if algorithm == "VALID":
@@ -151,7 +151,7 @@ def windows_of(
     return Windows(tuple(kernel), tuple(strides), pads, tuple(dilations))
 
 
-def _same(size: int, kernel: int, stride: int) -> tuple[int, int]:
+def _pad_same(size: int, kernel: int, stride: int) -> tuple[int, int]:
     total = max((-(-size // stride) - 1) * stride + kernel - size, 0) if size >= 0 else 0
     return total // 2, total - total // 2
 
@@ -163,15 +163,15 @@ def check_image(op: str, x: Spec) -> None:
 
 
 def is_channels_last(data_format: str) -> bool:
-    """Whether the channels are the last dim (NHWC, NDHWC)."""
+    """Return whether the channels are the last dim (NHWC, NDHWC)."""
     return data_format in ("NHWC", "NDHWC")
 
 
-def channels_first(x: Array, data_format: str) -> Array:
-    """``(N, C, *spatial)`` of an array in its data format, contiguous."""
+def to_channels_first(x: Array, data_format: str) -> Array:
+    """Return ``(N, C, *spatial)`` of an array in its data format, contiguous."""
     return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if is_channels_last(data_format) else x
 
 
-def in_format(x: Array, data_format: str) -> Array:
-    """An array ``(N, C, *spatial)`` in a data format, contiguous: undoes :func:`channels_first`."""
+def to_format(x: Array, data_format: str) -> Array:
+    """Return an array ``(N, C, *spatial)`` in a data format, contiguous: undoes :func:`to_channels_first`."""
     return np.ascontiguousarray(np.moveaxis(x, 1, -1)) if is_channels_last(data_format) else x

@@ -21,7 +21,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.backends import MKLDNN
-from paddlelike.ops.operands import same_or_unknown, size_of
+from paddlelike.ops.operands import can_be_equal, count_elements
 
 __all__ = ["Matmul", "Mul"]
 
@@ -34,7 +34,7 @@ Pair = tuple[Array | None, Array | None]
 class Mul(OpDef):
     """``Out = X Y`` of X and Y taken as matrices.
 
-    The first ``x_num_col_dims`` dims of X are the rows of its matrix, the others the columns; Y alike.
+    The first ``x_num_col_dims`` dims of X are the rows of its matrix, the others the columns; Y likewise.
     Out has the dims of X's rows and of Y's columns.
     """
 
@@ -61,8 +61,8 @@ class Mul(OpDef):
                     f"it must be one of 1 .. {len(spec.shape) - 1}",
                     hint="reshape it to a matrix first" if len(spec.shape) < 2 else None,
                 )
-        columns, rows = size_of(x.shape[x_num_col_dims:]), size_of(y.shape[:y_num_col_dims])
-        if not same_or_unknown(columns, rows):
+        columns, rows = count_elements(x.shape[x_num_col_dims:]), count_elements(y.shape[:y_num_col_dims])
+        if not can_be_equal(columns, rows):
             raise ShapeError(
                 f"mul: X of shape {x.shape} has {columns} columns (x_num_col_dims {x_num_col_dims}), "
                 f"Y of shape {y.shape} has {rows} rows (y_num_col_dims {y_num_col_dims}); "
@@ -74,7 +74,7 @@ class Mul(OpDef):
     def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
         if x.ndim == y.ndim == 2:
             return x @ y
-        out = _flat(x, x_num_col_dims) @ _flat(y, y_num_col_dims)
+        out = _flatten(x, x_num_col_dims) @ _flatten(y, y_num_col_dims)
         return out.reshape(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:])
 
     @staticmethod
@@ -87,14 +87,14 @@ class Mul(OpDef):
         y_num_col_dims: int,
         wanted: Wanted,
     ) -> Pair:
-        a, b = _flat(x, x_num_col_dims), _flat(y, y_num_col_dims)
+        a, b = _flatten(x, x_num_col_dims), _flatten(y, y_num_col_dims)
         d = d_out.reshape(a.shape[0], b.shape[1])
         d_x = (d @ b.T).reshape(x.shape) if wanted[0] else None
         d_y = (a.T @ d).reshape(y.shape) if wanted[1] else None
         return d_x, d_y
 
 
-def _flat(x: Array, cut: int) -> Array:
+def _flatten(x: Array, cut: int) -> Array:
     """X as a matrix whose rows are its first ``cut`` dims."""
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), math.prod(x.shape[cut:]))
 
@@ -140,7 +140,7 @@ class Matmul(OpDef):
     @staticmethod
     def forward(x: Array, y: Array, *, attrs: MatmulAttrs) -> Array:
         a, b = _matrices(x, y)
-        out = _product(_turned(a, attrs.transpose_X), _turned(b, attrs.transpose_Y))
+        out = _multiply(_transpose(a, attrs.transpose_X), _transpose(b, attrs.transpose_Y))
         if attrs.alpha != 1:
             out *= attrs.alpha
         if x.ndim == 1 or y.ndim == 1 or x.ndim < a.ndim:
@@ -150,26 +150,26 @@ class Matmul(OpDef):
     @staticmethod
     def backward(x: Array, y: Array, d_out: Array, *, attrs: MatmulAttrs, wanted: Wanted) -> Pair:
         a, b = _matrices(x, y)
-        left, right = _turned(a, attrs.transpose_X), _turned(b, attrs.transpose_Y)
+        left, right = _transpose(a, attrs.transpose_X), _transpose(b, attrs.transpose_Y)
         stack = a.shape[:-2] if a.ndim >= b.ndim else b.shape[:-2]
         d = d_out.reshape(*stack, left.shape[-2], right.shape[-1])
         d_x = d_y = None
         if wanted[0]:
-            pair = (right, _turned(d)) if attrs.transpose_X else (d, _turned(right))
+            pair = (right, _transpose(d)) if attrs.transpose_X else (d, _transpose(right))
             d_x = _gradient(*pair, like=x, alpha=attrs.alpha)
         if wanted[1]:
-            pair = (_turned(d), left) if attrs.transpose_Y else (_turned(left), d)
+            pair = (_transpose(d), left) if attrs.transpose_Y else (_transpose(left), d)
             d_y = _gradient(*pair, like=y, alpha=attrs.alpha)
         return d_x, d_y
 
 
 def _matmul_shape(x: Shape, y: Shape, transpose_x: bool, transpose_y: bool) -> Shape:
-    """The shape of Out. Raises ShapeError when X and Y do not fit."""
+    """Return the shape of Out. Raises ShapeError when X and Y do not fit."""
     a, b = x if len(x) > 1 else (1, *x), y if len(y) > 1 else (*y, 1)
     rows, inner = (a[-1], a[-2]) if transpose_x else (a[-2], a[-1])
     inner_y, columns = (b[-1], b[-2]) if transpose_y else (b[-2], b[-1])
-    stacks_fit = len(a) == 2 or len(b) == 2 or same_or_unknown(size_of(a[:-2]), size_of(b[:-2]))
-    if not stacks_fit or not same_or_unknown(inner, inner_y):
+    stacks_fit = len(a) == 2 or len(b) == 2 or can_be_equal(count_elements(a[:-2]), count_elements(b[:-2]))
+    if not stacks_fit or not can_be_equal(inner, inner_y):
         what = (
             f"X has {inner} columns and Y {inner_y} rows, they must be equal"
             if stacks_fit
@@ -197,11 +197,11 @@ def _matrices(x: Array, y: Array) -> tuple[Array, Array]:
     return a, b
 
 
-def _turned(matrices: Array, turn: bool = True) -> Array:
+def _transpose(matrices: Array, turn: bool = True) -> Array:
     return matrices.swapaxes(-1, -2) if turn else matrices
 
 
-def _product(a: Array, b: Array) -> Array:
+def _multiply(a: Array, b: Array) -> Array:
     """``a b``; a stack times one matrix is one product for BLAS instead of many."""
     if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous:
         return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[-1])
@@ -211,7 +211,7 @@ def _product(a: Array, b: Array) -> Array:
 def _gradient(a: Array, b: Array, *, like: Array, alpha: float) -> Array:
     """``alpha a b``, summed over the stack where ``like`` is a single matrix."""
     if like.ndim > 2 or max(a.ndim, b.ndim) == 2:
-        out = _product(a, b)
+        out = _multiply(a, b)
     else:  # sum over the stack of a[s] b[s]: the stack becomes part of the inner dim
         a, b = np.broadcast_arrays(a, b) if a.ndim != b.ndim else (a, b)
         inner = a.shape[-1] * math.prod(a.shape[:-2])

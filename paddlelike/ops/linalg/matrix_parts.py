@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.operands import axis_of
+from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["Trace", "TrilTriu"]
 
@@ -25,7 +25,7 @@ class Trace(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, dim1: int, dim2: int) -> Spec:
-        gone = {axis_of("trace", dim, len(x.shape), name="a dim") for dim in (dim1, dim2)}
+        gone = {normalize_axis("trace", dim, len(x.shape), name="a dim") for dim in (dim1, dim2)}
         if len(gone) < 2:
             raise ShapeError(f"trace: dim1 {dim1} and dim2 {dim2} are the same dim of {x.shape}")
         rest = tuple(dim for axis, dim in enumerate(x.shape) if axis not in gone)

@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.broadcasting import broadcast_shape, sum_to
-from paddlelike.ops.operands import axis_of, same_or_unknown, size_of
+from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
 
 __all__ = ["CosSim", "Dist", "L1Norm", "Norm", "PNorm", "SquaredL2Distance", "SquaredL2Norm"]
 
@@ -78,7 +78,7 @@ class Norm(OpDef):
     @staticmethod
     def infer(x: Spec, *, axis: int) -> tuple[Spec, Spec]:
         kept = list(x.shape)
-        kept[axis_of("norm", axis, len(kept))] = 1
+        kept[normalize_axis("norm", axis, len(kept))] = 1
         return Spec(tuple(kept), x.dtype), Spec(x.shape, x.dtype)
 
     @staticmethod
@@ -113,7 +113,7 @@ class PNorm(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, attrs: PNormAttrs) -> Spec:
-        axis = axis_of("p_norm", attrs.axis, len(x.shape))
+        axis = normalize_axis("p_norm", attrs.axis, len(x.shape))
         if not 0 < attrs.porder < math.inf:
             raise ShapeError(f"p_norm: porder is {attrs.porder}, expected a number above 0, not infinite")
         kept = (1,) if attrs.keepdim else ()
@@ -188,11 +188,11 @@ class SquaredL2Distance(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
-        columns = size_of(x.shape[1:]), size_of(y.shape[1:])
+        columns = count_elements(x.shape[1:]), count_elements(y.shape[1:])
         fits = (
             len(x.shape) == len(y.shape) > 1
-            and same_or_unknown(*columns)
-            and (y.shape[0] == 1 or same_or_unknown(x.shape[0], y.shape[0]))
+            and can_be_equal(*columns)
+            and (y.shape[0] == 1 or can_be_equal(x.shape[0], y.shape[0]))
         )
         if not fits:
             raise ShapeError(
@@ -231,8 +231,8 @@ class CosSim(OpDef):
     def infer(x: Spec, y: Spec) -> tuple[Spec, Spec, Spec]:
         fits = (
             len(x.shape) == len(y.shape) > 1
-            and all(map(same_or_unknown, x.shape[1:], y.shape[1:]))
-            and (y.shape[0] == 1 or same_or_unknown(x.shape[0], y.shape[0]))
+            and all(map(can_be_equal, x.shape[1:], y.shape[1:]))
+            and (y.shape[0] == 1 or can_be_equal(x.shape[0], y.shape[0]))
         )
         if not fits:
             raise ShapeError(

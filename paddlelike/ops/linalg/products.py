@@ -13,7 +13,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import sum_to
-from paddlelike.ops.operands import axis_of, same_or_unknown
+from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = ["Addmm", "BilinearTensorProduct", "Bmm", "Cross", "Dot", "Fsp", "Kron"]
 
@@ -33,7 +33,7 @@ class Bmm(OpDef):
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
         fits = len(x.shape) == len(y.shape) == 3 and all(
-            same_or_unknown(*dims) for dims in ((x.shape[0], y.shape[0]), (x.shape[2], y.shape[1]))
+            can_be_equal(*dims) for dims in ((x.shape[0], y.shape[0]), (x.shape[2], y.shape[1]))
         )
         if not fits:
             raise ShapeError(f"bmm: X has shape {x.shape}, Y {y.shape}; expected (B, N, K) and (B, K, M)")
@@ -63,9 +63,9 @@ class Addmm(OpDef):
     @staticmethod
     def infer(term: Spec, x: Spec, y: Spec) -> Spec:
         fits = len(term.shape) == len(x.shape) == len(y.shape) == 2 and (
-            same_or_unknown(x.shape[1], y.shape[0])
-            and (term.shape[0] == 1 or same_or_unknown(term.shape[0], x.shape[0]))
-            and (term.shape[1] == 1 or same_or_unknown(term.shape[1], y.shape[1]))
+            can_be_equal(x.shape[1], y.shape[0])
+            and (term.shape[0] == 1 or can_be_equal(term.shape[0], x.shape[0]))
+            and (term.shape[1] == 1 or can_be_equal(term.shape[1], y.shape[1]))
         )
         if not fits:
             raise ShapeError(
@@ -105,7 +105,7 @@ class Dot(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
-        same = len(x.shape) == len(y.shape) and all(map(same_or_unknown, x.shape, y.shape))
+        same = len(x.shape) == len(y.shape) and all(map(can_be_equal, x.shape, y.shape))
         if not same or len(x.shape) not in (1, 2):
             raise ShapeError(
                 f"dot: X has shape {x.shape}, Y {y.shape}; expected two equal shapes of 1 or 2 dims"
@@ -132,7 +132,7 @@ class Kron(OpDef):
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
         rank = max(len(x.shape), len(y.shape))
-        pairs = zip(_lengthened(x.shape, rank), _lengthened(y.shape, rank), strict=True)
+        pairs = zip(_extend_dims(x.shape, rank), _extend_dims(y.shape, rank), strict=True)
         return Spec(tuple(a * b if a >= 0 and b >= 0 else -1 for a, b in pairs), x.dtype)
 
     @staticmethod
@@ -142,14 +142,14 @@ class Kron(OpDef):
     @staticmethod
     def backward(x: Array, y: Array, d_out: Array) -> tuple[Array, Array]:
         rank = d_out.ndim
-        a, b = _lengthened(x.shape, rank), _lengthened(y.shape, rank)
+        a, b = _extend_dims(x.shape, rank), _extend_dims(y.shape, rank)
         pairs = [dim for pair in zip(a, b, strict=True) for dim in pair]
         order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
         each = d_out.reshape(pairs).transpose(order).reshape(x.size, y.size)
         return (each @ y.reshape(-1)).reshape(x.shape), (x.reshape(-1) @ each).reshape(y.shape)
 
 
-def _lengthened(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+def _extend_dims(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
     return (1,) * (rank - len(shape)) + shape
 
 
@@ -168,7 +168,7 @@ class Cross(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec, *, dim: int) -> Spec:
-        same = len(x.shape) == len(y.shape) and all(map(same_or_unknown, x.shape, y.shape))
+        same = len(x.shape) == len(y.shape) and all(map(can_be_equal, x.shape, y.shape))
         if not same:
             raise ShapeError(f"cross: X has shape {x.shape}, Y {y.shape}; they must be equal")
         axis = _vectors(x.shape, dim) if -1 not in x.shape or dim != _FIRST_OF_3 else None
@@ -188,7 +188,7 @@ class Cross(OpDef):
 
 def _vectors(shape: tuple[int, ...], dim: int) -> int:
     if dim != _FIRST_OF_3:
-        return axis_of("cross", dim, len(shape), name="dim")
+        return normalize_axis("cross", dim, len(shape), name="dim")
     if 3 not in shape:
         raise ShapeError(f"cross: no dim of X {shape} is 3", hint="the last dim holds x, y, z")
     return shape.index(3)
@@ -209,7 +209,7 @@ class Fsp(OpDef):
     @staticmethod
     def infer(x: Spec, y: Spec) -> Spec:
         fits = len(x.shape) == len(y.shape) == 4 and all(
-            same_or_unknown(x.shape[i], y.shape[i]) for i in (0, 2, 3)
+            can_be_equal(x.shape[i], y.shape[i]) for i in (0, 2, 3)
         )
         if not fits:
             raise ShapeError(
@@ -249,9 +249,9 @@ class BilinearTensorProduct(OpDef):
         fits = (
             len(x.shape) == len(y.shape) == 2
             and len(weight.shape) == 3
-            and same_or_unknown(x.shape[0], y.shape[0])
-            and same_or_unknown(x.shape[1], weight.shape[1])
-            and same_or_unknown(y.shape[1], weight.shape[2])
+            and can_be_equal(x.shape[0], y.shape[0])
+            and can_be_equal(x.shape[1], weight.shape[1])
+            and can_be_equal(y.shape[1], weight.shape[2])
             and (bias is None or bias.shape == (1, weight.shape[0]))
         )
         if not fits:

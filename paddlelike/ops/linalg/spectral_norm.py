@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.operands import axis_of
+from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["SpectralNorm"]
 
@@ -29,7 +29,7 @@ class SpectralNorm(OpDef):
 
     @staticmethod
     def infer(weight: Spec, u: Spec, v: Spec, *, dim: int) -> Spec:
-        axis_of("spectral_norm", dim, len(weight.shape), name="dim")
+        normalize_axis("spectral_norm", dim, len(weight.shape), name="dim")
         rows = weight.shape[dim]
         columns = math.prod(weight.shape) // rows
         if u.shape != (rows,) or v.shape != (columns,):

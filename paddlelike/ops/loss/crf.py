@@ -18,7 +18,7 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.recurrent import Steps
 from paddlelike.ops.kernels.sequences import last_level
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["CrfDecoding", "LinearChainCrf"]
 
@@ -51,18 +51,18 @@ class _Chains(NamedTuple):
 
     @property
     def last(self) -> Array:
-        """The place of the last row of each full sequence in batch order."""
+        """The index of the last row of each full sequence in batch order."""
         bounds = np.array(self.steps.bounds)
         return bounds[self.lengths[self.full] - 1] + np.arange(self.steps.first)
 
     def previous(self) -> Array:
-        """For each row after the first step the place of the row before it."""
+        """Return, for each row after the first step, the index of the row before it."""
         return np.concatenate(
             [np.arange(p, p + e - b) for b, e, p in self.steps.forwards() if p >= 0] or [self.full[:0]]
         )
 
     def labels(self, label: Array, op: str, count: int) -> Array:
-        """The labels in batch order, each below ``count``."""
+        """Return the labels in batch order, each below ``count``."""
         labels = label.reshape(-1).take(self.steps.rows)
         if labels.size and not 0 <= labels.min() <= labels.max() < count:
             raise EnforceNotMet(
@@ -76,7 +76,7 @@ def _check(op: str, emission: Spec, transition: Spec, length: Spec | None) -> No
     count = emission.shape[-1]
     fits = len(emission.shape) == dims and len(transition.shape) == 2
     if not fits or not (
-        same_or_unknown(transition.shape[1], count) and same_or_unknown(transition.shape[0], count + 2)
+        can_be_equal(transition.shape[1], count) and can_be_equal(transition.shape[0], count + 2)
     ):
         raise ShapeError(
             f"{op}: Emission is {list(emission.shape)}, Transition {list(transition.shape)}; expected "
@@ -109,9 +109,9 @@ class LinearChainCrf(OpDef):
         emission: Spec, transition: Spec, label: Spec, length: Spec | None
     ) -> tuple[Spec, Spec, Spec, Spec]:
         _check("linear_chain_crf", emission, transition, length)
-        alike = Spec(emission.shape, emission.dtype)
+        check_same_shape = Spec(emission.shape, emission.dtype)
         cost = Spec((emission.shape[0], 1), emission.dtype)
-        return alike, alike, Spec(transition.shape, transition.dtype), cost
+        return check_same_shape, check_same_shape, Spec(transition.shape, transition.dtype), cost
 
     @staticmethod
     def forward(

@@ -24,7 +24,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.operands import axis_of, same_or_unknown
+from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = [
     "CrossEntropy",
@@ -32,16 +32,16 @@ __all__ = [
     "CrossEntropyGrad2",
     "SoftmaxWithCrossEntropy",
     "check_label",
-    "hard_labels",
+    "flatten_labels",
 ]
 
 _LARGEST = 1e20  # what Paddle takes for an infinite logarithm
 
 
-def hard_labels(
+def flatten_labels(
     op: str, label: Array, classes: int, ignore_index: int | None = None
 ) -> tuple[Array, Array | None]:
-    """The labels as one row, ignored ones replaced by 0, and which are ignored (None: none).
+    """Return the labels as one row, ignored ones replaced by 0, and which are ignored (None: none).
 
     Raises EnforceNotMet when a label is no class.
     """
@@ -67,9 +67,7 @@ def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = T
     """Label must have X's dims, but for the last: 1 or (with ``may_drop``) absent if it is hard."""
     last = x.shape[-1] if soft else 1
     fits = [(*x.shape[:-1], last)] + ([x.shape[:-1]] if may_drop and not soft else [])
-    if not any(
-        len(label.shape) == len(want) and all(map(same_or_unknown, label.shape, want)) for want in fits
-    ):
+    if not any(len(label.shape) == len(want) and all(map(can_be_equal, label.shape, want)) for want in fits):
         raise ShapeError(
             f"{op}: Label has shape {label.shape} and X {x.shape}; "
             f"expected Label of shape {' or '.join(map(str, fits))}",
@@ -77,7 +75,7 @@ def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = T
         )
 
 
-def _minus_log(x: Array) -> Array:
+def _negative_log(x: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.minimum(-np.log(x), _LARGEST)
 
@@ -87,7 +85,7 @@ def _divide(x: Array, y: Array) -> Array:
         return x / y
 
 
-def _at(rows: int, columns: Array) -> tuple[Array, Array]:
+def _take_labels(rows: int, columns: Array) -> tuple[Array, Array]:
     return np.arange(rows), columns
 
 
@@ -111,9 +109,9 @@ class CrossEntropy(OpDef):
     @staticmethod
     def forward(x: Array, label: Array, *, soft_label: bool, ignore_index: int) -> Array:
         if soft_label:
-            return (label * _minus_log(x)).sum(-1, keepdims=True)
-        flat, ignored = hard_labels("cross_entropy", label, x.shape[-1], ignore_index)
-        y = _minus_log(x.reshape(-1, x.shape[-1])[_at(len(flat), flat)])
+            return (label * _negative_log(x)).sum(-1, keepdims=True)
+        flat, ignored = flatten_labels("cross_entropy", label, x.shape[-1], ignore_index)
+        y = _negative_log(x.reshape(-1, x.shape[-1])[_take_labels(len(flat), flat)])
         if ignored is not None:
             y[ignored] = 0
         return y.reshape(label.shape)
@@ -122,15 +120,15 @@ class CrossEntropy(OpDef):
     def backward(d_y: Array, x: Array, label: Array, *, soft_label: bool, ignore_index: int) -> Array:
         if soft_label:
             return -_divide(d_y * label, x)
-        flat, ignored = hard_labels("cross_entropy", label, x.shape[-1], ignore_index)
-        picked = x.reshape(-1, x.shape[-1])[_at(len(flat), flat)]
-        return _spread(-_divide(d_y.reshape(-1), picked), flat, ignored, x.shape)
+        flat, ignored = flatten_labels("cross_entropy", label, x.shape[-1], ignore_index)
+        picked = x.reshape(-1, x.shape[-1])[_take_labels(len(flat), flat)]
+        return _scatter_labels(-_divide(d_y.reshape(-1), picked), flat, ignored, x.shape)
 
 
-def _spread(values: Array, labels: Array, ignored: Array | None, shape: Sequence[int]) -> Array:
-    """Zeros of ``shape`` with ``values`` at the labels, but for the ignored ones."""
+def _scatter_labels(values: Array, labels: Array, ignored: Array | None, shape: Sequence[int]) -> Array:
+    """Return zeros of ``shape`` with ``values`` at the labels that are not ignored."""
     out = np.zeros((len(labels), shape[-1]), values.dtype)
-    out[_at(len(labels), labels)] = values if ignored is None else np.where(ignored, 0, values)
+    out[_take_labels(len(labels), labels)] = values if ignored is None else np.where(ignored, 0, values)
     return out.reshape(shape)
 
 
@@ -160,9 +158,9 @@ class CrossEntropy2(OpDef):
 
     @staticmethod
     def forward(x: Array, label: Array, *, ignore_index: int) -> tuple[Array, Array, Array]:
-        flat, ignored = hard_labels("cross_entropy2", label, x.shape[-1], ignore_index)
-        match = x.reshape(-1, x.shape[-1])[_at(len(flat), flat)]
-        y = _minus_log(match)
+        flat, ignored = flatten_labels("cross_entropy2", label, x.shape[-1], ignore_index)
+        match = x.reshape(-1, x.shape[-1])[_take_labels(len(flat), flat)]
+        y = _negative_log(match)
         if ignored is not None:
             y[ignored] = 0
             match[ignored] = 0
@@ -183,9 +181,9 @@ class CrossEntropyGrad2(OpDef):
     @staticmethod
     def forward(d_y: Array, match: Array, label: Array, x_shape: Array, *, ignore_index: int) -> Array:
         shape = x_shape.shape[:-1]
-        flat, ignored = hard_labels("cross_entropy2", label, shape[-1], ignore_index)
+        flat, ignored = flatten_labels("cross_entropy2", label, shape[-1], ignore_index)
         values = -_divide(d_y.reshape(-1), match.reshape(-1))
-        return _spread(values, flat, ignored, shape)
+        return _scatter_labels(values, flat, ignored, shape)
 
 
 @register
@@ -211,14 +209,14 @@ class SoftmaxWithCrossEntropy(OpDef):
     @staticmethod
     def infer(logits: Spec, label: Spec, *, soft_label: bool, axis: int) -> tuple[Spec, Spec]:
         op = "softmax_with_cross_entropy"
-        axis = axis_of(op, axis, len(logits.shape))
-        last = Spec((*_without(logits.shape, axis), logits.shape[axis]), logits.dtype)
+        axis = normalize_axis(op, axis, len(logits.shape))
+        last = Spec((*_drop_axis(logits.shape, axis), logits.shape[axis]), logits.dtype)
         if len(label.shape) != len(logits.shape):
             raise ShapeError(
                 f"{op}: Label has shape {label.shape} and Logits {logits.shape}; "
                 f"expected as many dims, with {'the same' if soft_label else '1'} in place {axis}"
             )
-        label_last = Spec((*_without(label.shape, axis), label.shape[axis]), label.dtype)
+        label_last = Spec((*_drop_axis(label.shape, axis), label.shape[axis]), label.dtype)
         check_label(op, last, label_last, soft=soft_label, may_drop=False)
         loss = (*logits.shape[:axis], 1, *logits.shape[axis + 1 :])
         return logits._replace(lod_level=None), Spec(loss, logits.dtype)
@@ -233,9 +231,9 @@ class SoftmaxWithCrossEntropy(OpDef):
         softmax /= softmax.sum(axis, keepdims=True)
         if soft_label:
             return softmax, -(label * np.log(softmax)).sum(axis, keepdims=True)
-        last, label = _axis_last(softmax, axis), _axis_last(label, axis)
+        last, label = _move_axis_last(softmax, axis), _move_axis_last(label, axis)
         loss = CrossEntropy.forward(last, label, soft_label=False, ignore_index=ignore_index)
-        return softmax, _axis_back(loss, axis)
+        return softmax, _move_axis_back(loss, axis)
 
     @staticmethod
     def backward(
@@ -249,24 +247,24 @@ class SoftmaxWithCrossEntropy(OpDef):
     ) -> Array:
         if soft_label:
             return (softmax - label) * d_loss
-        last = _axis_last(label, axis)
+        last = _move_axis_last(label, axis)
         classes = softmax.shape[axis]
-        flat, ignored = hard_labels("softmax_with_cross_entropy", last, classes, ignore_index)
-        d_last = _axis_last(d_loss, axis).reshape(-1)
+        flat, ignored = flatten_labels("softmax_with_cross_entropy", last, classes, ignore_index)
+        d_last = _move_axis_last(d_loss, axis).reshape(-1)
         if ignored is not None:
             d_last = np.where(ignored, 0, d_last).astype(d_loss.dtype, copy=False)
-        d_logits = _axis_last(softmax, axis).reshape(-1, classes) * d_last[:, None]
-        d_logits[_at(len(flat), flat)] -= d_last
-        return _axis_back(d_logits.reshape(*last.shape[:-1], classes), axis)
+        d_logits = _move_axis_last(softmax, axis).reshape(-1, classes) * d_last[:, None]
+        d_logits[_take_labels(len(flat), flat)] -= d_last
+        return _move_axis_back(d_logits.reshape(*last.shape[:-1], classes), axis)
 
 
-def _axis_last(x: Array, axis: int) -> Array:
+def _move_axis_last(x: Array, axis: int) -> Array:
     return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, axis, -1)
 
 
-def _axis_back(x: Array, axis: int) -> Array:
+def _move_axis_back(x: Array, axis: int) -> Array:
     return x if axis in (-1, x.ndim - 1) else np.moveaxis(x, -1, axis)
 
 
-def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+def _drop_axis(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     return (*shape[:axis], *shape[axis + 1 :])

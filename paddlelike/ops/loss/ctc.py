@@ -14,7 +14,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.recurrent import Steps
-from paddlelike.ops.kernels.sequences import fits, last_level, lod_of_lengths, positions, spread
+from paddlelike.ops.kernels.sequences import fits, last_level, make_lod, positions, spread
 
 __all__ = ["CtcAlign", "Warpctc"]
 
@@ -31,7 +31,7 @@ class _Batch(NamedTuple):
     label_lengths: Array
 
 
-def _lod_batch(ctx: Context, logits: Array, label: Array, blank: int) -> _Batch:
+def _read_lod_batch(ctx: Context, logits: Array, label: Array, blank: int) -> _Batch:
     offsets = last_level(ctx, "Logits", len(logits))
     label_lengths = np.diff(last_level(ctx, "Label", len(label)))
     fits("warpctc", ("Logits", "Label"), (len(offsets) - 1, len(label_lengths)))
@@ -42,8 +42,10 @@ def _lod_batch(ctx: Context, logits: Array, label: Array, blank: int) -> _Batch:
     return _Batch(logits.take(steps.rows, axis=0), steps, np.diff(offsets), labels, label_lengths)
 
 
-def _padded_batch(logits: Array, lengths: Array, label: Array, label_lengths: Array, blank: int) -> _Batch:
-    """Logits are (longest, N, C) here: row t of sequence i stands at t N + i."""
+def _read_padded_batch(
+    logits: Array, lengths: Array, label: Array, label_lengths: Array, blank: int
+) -> _Batch:
+    """Return the batch of padded sequences; logits are (longest, N, C), row t of sequence i is t N + i."""
     lengths, label_lengths = lengths.reshape(-1), label_lengths.reshape(-1)
     time, count = logits.shape[:2]
     fits("warpctc", ("Logits", "LogitsLength", "Label", "LabelLength"),
@@ -106,15 +108,15 @@ class Warpctc(OpDef):
         blank: int,
     ) -> tuple[Array, Array]:
         if length is None or label_length is None:
-            batch = _lod_batch(ctx, logits, label, blank)
+            batch = _read_lod_batch(ctx, logits, label, blank)
         else:
-            batch = _padded_batch(logits, length, label, label_length, blank)
+            batch = _read_padded_batch(logits, length, label, label_length, blank)
         if batch.labels.size and not 0 <= batch.labels.min() <= batch.labels.max() < logits.shape[-1]:
             raise EnforceNotMet(
                 f"warpctc: Label holds {batch.labels.min()} to {batch.labels.max()}, Logits have "
                 f"{logits.shape[-1]} classes, the blank {blank} among them"
             )
-        loss, d_rows = _loss(batch, blank)
+        loss, d_rows = _compute_loss(batch, blank)
         time = int(batch.lengths.max(initial=0)) if length is None else len(logits)
         d_logits = np.zeros((time, len(batch.lengths), logits.shape[-1]), logits.dtype)
         d_logits[spread(np.array(batch.steps.bounds)), batch.steps.owner()] = d_rows
@@ -145,8 +147,8 @@ class Warpctc(OpDef):
         return d_x
 
 
-def _loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
-    """The loss of each sequence, and its gradient by row, in batch order.
+def _compute_loss(batch: _Batch, blank: int) -> tuple[Array, Array]:
+    """Return the loss of each sequence, and its gradient by row, in batch order.
 
     A path goes through the states blank, label, blank, label, ..., blank of a sequence; from one step to the
     next it stays, goes on by one, or over a blank that has different labels on both sides.
@@ -182,7 +184,7 @@ def _log_softmax(rows: Array) -> Array:
 
 
 def _alpha(steps: Steps, emitted: Array, may_skip: Array) -> Array:
-    """The chance of having come to each state, by row; logarithms."""
+    """Return the log probability of reaching each state, by row."""
     alpha = np.full_like(emitted, _NEVER)
     for begin, end, before in steps.forwards():
         now = alpha[begin:end]
@@ -199,7 +201,7 @@ def _alpha(steps: Steps, emitted: Array, may_skip: Array) -> Array:
 
 
 def _beta(steps: Steps, emitted: Array, may_skip: Array, ends: Array) -> Array:
-    """The chance of getting from each state to the end, by row; logarithms."""
+    """Return the log probability of getting from each state to the end, by row."""
     beta = np.full_like(emitted, _NEVER)
     done = 0  # sequences that go on after the step
     for begin, end, before in steps.backwards():
@@ -264,7 +266,7 @@ class CtcAlign(OpDef):
             kept &= (np.arange(x.shape[1]) < length.reshape(-1, 1)).reshape(-1)
         counts = np.diff(np.concatenate([[0], np.cumsum(kept)])[offsets])
         if length is None:
-            ctx.set_lod("Output", [lod_of_lengths(counts)])
+            ctx.set_lod("Output", [make_lod(counts)])
             found = flat[kept][:, None]
             return (found if len(found) else np.full((1, 1), -1, x.dtype)), None
         out = np.full(x.shape, padding_value, x.dtype)

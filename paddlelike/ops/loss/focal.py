@@ -10,7 +10,7 @@ from paddlelike.framework.opdef import Array, Float, Gradient, OpDef, Spec, regi
 __all__ = ["SigmoidFocalLoss"]
 
 
-def _parts(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[Array, Array, Array, Array]:
+def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[Array, Array, Array, Array]:
     """Probabilities, and the weights of the numbers that should be 1 and of those that should be 0.
 
     Class c is column c - 1; 0 is background, -1 is to be ignored.
@@ -46,12 +46,12 @@ class SigmoidFocalLoss(OpDef):
 
     @staticmethod
     def forward(x: Array, label: Array, fg_num: Array, *, gamma: float, alpha: float) -> Array:
-        p, log_p, up, down = _parts(x, label, fg_num, alpha)
+        p, log_p, up, down = _split_terms(x, label, fg_num, alpha)
         return -up * (1 - p) ** gamma * log_p - down * p**gamma * (log_p - x)
 
     @staticmethod
     def backward(x: Array, label: Array, fg_num: Array, d_out: Array, *, gamma: float, alpha: float) -> Array:
-        p, log_p, up, down = _parts(x, label, fg_num, alpha)
+        p, log_p, up, down = _split_terms(x, label, fg_num, alpha)
         rising = (1 - p) ** gamma * (1 - p - p * gamma * log_p)
         falling = p**gamma * ((1 - p) * gamma * (log_p - x) - p)
         return -(up * rising + down * falling) * d_out

@@ -23,8 +23,8 @@ class _Paths(NamedTuple):
     on_path: Array
 
 
-def _paths(label: Array, table: Array | None, code: Array | None, num_classes: int) -> _Paths:
-    """The given paths, or those of a complete tree whose leaves are the classes."""
+def _find_paths(label: Array, table: Array | None, code: Array | None, num_classes: int) -> _Paths:
+    """Return the given paths, or those of a complete tree whose leaves are the classes."""
     if table is not None and code is not None:
         on_path = np.logical_and.accumulate(table >= 0, axis=1)
         return _Paths(np.where(on_path, table, 0), on_path & (code != 0), on_path)
@@ -96,7 +96,7 @@ class HierarchicalSigmoid(OpDef):
         *,
         num_classes: int,
     ) -> tuple[Array, Array, None]:
-        paths = _paths(label, table, code, num_classes)
+        paths = _find_paths(label, table, code, num_classes)
         z = np.einsum("nd,nkd->nk", x, w[paths.nodes])
         if bias is not None:
             z += bias.reshape(-1)[paths.nodes]
@@ -120,7 +120,7 @@ class HierarchicalSigmoid(OpDef):
         is_sparse: bool,
         wanted: tuple[bool, bool, bool],
     ) -> tuple[Array | None, Array | SelectedRows | None, Array | None]:
-        paths = _paths(label, table, code, num_classes)
+        paths = _find_paths(label, table, code, num_classes)
         d_z = (1 - np.exp(-soft) - paths.right) * d_out * paths.on_path
         rows = paths.nodes.reshape(-1)
         d_x = np.einsum("nk,nkd->nd", d_z, w[paths.nodes]) if wanted[0] else None
@@ -139,7 +139,7 @@ class HierarchicalSigmoid(OpDef):
 
     @staticmethod
     def infer_grad(slot: str, spec: Spec, attrs: dict[str, Any]) -> Spec:
-        """The gradient of the weight is SelectedRows when it is sparse."""
+        """Return the spec of a gradient: that of the weight is SelectedRows when it is sparse."""
         if slot == "W@GRAD" and attrs["is_sparse"]:
             return spec._replace(kind=VarType.SELECTED_ROWS)
         return spec

@@ -20,8 +20,8 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.special import sigmoid, softplus
-from paddlelike.ops.loss.cross_entropy import check_label, hard_labels
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.loss.cross_entropy import check_label, flatten_labels
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["BprLoss", "CenterLoss", "NllLoss"]
 
@@ -46,7 +46,7 @@ class BprLoss(OpDef):
 
     @staticmethod
     def forward(x: Array, label: Array) -> Array:
-        flat, _ = hard_labels("bpr_loss", label, x.shape[-1])
+        flat, _ = flatten_labels("bpr_loss", label, x.shape[-1])
         rows = x.reshape(-1, x.shape[-1])
         at = (np.arange(len(flat)), flat)
         losses = softplus(rows - rows[at][:, None])
@@ -55,7 +55,7 @@ class BprLoss(OpDef):
 
     @staticmethod
     def backward(d_y: Array, x: Array, label: Array) -> Array:
-        flat, _ = hard_labels("bpr_loss", label, x.shape[-1])
+        flat, _ = flatten_labels("bpr_loss", label, x.shape[-1])
         rows = x.reshape(-1, x.shape[-1])
         at = (np.arange(len(flat)), flat)
         slope = sigmoid(rows - rows[at][:, None])
@@ -81,15 +81,13 @@ class NllLoss(OpDef):
     @staticmethod
     def infer(x: Spec, label: Spec, weight: Spec | None, *, reduction: str) -> tuple[Spec, Spec]:
         want = (x.shape[0], *x.shape[2:])
-        fits = len(label.shape) == len(want) and all(map(same_or_unknown, label.shape, want))
+        fits = len(label.shape) == len(want) and all(map(can_be_equal, label.shape, want))
         if len(x.shape) not in (2, 4) or not fits:
             raise ShapeError(
                 f"nll_loss: X has shape {x.shape} and Label {label.shape}; "
                 "expected (N, C) and (N,), or (N, C, H, W) and (N, H, W)"
             )
-        if weight is not None and not (
-            len(weight.shape) == 1 and same_or_unknown(weight.shape[0], x.shape[1])
-        ):
+        if weight is not None and not (len(weight.shape) == 1 and can_be_equal(weight.shape[0], x.shape[1])):
             raise ShapeError(
                 f"nll_loss: Weight has shape {weight.shape}, expected one per class of X {x.shape}"
             )
@@ -100,7 +98,7 @@ class NllLoss(OpDef):
     def forward(
         x: Array, label: Array, weight: Array | None, *, ignore_index: int, reduction: str
     ) -> tuple[Array, Array]:
-        flat, weights = _label_weights(x, label, weight, ignore_index)
+        flat, weights = _find_label_weights(x, label, weight, ignore_index)
         rows = np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
         loss = -weights * rows[np.arange(len(flat)), flat]
         if reduction == "none":
@@ -122,7 +120,7 @@ class NllLoss(OpDef):
         ignore_index: int,
         reduction: str,
     ) -> Array:
-        flat, weights = _label_weights(x, label, weight, ignore_index)
+        flat, weights = _find_label_weights(x, label, weight, ignore_index)
         if reduction == "mean" and total_weight[0]:
             weights = weights / total_weight
         rows = np.zeros((len(flat), x.shape[1]), x.dtype)
@@ -130,9 +128,11 @@ class NllLoss(OpDef):
         return np.moveaxis(rows.reshape(x.shape[0], *x.shape[2:], x.shape[1]), -1, 1)
 
 
-def _label_weights(x: Array, label: Array, weight: Array | None, ignore_index: int) -> tuple[Array, Array]:
-    """The labels as one row, and the weight of each: 0 for ignored ones."""
-    flat, ignored = hard_labels("nll_loss", label, x.shape[1], ignore_index)
+def _find_label_weights(
+    x: Array, label: Array, weight: Array | None, ignore_index: int
+) -> tuple[Array, Array]:
+    """Return the labels as one row, and the weight of each: 0 for ignored ones."""
+    flat, ignored = flatten_labels("nll_loss", label, x.shape[1], ignore_index)
     weights = np.ones(len(flat), x.dtype) if weight is None else weight[flat]
     return flat, weights if ignored is None else weights * ~ignored
 
@@ -167,7 +167,7 @@ class CenterLoss(OpDef):
     def forward(
         x: Array, label: Array, centers: Array, rate: Array, *, need_update: bool
     ) -> tuple[Array, Array, Array]:
-        flat, _ = hard_labels("center_loss", label, len(centers))
+        flat, _ = flatten_labels("center_loss", label, len(centers))
         diff = x - centers[flat]
         loss = np.square(diff).sum(1, keepdims=True) / 2
         if not need_update:

@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.framework.opdef import REQUIRED, Array, Float, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.special import sigmoid, softplus
-from paddlelike.ops.operands import alike
+from paddlelike.ops.operands import check_same_shape
 
 __all__ = ["HuberLoss", "MarginRankLoss", "RankLoss", "SmoothL1Loss"]
 
@@ -27,7 +27,7 @@ class HuberLoss(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
-        same = alike("huber_loss", X=x, Y=y)
+        same = check_same_shape("huber_loss", X=x, Y=y)
         return same, same
 
     @staticmethod
@@ -61,10 +61,10 @@ class SmoothL1Loss(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec, inside: Spec | None, outside: Spec | None) -> tuple[Spec, Spec]:
-        same = alike("smooth_l1_loss", X=x, Y=y)
+        same = check_same_shape("smooth_l1_loss", X=x, Y=y)
         for name, weight in (("InsideWeight", inside), ("OutsideWeight", outside)):
             if weight is not None:
-                alike("smooth_l1_loss", **{"X": x, name: weight})
+                check_same_shape("smooth_l1_loss", **{"X": x, name: weight})
         return same, Spec((x.shape[0], 1), x.dtype)
 
     @staticmethod
@@ -110,7 +110,7 @@ class RankLoss(OpDef):
 
     @staticmethod
     def infer(label: Spec, left: Spec, right: Spec) -> Spec:
-        return alike("rank_loss", Label=label, Left=left, Right=right)
+        return check_same_shape("rank_loss", Label=label, Left=left, Right=right)
 
     @staticmethod
     def forward(label: Array, left: Array, right: Array) -> Array:
@@ -137,7 +137,7 @@ class MarginRankLoss(OpDef):
 
     @staticmethod
     def infer(x1: Spec, x2: Spec, label: Spec) -> tuple[Spec, Spec]:
-        same = alike("margin_rank_loss", Label=label, X1=x1, X2=x2)
+        same = check_same_shape("margin_rank_loss", Label=label, X1=x1, X2=x2)
         return same._replace(dtype=x1.dtype), same._replace(dtype=x1.dtype)
 
     @staticmethod

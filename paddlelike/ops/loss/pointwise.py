@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.special import sigmoid, softplus
-from paddlelike.ops.operands import alike, same_or_unknown, size_of
+from paddlelike.ops.operands import can_be_equal, check_same_shape, count_elements
 
 __all__ = [
     "BceLoss",
@@ -50,18 +50,18 @@ class SigmoidCrossEntropyWithLogits(OpDef):
 
     @staticmethod
     def infer(x: Spec, label: Spec) -> Spec:
-        return alike("sigmoid_cross_entropy_with_logits", X=x, Label=label)
+        return check_same_shape("sigmoid_cross_entropy_with_logits", X=x, Label=label)
 
     @staticmethod
     def forward(x: Array, label: Array, *, normalize: bool, ignore_index: int) -> Array:
-        return _counted(softplus(x) - x * label, label, normalize, ignore_index)
+        return _count(softplus(x) - x * label, label, normalize, ignore_index)
 
     @staticmethod
     def backward(d_out: Array, x: Array, label: Array, *, normalize: bool, ignore_index: int) -> Array:
-        return _counted(d_out * (sigmoid(x) - label), label, normalize, ignore_index)
+        return _count(d_out * (sigmoid(x) - label), label, normalize, ignore_index)
 
 
-def _counted(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
+def _count(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
     """``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
     ignored = label.astype(np.int64) == ignore_index
     values[ignored] = 0
@@ -81,7 +81,7 @@ class BceLoss(OpDef):
 
     @staticmethod
     def infer(x: Spec, label: Spec) -> Spec:
-        return alike("bce_loss", X=x, Label=label)
+        return check_same_shape("bce_loss", X=x, Label=label)
 
     @staticmethod
     def forward(x: Array, label: Array) -> Array:
@@ -107,7 +107,7 @@ class LogLoss(OpDef):
 
     @staticmethod
     def infer(predicted: Spec, labels: Spec) -> Spec:
-        return alike("log_loss", Predicted=predicted, Labels=labels)
+        return check_same_shape("log_loss", Predicted=predicted, Labels=labels)
 
     @staticmethod
     def forward(predicted: Array, labels: Array, *, epsilon: float) -> Array:
@@ -131,7 +131,7 @@ class HingeLoss(OpDef):
 
     @staticmethod
     def infer(logits: Spec, labels: Spec) -> Spec:
-        return alike("hinge_loss", Logits=logits, Labels=labels)
+        return check_same_shape("hinge_loss", Logits=logits, Labels=labels)
 
     @staticmethod
     def forward(logits: Array, labels: Array) -> Array:
@@ -157,7 +157,7 @@ class ModifiedHuberLoss(OpDef):
 
     @staticmethod
     def infer(x: Spec, y: Spec) -> tuple[Spec, Spec]:
-        same = alike("modified_huber_loss", X=x, Y=y)
+        same = check_same_shape("modified_huber_loss", X=x, Y=y)
         return same, same
 
     @staticmethod
@@ -189,11 +189,11 @@ class TeacherStudentSigmoidLoss(OpDef):
 
     @staticmethod
     def infer(x: Spec, label: Spec) -> Spec:
-        return alike("teacher_student_sigmoid_loss", X=x, Label=label)
+        return check_same_shape("teacher_student_sigmoid_loss", X=x, Label=label)
 
     @staticmethod
     def forward(x: Array, label: Array) -> Array:
-        terms, total = _clicks(label)
+        terms, total = _find_clicks(label)
         return terms * softplus(x) - x * total
 
     @staticmethod
@@ -205,13 +205,13 @@ class TeacherStudentSigmoidLoss(OpDef):
         soft_max_up_bound: float,
         soft_max_lower_bound: float,
     ) -> Array:
-        terms, total = _clicks(label)
+        terms, total = _find_clicks(label)
         inside = (x > soft_max_lower_bound) & (x < soft_max_up_bound)
         return d_y * (terms * sigmoid(x) - total) * inside
 
 
-def _clicks(label: Array) -> tuple[Array, Array]:
-    """How many h(z) the loss of each label has, and the sum of their z."""
+def _find_clicks(label: Array) -> tuple[Array, Array]:
+    """Return the number of h(z) in the loss of each label, and the sum of their z."""
     one, two, zero = (label.dtype.type(n) for n in (1, 2, 0))
     terms = np.where(label < 0, one, two)
     return terms, np.where(label < -1, zero, np.where(label < 0, one, label))
@@ -234,7 +234,7 @@ class KldivLoss(OpDef):
     def infer(x: Spec, target: Spec, *, reduction: str) -> Spec:
         if reduction not in ("none", "mean", "sum", "batchmean"):
             raise ShapeError(f"kldiv_loss: reduction is {reduction!r}, expected none, mean, sum or batchmean")
-        same = alike("kldiv_loss", X=x, Target=target)
+        same = check_same_shape("kldiv_loss", X=x, Target=target)
         return same if reduction == "none" else Spec((1,), x.dtype)
 
     @staticmethod
@@ -243,15 +243,15 @@ class KldivLoss(OpDef):
         loss = target * (np.log(np.where(positive, target, 1)) - x) * positive
         if reduction == "none":
             return loss
-        return (loss.sum() / _parts(x, reduction)).reshape(1)
+        return (loss.sum() / _find_divisor(x, reduction)).reshape(1)
 
     @staticmethod
     def backward(d_loss: Array, x: Array, target: Array, *, reduction: str) -> Array:
-        return np.minimum(-target, 0) * (d_loss / _parts(x, reduction))
+        return np.minimum(-target, 0) * (d_loss / _find_divisor(x, reduction))
 
 
-def _parts(x: Array, reduction: str) -> int:
-    """What a reduction divides the sum by."""
+def _find_divisor(x: Array, reduction: str) -> int:
+    """Return the number by which a reduction divides the sum."""
     return {"mean": x.size, "batchmean": len(x)}.get(reduction, 1)
 
 
@@ -267,7 +267,7 @@ class LabelSmooth(OpDef):
 
     @staticmethod
     def infer(x: Spec, prior: Spec | None) -> Spec:
-        if prior is not None and not same_or_unknown(size_of(prior.shape), x.shape[-1]):
+        if prior is not None and not can_be_equal(count_elements(prior.shape), x.shape[-1]):
             raise ShapeError(
                 f"label_smooth: PriorDist has shape {prior.shape}, "
                 f"expected one number per class of X {x.shape}"

@@ -36,7 +36,7 @@ _UNIFORM, _LOG_UNIFORM, _CUSTOM = range(3)
 
 
 class _Classes(NamedTuple):
-    """How classes are drawn."""
+    """A distribution from which classes are drawn."""
 
     sampler: int
     total: int
@@ -45,7 +45,7 @@ class _Classes(NamedTuple):
     alias_probs: Array | None = None
 
     def probability(self, classes: Array, dtype: Any) -> Array:
-        """The probability of each class to be drawn."""
+        """Return the probability of each class to be drawn."""
         if self.sampler == _UNIFORM:
             return np.full(classes.shape, 1.0 / self.total, dtype)
         if self.sampler == _LOG_UNIFORM:
@@ -54,7 +54,7 @@ class _Classes(NamedTuple):
         return self.probs[classes].astype(dtype)
 
     def draw(self, generator: Any, shape: tuple[int, int]) -> Array:
-        """Classes, int64."""
+        """Return classes, int64."""
         if self.sampler == _UNIFORM:
             found: Array = generator.integers(0, self.total, shape)
             return found
@@ -244,7 +244,7 @@ class Nce(OpDef):
 
     @staticmethod
     def infer_grad(slot: str, spec: Spec, attrs: dict[str, Any]) -> Spec:
-        """The gradient of the weight is SelectedRows when it is sparse."""
+        """Return the spec of a gradient: that of the weight is SelectedRows when it is sparse."""
         if slot == "Weight@GRAD" and attrs["is_sparse"]:
             return spec._replace(kind=VarType.SELECTED_ROWS)
         return spec

@@ -88,14 +88,14 @@ class Auc(OpDef):
         )
         totals, tables = [], []
         for table, count in zip((pos, neg), counts, strict=True):
-            total, new = _slide(table, count, buckets, slide_steps)
+            total, new = _advance_window(table, count, buckets, slide_steps)
             totals.append(total)
             tables.append(new)
-        return np.array([_area(*totals)]), tables[0], tables[1]
+        return np.array([_compute_area(*totals)]), tables[0], tables[1]
 
 
-def _slide(table: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
-    """The counts to evaluate, and the table with one step more."""
+def _advance_window(table: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
+    """Return the counts to evaluate, and the table with one step more."""
     new = table.copy()
     if steps == 0:
         total = new.reshape(-1)
@@ -110,8 +110,8 @@ def _slide(table: Array, count: Array, buckets: int, steps: int) -> tuple[Array,
     return total, new
 
 
-def _area(pos: Array, neg: Array) -> float:
-    """The area under the curve of (negatives, positives) found as the threshold falls."""
+def _compute_area(pos: Array, neg: Array) -> float:
+    """Return the area under the curve of (negatives, positives) found as the threshold falls."""
     found_pos, found_neg = np.cumsum(pos[::-1], dtype=float), np.cumsum(neg[::-1], dtype=float)
     before = np.concatenate(([0.0], found_pos[:-1]))
     area = float((neg[::-1] * (found_pos + before)).sum() / 2)
@@ -177,10 +177,10 @@ class PrecisionRecall(OpDef):
         batch = np.stack([true_pos, false_pos, true_neg, false_neg], 1)
         total = batch if states is None else batch + states
         out = np.asarray(total, probs.dtype)
-        return _precision_metrics(batch), _precision_metrics(total), out
+        return _compute_metrics(batch), _compute_metrics(total), out
 
 
-def _precision_metrics(states: Array) -> Array:
+def _compute_metrics(states: Array) -> Array:
     """Macro and micro precision, recall and F1; a class that never occurs counts as right."""
 
     def share(part: Array, rest: Array) -> Array:

@@ -27,8 +27,8 @@ from paddlelike.framework.opdef import (
 __all__ = ["ChunkEval", "EditDistance"]
 
 
-def _sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None) -> list[Array]:
-    """The sequences of a slot, each of one dim."""
+def _split_sequences(ctx: Context, slot: str, rows: Array, lengths: Array | None) -> list[Array]:
+    """Return the sequences of a slot, each of one dim."""
     if lengths is not None:
         padded = rows.reshape(len(rows), -1)
         return [row[:n] for row, n in zip(padded, lengths.reshape(-1), strict=True)]
@@ -74,11 +74,13 @@ class EditDistance(OpDef):
         *,
         normalized: bool,
     ) -> tuple[Array, Array]:
-        found = _sequences(ctx, "Hyps", hyps, hyps_length)
-        wanted = _sequences(ctx, "Refs", refs, refs_length)
+        found = _split_sequences(ctx, "Hyps", hyps, hyps_length)
+        wanted = _split_sequences(ctx, "Refs", refs, refs_length)
         if len(found) != len(wanted):
             raise EnforceNotMet(f"edit_distance: Hyps has {len(found)} sequences, Refs {len(wanted)}")
-        out = np.array([_distance(hyp, ref) for hyp, ref in zip(found, wanted, strict=True)], np.float32)
+        out = np.array(
+            [_compute_distance(hyp, ref) for hyp, ref in zip(found, wanted, strict=True)], np.float32
+        )
         if normalized:
             size = np.array([len(ref) for ref in wanted], np.float32)
             if not size.all():
@@ -90,7 +92,7 @@ class EditDistance(OpDef):
         return np.array([len(out)], np.int64), out.reshape(-1, 1)
 
 
-def _distance(hyp: Array, ref: Array) -> int:
+def _compute_distance(hyp: Array, ref: Array) -> int:
     """Row by row of the table of prefixes; insertions within a row are a running minimum."""
     columns = np.arange(len(ref) + 1)
     row = columns.copy()
@@ -167,8 +169,8 @@ class ChunkEval(OpDef):
     ) -> tuple[Array, ...]:
         chunks = []
         for slot, rows in (("Inference", inference), ("Label", label)):
-            sequences = _sequences(ctx, slot if lengths is not None else "Label", rows, lengths)
-            chunks.append(_chunks(sequences, chunk_scheme, num_chunk_types, excluded_chunk_types))
+            sequences = _split_sequences(ctx, slot if lengths is not None else "Label", rows, lengths)
+            chunks.append(_find_chunks(sequences, chunk_scheme, num_chunk_types, excluded_chunk_types))
         found, true = chunks
         correct = len(found & true)
         precision = correct / len(found) if found else 0.0
@@ -179,10 +181,10 @@ class ChunkEval(OpDef):
         return (*shares, *numbers)
 
 
-def _chunks(
+def _find_chunks(
     sequences: list[Array], scheme: str, types: int, excluded: list[int]
 ) -> set[tuple[int, int, int]]:
-    """The chunks as (first row, last row, type)."""
+    """Return the chunks as (first row, last row, type)."""
     tags = _SCHEMES[scheme]
     rows = np.concatenate(sequences) if sequences else np.zeros(0, np.int64)
     if rows.size and not 0 <= rows.min() <= rows.max() <= types * tags.kinds:

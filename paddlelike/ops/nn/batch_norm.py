@@ -22,8 +22,8 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.normalization import flat_channels, normalize, normalize_dx
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.kernels.normalization import flatten_spatial, normalize, normalize_dx
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["BatchNorm", "InplaceAbn"]
 
@@ -80,7 +80,7 @@ class _BatchNorm(OpDef):
             raise ShapeError(f"{cls.type}: X has shape {x.shape}; it needs 2 to 5 dims")
         channels = x.shape[-1 if attrs.data_layout == "NHWC" else 1]
         for name, spec in {"Scale": scale, "Bias": bias, "Mean": mean, "Variance": variance}.items():
-            if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], channels):
+            if len(spec.shape) != 1 or not can_be_equal(spec.shape[0], channels):
                 raise ShapeError(
                     f"{cls.type}: X of shape {x.shape} ({attrs.data_layout}) has {channels} channels, "
                     f"{name} has shape {spec.shape}; it needs one number per channel"
@@ -99,7 +99,7 @@ def _forward(
     attrs: BatchNormAttrs,
 ) -> tuple[Array, Array, Array, Array, Array, None]:
     """Return the outputs without the activation; ``moving`` are Mean and Variance, changed in place."""
-    flat = flat_channels(x, attrs.data_layout)
+    flat = flatten_spatial(x, attrs.data_layout)
     if attrs.fixed_statistics:
         mean, variance = moving
         inverse = 1 / np.sqrt(variance + attrs.epsilon)
@@ -117,7 +117,7 @@ def _forward(
     return y.reshape(x.shape), *moving, mean.reshape(-1), inverse.reshape(-1), None
 
 
-def _gradients(
+def _compute_gradients(
     x_hat: Array, d_y: Array, scale: Array, inverse: Array, attrs: BatchNormAttrs
 ) -> tuple[Array, Array, Array]:
     """Return the gradients by X, Scale and Bias; all but the per-channel arrays are ``(N, C, L)``."""
@@ -190,11 +190,11 @@ class BatchNorm(_BatchNorm):
         *,
         attrs: BatchNormAttrs,
     ) -> tuple[Array, Array, Array]:
-        x_hat = flat_channels(x, attrs.data_layout) - saved_mean.reshape(_PER_CHANNEL)
+        x_hat = flatten_spatial(x, attrs.data_layout) - saved_mean.reshape(_PER_CHANNEL)
         x_hat *= saved_variance.reshape(_PER_CHANNEL)
-        dx, d_scale, d_bias = _gradients(
+        dx, d_scale, d_bias = _compute_gradients(
             x_hat,
-            flat_channels(d_y, attrs.data_layout),
+            flatten_spatial(d_y, attrs.data_layout),
             scale,
             saved_variance,
             attrs,
@@ -234,7 +234,7 @@ class InplaceAbn(_BatchNorm):
         attrs: InplaceAbnAttrs,
     ) -> tuple[Array | None, ...]:
         y, *statistics = _forward(x, scale, bias, (mean, variance), momentum_tensor, attrs)
-        return _activation(attrs.activation)[0](y, attrs.alpha), *statistics
+        return _find_activation(attrs.activation)[0](y, attrs.alpha), *statistics
 
     @staticmethod
     def backward(
@@ -247,13 +247,13 @@ class InplaceAbn(_BatchNorm):
         *,
         attrs: InplaceAbnAttrs,
     ) -> tuple[Array, Array, Array]:
-        _, inverse, derivative = _activation(attrs.activation)
+        _, inverse, derivative = _find_activation(attrs.activation)
         d_y = d_y * derivative(y, attrs.alpha)
-        x_hat = flat_channels(inverse(y, attrs.alpha), attrs.data_layout) - bias.reshape(_PER_CHANNEL)
+        x_hat = flatten_spatial(inverse(y, attrs.alpha), attrs.data_layout) - bias.reshape(_PER_CHANNEL)
         x_hat /= scale.reshape(_PER_CHANNEL)
-        dx, d_scale, d_bias = _gradients(
+        dx, d_scale, d_bias = _compute_gradients(
             x_hat,
-            flat_channels(d_y, attrs.data_layout),
+            flatten_spatial(d_y, attrs.data_layout),
             scale,
             saved_variance,
             attrs,
@@ -278,7 +278,7 @@ _ACTIVATIONS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-def _activation(name: str) -> tuple[Any, Any, Any]:
+def _find_activation(name: str) -> tuple[Any, Any, Any]:
     if name not in _ACTIVATIONS:
         raise UnsupportedError(
             f"inplace_abn: activation is {name!r}; it can be {', '.join(filter(None, _ACTIVATIONS))}"

@@ -7,7 +7,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.windows import check_image
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["AffineChannel", "Lrn"]
 
@@ -44,22 +44,22 @@ class Lrn(OpDef):
 
     @staticmethod
     def forward(x: Array, *, attrs: LrnAttrs) -> tuple[Array, Array]:
-        mid = _neighbours(np.square(x), attrs.n, attrs.data_format)
+        mid = _sum_neighbours(np.square(x), attrs.n, attrs.data_format)
         mid *= attrs.alpha
         mid += attrs.k
         return x * mid**-attrs.beta, mid
 
     @staticmethod
     def backward(x: Array, out: Array, mid: Array, d_out: Array, *, attrs: LrnAttrs) -> Array:
-        dx = _neighbours(d_out * out / mid, attrs.n, attrs.data_format)
+        dx = _sum_neighbours(d_out * out / mid, attrs.n, attrs.data_format)
         dx *= x
         dx *= -2 * attrs.alpha * attrs.beta
         dx += d_out * mid**-attrs.beta
         return dx
 
 
-def _neighbours(x: Array, n: int, data_format: str) -> Array:
-    """The sum over ``n`` channels, of which each channel is the middle."""
+def _sum_neighbours(x: Array, n: int, data_format: str) -> Array:
+    """Return, for each channel, the sum over the ``n`` channels around it."""
     axis = 3 if data_format == "NHWC" else 1
     out = x.copy()
     source, target = np.moveaxis(x, axis, 0), np.moveaxis(out, axis, 0)
@@ -83,7 +83,7 @@ class AffineChannel(OpDef):
     def infer(x: Spec, scale: Spec, bias: Spec, *, data_layout: str) -> Spec:
         channels = x.shape[1 if data_layout == "NCHW" else -1]
         for name, spec in (("Scale", scale), ("Bias", bias)):
-            if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], channels):
+            if len(spec.shape) != 1 or not can_be_equal(spec.shape[0], channels):
                 raise ShapeError(
                     f"affine_channel: X of shape {x.shape} ({data_layout}) has {channels} channels, "
                     f"{name} has shape {spec.shape}"
@@ -92,7 +92,7 @@ class AffineChannel(OpDef):
 
     @staticmethod
     def forward(x: Array, scale: Array, bias: Array, *, data_layout: str) -> Array:
-        shape = _channel_shape(x, data_layout)
+        shape = _find_channel_shape(x, data_layout)
         out = x * scale.reshape(shape)
         out += bias.reshape(shape)
         return out
@@ -101,12 +101,12 @@ class AffineChannel(OpDef):
     def backward(
         x: Array, scale: Array, d_out: Array, *, data_layout: str, wanted: tuple[bool, bool, bool]
     ) -> tuple[Array | None, Array | None, Array | None]:
-        shape = _channel_shape(x, data_layout)
+        shape = _find_channel_shape(x, data_layout)
         others = tuple(axis for axis, size in enumerate(shape) if size == 1)
         dx = d_out * scale.reshape(shape) if wanted[0] else None
         d_scale = (d_out * x).sum(others) if wanted[1] else None
         return dx, d_scale, d_out.sum(others) if wanted[2] else None
 
 
-def _channel_shape(x: Array, layout: str) -> tuple[int, ...]:
+def _find_channel_shape(x: Array, layout: str) -> tuple[int, ...]:
     return tuple(-1 if axis == (1 if layout == "NCHW" else x.ndim - 1) else 1 for axis in range(x.ndim))

@@ -22,12 +22,12 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.kernels.convolution import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.windows import (
     Windows,
-    channels_first,
-    in_format,
     is_channels_last,
-    windows_of,
+    make_windows,
+    to_channels_first,
+    to_format,
 )
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = [
     "BACKENDS",
@@ -55,7 +55,7 @@ class ConvAttrs(Attrs):
 
     def windows(self, op: str, spatial: Sequence[int], kernel: Sequence[int]) -> Windows:
         """Return the windows of a filter over data of these spatial dims; raise ShapeError if none fit."""
-        return windows_of(
+        return make_windows(
             op, spatial, kernel, self.strides, self.paddings, self.dilations, self.padding_algorithm
         )
 
@@ -117,7 +117,7 @@ def check_sizes(
     channels = x.shape[-1 if is_channels_last(data_format) else 1]
     first, second = w.shape[:2]
     taken, given = (first, second * groups) if transposed else (second * groups, first)
-    if not same_or_unknown(channels, taken) or first % groups:
+    if not can_be_equal(channels, taken) or first % groups:
         raise ShapeError(
             f"{op}: Input of shape {x.shape} ({data_format}) has {channels} channels; "
             f"Filter of shape {w.shape} in {groups} groups takes {taken}",
@@ -146,13 +146,13 @@ class _Conv(OpDef):
 
     @classmethod
     def forward(cls, x: Array, w: Array, *added: Array | None, attrs: _ForwardConvAttrs) -> Array:
-        x = channels_first(x, attrs.data_format)
+        x = to_channels_first(x, attrs.data_format)
         windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
         out = convolve(x, w, windows, attrs.groups)
         bias, residual = added if len(added) == 2 else (None, added[0])
         if bias is not None:
             out += bias.reshape(-1, *(1,) * len(windows.kernel))
-        out = in_format(out, attrs.data_format)
+        out = to_format(out, attrs.data_format)
         if attrs.fuse_residual_connection and residual is not None:
             out += residual
         return out
@@ -168,11 +168,11 @@ class _Conv(OpDef):
         attrs: ConvAttrs,
         wanted: tuple[bool, ...],
     ) -> tuple[Array | None, ...]:
-        x, d_out = channels_first(x, attrs.data_format), channels_first(d_out, attrs.data_format)
+        x, d_out = to_channels_first(x, attrs.data_format), to_channels_first(d_out, attrs.data_format)
         windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
         dx = convolve_dx(d_out, w, windows, attrs.groups, x.shape[2:]) if wanted[0] else None
         dw = convolve_dw(x, d_out, windows, attrs.groups) if wanted[1] else None
-        results = (None if dx is None else in_format(dx, attrs.data_format), dw)
+        results = (None if dx is None else to_format(dx, attrs.data_format), dw)
         return results if len(wanted) == 2 else (*results, bias_gradient(d_out) if wanted[2] else None)
 
 

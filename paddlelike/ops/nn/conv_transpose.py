@@ -8,7 +8,7 @@ from typing import Any
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.convolution import convolve, convolve_dw, convolve_dx
-from paddlelike.ops.kernels.windows import Windows, channels_first, in_format
+from paddlelike.ops.kernels.windows import Windows, to_channels_first, to_format
 from paddlelike.ops.nn.conv import (
     BACKENDS,
     FUSED,
@@ -42,24 +42,24 @@ class _ConvTranspose(OpDef):
 
     @classmethod
     def forward(cls, x: Array, w: Array, *bias: Array | None, attrs: ConvTransposeAttrs) -> Array:
-        x = channels_first(x, attrs.data_format)
+        x = to_channels_first(x, attrs.data_format)
         windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
         dims = _output_dims(cls.type, windows, x.shape[2:], attrs.output_size)
         out = convolve_dx(x, w, windows, attrs.groups, dims)
         if bias and bias[0] is not None:
             out += bias[0].reshape(-1, *(1,) * len(windows.kernel))
-        return in_format(out, attrs.data_format)
+        return to_format(out, attrs.data_format)
 
     @classmethod
     def backward(
         cls, x: Array, w: Array, *bias_and_d_out: Any, attrs: ConvTransposeAttrs, wanted: tuple[bool, ...]
     ) -> tuple[Array | None, ...]:
-        x = channels_first(x, attrs.data_format)
-        d_out = channels_first(bias_and_d_out[-1], attrs.data_format)
+        x = to_channels_first(x, attrs.data_format)
+        d_out = to_channels_first(bias_and_d_out[-1], attrs.data_format)
         windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
         dx = convolve(d_out, w, windows, attrs.groups) if wanted[0] else None
         dw = convolve_dw(d_out, x, windows, attrs.groups) if wanted[1] else None
-        results = (None if dx is None else in_format(dx, attrs.data_format), dw)
+        results = (None if dx is None else to_format(dx, attrs.data_format), dw)
         return results if len(wanted) == 2 else (*results, bias_gradient(d_out) if wanted[2] else None)
 
 

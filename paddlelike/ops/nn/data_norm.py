@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["DataNorm"]
 
@@ -78,7 +78,7 @@ class DataNorm(OpDef):
     ) -> tuple[Spec, Spec, Spec]:
         columns = x.shape[-1]
         for name, spec in zip(_SUMS, (size, total, square), strict=True):
-            if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], columns):
+            if len(spec.shape) != 1 or not can_be_equal(spec.shape[0], columns):
                 raise ShapeError(
                     f"data_norm: {name} has shape {spec.shape}; X of shape {x.shape} has {columns} columns"
                 )
@@ -103,7 +103,7 @@ class DataNorm(OpDef):
             y *= scale
             y += bias
         if slot_dim > 0:
-            y *= _shown(x, slot_dim)
+            y *= _find_shown(x, slot_dim)
         return y, means, scales
 
     @staticmethod
@@ -119,7 +119,7 @@ class DataNorm(OpDef):
         slot_dim: int,
         enable_scale_and_shift: bool,
     ) -> tuple[Array | None, ...]:
-        shown = _shown(x, slot_dim) if slot_dim > 0 else np.ones_like(x)
+        shown = _find_shown(x, slot_dim) if slot_dim > 0 else np.ones_like(x)
         x_hat = x - means
         size = shown.sum(0)
         total = (x * shown).sum(0)
@@ -139,7 +139,7 @@ class DataNorm(OpDef):
         return None, None, None, d_scale, d_bias, dx, size, total, square
 
 
-def _shown(x: Array, slot_dim: int) -> Array:
+def _find_shown(x: Array, slot_dim: int) -> Array:
     """1 where a row shows the slot of a column, else 0."""
     first = np.abs(x[:, ::slot_dim]) >= _SHOWN
     return np.repeat(first, slot_dim, 1)[:, : x.shape[1]].astype(x.dtype)

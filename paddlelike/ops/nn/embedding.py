@@ -59,7 +59,7 @@ class _Lookup(OpDef):
     def forward(w: Array | SelectedRows, ids: Array, *, padding_idx: int) -> Array:
         flat = ids.reshape(-1)
         if isinstance(w, SelectedRows):
-            table, rows = w.array, _rows_of(w, flat)
+            table, rows = w.array, _find_rows(w, flat)
             assert table is not None
         else:
             table, rows = w, flat
@@ -92,8 +92,11 @@ def _check_ids(ids: Array, height: int, padding_idx: int) -> None:
         )
 
 
-def _rows_of(table: SelectedRows, ids: Array) -> Array:
-    """Where each id stands among the rows of a table that holds only some of them."""
+def _find_rows(table: SelectedRows, ids: Array) -> Array:
+    """Return the index of each id among the rows of a table that holds only some of them.
+
+    Raises EnforceNotMet for an id that the table does not hold.
+    """
     rows = table.find_rows(ids)
     if (rows < 0).any():
         raise EnforceNotMet(

@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.windows import check_image
-from paddlelike.ops.operands import numbers, same_or_unknown
+from paddlelike.ops.operands import can_be_equal, numbers
 
 __all__ = ["AffineGrid", "GridSampler"]
 
@@ -40,17 +40,17 @@ class AffineGrid(OpDef):
 
     @staticmethod
     def forward(theta: Array, shape_tensor: Array | None, *, output_shape: list[int]) -> Array:
-        points = _points(numbers(output_shape, shape_tensor, None), theta.dtype)
+        points = _find_points(numbers(output_shape, shape_tensor, None), theta.dtype)
         out = points.reshape(-1, 3) @ theta.swapaxes(1, 2)
         return out.reshape(len(theta), *points.shape[:2], 2)
 
     @staticmethod
     def backward(shape_tensor: Array | None, d_out: Array, *, output_shape: list[int]) -> Array:
-        points = _points(numbers(output_shape, shape_tensor, None), d_out.dtype)
+        points = _find_points(numbers(output_shape, shape_tensor, None), d_out.dtype)
         return d_out.reshape(len(d_out), -1, 2).swapaxes(1, 2) @ points.reshape(-1, 3)
 
 
-def _points(shape: list[int], dtype: np.dtype[np.generic]) -> Array:
+def _find_points(shape: list[int], dtype: np.dtype[np.generic]) -> Array:
     """(x, y, 1) of every pixel: ``(H, W, 3)``."""
     if len(shape) != 4:
         raise ShapeError(f"affine_grid: the output shape is {shape}; it needs 4 numbers (N, C, H, W)")
@@ -70,7 +70,7 @@ class _Corner(NamedTuple):
     d_y: Array
 
 
-def _corners(grid: Array, height: int, width: int) -> list[_Corner]:
+def _find_corners(grid: Array, height: int, width: int) -> list[_Corner]:
     x, y = (
         (grid[..., i].reshape(len(grid), -1) + 1) * ((size - 1) / 2) for i, size in enumerate((width, height))
     )
@@ -110,7 +110,7 @@ class GridSampler(OpDef):
     def infer(x: Spec, grid: Spec) -> Spec:
         check_image("grid_sampler", x)
         wanted = (x.shape[0], *x.shape[2:], 2)
-        if len(grid.shape) != 4 or not all(map(same_or_unknown, grid.shape, wanted)):
+        if len(grid.shape) != 4 or not all(map(can_be_equal, grid.shape, wanted)):
             raise ShapeError(
                 f"grid_sampler: X has shape {x.shape} and Grid {grid.shape}; Grid needs {wanted}"
             )
@@ -120,7 +120,7 @@ class GridSampler(OpDef):
     def forward(x: Array, grid: Array) -> Array:
         flat = x.reshape(*x.shape[:2], -1)
         out = np.zeros((*x.shape[:2], grid.shape[1] * grid.shape[2]), x.dtype)
-        for corner in _corners(grid, *x.shape[2:]):
+        for corner in _find_corners(grid, *x.shape[2:]):
             pixels = np.take_along_axis(flat, corner.pixel[:, None], 2)
             pixels *= corner.weight[:, None]
             out += pixels
@@ -133,7 +133,7 @@ class GridSampler(OpDef):
         dx = np.zeros((n, c, height * width), x.dtype)
         d_place = np.zeros((2, *d_flat.shape[::2]), x.dtype)
         first = np.arange(n * c).reshape(n, c, 1) * (height * width)
-        for corner in _corners(grid, height, width):
+        for corner in _find_corners(grid, height, width):
             index = (first + corner.pixel[:, None]).reshape(-1)
             np.add.at(dx.reshape(-1), index, (d_flat * corner.weight[:, None]).reshape(-1))
             by_weight = (np.take_along_axis(flat, corner.pixel[:, None], 2) * d_flat).sum(1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
-from paddlelike.ops.kernels.windows import channels_first, in_format, is_channels_last
+from paddlelike.ops.kernels.windows import is_channels_last, to_channels_first, to_format
 from paddlelike.ops.operands import numbers
 
 __all__ = ["BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp"]
@@ -36,7 +36,7 @@ class InterpolateAttrs(Attrs):
 
 
 class _Interpolation(OpDef):
-    """What the operators share; which method, the attribute says."""
+    """An interpolation by the method that the attribute ``interp_method`` names."""
 
     inputs = ("X", "OutSize?", "SizeTensor*?", "Scale?")
     attrs = InterpolateAttrs.table()
@@ -78,7 +78,7 @@ class _Interpolation(OpDef):
         *,
         attrs: InterpolateAttrs,
     ) -> Array:
-        x = channels_first(x, attrs.data_layout)
+        x = to_channels_first(x, attrs.data_layout)
         rank = x.ndim - 2
         size = [attrs.out_d, attrs.out_h, attrs.out_w][-rank:]
         scale = attrs.scale if scale_tensor is None else float(scale_tensor.item())
@@ -89,8 +89,8 @@ class _Interpolation(OpDef):
             raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
         for dim, n in enumerate(size, 2):
             taps = _TAPS[attrs.interp_method](x.shape[dim], n, attrs.align_corners, attrs.align_mode)
-            x = _gathered(x, dim, taps)
-        return in_format(x, attrs.data_layout)
+            x = _gather_taps(x, dim, taps)
+        return to_format(x, attrs.data_layout)
 
     @classmethod
     def backward(
@@ -103,15 +103,15 @@ class _Interpolation(OpDef):
         *,
         attrs: InterpolateAttrs,
     ) -> Array:
-        sizes = channels_first(x, attrs.data_layout).shape[2:]
-        dx = channels_first(d_out, attrs.data_layout)
+        sizes = to_channels_first(x, attrs.data_layout).shape[2:]
+        dx = to_channels_first(d_out, attrs.data_layout)
         for dim, n in enumerate(sizes, 2):
             taps = _TAPS[attrs.interp_method](n, dx.shape[dim], attrs.align_corners, attrs.align_mode)
-            dx = _scattered(dx, dim, taps, n)
-        return in_format(dx, attrs.data_layout)
+            dx = _scatter_taps(dx, dim, taps, n)
+        return to_format(dx, attrs.data_layout)
 
 
-def _gathered(x: Array, dim: int, taps: Taps) -> Array:
+def _gather_taps(x: Array, dim: int, taps: Taps) -> Array:
     """``out[i] = sum over taps of weight[i] x[index[i]]`` along one dim."""
     if len(taps) == 1:
         return x.take(taps[0][0], dim)
@@ -125,8 +125,8 @@ def _gathered(x: Array, dim: int, taps: Taps) -> Array:
     return out
 
 
-def _scattered(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
-    """The gradient of :func:`_gathered`: outputs of one input are neighbours, so they add up in runs."""
+def _scatter_taps(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
+    """Return the gradient of :func:`_gather_taps`; outputs of one input are neighbours, added up in runs."""
     dx = np.zeros((*d_out.shape[:dim], size, *d_out.shape[dim + 1 :]), d_out.dtype)
     shape = [-1 if axis == dim else 1 for axis in range(d_out.ndim)]
     for index, weight in taps:
@@ -137,8 +137,8 @@ def _scattered(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
     return dx
 
 
-def _positions(size: int, count: int, align_corners: bool, half: bool) -> Array:
-    """Where the output elements lie in the input, in float32 as Paddle computes it."""
+def _find_positions(size: int, count: int, align_corners: bool, half: bool) -> Array:
+    """Return the positions of the output elements in the input, in float32 as Paddle computes them."""
     i = np.arange(count, dtype=np.float32)
     if align_corners:
         return i * np.float32((size - 1) / (count - 1) if count > 1 else 0)
@@ -147,13 +147,13 @@ def _positions(size: int, count: int, align_corners: bool, half: bool) -> Array:
 
 
 def _nearest(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
-    at = _positions(size, count, align_corners, half=False)
+    at = _find_positions(size, count, align_corners, half=False)
     index = (at + np.float32(0.5) if align_corners else at).astype(np.int64)
     return [(index, np.ones(count, np.float32))]
 
 
 def _linear(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
-    at = np.maximum(_positions(size, count, align_corners, half=align_mode == 0), 0)
+    at = np.maximum(_find_positions(size, count, align_corners, half=align_mode == 0), 0)
     low = at.astype(np.int64)
     high = np.minimum(low + 1, size - 1)
     weight = at - low.astype(np.float32)
@@ -161,7 +161,7 @@ def _linear(size: int, count: int, align_corners: bool, align_mode: int) -> Taps
 
 
 def _cubic(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
-    at = _positions(size, count, align_corners, half=True)
+    at = _find_positions(size, count, align_corners, half=True)
     floor = np.floor(at)
     t = at - floor
     low = floor.astype(np.int64)

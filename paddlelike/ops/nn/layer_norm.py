@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.normalization import normalize, normalize_dx
-from paddlelike.ops.operands import known, same_or_unknown
+from paddlelike.ops.operands import can_be_equal, known
 
 __all__ = ["GroupNorm", "InstanceNorm", "LayerNorm"]
 
@@ -112,7 +112,7 @@ class GroupNorm(OpDef):
                 f"{groups} groups do not divide"
             )
         for name, spec in (("Scale", scale), ("Bias", bias)):
-            if spec is not None and not same_or_unknown(spec.shape[0], channels):
+            if spec is not None and not can_be_equal(spec.shape[0], channels):
                 raise ShapeError(
                     f"group_norm: {name} has shape {spec.shape}; X of shape {x.shape} has {channels} channels"
                 )
@@ -129,8 +129,8 @@ class GroupNorm(OpDef):
         groups: int,
         data_layout: str,
     ) -> tuple[Array, Array, Array]:
-        grouped = _grouped(x, groups, data_layout)
-        axes = _group_axes(data_layout)
+        grouped = _group_channels(x, groups, data_layout)
+        axes = _find_group_axes(data_layout)
         y, mean, variance, _ = normalize(grouped, axes, epsilon)
         if scale is not None:
             y *= _per_channel(scale, groups, data_layout)
@@ -151,8 +151,8 @@ class GroupNorm(OpDef):
         groups: int,
         data_layout: str,
     ) -> tuple[Array, Array, Array]:
-        x_hat = _grouped(y, groups, data_layout)
-        g = d_y = _grouped(d_y, groups, data_layout)
+        x_hat = _group_channels(y, groups, data_layout)
+        g = d_y = _group_channels(d_y, groups, data_layout)
         if bias is not None:
             x_hat = x_hat - _per_channel(bias, groups, data_layout)
         if scale is not None:
@@ -160,7 +160,7 @@ class GroupNorm(OpDef):
             # What a scale of 0 has wiped out is taken as 0.
             x_hat = np.divide(x_hat, factor, out=np.zeros_like(x_hat), where=factor != 0)
             g = d_y * factor
-        axes = _group_axes(data_layout)
+        axes = _find_group_axes(data_layout)
         inverse = 1 / np.sqrt(variance + epsilon)
         inverse = inverse.reshape(*inverse.shape, 1, 1) if axes == (2, 3) else inverse[:, None, :, None]
         dx = normalize_dx(g, x_hat, inverse, axes).reshape(y.shape)
@@ -168,14 +168,14 @@ class GroupNorm(OpDef):
         return dx, (d_y * x_hat).sum(kept).reshape(-1), d_y.sum(kept).reshape(-1)
 
 
-def _grouped(x: Array, groups: int, layout: str) -> Array:
-    """A view ``(N, G, C / G, L)``, or ``(N, L, G, C / G)`` where the channels are last."""
+def _group_channels(x: Array, groups: int, layout: str) -> Array:
+    """Return a view ``(N, G, C / G, L)``, or ``(N, L, G, C / G)`` where the channels are last."""
     if layout == "NHWC":
         return x.reshape(len(x), -1, groups, x.shape[-1] // groups)
     return x.reshape(len(x), groups, x.shape[1] // groups, -1)
 
 
-def _group_axes(layout: str) -> tuple[int, int]:
+def _find_group_axes(layout: str) -> tuple[int, int]:
     return (1, 3) if layout == "NHWC" else (2, 3)
 
 
@@ -211,7 +211,7 @@ class InstanceNorm(OpDef):
         if not 2 <= len(x.shape) <= 5:
             raise ShapeError(f"instance_norm: X has shape {x.shape}; it needs 2 to 5 dims")
         for name, spec in (("Scale", scale), ("Bias", bias)):
-            if len(spec.shape) != 1 or not same_or_unknown(spec.shape[0], x.shape[1]):
+            if len(spec.shape) != 1 or not can_be_equal(spec.shape[0], x.shape[1]):
                 raise ShapeError(
                     f"instance_norm: {name} has shape {spec.shape}; X of shape {x.shape} has "
                     f"{x.shape[1]} channels"

@@ -105,14 +105,14 @@ class ShuffleChannel(OpDef):
 
     @staticmethod
     def forward(x: Array, *, group: int) -> Array:
-        return _transposed_channels(x, group)
+        return _transpose_channels(x, group)
 
     @staticmethod
     def backward(d_out: Array, *, group: int) -> Array:
-        return _transposed_channels(d_out, d_out.shape[1] // group)
+        return _transpose_channels(d_out, d_out.shape[1] // group)
 
 
-def _transposed_channels(x: Array, group: int) -> Array:
+def _transpose_channels(x: Array, group: int) -> Array:
     grouped = x.reshape(len(x), group, x.shape[1] // group, *x.shape[2:])
     return grouped.swapaxes(1, 2).reshape(x.shape)
 
@@ -141,14 +141,14 @@ class TemporalShift(OpDef):
 
     @staticmethod
     def forward(x: Array, *, seg_num: int, shift_ratio: float) -> Array:
-        return _shifted(x, seg_num, shift_ratio, 1)
+        return _shift_frames(x, seg_num, shift_ratio, 1)
 
     @staticmethod
     def backward(d_out: Array, *, seg_num: int, shift_ratio: float) -> Array:
-        return _shifted(d_out, seg_num, shift_ratio, -1)
+        return _shift_frames(d_out, seg_num, shift_ratio, -1)
 
 
-def _shifted(x: Array, seg_num: int, ratio: float, step: int) -> Array:
+def _shift_frames(x: Array, seg_num: int, ratio: float, step: int) -> Array:
     videos = x.reshape(-1, seg_num, *x.shape[1:])
     out = videos.copy()
     one, two = int(x.shape[1] * ratio), int(x.shape[1] * 2 * ratio)

@@ -8,7 +8,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
 from paddlelike.ops.kernels import pooling
 from paddlelike.ops.kernels.pooling import Axis
-from paddlelike.ops.kernels.windows import channels_first, in_format, is_channels_last, windows_of
+from paddlelike.ops.kernels.windows import is_channels_last, make_windows, to_channels_first, to_format
 
 __all__ = ["MaxPool2dWithIndex", "MaxPool3dWithIndex", "Pool2d", "Pool3d"]
 
@@ -31,19 +31,19 @@ class WindowAttrs(Attrs):
         """
         known = min(spatial) >= 0
         if self.adaptive and not self.global_pooling:
-            return tuple(self.ksize), pooling.adaptive(spatial, self.ksize) if known else []
+            return tuple(self.ksize), pooling.make_adaptive(spatial, self.ksize) if known else []
         if self.global_pooling:
             kernel = [max(n, 1) for n in spatial]
-            windows = windows_of(op, spatial, kernel, [1] * len(kernel), [], algorithm="VALID")
+            windows = make_windows(op, spatial, kernel, [1] * len(kernel), [], algorithm="VALID")
         else:
-            windows = windows_of(op, spatial, self.ksize, self.strides, self.paddings, algorithm=algorithm)
+            windows = make_windows(op, spatial, self.ksize, self.strides, self.paddings, algorithm=algorithm)
         counts = windows.counts(spatial, ceil=ceil)
         if any(n == 0 or n < -1 for n in counts):
             raise ShapeError(
                 f"{op}: spatial dims {tuple(spatial)} with paddings {windows.pads} are smaller than "
                 f"one window of {windows.kernel}"
             )
-        return counts, pooling.regular(windows, spatial, counts) if known else []
+        return counts, pooling.make_regular(windows, spatial, counts) if known else []
 
 
 class PoolAttrs(WindowAttrs):
@@ -82,23 +82,23 @@ class _Pool(OpDef):
 
     @classmethod
     def forward(cls, x: Array, *, attrs: PoolAttrs) -> Array:
-        x = channels_first(x, attrs.data_format)
+        x = to_channels_first(x, attrs.data_format)
         _, axes = attrs.arrange(cls.type, x.shape[2:])
         if attrs.pooling_type == "max":
             out = pooling.maximum(x, axes)
         else:
             out = pooling.average(x, axes, exclusive=attrs.exclusive or attrs.adaptive)
-        return in_format(out, attrs.data_format)
+        return to_format(out, attrs.data_format)
 
     @classmethod
     def backward(cls, x: Array, out: Array, d_out: Array, *, attrs: PoolAttrs) -> Array:
-        x, out, d_out = (channels_first(array, attrs.data_format) for array in (x, out, d_out))
+        x, out, d_out = (to_channels_first(array, attrs.data_format) for array in (x, out, d_out))
         _, axes = attrs.arrange(cls.type, x.shape[2:])
         if attrs.pooling_type == "max":
             dx = pooling.maximum_dx(x, out, d_out, axes)
         else:
             dx = pooling.average_dx(d_out, axes, exclusive=attrs.exclusive or attrs.adaptive)
-        return in_format(dx, attrs.data_format)
+        return to_format(dx, attrs.data_format)
 
 
 def _check_rank(cls: type[OpDef], x: Spec) -> None:

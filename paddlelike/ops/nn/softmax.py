@@ -7,8 +7,8 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Bool, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.backends import BACKENDS
-from paddlelike.ops.kernels.special import at_least
-from paddlelike.ops.operands import axis_of, same_or_unknown, size_of
+from paddlelike.ops.kernels.special import bound_below
+from paddlelike.ops.operands import can_be_equal, count_elements, normalize_axis
 
 __all__ = ["Maxout", "Prelu", "Softmax"]
 
@@ -33,13 +33,13 @@ class Softmax(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, axis: int) -> Spec:
-        axis_of("softmax", axis, len(x.shape))
+        normalize_axis("softmax", axis, len(x.shape))
         return x
 
     @staticmethod
     def forward(x: Array, *, axis: int) -> Array:
         out = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
-        at_least(out, -64, out)
+        bound_below(out, -64, out)
         np.exp(out, out=out)
         if axis in (-1, x.ndim - 1):  # a product with ones adds rows several times as fast
             out /= out @ np.ones((x.shape[-1], 1), x.dtype)
@@ -74,11 +74,11 @@ class Prelu(OpDef):
 
     @staticmethod
     def infer(x: Spec, alpha: Spec, *, mode: str) -> Spec:
-        wants = {"all": 1, "channel": size_of(x.shape[1:2]), "element": size_of(x.shape[1:])}
+        wants = {"all": 1, "channel": count_elements(x.shape[1:2]), "element": count_elements(x.shape[1:])}
         if mode not in wants:
             raise ShapeError(f"prelu: mode is {mode!r}, expected one of {', '.join(wants)}")
-        have = size_of(alpha.shape)
-        if not same_or_unknown(have, wants[mode]):
+        have = count_elements(alpha.shape)
+        if not can_be_equal(have, wants[mode]):
             raise ShapeError(
                 f"prelu: Alpha of shape {alpha.shape} holds {have} numbers; "
                 f"mode {mode!r} for X of shape {x.shape} needs {wants[mode]}"
@@ -87,18 +87,18 @@ class Prelu(OpDef):
 
     @staticmethod
     def forward(x: Array, alpha: Array, *, mode: str) -> Array:
-        return at_least(x, 0) + _spread(alpha, x, mode) * np.minimum(x, 0)
+        return bound_below(x, 0) + _spread_maxima(alpha, x, mode) * np.minimum(x, 0)
 
     @staticmethod
     def backward(x: Array, alpha: Array, d_out: Array, *, mode: str) -> tuple[Array, Array]:
-        spread = _spread(alpha, x, mode)
+        spread = _spread_maxima(alpha, x, mode)
         d_x = d_out * ((x > 0) + (x <= 0) * spread)
         over = tuple(axis for axis, dim in enumerate(spread.shape) if dim == 1)
         d_alpha = np.add.reduce(np.minimum(x, 0) * d_out, axis=over)
         return d_x, d_alpha.reshape(alpha.shape)
 
 
-def _spread(alpha: Array, x: Array, mode: str) -> Array:
+def _spread_maxima(alpha: Array, x: Array, mode: str) -> Array:
     """Alpha with as many dims as X, to be broadcast over it."""
     if mode == "all":
         return alpha.reshape((1,) * x.ndim)
@@ -121,7 +121,7 @@ class Maxout(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, groups: int, axis: int) -> Spec:
-        axis = axis_of("maxout", axis, len(x.shape))
+        axis = normalize_axis("maxout", axis, len(x.shape))
         channels = x.shape[axis]
         if groups < 2 or (channels >= 0 and channels % groups):
             raise ShapeError(
@@ -134,19 +134,19 @@ class Maxout(OpDef):
 
     @staticmethod
     def forward(x: Array, *, groups: int, axis: int) -> Array:
-        grouped, axis = _grouped(x, groups, axis)
+        grouped, axis = _group_channels(x, groups, axis)
         return np.maximum.reduce(grouped, axis=axis)
 
     @staticmethod
     def backward(x: Array, out: Array, d_out: Array, *, groups: int, axis: int) -> Array:
-        grouped, axis = _grouped(x, groups, axis)
+        grouped, axis = _group_channels(x, groups, axis)
         first = np.expand_dims(np.argmax(grouped, axis=axis), axis)
         d_x = np.zeros_like(grouped)
         np.put_along_axis(d_x, first, np.expand_dims(d_out, axis), axis)
         return d_x.reshape(x.shape)
 
 
-def _grouped(x: Array, groups: int, axis: int) -> tuple[Array, int]:
+def _group_channels(x: Array, groups: int, axis: int) -> tuple[Array, int]:
     """X with its channels taken apart into ``C / groups`` and ``groups``; the axis of the latter."""
     axis %= x.ndim
     shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])

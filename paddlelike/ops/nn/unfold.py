@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.windows import Windows, check_image, windows_of
+from paddlelike.ops.kernels.windows import Windows, check_image, make_windows
 
 __all__ = ["Unfold"]
 
@@ -29,7 +29,7 @@ class UnfoldAttrs(Attrs):
             )
         top, left, bottom, right = self.paddings
         pads = (top, bottom, left, right)
-        return windows_of("unfold", (-1, -1), self.kernel_sizes, self.strides, pads, self.dilations)
+        return make_windows("unfold", (-1, -1), self.kernel_sizes, self.strides, pads, self.dilations)
 
 
 @register

@@ -16,7 +16,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
 from paddlelike.ops.operands import numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
-from paddlelike.ops.sizes import sizes_of, wanted_sizes
+from paddlelike.ops.sizes import check_shape_attr, infer_sizes
 
 __all__ = ["Randint", "RandomCrop", "Randperm", "SamplingId", "Seed"]
 
@@ -46,13 +46,13 @@ class Randint(OpDef):
     def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: RandintAttrs) -> Spec:
         check_order("randint", attrs.low, attrs.high, names=("low", "high"))
         return Spec(
-            wanted_sizes("randint", attrs.shape, tensor, tensors),
+            infer_sizes("randint", attrs.shape, tensor, tensors),
             check_dtype("randint", attrs.dtype, _WHOLES),
         )
 
     @staticmethod
     def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: RandintAttrs) -> Array:
-        sizes = sizes_of("randint", numbers(attrs.shape, tensor, tensors))
+        sizes = check_shape_attr("randint", numbers(attrs.shape, tensor, tensors))
         whole = ctx.random(attrs.seed).integers(attrs.low, attrs.high, sizes)
         return whole.astype(numpy_dtype(attrs.dtype), copy=False)
 
@@ -74,7 +74,7 @@ class Randperm(OpDef):
 
     @staticmethod
     def forward(ctx: Context, *, n: int, dtype: int, seed: int) -> Array:
-        return shuffle_range(n, seed or _any_seed(ctx)).astype(numpy_dtype(dtype), copy=False)
+        return shuffle_range(n, seed or _draw_seed(ctx)).astype(numpy_dtype(dtype), copy=False)
 
 
 @register
@@ -92,7 +92,7 @@ class Seed(OpDef):
 
     @staticmethod
     def forward(ctx: Context, *, seed: int) -> Array:
-        return np.array([seed or _any_seed(ctx)], np.int32)
+        return np.array([seed or _draw_seed(ctx)], np.int32)
 
 
 @register
@@ -163,6 +163,6 @@ class RandomCrop(OpDef):
         return out.reshape(*x.shape[:rank], *shape), np.array([generator.state], np.int64)
 
 
-def _any_seed(ctx: Context) -> int:
-    """A seed other than 0 from the generator of the scope."""
+def _draw_seed(ctx: Context) -> int:
+    """Return a seed other than 0 from the generator of the scope."""
     return int(ctx.random(0).integers(1, 2**31 - 1, (1,))[0])

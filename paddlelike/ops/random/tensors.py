@@ -24,7 +24,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.operands import numbers
-from paddlelike.ops.sizes import batch_size_like, sizes_of, wanted_sizes
+from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
 
 __all__ = [
     "SHAPE_INPUTS",
@@ -107,13 +107,13 @@ class UniformRandom(OpDef):
     def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: UniformAttrs) -> Spec:
         check_order("uniform_random", attrs.min, attrs.max)
         return Spec(
-            wanted_sizes("uniform_random", attrs.shape, tensor, tensors),
+            infer_sizes("uniform_random", attrs.shape, tensor, tensors),
             check_dtype("uniform_random", attrs.dtype, _REALS),
         )
 
     @staticmethod
     def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: UniformAttrs) -> Array:
-        return attrs.draw(ctx, sizes_of("uniform_random", numbers(attrs.shape, tensor, tensors)))
+        return attrs.draw(ctx, check_shape_attr("uniform_random", numbers(attrs.shape, tensor, tensors)))
 
 
 class _BatchSizeLike(OpDef):
@@ -125,13 +125,17 @@ class _BatchSizeLike(OpDef):
 
     @classmethod
     def infer(cls, x: Spec, *, attrs: UniformLikeAttrs | GaussianLikeAttrs) -> Spec:
-        sizes = batch_size_like(cls.type, x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx)
+        sizes = infer_batch_size_like(
+            cls.type, x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx
+        )
         return Spec(sizes, check_dtype(cls.type, attrs.dtype, _REALS))
 
     @classmethod
     def forward(cls, ctx: Context, x: Array, *, attrs: UniformLikeAttrs | GaussianLikeAttrs) -> Array:
-        sizes = batch_size_like(cls.type, x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx)
-        return attrs.draw(ctx, sizes_of(cls.type, sizes))
+        sizes = infer_batch_size_like(
+            cls.type, x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx
+        )
+        return attrs.draw(ctx, check_shape_attr(cls.type, sizes))
 
 
 @register
@@ -154,15 +158,15 @@ class GaussianRandom(OpDef):
 
     @staticmethod
     def infer(tensor: Spec | None, tensors: list[Spec], *, attrs: GaussianAttrs) -> Spec:
-        known = sizes_of("gaussian_random", attrs.shape, unknown=True)  # here it goes before the tensors
+        known = check_shape_attr("gaussian_random", attrs.shape, unknown=True)  # it goes before the tensors
         return Spec(
-            known or wanted_sizes("gaussian_random", attrs.shape, tensor, tensors),
+            known or infer_sizes("gaussian_random", attrs.shape, tensor, tensors),
             check_dtype("gaussian_random", attrs.dtype, _REALS),
         )
 
     @staticmethod
     def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: GaussianAttrs) -> Array:
-        return attrs.draw(ctx, sizes_of("gaussian_random", numbers(attrs.shape, tensor, tensors)))
+        return attrs.draw(ctx, check_shape_attr("gaussian_random", numbers(attrs.shape, tensor, tensors)))
 
 
 @register
@@ -185,12 +189,12 @@ class TruncatedGaussianRandom(OpDef):
 
     @staticmethod
     def infer(*, attrs: GaussianAttrs) -> Spec:
-        sizes = wanted_sizes("truncated_gaussian_random", attrs.shape, None, ())
+        sizes = infer_sizes("truncated_gaussian_random", attrs.shape, None, ())
         return Spec(sizes, check_dtype("truncated_gaussian_random", attrs.dtype, _REALS[:1]))
 
     @staticmethod
     def forward(ctx: Context, *, attrs: GaussianAttrs) -> Array:
-        sizes = sizes_of("truncated_gaussian_random", attrs.shape)
+        sizes = check_shape_attr("truncated_gaussian_random", attrs.shape)
         return ctx.random(attrs.seed).truncated_gaussian(sizes, attrs.mean, attrs.std)
 
 

@@ -74,7 +74,7 @@ class BeamSearch(OpDef):
         *,
         attrs: BeamSearchAttrs,
     ) -> tuple[Array, Array, Array]:
-        sources = _rows_of_level(levels(ctx, "scores"), attrs.level)
+        sources = _find_row_offsets(levels(ctx, "scores"), attrs.level)
         if sources[-1] != len(scores):
             raise EnforceNotMet(
                 f"beam_search: level {attrs.level} of the LoD of scores ends at row {sources[-1]}, "
@@ -107,8 +107,8 @@ class BeamSearch(OpDef):
         )
 
 
-def _rows_of_level(lod: list[list[int]], level: int) -> list[int]:
-    """The offsets of a level of LoD, in rows."""
+def _find_row_offsets(lod: list[list[int]], level: int) -> list[int]:
+    """Return the offsets of a level of LoD, in rows."""
     if not 0 <= level < len(lod):
         raise EnforceNotMet(f"beam_search: level is {level}, but scores have {len(lod)} levels of LoD")
     offsets = lod[level]
@@ -152,7 +152,7 @@ class BeamSearchDecode(OpDef):
         steps = [_Step.of(*pair) for pair in zip(ids, scores, strict=True)]
         if not steps:
             raise EnforceNotMet("beam_search_decode: Ids holds no step")
-        found = [_trace(steps, source, end_id) for source in range(len(steps[0].sources) - 1)]
+        found = [_trace_sentences(steps, source, end_id) for source in range(len(steps[0].sources) - 1)]
         sentences = [sentence for many in found for sentence in many]
         lod = [
             [0, *np.cumsum([len(many) for many in found]).tolist()],
@@ -186,8 +186,8 @@ class _Step(NamedTuple):
         return cls(words, np.asarray(scores).reshape(-1), lod[0], lod[1], prefix)
 
 
-def _trace(steps: list[_Step], source: int, end_id: int) -> list[list[tuple[int, float]]]:
-    """The sentences of a source, best first: back from the step where it was dropped, or the last one."""
+def _trace_sentences(steps: list[_Step], source: int, end_id: int) -> list[list[tuple[int, float]]]:
+    """Return the sentences of a source, best first, traced back from the step where each ended."""
     sentences: list[list[tuple[int, float]]] = []
     places: list[int] = []
     for step in reversed(steps):

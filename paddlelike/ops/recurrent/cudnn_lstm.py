@@ -25,25 +25,25 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels import lstm as lstm_steps
-from paddlelike.ops.kernels.lstm import Cell, Initial, Ran
+from paddlelike.ops.kernels.lstm import Cell, Initial, StepResults
 from paddlelike.ops.kernels.recurrent import ACTIVATIONS, Steps
 
-__all__ = ["CudnnLstm", "parameter_count"]
+__all__ = ["CudnnLstm", "count_parameters"]
 
 _TO_STEPS: Final = [2, 0, 1, 3]  # gates as cuDNN orders them, in the order of lstm_steps
 _TO_CUDNN: Final = [1, 2, 0, 3]
 
 
-def parameter_count(input_size: int, hidden_size: int, num_layers: int, *, is_bidirec: bool) -> int:
-    """How many numbers W holds."""
+def count_parameters(input_size: int, hidden_size: int, num_layers: int, *, is_bidirec: bool) -> int:
+    """Return the number of parameters in W."""
     return sum(
         4 * hidden_size * (size + hidden_size + 2)
-        for size in _widths(input_size, hidden_size, num_layers, is_bidirec)
+        for size in _list_input_widths(input_size, hidden_size, num_layers, is_bidirec)
     )
 
 
-def _widths(input_size: int, hidden_size: int, num_layers: int, is_bidirec: bool) -> list[int]:
-    """The width of the input of every layer and direction."""
+def _list_input_widths(input_size: int, hidden_size: int, num_layers: int, is_bidirec: bool) -> list[int]:
+    """Return the width of the input of every layer and direction."""
     directions = 2 if is_bidirec else 1
     widths = [input_size, *[hidden_size * directions] * (num_layers - 1)]
     return [width for width in widths for _ in range(directions)]
@@ -58,8 +58,8 @@ class _Weights(NamedTuple):
     bias_h: Array
 
 
-def _split(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
-    """Views of W."""
+def _split_weights(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
+    """Return the parts of W as views."""
     at = 0
 
     def take(*shape: int) -> Array:
@@ -76,13 +76,13 @@ class _Pass(NamedTuple):
 
     x: Array  # (T, N, width), turned when it was run from its end
     weight: Array  # of x, (4H, width), gates in the order of the steps
-    ran: Ran
+    ran: StepResults
     cell: Cell
     initial: Initial
     turn: slice  # of the steps: all, or all from the end
 
     def out(self) -> Array:
-        """The hidden states (T, N, H), in the order of the input."""
+        """Return the hidden states (T, N, H), in the order of the input."""
         return self.ran.hidden.reshape(*self.x.shape[:2], -1)[self.turn]
 
 
@@ -93,7 +93,7 @@ class _Layer(NamedTuple):
     passes: list[_Pass]
 
     def out(self) -> Array:
-        """The hidden states of all directions side by side."""
+        """Return the hidden states of all directions side by side."""
         return np.concatenate([one.out() for one in self.passes], axis=2)
 
 
@@ -130,10 +130,10 @@ def _run_pass(weights: _Weights, x: Array, initial: Initial, turn: slice) -> _Pa
     sigmoid, tanh = ACTIVATIONS["sigmoid"], ACTIVATIONS["tanh"]
     cell = Cell(hidden, np.ascontiguousarray(recurrent), bias, None, gate=sigmoid, cell=tanh, candidate=tanh)
     gates = x.reshape(-1, x.shape[2]) @ flat.T + bias
-    return _Pass(x, flat, lstm_steps.run(cell, _steps(x), gates, initial), cell, initial, turn)
+    return _Pass(x, flat, lstm_steps.run_steps(cell, _make_steps(x), gates, initial), cell, initial, turn)
 
 
-def _steps(x: Array) -> Steps:
+def _make_steps(x: Array) -> Steps:
     """Rows of (T, N, width) are in batch order already."""
     time, batch = x.shape[:2]
     return Steps(np.arange(time * batch), [batch * t for t in range(time + 1)], np.arange(batch))
@@ -176,7 +176,7 @@ class CudnnLstm(OpDef):
     ) -> tuple[Spec, Spec, Spec]:
         if len(x.shape) != 3 or x.shape[2] not in (-1, attrs.input_size):
             raise ShapeError(f"cudnn_lstm: Input is {list(x.shape)}, expected (T, N, {attrs.input_size})")
-        count = parameter_count(
+        count = count_parameters(
             attrs.input_size, attrs.hidden_size, attrs.num_layers, is_bidirec=attrs.is_bidirec
         )
         if tuple(w.shape) != (count,):
@@ -196,10 +196,15 @@ class CudnnLstm(OpDef):
     def forward(
         ctx: Context, x: Array, h: Array, c: Array, w: Array, cache: Any, *, attrs: CudnnLstmAttrs
     ) -> tuple[Array, Array, Array]:
-        widths = _widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
+        widths = _list_input_widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
         random = ctx.random(max(attrs.seed, 0)) if attrs.dropout_prob and not attrs.is_test else None
         layers = _run(
-            x, (h, c), _split(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec, random, attrs.dropout_prob
+            x,
+            (h, c),
+            _split_weights(w, widths, attrs.hidden_size),
+            1 + attrs.is_bidirec,
+            random,
+            attrs.dropout_prob,
         )
         if ctx.op.input("Cache"):
             ctx.write(ctx.op.input("Cache")[0], layers)
@@ -223,14 +228,14 @@ class CudnnLstm(OpDef):
         *,
         attrs: CudnnLstmAttrs,
     ) -> tuple[Array, Array, Array, Array]:
-        widths = _widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
+        widths = _list_input_widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
         layers = cache
         if not isinstance(layers, list):
             if attrs.dropout_prob and not attrs.is_test and attrs.num_layers > 1:
                 raise EnforceNotMet("cudnn_lstm_grad: there is no Cache, which keeps what dropout left out")
-            layers = _run(x, (h, c), _split(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec)
+            layers = _run(x, (h, c), _split_weights(w, widths, attrs.hidden_size), 1 + attrs.is_bidirec)
         d_w, d_h, d_c = np.empty_like(w), np.empty_like(h), np.empty_like(c)
-        d_weights = _split(d_w, widths, attrs.hidden_size)
+        d_weights = _split_weights(d_w, widths, attrs.hidden_size)
         d_x, k = d_out, len(widths)
         for layer in reversed(layers):
             d_parts = np.split(d_x, len(layer.passes), axis=2)
@@ -250,10 +255,11 @@ class CudnnLstm(OpDef):
 def _run_pass_back(
     done: _Pass, d_hidden: Array, d_last: Array | None, d_weights: _Weights, d_initial: tuple[Array, Array]
 ) -> Array:
-    """The gradient of the input of a pass, turned as it was; the others are written where they belong."""
+    """Return the gradient of the input of a pass, reversed as it was; write the other gradients."""
     hidden, width = done.cell.width, done.x.shape[2]
-    steps = _steps(done.x)
-    back = lstm_steps.run_back(done.cell, steps, done.ran, d_hidden.reshape(-1, hidden), done.initial, d_last)
+    steps = _make_steps(done.x)
+    d_rows = d_hidden.reshape(-1, hidden)
+    back = lstm_steps.run_steps_back(done.cell, steps, done.ran, d_rows, done.initial, d_last)
     rows = done.x.reshape(-1, width)
     before = steps.before(done.ran.hidden, done.initial.fed_back)
     d_weights.x[...] = (back.gates.T @ rows).reshape(4, hidden, width)[_TO_CUDNN]

@@ -38,28 +38,28 @@ __all__ = [
     "ReorderLodTensorByRankGrad",
     "ShrinkRnnMemory",
     "SplitLodTensor",
-    "pick",
+    "pick_sequences",
 ]
 
 
 class RankTable(NamedTuple):
     """The sequences of one level of a LoD, the longest first."""
 
-    order: list[int]  # numbers of the sequences
+    order: list[int]  # indices of the sequences
     lengths: list[int]  # in that order
     level: int
     lod: LoD  # the whole of it
 
 
-def pick(x: Array, lod: LoD, numbers: list[int]) -> tuple[Array, LoD]:
-    """The sequences of the first level of ``lod`` by number, with their LoD; rows when there is no level."""
+def pick_sequences(x: Array, lod: LoD, indices: list[int]) -> tuple[Array, LoD]:
+    """Return the sequences of these indices in the first level of ``lod``, with their LoD; else rows."""
     if not lod:
-        return x[numbers], []
-    starts = np.array(lod[0][:-1], np.int64)[numbers]
-    ends = np.array(lod[0][1:], np.int64)[numbers]
+        return x[indices], []
+    starts = np.array(lod[0][:-1], np.int64)[indices]
+    ends = np.array(lod[0][1:], np.int64)[indices]
     offsets = [0, *np.cumsum(ends - starts).tolist()]
     inner = [n for start, end in zip(starts, ends, strict=True) for n in range(start, end)]
-    rows, finer = pick(x, lod[1:], inner)
+    rows, finer = pick_sequences(x, lod[1:], inner)
     return rows, [offsets, *finer]
 
 
@@ -107,7 +107,7 @@ class MaxSequenceLen(OpDef):
 # Sequences and arrays
 
 
-def _other_way(op: OpView, type: str) -> list[GradOp]:  # noqa: A002
+def _make_inverse(op: OpView, type: str) -> list[GradOp]:  # noqa: A002
     inputs = {"RankTable": op.input("RankTable"), "X": [grad_name(name) for name in op.output("Out")]}
     return [GradOp(type, inputs, {"Out": [grad_name(name) for name in op.input("X")]}, {})]
 
@@ -122,8 +122,8 @@ class LodTensorToArray(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """The way back."""
-        return _other_way(op, "array_to_lod_tensor")
+        """Return the operator that undoes this one."""
+        return _make_inverse(op, "array_to_lod_tensor")
 
     @staticmethod
     def infer(x: Spec, table: Spec) -> Spec:
@@ -136,7 +136,7 @@ class LodTensorToArray(OpDef):
         lengths = np.array(table.lengths)
         out = LoDTensorArray()
         for t in range(max(table.lengths, default=0)):
-            rows, finer = pick(x, lod[table.level + 1 :], (starts[lengths > t] + t).tolist())
+            rows, finer = pick_sequences(x, lod[table.level + 1 :], (starts[lengths > t] + t).tolist())
             out.append(LoDTensor(rows, finer))
         return out
 
@@ -151,8 +151,8 @@ class ArrayToLodTensor(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """The way back."""
-        return _other_way(op, "lod_tensor_to_array")
+        """Return the operator that undoes this one."""
+        return _make_inverse(op, "lod_tensor_to_array")
 
     @staticmethod
     def infer(x: Spec, table: Spec) -> Spec:
@@ -168,17 +168,17 @@ class ArrayToLodTensor(OpDef):
             )
         lods = [element.lod() for element in x]
         sizes = [len(lod[0]) - 1 if lod else len(part) for lod, part in zip(lods, parts, strict=True)]
-        firsts = np.cumsum([0, *sizes])  # where each element begins, one behind the other
+        firsts = np.cumsum([0, *sizes])  # where each element begins, one after the other
         by_sequence = sorted(zip(table.order, table.lengths, range(len(table.order)), strict=True))
-        numbers = [int(firsts[t]) + rank for _, length, rank in by_sequence for t in range(length)]
-        rows, finer = pick(np.concatenate(parts), _joined(lods), numbers)
+        indices = [int(firsts[t]) + rank for _, length, rank in by_sequence for t in range(length)]
+        rows, finer = pick_sequences(np.concatenate(parts), _join_lods(lods), indices)
         offsets = [0, *np.cumsum([length for _, length, _ in by_sequence]).tolist()]
         ctx.set_lod("Out", [*table.lod[: table.level], offsets, *finer])
         return rows
 
 
-def _joined(lods: list[LoD]) -> LoD:
-    """The LoD of several tensors one behind the other."""
+def _join_lods(lods: list[LoD]) -> LoD:
+    """Return the LoD of several tensors one after the other."""
     joined = [list(level) for level in lods[0]]
     for lod in lods[1:]:
         for level, more in zip(joined, lod, strict=True):
@@ -206,7 +206,7 @@ class ShrinkRnnMemory(OpDef):
         lod = ctx.lod("X")
         if not lod:
             return x[:count]
-        rows, shrunk = pick(x, lod, list(range(count)))
+        rows, shrunk = pick_sequences(x, lod, list(range(count)))
         ctx.set_lod("Out", shrunk)
         return rows
 
@@ -233,7 +233,7 @@ class ReorderLodTensorByRank(OpDef):
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
         """Back into the order that X has."""
-        (grad,) = _other_way(op, "reorder_lod_tensor_by_rank_grad")
+        (grad,) = _make_inverse(op, "reorder_lod_tensor_by_rank_grad")
         return [grad._replace(own_attrs=True)]
 
     @staticmethod
@@ -242,7 +242,7 @@ class ReorderLodTensorByRank(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, table: RankTable) -> Array:
-        out, lod = pick(x, ctx.lod("X"), table.order)
+        out, lod = pick_sequences(x, ctx.lod("X"), table.order)
         ctx.set_lod("Out", lod)
         return out
 
@@ -263,7 +263,7 @@ class ReorderLodTensorByRankGrad(OpDef):
     def forward(ctx: Context, x: Array, table: RankTable) -> Array:
         name = ctx.op.input("X")[0]
         lod = ctx.lod("X") or ctx.read_lod(name.partition("@GRAD")[0])
-        out, back = pick(x, lod, np.argsort(table.order).tolist())
+        out, back = pick_sequences(x, lod, np.argsort(table.order).tolist())
         ctx.set_lod("Out", back)
         return out
 
@@ -283,7 +283,7 @@ class SplitLodTensor(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """The gradients of both, merged."""
+        """Return an operator that merges the gradients of both."""
         inputs = {
             "X": op.input("X"),
             "Mask": op.input("Mask"),
@@ -299,11 +299,11 @@ class SplitLodTensor(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, mask: Array, *, level: int) -> tuple[Array, Array]:
-        chosen = _flat(ctx, mask)
+        chosen = _read_mask(ctx, mask)
         lod = ctx.lod("X")[level:]
         parts = []
         for slot, numbers in (("OutTrue", chosen), ("OutFalse", ~chosen)):
-            rows, finer = pick(x, lod, np.flatnonzero(numbers).tolist())
+            rows, finer = pick_sequences(x, lod, np.flatnonzero(numbers).tolist())
             ctx.set_lod(slot, finer)
             parts.append(rows)
         return parts[0], parts[1]
@@ -322,18 +322,19 @@ class _Merge(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, mask: Array, in_true: Array, in_false: Array, *, level: int) -> Array:
-        chosen = _flat(ctx, mask)
+        chosen = _read_mask(ctx, mask)
         numbers = np.empty(len(chosen), np.int64)
         numbers[chosen] = np.arange(chosen.sum())
         numbers[~chosen] = np.arange(chosen.sum(), len(chosen))
         lods = [lod for lod in (ctx.lod("InTrue"), ctx.lod("InFalse")) if lod]
         parts = [part for part in (in_true, in_false) if len(part)] or [in_true]
-        rows, finer = pick(np.concatenate(parts), _joined(lods) if lods else [], numbers.tolist())
+        lod = _join_lods(lods) if lods else []
+        rows, finer = pick_sequences(np.concatenate(parts), lod, numbers.tolist())
         ctx.set_lod("Out", finer)
         return rows
 
 
-def _flat(ctx: Context, mask: Array) -> Array:
+def _read_mask(ctx: Context, mask: Array) -> Array:
     if mask.dtype != np.bool_:
         raise EnforceNotMet(f"{ctx.op.type}: Mask is bool, one for each row; got {mask.dtype}")
     return mask.reshape(-1)
@@ -346,7 +347,7 @@ class MergeLodTensor(_Merge):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """The gradient, split again."""
+        """Return an operator that splits the gradient."""
         inputs = {"X": [grad_name(name) for name in op.output("Out")], "Mask": op.input("Mask")}
         outputs = {
             "OutTrue": [grad_name(name) for name in op.input("InTrue")],

@@ -33,7 +33,7 @@ from paddlelike.ops.kernels.recurrent import (
     scatter_rows,
 )
 from paddlelike.ops.kernels.sequences import last_level
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Gru", "GruUnit"]
 
@@ -59,11 +59,11 @@ class _Cell(NamedTuple):
         )
 
     def step(self, gates: Array, last: Array, reset_last: Array, hidden: Array) -> None:
-        """One step; ``gates`` hold the input and are worked on in place, the last two are written."""
+        """Run one step; ``gates`` hold the input and are worked on in place, the last two are written."""
         width = len(self.candidate)
         gates[:, : 2 * width] += last @ self.gates
         self.gate_act.apply(gates[:, : 2 * width])
-        u, r, candidate = _split(gates)
+        u, r, candidate = _split_gates(gates)
         np.multiply(r, last, out=reset_last)
         candidate += reset_last @ self.candidate
         self.act.apply(candidate)
@@ -73,9 +73,9 @@ class _Cell(NamedTuple):
         hidden += old
 
     def step_back(self, d_hidden: Array, gates: Array, last: Array, d_gates: Array) -> Array:
-        """The gradients of one step: those of the gates are written, that of ``last`` is returned."""
-        u, r, candidate = _split(gates)
-        d_u, d_r, d_candidate = _split(d_gates)
+        """Return the gradients of one step: those of the gates are written, that of ``last`` is returned."""
+        u, r, candidate = _split_gates(gates)
+        d_u, d_r, d_candidate = _split_gates(d_gates)
         keep, renew = (u, 1 - u) if self.origin else (1 - u, u)
         np.multiply(d_hidden * renew, self.act.slope(candidate), out=d_candidate)
         d_reset_last = d_candidate @ self.candidate.T
@@ -88,26 +88,26 @@ class _Cell(NamedTuple):
         return d_last
 
     def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
-        """The gradient of the weight, its two blocks one after the other."""
+        """Return the gradient of the weight, its two blocks one after the other."""
         width = len(self.candidate)
         blocks = (last.T @ d_gates[:, : 2 * width], reset_last.T @ d_gates[:, 2 * width :])
         return np.concatenate([block.reshape(-1) for block in blocks]).reshape(width, 3 * width)
 
 
-def _split(gates: Array) -> list[Array]:
+def _split_gates(gates: Array) -> list[Array]:
     width = gates.shape[1] // 3
     return [gates[:, k * width : (k + 1) * width] for k in range(3)]
 
 
-def _width(op: str, x: Spec, weight: Spec, bias: Spec | None) -> int:
-    """The width H, once the shapes fit."""
+def _check_width(op: str, x: Spec, weight: Spec, bias: Spec | None) -> int:
+    """Return the width H; raise ShapeError when the shapes do not fit."""
     width = weight.shape[0]
     fits = len(x.shape) == len(weight.shape) == 2 and weight.shape[1] == 3 * width
-    fits = fits and same_or_unknown(x.shape[1], 3 * width)
+    fits = fits and can_be_equal(x.shape[1], 3 * width)
     if not fits or (bias is not None and tuple(bias.shape) != (1, 3 * width)):
-        told = "none" if bias is None else list(bias.shape)
+        shown = "none" if bias is None else list(bias.shape)
         raise ShapeError(
-            f"{op}: Input is {list(x.shape)}, Weight {list(weight.shape)}, Bias {told}; expected "
+            f"{op}: Input is {list(x.shape)}, Weight {list(weight.shape)}, Bias {shown}; expected "
             "(T, 3 H), (H, 3 H), (1, 3 H)",
             hint="the input comes projected: the layer before has 3 times the width of the unit",
         )
@@ -145,7 +145,7 @@ class Gru(OpDef):
 
     @staticmethod
     def infer(x: Spec, h0: Spec | None, weight: Spec, bias: Spec | None) -> tuple[Spec, Spec, Spec, Spec]:
-        width = _width("gru", x, weight, bias)
+        width = _check_width("gru", x, weight, bias)
         out = Spec((x.shape[0], width), x.dtype)
         return Spec(x.shape, x.dtype), out, out, out
 
@@ -153,7 +153,7 @@ class Gru(OpDef):
     def forward(
         ctx: Context, x: Array, h0: Array | None, weight: Array, bias: Array | None, *, attrs: GruAttrs
     ) -> tuple[Array, Array, Array, Array]:
-        cell = _named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
+        cell = _make_named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
         steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         gates = x.take(steps.rows, axis=0)
         if bias is not None:
@@ -180,7 +180,7 @@ class Gru(OpDef):
         *,
         attrs: GruAttrs,
     ) -> tuple[Array | None, ...]:
-        cell = _named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
+        cell = _make_named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
         steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         last = steps.before(hidden, initial_rows(h0, steps, len(weight), x.dtype))
         d_hidden = d_out.take(steps.rows, axis=0)
@@ -198,7 +198,7 @@ class Gru(OpDef):
         )
 
 
-def _named_cell(weight: Array, gate: str, act: str, origin: bool) -> _Cell:
+def _make_named_cell(weight: Array, gate: str, act: str, origin: bool) -> _Cell:
     return _Cell.of(
         weight, activation("gru", "gate_activation", gate), activation("gru", "activation", act), origin
     )
@@ -222,8 +222,8 @@ class GruUnit(OpDef):
 
     @staticmethod
     def infer(x: Spec, last: Spec, weight: Spec, bias: Spec | None) -> tuple[Spec, Spec, Spec]:
-        width = _width("gru_unit", x, weight, bias)
-        if len(last.shape) != 2 or not same_or_unknown(last.shape[1], width):
+        width = _check_width("gru_unit", x, weight, bias)
+        if len(last.shape) != 2 or not can_be_equal(last.shape[1], width):
             raise ShapeError(f"gru_unit: HiddenPrev is {list(last.shape)}, expected (N, {width})")
         out = Spec((x.shape[0], width), x.dtype)
         return Spec((x.shape[0], 3 * width), x.dtype), out, out
@@ -241,7 +241,8 @@ class GruUnit(OpDef):
     ) -> tuple[Array, Array, Array]:
         gates = x.copy() if bias is None else x + bias
         reset_last, hidden = np.empty_like(last), np.empty_like(last)
-        _numbered_cell(weight, gate_activation, activation, origin_mode).step(gates, last, reset_last, hidden)
+        cell = _make_indexed_cell(weight, gate_activation, activation, origin_mode)
+        cell.step(gates, last, reset_last, hidden)
         return gates, reset_last, hidden
 
     @staticmethod
@@ -258,14 +259,14 @@ class GruUnit(OpDef):
         gate_activation: int,
         origin_mode: bool,
     ) -> tuple[Array, Array, Array, Array | None]:
-        cell = _numbered_cell(weight, gate_activation, activation, origin_mode)
+        cell = _make_indexed_cell(weight, gate_activation, activation, origin_mode)
         d_gates = np.empty_like(gates)
         d_last = cell.step_back(d_hidden, gates, last, d_gates)
         d_weight = cell.weight_gradient(d_gates, last, reset_last)
         return d_gates, d_last, d_weight, None if bias is None else d_gates.sum(0, keepdims=True)
 
 
-def _numbered_cell(weight: Array, gate: int, act: int, origin: bool) -> _Cell:
+def _make_indexed_cell(weight: Array, gate: int, act: int, origin: bool) -> _Cell:
     for name, number in (("gate_activation", gate), ("activation", act)):
         if not 0 <= number < len(_BY_NUMBER):
             raise ShapeError(f"gru_unit: {name} is {number}, expected 0 (identity) to 3 (relu)")

@@ -22,10 +22,10 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels import lstm as lstm_steps
-from paddlelike.ops.kernels.lstm import Cell, Initial, Projection, Ran, make_cell
+from paddlelike.ops.kernels.lstm import Cell, Initial, Projection, StepResults, make_cell
 from paddlelike.ops.kernels.recurrent import Steps, activation, initial_gradient, initial_rows, scatter_rows
 from paddlelike.ops.kernels.sequences import last_level
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Lstm", "LstmAttrs", "Lstmp", "LstmpAttrs"]
 
@@ -115,7 +115,7 @@ class Lstm(OpDef):
         attrs: LstmAttrs,
     ) -> tuple[Spec, Spec, Spec, Spec]:
         attrs.check_activations("lstm")
-        width = _width("lstm", x, weight, bias, x.shape[-1] // 4, attrs.use_peepholes)
+        width = _check_width("lstm", x, weight, bias, x.shape[-1] // 4, attrs.use_peepholes)
         _check_initial("lstm", h0, c0)
         out = Spec((x.shape[0], width), x.dtype)
         return out, out, Spec(x.shape, x.dtype), out
@@ -134,7 +134,7 @@ class Lstm(OpDef):
         steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         cell = attrs.make_cell(weight, bias)
         initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
-        ran = lstm_steps.run(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
+        ran = lstm_steps.run_steps(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
         hidden, state = (scatter_rows(rows, steps.rows) for rows in (ran.hidden, ran.cell))
         return hidden, state, ran.gates, ran.pre_act
 
@@ -158,8 +158,8 @@ class Lstm(OpDef):
         cell = attrs.make_cell(weight, bias)
         initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
         hidden, state, d_hidden = (rows.take(steps.rows, axis=0) for rows in (hidden, state, d_hidden))
-        ran = Ran(gates, state, pre_act, hidden, hidden)
-        back = lstm_steps.run_back(cell, steps, ran, d_hidden, initial)
+        ran = StepResults(gates, state, pre_act, hidden, hidden)
+        back = lstm_steps.run_steps_back(cell, steps, ran, d_hidden, initial)
         return (
             scatter_rows(back.gates, steps.rows),
             initial_gradient(back.initial.fed_back, steps, h0),
@@ -203,7 +203,7 @@ class Lstmp(OpDef):
         attrs.check_activations("lstmp")
         activation("lstmp", "proj_activation", attrs.proj_activation)
         projected = proj_weight.shape[-1]
-        width = _width("lstmp", x, weight, bias, projected, attrs.use_peepholes)
+        width = _check_width("lstmp", x, weight, bias, projected, attrs.use_peepholes)
         if tuple(proj_weight.shape) != (width, projected):
             raise ShapeError(f"lstmp: ProjWeight is {list(proj_weight.shape)}, expected ({width}, P)")
         _check_initial("lstmp", h0, c0)
@@ -227,7 +227,7 @@ class Lstmp(OpDef):
         initial = Initial(
             initial_rows(h0, steps, len(weight), x.dtype), initial_rows(c0, steps, cell.width, x.dtype)
         )
-        ran = lstm_steps.run(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
+        ran = lstm_steps.run_steps(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
         projection, state = (scatter_rows(rows, steps.rows) for rows in (ran.fed_back, ran.cell))
         return projection, state, ran.gates, ran.pre_act, ran.hidden
 
@@ -255,8 +255,8 @@ class Lstmp(OpDef):
             initial_rows(h0, steps, len(weight), dtype), initial_rows(c0, steps, cell.width, dtype)
         )
         fed_back, state, d_fed_back = (x.take(steps.rows, axis=0) for x in (projection, state, d_projection))
-        ran = Ran(gates, state, pre_act, hidden, fed_back)
-        back = lstm_steps.run_back(cell, steps, ran, d_fed_back, initial)
+        ran = StepResults(gates, state, pre_act, hidden, fed_back)
+        back = lstm_steps.run_steps_back(cell, steps, ran, d_fed_back, initial)
         return (
             scatter_rows(back.gates, steps.rows),
             initial_gradient(back.initial.fed_back, steps, h0),
@@ -267,12 +267,15 @@ class Lstmp(OpDef):
         )
 
 
-def _width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peepholes: bool) -> int:
-    """The width H of the cell, once the shapes fit; ``rows`` are those that Weight must have."""
+def _check_width(op: str, x: Spec, weight: Spec, bias: Spec, rows: int, use_peepholes: bool) -> int:
+    """Return the width H of the cell; raise ShapeError when the shapes do not fit.
+
+    ``rows`` are those that Weight must have.
+    """
     width = x.shape[-1] // 4
     biases = 7 if use_peepholes else 4
     fits = len(x.shape) == len(weight.shape) == 2 and x.shape[1] == weight.shape[1] == 4 * width
-    fits = fits and tuple(bias.shape) == (1, biases * width) and same_or_unknown(weight.shape[0], rows)
+    fits = fits and tuple(bias.shape) == (1, biases * width) and can_be_equal(weight.shape[0], rows)
     if not fits:
         raise ShapeError(
             f"{op}: Input is {list(x.shape)}, Weight {list(weight.shape)}, Bias {list(bias.shape)}; with "

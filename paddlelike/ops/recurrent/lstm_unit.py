@@ -7,7 +7,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.special import sigmoid
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["LstmUnit"]
 
@@ -27,7 +27,7 @@ class LstmUnit(OpDef):
 
     @staticmethod
     def infer(x: Spec, c_prev: Spec) -> tuple[Spec, Spec]:
-        fits = len(x.shape) == len(c_prev.shape) == 2 and same_or_unknown(x.shape[0], c_prev.shape[0])
+        fits = len(x.shape) == len(c_prev.shape) == 2 and can_be_equal(x.shape[0], c_prev.shape[0])
         if not fits or x.shape[1] != 4 * c_prev.shape[1]:
             raise ShapeError(
                 f"lstm_unit: X is {list(x.shape)}, C_prev {list(c_prev.shape)}, expected (N, 4 D) and (N, D)"
@@ -37,7 +37,7 @@ class LstmUnit(OpDef):
 
     @staticmethod
     def forward(x: Array, c_prev: Array, *, forget_bias: float) -> tuple[Array, Array]:
-        i, f, o, g = _gates(x, forget_bias)
+        i, f, o, g = _split_gates(x, forget_bias)
         c = f * c_prev
         c += i * g
         return c, o * np.tanh(c)
@@ -46,7 +46,7 @@ class LstmUnit(OpDef):
     def backward(
         x: Array, c_prev: Array, c: Array, d_c: Array, d_h: Array, *, forget_bias: float
     ) -> tuple[Array, Array]:
-        i, f, o, g = _gates(x, forget_bias)
+        i, f, o, g = _split_gates(x, forget_bias)
         tanh_c = np.tanh(c)
         d_state = d_h * o * (1 - tanh_c * tanh_c)
         d_state += d_c
@@ -60,6 +60,6 @@ class LstmUnit(OpDef):
         return d_x, d_state
 
 
-def _gates(x: Array, forget_bias: float) -> tuple[Array, Array, Array, Array]:
+def _split_gates(x: Array, forget_bias: float) -> tuple[Array, Array, Array, Array]:
     i, f, o, g = np.split(x, 4, axis=1)
     return sigmoid(i), sigmoid(f + forget_bias), sigmoid(o), np.tanh(g)

@@ -98,7 +98,7 @@ class Recurrent(OpDef):
         given: list[Any] = initial_states
         results: dict[int, list[Array]] = {}
         scopes = []
-        for t in _times(inputs, ctx.op, reverse=attrs.reverse):
+        for t in _order_steps(inputs, ctx.op, reverse=attrs.reverse):
             ctx.clear(attrs.sub_block)
             for name, x in zip(ctx.op.input("inputs"), inputs, strict=True):
                 inside.write(name, x[t])
@@ -114,7 +114,7 @@ class Recurrent(OpDef):
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
-        """Takes and gives the gradients of everything."""
+        """Return ``recurrent_grad``, which takes and gives the gradients of all variables."""
         scopes = op.output("step_scopes")
         inputs = {slot: op.input(slot) for slot in ("inputs", "initial_states", "parameters")}
         outputs = {grad_name(slot): [grad_name(name) for name in names] for slot, names in inputs.items()}
@@ -125,8 +125,8 @@ class Recurrent(OpDef):
         return [GradOp("recurrent_grad", inputs, outputs, attrs | {"sub_block": block.number})]
 
 
-def _times(inputs: list[Array], op: OpView, *, reverse: bool) -> list[int]:
-    """The steps in the order in which they run."""
+def _order_steps(inputs: list[Array], op: OpView, *, reverse: bool) -> list[int]:
+    """Return the steps in the order in which they run."""
     lengths = {name: x.shape[0] for name, x in zip(op.input("inputs"), inputs, strict=True)}
     if len(set(lengths.values())) != 1:
         raise ShapeError(f"recurrent: the inputs need one number of steps (first dim), got {lengths}")
@@ -164,17 +164,17 @@ class RecurrentGrad(OpDef):
         out_grads = [grad_name(name) for name in ctx.op.input("outputs")]
         d_inputs = _Gradients(ctx.op, "inputs", inputs)
         d_parameters = _Gradients(ctx.op, "parameters", parameters)
-        handed: list[Array | None] = [None] * len(attrs.states)  # nothing comes from behind the last step
+        passed: list[Array | None] = [None] * len(attrs.states)  # nothing comes from behind the last step
         now = ctx.restore(scopes[-1][1]) if scopes else None
         for t, snapshot in reversed(scopes):
             ctx.restore(snapshot)
             ctx.clear(attrs.sub_block)
-            for name, state in zip(attrs.states, handed, strict=True):
+            for name, state in zip(attrs.states, passed, strict=True):
                 inside.write(grad_name(name), state)
             for name, d_out in zip(out_grads, d_outs, strict=True):
                 inside.write(name, None if d_out is None else d_out[t])
             ctx.run_block(attrs.sub_block)
-            handed = [inside.read(grad_name(name)) for name in attrs.ex_states]
+            passed = [inside.read(grad_name(name)) for name in attrs.ex_states]
             d_inputs.put(inside, t)
             d_parameters.add(inside)
         if scopes:
@@ -182,7 +182,7 @@ class RecurrentGrad(OpDef):
         for name, d_out in zip(ctx.op.input("outputs@GRAD"), d_outs, strict=True):
             ctx.write(name, d_out)  # the steps may have used its place
         d_states: list[Array | None] = [
-            np.zeros_like(x) if d_x is None else d_x for x, d_x in zip(initial_states, handed, strict=True)
+            np.zeros_like(x) if d_x is None else d_x for x, d_x in zip(initial_states, passed, strict=True)
         ]
         return d_inputs.values, d_states, d_parameters.values
 
@@ -199,7 +199,7 @@ class _Gradients:
         self.values: list[Any] = [None] * len(values)
 
     def put(self, inside: Context, t: int) -> None:
-        """What the step computed is row ``t`` of the whole."""
+        """Store the gradients of a step as row ``t`` of the whole."""
         for index, name in enumerate(self._names):
             if name is not None:
                 if self.values[index] is None:
@@ -209,7 +209,7 @@ class _Gradients:
                     self.values[index][t] = found
 
     def add(self, inside: Context) -> None:
-        """What the step computed is added up."""
+        """Add the gradients of a step to the totals."""
         for index, name in enumerate(self._names):
             found = None if name is None else inside.read(name)
             if found is not None:

@@ -26,7 +26,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels.broadcasting import sum_to
-from paddlelike.ops.operands import axis_of
+from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["Mean"]
 
@@ -49,7 +49,7 @@ class ReduceAttrs(Attrs):
             return tuple(range(rank))
         if not self.dim:
             raise ShapeError(f"{op}: dim is empty", hint="reduce_all=True reduces all dims")
-        return tuple(sorted({axis_of(op, axis, rank, name="dim") for axis in self.dim}))
+        return tuple(sorted({normalize_axis(op, axis, rank, name="dim") for axis in self.dim}))
 
 
 def _reduce_shape(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
@@ -59,7 +59,7 @@ def _reduce_shape(shape: Shape, axes: Axes, keep_dim: bool) -> Shape:
 
 
 def _sum(x: Array, axes: Axes) -> Array:
-    """The sum with the reduced dims kept as 1; real numbers by BLAS where it pays."""
+    """Return the sum with the reduced dims kept as 1; real numbers by BLAS where it pays."""
     kept = _reduce_shape(x.shape, axes, keep_dim=True)
     if x.dtype.kind == "f" and len(axes) < x.ndim:
         return sum_to(kept, x, -1)
@@ -76,7 +76,7 @@ def _frobenius(x: Array, axes: Axes) -> Array:
 
 
 def _equals(d: Array, out: Array, x: Array) -> Array:
-    """Every element that equals the extreme one gets its gradient, also when they are several."""
+    """Return the gradient of an extremum: every element that equals it gets all of it."""
     return d * (x == out)
 
 
@@ -147,8 +147,8 @@ def _spread(d: Array, x: Array) -> Array:
     return out
 
 
-def _operator(row: _Row) -> type[OpDef]:
-    """The operator of a row. It keeps X's LoD unless it reduces the first dim."""
+def _make_operator(row: _Row) -> type[OpDef]:
+    """Return the operator of a row. It keeps X's LoD unless it reduces the first dim."""
 
     def infer(x: Spec, *, attrs: ReduceAttrs) -> Spec:
         axes = attrs.axes(row.type, len(x.shape))
@@ -186,7 +186,7 @@ def _operator(row: _Row) -> type[OpDef]:
 
 
 for _row in _ROWS:
-    register(_operator(_row))
+    register(_make_operator(_row))
 
 
 @register

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, REQUIRED, Array, Bool, Gradient, Int, Long, OpDef, Spec, register
-from paddlelike.ops.operands import axis_of
+from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["ArgSort", "IsEmpty", "Size", "TopK", "Unique", "UniqueWithCounts", "WhereIndex"]
 
@@ -42,7 +42,7 @@ class TopK(OpDef):
             k = int(k_tensor.reshape(-1)[0])
         if not 1 <= k <= x.shape[-1]:
             raise EnforceNotMet(f"top_k: k is {k}, but the last dim of X {x.shape} is {x.shape[-1]}")
-        indices = x.argmax(-1, keepdims=True) if k == 1 else _largest(x, k)
+        indices = x.argmax(-1, keepdims=True) if k == 1 else _find_largest(x, k)
         return np.take_along_axis(x, indices, -1), indices
 
     @staticmethod
@@ -52,21 +52,21 @@ class TopK(OpDef):
         return d_x
 
 
-def _largest(x: Array, k: int) -> Array:
-    """The first ``k`` of ``_falling``, without sorting the rest of long rows."""
+def _find_largest(x: Array, k: int) -> Array:
+    """Return the first ``k`` of ``_sort_falling``, without sorting the rest of long rows."""
     n = x.shape[-1]
     if n >= 64 and k < n:
         some = np.sort(x.argpartition(n - k, -1)[..., n - k :], -1)
         values = np.take_along_axis(x, some, -1)
         smallest = values.min(-1, keepdims=True)
         if ((x >= smallest).sum(-1) == k).all():
-            return np.take_along_axis(some, _falling(values), -1)
+            return np.take_along_axis(some, _sort_falling(values), -1)
         # the k-th number stands there more than once (or is NaN), so which ones are first matters
-    return np.ascontiguousarray(_falling(x)[..., :k])
+    return np.ascontiguousarray(_sort_falling(x)[..., :k])
 
 
-def _falling(x: Array, axis: int = -1) -> Array:
-    """The indices that sort ``x`` falling, equal numbers as they stand; NaN is largest."""
+def _sort_falling(x: Array, axis: int = -1) -> Array:
+    """Return the indices that sort ``x`` falling, equal numbers as they stand; NaN is largest."""
     backwards = np.flip(x, axis)
     return x.shape[axis] - 1 - np.flip(backwards.argsort(axis, kind="stable"), axis)
 
@@ -83,12 +83,12 @@ class ArgSort(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, axis: int) -> tuple[Spec, Spec]:
-        axis_of("argsort", axis, len(x.shape))
+        normalize_axis("argsort", axis, len(x.shape))
         return Spec(x.shape, x.dtype), Spec(x.shape, VarType.INT64)
 
     @staticmethod
     def forward(x: Array, *, axis: int, descending: bool) -> tuple[Array, Array]:
-        indices = _falling(x, axis) if descending else x.argsort(axis, kind="stable")
+        indices = _sort_falling(x, axis) if descending else x.argsort(axis, kind="stable")
         return np.take_along_axis(x, indices, axis), indices
 
     @staticmethod
@@ -98,20 +98,20 @@ class ArgSort(OpDef):
         return d_x
 
 
-def _number_type(dtype: int) -> VarType:
-    """The element type that an operator's ``dtype`` names; -1 is int64."""
+def _find_index_dtype(dtype: int) -> VarType:
+    """Return the element type that an operator's ``dtype`` names; -1 is int64."""
     return VarType.INT64 if dtype < 0 else VarType(dtype)
 
 
 def _register_extreme(type_: str, find: Callable[..., Array], what: str) -> None:
     def infer(x: Spec, *, axis: int, keepdims: bool, dtype: int) -> Spec:
-        axis = axis_of(type_, axis, len(x.shape))
+        axis = normalize_axis(type_, axis, len(x.shape))
         one = (1,) if keepdims else ()
-        return Spec((*x.shape[:axis], *one, *x.shape[axis + 1 :]), _number_type(dtype))
+        return Spec((*x.shape[:axis], *one, *x.shape[axis + 1 :]), _find_index_dtype(dtype))
 
     def forward(x: Array, *, axis: int, keepdims: bool, dtype: int) -> Array:
         where = find(x, axis, keepdims=keepdims)
-        return np.asarray(where, numpy_dtype(_number_type(dtype)))
+        return np.asarray(where, numpy_dtype(_find_index_dtype(dtype)))
 
     body = {
         "__doc__": f"``Out``: where the {what} number along ``axis`` stands, the first if several.",

@@ -10,7 +10,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import GradOp, OpDef, OpView, Spec, derive_grad_op, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.addition import Value, add_values
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Sum"]
 
@@ -32,7 +32,7 @@ class Sum(OpDef):
     def infer(xs: list[Spec]) -> Spec:
         first = xs[0]
         for x in xs[1:]:
-            same = len(x.shape) == len(first.shape) and all(map(same_or_unknown, x.shape, first.shape))
+            same = len(x.shape) == len(first.shape) and all(map(can_be_equal, x.shape, first.shape))
             if not same:
                 raise ShapeError(
                     f"sum: X has the shapes {', '.join(str(x.shape) for x in xs)}; they must be equal"

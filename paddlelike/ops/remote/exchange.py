@@ -1,8 +1,8 @@
 """Operators between trainers and parameter servers: send, recv, their barriers, and the server's loop.
 
 A trainer sends the gradient of every block of rows to the server that keeps the block, and receives the
-block's new values. What goes over the network is the business of whoever runs the program: these classes
-say what the operators look like. ``X`` and ``Out`` of send and the barriers are variables without a value,
+block's new values. These classes declare the operators; the run context carries them out
+over the network. ``X`` and ``Out`` of send and the barriers are variables without a value,
 which only say what comes before what.
 """
 
@@ -67,7 +67,7 @@ class Send(OpDef):
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
-        """The variable in ``Out`` has no value."""
+        """Leave ``Out``, which has no value."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
@@ -76,7 +76,7 @@ class Send(OpDef):
 
 @register
 class SendBarrier(OpDef):
-    """Says to every server in ``endpoints`` that this trainer has sent all its gradients of this step."""
+    """Tells every server in ``endpoints`` that this trainer has sent all its gradients of this step."""
 
     type = "send_barrier"
     inputs = ("X*",)
@@ -87,7 +87,7 @@ class SendBarrier(OpDef):
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
-        """The variable in ``Out`` has no value."""
+        """Leave ``Out``, which has no value."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
@@ -119,7 +119,7 @@ class Recv(OpDef):
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
-        """What comes has the shape that ``Out`` was declared with."""
+        """Leave ``Out`` with the shape that it was declared with."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any], *, do_not_run: int) -> list[Array] | None:
@@ -128,7 +128,7 @@ class Recv(OpDef):
 
 @register
 class FetchBarrier(OpDef):
-    """Says to every server in ``endpoints`` that this trainer has received all it wanted."""
+    """Tells every server in ``endpoints`` that this trainer has received all its variables."""
 
     type = "fetch_barrier"
     inputs = ("X*?",)
@@ -139,7 +139,7 @@ class FetchBarrier(OpDef):
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
-        """``Out`` stays as it is."""
+        """Leave ``Out`` as it is."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
@@ -180,14 +180,14 @@ class ListenAndServ(OpDef):
 
     @classmethod
     def more_blocks(cls, op: OpView) -> list[int]:
-        """The schedule's block, those that look up rows, the one that saves a table."""
+        """Return the blocks of the schedule, of lookups and of saving a table."""
         lookups = [int(pair.rsplit(":", 1)[1]) for pair in op.attrs.get("prefetch_var_name_to_block_id", ())]
         others = [op.attrs.get("lr_decay_block_id", -1), op.attrs.get("checkpint_block_id", -1)]
         return [*lookups, *(index for index in others if index > 0)]
 
     @classmethod
     def temporaries(cls, op: OpView) -> set[str]:
-        """The sums of gradients, which every round makes anew."""
+        """Return the sums of gradients, which every round computes again."""
         return {pair.rsplit(":", 1)[0] for pair in op.attrs.get("grad_to_block_id", ())}
 
     @staticmethod

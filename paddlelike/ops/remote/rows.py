@@ -1,7 +1,7 @@
 """Operators that cut rows and ids into the shares of parameter servers and put them together again.
 
 By blocks: server j keeps ``height_sections[j]`` rows on end (split_byref, split_selected_rows). By ids: of n
-servers server j keeps the rows whose number leaves j when divided by n (split_ids, merge_ids).
+servers server j keeps the rows with ``id % n == j`` (split_ids, merge_ids).
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class SplitByref(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        return [_joined("concat", cls, op)]
+        return [_make_join("concat", cls, op)]
 
     @staticmethod
     def infer(x: Spec, *, num: int, sections: Sequence[int]) -> list[Spec]:
-        return [Spec((rows, *x.shape[1:]), x.dtype) for rows in _heights(x.shape[0], num, sections)]
+        return [Spec((rows, *x.shape[1:]), x.dtype) for rows in _find_heights(x.shape[0], num, sections)]
 
     @staticmethod
     def forward(x: Array, *, num: int, sections: Sequence[int]) -> list[Array]:
-        ends = list(itertools.accumulate(_heights(len(x), num, sections)))
+        ends = list(itertools.accumulate(_find_heights(len(x), num, sections)))
         if ends[-1] != len(x):
             raise ShapeError(
                 f"split_byref: X has {len(x)} rows, sections {list(sections)} ask for {ends[-1]}"
@@ -58,9 +58,9 @@ class SplitByref(OpDef):
         return [x[start:end] for start, end in itertools.pairwise([0, *ends])]
 
 
-def _heights(rows: int, num: int, sections: Sequence[int]) -> list[int]:
+def _find_heights(rows: int, num: int, sections: Sequence[int]) -> list[int]:
     if num < 1 and not sections:
-        raise ShapeError("split_byref: neither num nor sections say how to cut")
+        raise ShapeError("split_byref: neither num nor sections is given")
     if not num:
         return list(sections)
     if rows >= 0 and rows % num:
@@ -78,7 +78,7 @@ class SplitSelectedRows(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        return [_joined("sum", cls, op)]
+        return [_make_join("sum", cls, op)]
 
     @staticmethod
     def infer(x: Spec, *, height_sections: Sequence[int]) -> list[Spec]:
@@ -107,7 +107,7 @@ class SplitIds(OpDef):
     """``Out[j]``: what of Ids belongs to server j of ``len(Out)``.
 
     Tensors of ids give every id once, in order, as a tensor (n, 1). SelectedRows (a gradient) give
-    SelectedRows; their rows keep their numbers.
+    SelectedRows; their rows keep their indices.
     """
 
     type = "split_ids"
@@ -117,7 +117,7 @@ class SplitIds(OpDef):
 
     @staticmethod
     def infer(ids: list[Spec]) -> None:
-        """How many come out of each is not known before."""
+        """Leave ``Out``: the number of ids for each server is known at run time only."""
 
     @staticmethod
     def forward(
@@ -150,7 +150,7 @@ class MergeIds(OpDef):
 
     @staticmethod
     def infer(ids: list[Spec], rows: list[Spec], x: list[Spec]) -> None:
-        """``Out`` stays as the lookup that it replaces declared it."""
+        """Leave ``Out`` as the lookup that it replaces declared it."""
 
     @staticmethod
     def forward(ctx: Context, ids: list[Array], rows: list[Array], x: list[Array]) -> list[Array]:
@@ -191,8 +191,8 @@ class RefByTrainerId(OpDef):
         return x[number]
 
 
-def _joined(type_: str, cls: type[OpDef], op: OpView) -> GradOp:
-    """The operator that puts the gradients of the parts together."""
+def _make_join(type_: str, cls: type[OpDef], op: OpView) -> GradOp:
+    """Return the operator that puts the gradients of the parts together."""
     d_out = [grad_name(name) for name in op.output("Out")]
     d_x = [grad_name(name) for name in op.input("X")]
     attrs = {name: op.attrs[name] for name in cls.attrs if name in op.attrs}

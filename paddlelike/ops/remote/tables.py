@@ -73,7 +73,7 @@ class Prefetch(OpDef):
 
     @staticmethod
     def infer(x: list[Spec]) -> None:
-        """What comes has the shape that ``Out`` was declared with."""
+        """Leave ``Out`` with the shape that it was declared with."""
 
     @staticmethod
     def forward(ctx: Context, x: list[Array]) -> list[Array]:
@@ -100,7 +100,7 @@ class LookupSparseTable(OpDef):
         w: SelectedRows, ids: Array, *, padding_idx: int, auto_grown_table: bool, is_test: bool
     ) -> Array:
         asked = ids.reshape(-1)
-        at = _places(w, asked, grow=auto_grown_table and not is_test)
+        at = _find_places(w, asked, grow=auto_grown_table and not is_test)
         assert w.array is not None
         found: Array = np.where(at[:, None] >= 0, w.array[at], 0).astype(w.array.dtype, copy=False)
         if padding_idx >= 0:
@@ -108,8 +108,8 @@ class LookupSparseTable(OpDef):
         return found
 
 
-def _places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
-    """Where each id stands in the table, -1 where it does not; new ids may take the next free places."""
+def _find_places(w: SelectedRows, asked: Array, *, grow: bool) -> Array:
+    """Return the row of each id in the table, -1 where it has none; new ids may take the next free rows."""
     at = w.find_rows(asked)
     if grow and (at < 0).any():
         new = np.array(list(dict.fromkeys(asked[at < 0].tolist())))  # in the order of their first mention

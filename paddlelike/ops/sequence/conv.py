@@ -123,7 +123,7 @@ class _Window:
         self.inside = (self.rows >= self.first) & (self.rows < self.end)
 
     def padding_rows(self) -> Array:
-        """For each row outside the row of PaddingData that stands there: first those before a sequence."""
+        """Return the row in PaddingData of each row outside of its sequence, first of those before one."""
         return self.before + np.where(self.rows < self.first, self.rows - self.first, self.rows - self.end)
 
     def columns(self, x: Array, padding: Array | None) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import fits, last_level, levels, lod_of_lengths, positions, spread
+from paddlelike.ops.kernels.sequences import fits, last_level, levels, make_lod, positions, spread
 
 __all__ = ["SequenceConcat", "SequenceExpand", "SequenceExpandAs"]
 
@@ -36,19 +36,19 @@ class SequenceExpand(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, y: Array, *, ref_level: int) -> Array:
-        rows, lengths = _repeated(ctx, x, ref_level)
+        rows, lengths = _repeat_rows(ctx, x, ref_level)
         if ctx.lod("X"):
-            ctx.set_lod("Out", [lod_of_lengths(lengths)])
+            ctx.set_lod("Out", [make_lod(lengths)])
         return x.take(rows, axis=0)
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array, y: Array, *, ref_level: int) -> Array:
-        rows, _ = _repeated(ctx, x, ref_level)
+        rows, _ = _repeat_rows(ctx, x, ref_level)
         return sum_rows(rows, d_out, len(x))
 
 
-def _repeated(ctx: Context, x: Array, ref_level: int) -> tuple[Array, Array]:
-    """The rows of X in the output, and the lengths of its sequences there."""
+def _repeat_rows(ctx: Context, x: Array, ref_level: int) -> tuple[Array, Array]:
+    """Return the rows of X in the output, and the lengths of its sequences there."""
     lod = levels(ctx, "Y")
     if ref_level >= len(lod):
         raise EnforceNotMet(f"sequence_expand: ref_level is {ref_level}, but Y has {len(lod)} levels of LoD")
@@ -105,8 +105,8 @@ class SequenceConcat(OpDef):
 
     @staticmethod
     def forward(ctx: Context, xs: list[Array]) -> Array:
-        where, lengths = _joined(ctx, xs)
-        ctx.set_lod("Out", [lod_of_lengths(lengths)])
+        where, lengths = _join_rows(ctx, xs)
+        ctx.set_lod("Out", [make_lod(lengths)])
         out = np.empty((sum(map(len, xs)), *xs[0].shape[1:]), xs[0].dtype)
         for rows, x in zip(where, xs, strict=True):
             out[rows] = x
@@ -114,12 +114,12 @@ class SequenceConcat(OpDef):
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, xs: list[Array]) -> list[Array]:
-        where, _ = _joined(ctx, xs)
+        where, _ = _join_rows(ctx, xs)
         return [d_out.take(rows, axis=0).reshape(x.shape) for rows, x in zip(where, xs, strict=True)]
 
 
-def _joined(ctx: Context, xs: list[Array]) -> tuple[list[Array], Array]:
-    """For each X the rows of Out that it fills, and the lengths of the sequences of Out."""
+def _join_rows(ctx: Context, xs: list[Array]) -> tuple[list[Array], Array]:
+    """Return, for each X, the rows of Out that it fills, and the lengths of the sequences of Out."""
     offsets = [last_level(ctx, "X", len(x), i) for i, x in enumerate(xs)]
     fits("sequence_concat", ctx.op.input("X"), [len(one) - 1 for one in offsets])
     lengths = np.array([np.diff(one) for one in offsets])

@@ -8,8 +8,8 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import lod_of_lengths, positions
-from paddlelike.ops.kernels.windows import Windows, windows_of
+from paddlelike.ops.kernels.sequences import make_lod, positions
+from paddlelike.ops.kernels.windows import Windows, make_windows
 
 __all__ = ["Im2Sequence"]
 
@@ -55,7 +55,7 @@ class Im2Sequence(OpDef):
         view = windows.unfold(windows.pad(x)).transpose(0, 4, 5, 1, 2, 3)
         n, high, wide = view.shape[:3]
         if y is None:
-            ctx.set_lod("Out", [lod_of_lengths(np.full(n, high * wide))])
+            ctx.set_lod("Out", [make_lod(np.full(n, high * wide))])
             return view.reshape(n * high * wide, -1)
         small = -(-y.astype(np.int64) // np.array(attrs.out_stride))
         counts = np.array([windows.counts(size) for size in small.tolist()])
@@ -65,8 +65,8 @@ class Im2Sequence(OpDef):
                 f"but X is {list(x.shape)}",
                 hint="Y is the size of the images before they were made smaller",
             )
-        ctx.set_lod("Out", [lod_of_lengths(counts.prod(1))])
-        return view.reshape(n * high * wide, -1)[_inside(counts, high, wide)]
+        ctx.set_lod("Out", [make_lod(counts.prod(1))])
+        return view.reshape(n * high * wide, -1)[_select_inside(counts, high, wide)]
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array, *, attrs: Im2SequenceAttrs) -> Array:
@@ -80,8 +80,8 @@ class Im2Sequence(OpDef):
         return np.ascontiguousarray(windows.crop(d_x, x.shape[2:]))
 
 
-def _inside(counts: Array, high: int, wide: int) -> Array:
-    """The windows in the upper left corner of each image, ``counts[i]`` of ``high`` times ``wide``."""
+def _select_inside(counts: Array, high: int, wide: int) -> Array:
+    """Return the windows in the upper left corner of each image, ``counts[i]`` of ``high`` times ``wide``."""
     heights, widths = counts.T
     image = np.repeat(np.arange(len(counts)), heights)
     row = positions(np.zeros_like(heights), heights)
@@ -92,4 +92,4 @@ def _windows(kernels: list[int], strides: list[int], paddings: list[int]) -> Win
     if len(paddings) != 4:
         raise ShapeError(f"im2sequence: paddings is {paddings}, expected top, left, bottom, right")
     top, left, bottom, right = paddings
-    return windows_of("im2sequence", (-1, -1), kernels, strides, (top, bottom, left, right))
+    return make_windows("im2sequence", (-1, -1), kernels, strides, (top, bottom, left, right))

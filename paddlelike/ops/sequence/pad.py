@@ -9,13 +9,13 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import check_level, fits, last_level, lod_of_lengths, offsets_of
+from paddlelike.ops.kernels.sequences import check_level, fits, last_level, make_lod, offsets_of
 
 __all__ = ["SequenceMask", "SequencePad", "SequenceUnpad"]
 
 
-def _places(lengths: Array, width: int) -> Array:
-    """For each row of the sequences its place among the rows of a batch padded to ``width``."""
+def _find_places(lengths: Array, width: int) -> Array:
+    """Return, for each row of the sequences, its index among the rows of a batch padded to ``width``."""
     starts = np.arange(len(lengths)) * width
     return np.arange(lengths.sum()) + np.repeat(starts - offsets_of(lengths)[:-1], lengths)
 
@@ -57,14 +57,14 @@ class SequencePad(OpDef):
             )
         out = np.empty((len(lengths) * width, *x.shape[1:]), x.dtype)
         out[...] = value.reshape(x.shape[1:]) if value.size > 1 else value.reshape(-1)[0]
-        out[_places(lengths, width)] = x
+        out[_find_places(lengths, width)] = x
         return out.reshape(len(lengths), width, *x.shape[1:]), lengths
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array) -> Array:
         lengths = np.diff(last_level(ctx, "X", len(x)))
         flat = d_out.reshape(-1, *x.shape[1:])
-        return flat.take(_places(lengths, d_out.shape[1]), axis=0)
+        return flat.take(_find_places(lengths, d_out.shape[1]), axis=0)
 
 
 @register
@@ -90,15 +90,15 @@ class SequenceUnpad(OpDef):
             raise EnforceNotMet(
                 f"sequence_unpad: Length holds {lengths.max()} (least {lengths.min()}), X is {list(x.shape)}"
             )
-        ctx.set_lod("Out", [lod_of_lengths(lengths)])
+        ctx.set_lod("Out", [make_lod(lengths)])
         flat = x.reshape(math.prod(x.shape[:2]), *(x.shape[2:] or (1,)))
-        return flat.take(_places(lengths, x.shape[1]), axis=0)
+        return flat.take(_find_places(lengths, x.shape[1]), axis=0)
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array) -> Array:
         offsets = last_level(ctx, "Out@GRAD", len(d_out))
         d_x = np.zeros((math.prod(x.shape[:2]), *d_out.shape[1:]), d_out.dtype)
-        d_x[_places(np.diff(offsets), x.shape[1])] = d_out
+        d_x[_find_places(np.diff(offsets), x.shape[1])] = d_out
         return d_x.reshape(x.shape)
 
 

@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.sequences import fits, last_level, levels, lod_of_lengths, positions, spread
+from paddlelike.ops.kernels.sequences import fits, last_level, levels, make_lod, positions, spread
 
 __all__ = [
     "SequenceEnumerate",
@@ -53,19 +53,19 @@ class SequenceSlice(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, offset: Array, length: Array) -> Array:
-        rows, lengths = _chosen(ctx, x, offset, length)
-        ctx.set_lod("Out", [lod_of_lengths(lengths)])
+        rows, lengths = _choose_rows(ctx, x, offset, length)
+        ctx.set_lod("Out", [make_lod(lengths)])
         return x.take(rows, axis=0)
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array, offset: Array, length: Array) -> Array:
         d_x = np.zeros(x.shape, d_out.dtype)
-        d_x[_chosen(ctx, x, offset, length)[0]] = d_out
+        d_x[_choose_rows(ctx, x, offset, length)[0]] = d_out
         return d_x
 
 
-def _chosen(ctx: Context, x: Array, offset: Array, length: Array) -> tuple[Array, Array]:
-    """The rows of X that a slice takes, and the lengths of its sequences."""
+def _choose_rows(ctx: Context, x: Array, offset: Array, length: Array) -> tuple[Array, Array]:
+    """Return the rows of X that a slice takes, and the lengths of its sequences."""
     offsets = last_level(ctx, "X", len(x))
     start, size = offset.reshape(-1), length.reshape(-1)
     fits("sequence_slice", ("X", "Offset", "Length"), (len(offsets) - 1, len(start), len(size)))
@@ -130,7 +130,7 @@ class SequenceReshape(OpDef):
                 f"sequence_reshape: sequence {wrong[0]} has {numbers[wrong[0]]} numbers, which do not fill "
                 f"rows of new_dim {new_dim}"
             )
-        ctx.set_lod("Out", [lod_of_lengths(numbers // new_dim)])
+        ctx.set_lod("Out", [make_lod(numbers // new_dim)])
         return x.reshape(-1, new_dim)
 
     @staticmethod

@@ -84,11 +84,11 @@ class SequencePool(OpDef):
             pooled = x.take(_PICK[pooltype](full.starts, full.ends), axis=0)
         elif pooltype == "MAX":
             pooled = np.maximum.reduceat(x, full.starts, axis=0)
-            index = None if is_test else full.place(_where_equal(x, pooled, full), -1)
+            index = None if is_test else full.place(_find_equal_rows(x, pooled, full), -1)
         else:
             pooled = np.add.reduceat(x, full.starts, axis=0)
             if pooltype != "SUM":
-                pooled *= _columns(_WEIGHT[pooltype](full.lengths), x)
+                pooled *= _make_column(_WEIGHT[pooltype](full.lengths), x)
         return full.place(pooled, pad_value), index
 
     @staticmethod
@@ -97,7 +97,7 @@ class SequencePool(OpDef):
         d_rows = d_out if full.all else d_out[full.which]
         if pooltype in _WEIGHT:
             if pooltype != "SUM":
-                d_rows = d_rows * _columns(_WEIGHT[pooltype](full.lengths), x)
+                d_rows = d_rows * _make_column(_WEIGHT[pooltype](full.lengths), x)
             return np.repeat(d_rows, full.lengths, axis=0)
         d_x = np.zeros_like(x, d_out.dtype)
         if pooltype in _PICK:
@@ -134,13 +134,13 @@ class _Full:
         return out
 
 
-def _columns(weights: Array, like: Array) -> Array:
-    """A number per row, as a column that multiplies rows of ``like``."""
+def _make_column(weights: Array, like: Array) -> Array:
+    """Return one number per row as a column that rows of ``like`` can be multiplied by."""
     return weights.astype(like.dtype).reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def _where_equal(x: Array, maxima: Array, full: _Full) -> Array:
-    """For each maximum the first row of its sequence that equals it (for a NaN, the last row)."""
+def _find_equal_rows(x: Array, maxima: Array, full: _Full) -> Array:
+    """Return, for each maximum, the first row of its sequence that equals it (for a NaN, the last row)."""
     rows: Any = np.arange(len(x), dtype=np.int32).reshape(-1, *(1,) * (x.ndim - 1))
     hits = np.where(x == np.repeat(maxima, full.lengths, axis=0), rows, np.int32(len(x)))
     last = rows.reshape(-1)[full.ends - 1].reshape(-1, *rows.shape[1:])

@@ -7,7 +7,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Context, Float, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.sequences import last_level
-from paddlelike.ops.operands import same_or_unknown
+from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["AddPositionEncoding", "RowConv"]
 
@@ -39,11 +39,11 @@ class AddPositionEncoding(OpDef):
     def forward(ctx: Context, x: Array, *, alpha: float, beta: float) -> Array:
         out = x * alpha
         if x.ndim == 3:
-            out += beta * _encoding(np.arange(x.shape[1]), x.shape[2], x.dtype)
+            out += beta * _compute_encoding(np.arange(x.shape[1]), x.shape[2], x.dtype)
             return out
         offsets = last_level(ctx, "X", len(x))
         places = np.arange(len(x)) - np.repeat(offsets[:-1], np.diff(offsets))
-        out += beta * _encoding(places, x.shape[1], x.dtype)
+        out += beta * _compute_encoding(places, x.shape[1], x.dtype)
         ctx.set_lod("Out", ctx.lod("X"))
         return out
 
@@ -52,7 +52,7 @@ class AddPositionEncoding(OpDef):
         return d_out * alpha
 
 
-def _encoding(places: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
+def _compute_encoding(places: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
     half = columns // 2
     steps = 10000.0 ** (np.arange(half) / (half - 1)) if half > 1 else np.array([10000.0])
     angles = places[:, None] / steps
@@ -74,7 +74,7 @@ class RowConv(OpDef):
 
     @staticmethod
     def infer(x: Spec, w: Spec) -> Spec:
-        if len(w.shape) != 2 or not same_or_unknown(x.shape[-1], w.shape[1]):
+        if len(w.shape) != 2 or not can_be_equal(x.shape[-1], w.shape[1]):
             raise ShapeError(
                 f"row_conv: X has shape {x.shape} and Filter {w.shape}; it needs (rows ahead, {x.shape[-1]})"
             )
@@ -83,7 +83,7 @@ class RowConv(OpDef):
     @staticmethod
     def forward(ctx: Context, x: Array, w: Array) -> Array:
         out = np.zeros_like(x)
-        left = _rows_left(ctx, x)
+        left = _count_rows_left(ctx, x)
         for ahead, factor in enumerate(w):
             here = left > ahead
             out[here] += factor * np.roll(x, -ahead, -2)[here]
@@ -94,7 +94,7 @@ class RowConv(OpDef):
     @staticmethod
     def backward(ctx: Context, x: Array, w: Array, d_out: Array) -> tuple[Array, Array]:
         dx, dw = np.zeros_like(x), np.zeros_like(w)
-        left = _rows_left(ctx, x)
+        left = _count_rows_left(ctx, x)
         for ahead, factor in enumerate(w):
             shown = np.where((left > ahead)[..., None], d_out, 0)
             dw[ahead] = (shown * np.roll(x, -ahead, -2)).reshape(-1, w.shape[1]).sum(0)
@@ -102,8 +102,8 @@ class RowConv(OpDef):
         return dx, dw
 
 
-def _rows_left(ctx: Context, x: Array) -> Array:
-    """How many rows of its sequence there are from each row on, itself included."""
+def _count_rows_left(ctx: Context, x: Array) -> Array:
+    """Return the number of rows of its sequence from each row on, itself included."""
     if x.ndim == 3:
         return np.broadcast_to(np.arange(x.shape[1], 0, -1), x.shape[:2])
     offsets = last_level(ctx, "X", len(x))

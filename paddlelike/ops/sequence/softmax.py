@@ -32,7 +32,7 @@ class SequenceSoftmax(OpDef):
                 f"sequence_softmax: X is {list(x.shape)}, expected (T, 1)",
                 hint="layers.softmax normalises the columns of each row",
             )
-        starts, lengths = _full(last_level(ctx, "X", len(x)))
+        starts, lengths = _find_full(last_level(ctx, "X", len(x)))
         flat = x.reshape(-1)
         if not len(flat):
             return x.copy()
@@ -43,7 +43,7 @@ class SequenceSoftmax(OpDef):
 
     @staticmethod
     def backward(ctx: Context, out: Array, d_out: Array, x: Array) -> Array:
-        starts, lengths = _full(last_level(ctx, "X", len(x)))
+        starts, lengths = _find_full(last_level(ctx, "X", len(x)))
         if not len(x):
             return d_out.copy()
         y, d_y = out.reshape(-1), d_out.reshape(-1)
@@ -51,7 +51,7 @@ class SequenceSoftmax(OpDef):
         return ((d_y - inner) * y).reshape(x.shape)
 
 
-def _full(offsets: Array) -> tuple[Array, Array]:
+def _find_full(offsets: Array) -> tuple[Array, Array]:
     """Starts and lengths of the sequences that have rows."""
     lengths = np.diff(offsets)
     return offsets[:-1][lengths > 0], lengths[lengths > 0]

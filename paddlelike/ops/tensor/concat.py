@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.operands import axis_of, numbers, same_or_unknown
+from paddlelike.ops.operands import can_be_equal, normalize_axis, numbers
 
 __all__ = ["Concat", "Multiplex", "Split", "Stack", "Unbind", "Unstack"]
 
@@ -52,11 +52,11 @@ class Concat(OpDef):
         rank = len(x[0].shape)
         if axis_tensor is not None:
             return Spec((-1,) * rank, x[0].dtype)
-        axis = axis_of("concat", axis, rank)
+        axis = normalize_axis("concat", axis, rank)
         shape = list(x[0].shape)
         for number, other in enumerate(x[1:], 1):
             if len(other.shape) != rank or not all(
-                same_or_unknown(a, b)
+                can_be_equal(a, b)
                 for i, (a, b) in enumerate(zip(shape, other.shape, strict=True))
                 if i != axis
             ):
@@ -74,7 +74,7 @@ class Concat(OpDef):
         lod = ctx.lod("X")
         if lod:
             if axis in (0, -x[0].ndim):
-                lod = _joined([ctx.lod("X", i) for i in range(len(x))]) or lod
+                lod = _join_sequences([ctx.lod("X", i) for i in range(len(x))]) or lod
             ctx.set_lod("Out", lod)
         return np.concatenate(x, axis)
 
@@ -89,12 +89,12 @@ class Concat(OpDef):
         wanted: tuple[tuple[bool, ...]],
     ) -> list[Array | None]:
         axis = numbers([axis], axis_tensor, None)[0]
-        parts = _parts(d_out, [one.shape[axis] for one in x], axis)
+        parts = _split_views(d_out, [one.shape[axis] for one in x], axis)
         return [part if want else None for part, want in zip(parts, wanted[0], strict=True)]
 
 
-def _joined(lods: list[LoD]) -> LoD:
-    """The sequences of all, level by level; [] when they do not have the same levels."""
+def _join_sequences(lods: list[LoD]) -> LoD:
+    """Return the sequences of all, level by level; [] when they do not have the same levels."""
     if len({len(lod) for lod in lods}) != 1:
         return []
     out: LoD = [[0] for _ in lods[0]]
@@ -105,8 +105,8 @@ def _joined(lods: list[LoD]) -> LoD:
     return out
 
 
-def _parts(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
-    """Views of ``x``, of the given sizes along ``axis``."""
+def _split_views(x: Array, sizes: Sequence[int], axis: int) -> list[Array]:
+    """Return views of ``x``, of the given sizes along ``axis``."""
     before = (slice(None),) * (axis % x.ndim)
     ends = list(itertools.accumulate(sizes))
     return [x[(*before, slice(end - n, end))] for n, end in zip(sizes, ends, strict=True)]
@@ -149,8 +149,8 @@ class Split(OpDef):
         count = num or len(sections)
         if axis_tensor is not None:
             return [Spec((-1,) * len(x.shape), x.dtype)] * count
-        axis = axis_of("split", axis, len(x.shape))
-        sizes = list(sections) if tensors else _section_sizes(x.shape, axis, num, sections)
+        axis = normalize_axis("split", axis, len(x.shape))
+        sizes = list(sections) if tensors else _find_section_sizes(x.shape, axis, num, sections)
         lod_level = 0 if axis == 0 else None
         return [Spec((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, lod_level) for size in sizes]
 
@@ -165,11 +165,12 @@ class Split(OpDef):
         sections: list[int],
     ) -> list[Array]:
         axis = numbers([axis], axis_tensor, None)[0]
-        return _parts(x, _section_sizes(x.shape, axis, num, numbers(sections, None, tensors)), axis)
+        sizes = _find_section_sizes(x.shape, axis, num, numbers(sections, None, tensors))
+        return _split_views(x, sizes, axis)
 
 
-def _section_sizes(shape: Sequence[int], axis: int, num: int, sections: Sequence[int]) -> list[int]:
-    """The sizes of the parts along ``axis``; -1 where they depend on an unknown dim."""
+def _find_section_sizes(shape: Sequence[int], axis: int, num: int, sections: Sequence[int]) -> list[int]:
+    """Return the sizes of the parts along ``axis``; -1 where they depend on an unknown dim."""
     size = shape[axis]
     if num > 0:
         if size >= 0 and size % num:
@@ -204,11 +205,11 @@ class Stack(OpDef):
     def infer(x: list[Spec], *, axis: int) -> Spec:
         shape = list(x[0].shape)
         for number, other in enumerate(x):
-            if len(other.shape) != len(shape) or not all(map(same_or_unknown, shape, other.shape)):
+            if len(other.shape) != len(shape) or not all(map(can_be_equal, shape, other.shape)):
                 raise ShapeError(
                     f"stack: X[{number}] has shape {other.shape}, X[0] {x[0].shape}; they must be the same"
                 )
-        shape.insert(axis_of("stack", axis, len(shape) + 1), len(x))
+        shape.insert(normalize_axis("stack", axis, len(shape) + 1), len(x))
         return Spec(tuple(shape), x[0].dtype)
 
     @staticmethod
@@ -217,15 +218,15 @@ class Stack(OpDef):
 
     @staticmethod
     def backward(d_y: Array, *, axis: int) -> list[Array]:
-        return _layers(d_y, axis)
+        return _split_layers(d_y, axis)
 
 
-def _layers(x: Array, axis: int) -> list[Array]:
-    """Views of ``x`` at every index of ``axis``, without that dim."""
+def _split_layers(x: Array, axis: int) -> list[Array]:
+    """Return views of ``x`` at every index of ``axis``, without that dim."""
     return list(np.moveaxis(x, axis, 0))
 
 
-def _without(x: Spec, axis: int) -> Spec:
+def _drop_dim(x: Spec, axis: int) -> Spec:
     return Spec((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
 
 
@@ -241,14 +242,14 @@ class Unstack(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, axis: int, num: int) -> list[Spec]:
-        axis = axis_of("unstack", axis, len(x.shape))
-        if not same_or_unknown(x.shape[axis], num):
+        axis = normalize_axis("unstack", axis, len(x.shape))
+        if not can_be_equal(x.shape[axis], num):
             raise ShapeError(f"unstack: num is {num}, but dim {axis} of X {x.shape} is {x.shape[axis]}")
-        return [_without(x, axis)] * num
+        return [_drop_dim(x, axis)] * num
 
     @staticmethod
     def forward(x: Array, *, axis: int) -> list[Array]:
-        return _layers(x, axis)
+        return _split_layers(x, axis)
 
     @staticmethod
     def backward(d_y: list[Array], *, axis: int) -> Array:
@@ -273,14 +274,14 @@ class Unbind(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, axis: int) -> list[Spec]:
-        axis = axis_of("unbind", axis, len(x.shape))
+        axis = normalize_axis("unbind", axis, len(x.shape))
         if x.shape[axis] < 0:
             raise ShapeError(f"unbind: dim {axis} of X {x.shape} must be known when the program is built")
-        return [_without(x, axis)] * x.shape[axis]
+        return [_drop_dim(x, axis)] * x.shape[axis]
 
     @staticmethod
     def forward(x: Array, *, axis: int) -> list[Array]:
-        return _layers(x, axis)
+        return _split_layers(x, axis)
 
 
 @register

@@ -28,7 +28,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.operands import numbers
-from paddlelike.ops.sizes import batch_size_like, sizes_of, wanted_sizes
+from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
 
 __all__ = [
     "AssignValue",
@@ -69,9 +69,10 @@ class FillConstant(OpDef):
         attrs: FillConstantAttrs,
     ) -> Spec:
         if attrs.shape or not (shape_tensor or shape_tensors):
-            sizes = sizes_of("fill_constant", attrs.shape, unknown=bool(shape_tensor or shape_tensors))
+            unknown = bool(shape_tensor or shape_tensors)
+            sizes = check_shape_attr("fill_constant", attrs.shape, unknown=unknown)
         else:
-            sizes = wanted_sizes("fill_constant", attrs.shape, shape_tensor, shape_tensors)
+            sizes = infer_sizes("fill_constant", attrs.shape, shape_tensor, shape_tensors)
         return Spec(sizes, VarType(attrs.dtype))
 
     @staticmethod
@@ -82,9 +83,9 @@ class FillConstant(OpDef):
         *,
         attrs: FillConstantAttrs,
     ) -> Array:
-        sizes = sizes_of("fill_constant", numbers(attrs.shape, shape_tensor, shape_tensors))
+        sizes = check_shape_attr("fill_constant", numbers(attrs.shape, shape_tensor, shape_tensors))
         if value_tensor is None:
-            return _full("fill_constant", sizes, attrs.str_value or attrs.value, attrs.dtype)
+            return _fill_array("fill_constant", sizes, attrs.str_value or attrs.value, attrs.dtype)
         if value_tensor.size != 1:
             raise ShapeError(
                 f"fill_constant: ValueTensor has shape {value_tensor.shape}, expected one element"
@@ -115,7 +116,7 @@ class FillConstantBatchSizeLike(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, attrs: FillLikeAttrs) -> Spec:
-        sizes = batch_size_like(
+        sizes = infer_batch_size_like(
             "fill_constant_batch_size_like", x.shape, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx
         )
         return Spec(sizes, VarType(attrs.dtype))
@@ -125,8 +126,8 @@ class FillConstantBatchSizeLike(OpDef):
         name = "fill_constant_batch_size_like"
         lod = ctx.lod("Input")
         like = x.shape if not lod else (len(lod[-1]) - 1, *x.shape[1:])
-        sizes = batch_size_like(name, like, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx)
-        return _full(name, sizes_of(name, sizes), attrs.str_value or attrs.value, attrs.dtype)
+        sizes = infer_batch_size_like(name, like, attrs.shape, attrs.input_dim_idx, attrs.output_dim_idx)
+        return _fill_array(name, check_shape_attr(name, sizes), attrs.str_value or attrs.value, attrs.dtype)
 
 
 @register
@@ -180,7 +181,7 @@ class FillAnyLike(OpDef):
     @staticmethod
     def forward(x: Array, *, value: float, dtype: int) -> Array:
         kind = convert_dtype(x.dtype) if dtype == -1 else dtype
-        return _full("fill_any_like", x.shape, value, kind)
+        return _fill_array("fill_any_like", x.shape, value, kind)
 
 
 @register
@@ -265,17 +266,17 @@ class FakeInit(OpDef):
 
     @staticmethod
     def infer(*, shape: Sequence[int]) -> None:
-        """The variable stays as it was declared."""
+        """Leave the variable as it was declared."""
 
     @staticmethod
     def forward(*, shape: Sequence[int]) -> SelectedRows:
         return SelectedRows((), shape[0])
 
 
-def _full(op: str, sizes: tuple[int, ...], value: float | str, dtype: int) -> Array:
-    """An array of one value. Raises ShapeError when the element type cannot hold it."""
+def _fill_array(op: str, sizes: tuple[int, ...], value: float | str, dtype: int) -> Array:
+    """Return an array of one value. Raises ShapeError when the element type cannot hold it."""
     real = numpy_dtype(dtype)
-    number = _number(op, value) if isinstance(value, str) else value
+    number = _read_number(op, value) if isinstance(value, str) else value
     if real.kind in "iu":
         bounds = np.iinfo(real)
         if not (math.isfinite(number) and bounds.min <= int(number) <= bounds.max):
@@ -286,7 +287,7 @@ def _full(op: str, sizes: tuple[int, ...], value: float | str, dtype: int) -> Ar
     return out
 
 
-def _number(op: str, text: str) -> float:
+def _read_number(op: str, text: str) -> float:
     try:
         return int(text)
     except ValueError:

@@ -13,10 +13,10 @@ __all__ = ["Crop", "CropTensor"]
 Tensors = list[Array] | None
 
 
-def _crop_box(
+def _find_box(
     op: str, dims: Sequence[int], offsets: Sequence[int], shape: Sequence[int]
 ) -> tuple[slice, ...]:
-    """The box of ``shape`` at ``offsets``; a size of -1 reaches to the end."""
+    """Return the box of ``shape`` at ``offsets``; a size of -1 reaches to the end."""
     offsets = offsets or [0] * len(dims)
     ends = [
         dim if size == -1 else offset + size for dim, offset, size in zip(dims, offsets, shape, strict=True)
@@ -58,11 +58,11 @@ class Crop(OpDef):
         x: Array, y: Array | None, offset: Array | None, *, offsets: list[int], shape: list[int]
     ) -> Array:
         size = y.shape if y is not None else shape
-        return x[_crop_box("crop", x.shape, numbers(offsets, offset, None), size)]
+        return x[_find_box("crop", x.shape, numbers(offsets, offset, None), size)]
 
     @staticmethod
     def backward(d_out: Array, x: Array, offset: Array | None, *, offsets: list[int]) -> Array:
-        return fill_box(d_out, x, _crop_box("crop", x.shape, numbers(offsets, offset, None), d_out.shape))
+        return fill_box(d_out, x, _find_box("crop", x.shape, numbers(offsets, offset, None), d_out.shape))
 
 
 @register
@@ -111,11 +111,11 @@ class CropTensor(OpDef):
         shape: list[int],
     ) -> Array:
         at, shape = numbers(offsets, offset, offset_list), numbers(shape, size, size_list)
-        return x[_crop_box("crop_tensor", x.shape, at, shape)]
+        return x[_find_box("crop_tensor", x.shape, at, shape)]
 
     @staticmethod
     def backward(
         d_out: Array, x: Array, offset: Array | None, offset_list: Tensors, *, offsets: list[int]
     ) -> Array:
         at = numbers(offsets, offset, offset_list)
-        return fill_box(d_out, x, _crop_box("crop_tensor", x.shape, at, d_out.shape))
+        return fill_box(d_out, x, _find_box("crop_tensor", x.shape, at, d_out.shape))

@@ -20,12 +20,12 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.operands import axis_of, numbers
+from paddlelike.ops.operands import normalize_axis, numbers
 
 __all__ = ["Expand", "ExpandAs", "Flip", "Reverse", "Roll"]
 
 
-def _repeated(x: Array, times: Sequence[int]) -> Array:
+def _repeat_array(x: Array, times: Sequence[int]) -> Array:
     """``x`` as often as ``times`` says along each dim."""
     apart = [dim for dim in x.shape for dim in (1, dim)]
     filled = [size for pair in zip(times, x.shape, strict=True) for size in pair]
@@ -33,8 +33,8 @@ def _repeated(x: Array, times: Sequence[int]) -> Array:
     return out.reshape([dim * n for dim, n in zip(x.shape, times, strict=True)])
 
 
-def _gathered(d_out: Array, dims: Sequence[int]) -> Array:
-    """The sum of all copies of an array of ``dims``."""
+def _sum_copies(d_out: Array, dims: Sequence[int]) -> Array:
+    """Return the sum of all copies of an array of ``dims``."""
     apart = [size for n, dim in zip(d_out.shape, dims, strict=True) for size in (n // dim, dim)]
     copies = tuple(range(0, 2 * len(dims), 2))
     return d_out.reshape(apart).sum(copies)
@@ -62,11 +62,11 @@ class Expand(OpDef):
     def forward(
         x: Array, tensor: Array | None, tensors: list[Array] | None, *, expand_times: list[int]
     ) -> Array:
-        return _repeated(x, numbers(expand_times, tensor, tensors))
+        return _repeat_array(x, numbers(expand_times, tensor, tensors))
 
     @staticmethod
     def backward(d_out: Array, x: Array, tensor: Array | None, tensors: list[Array] | None) -> Array:
-        return _gathered(d_out, x.shape)
+        return _sum_copies(d_out, x.shape)
 
 
 @register
@@ -89,14 +89,14 @@ class ExpandAs(OpDef):
 
     @staticmethod
     def forward(x: Array, target: Array) -> Array:
-        return _repeated(x, [b // a for a, b in zip(x.shape, target.shape, strict=True)])
+        return _repeat_array(x, [b // a for a, b in zip(x.shape, target.shape, strict=True)])
 
     @staticmethod
     def backward(d_out: Array, x: Array, target: Array) -> Array:
-        return _gathered(d_out, x.shape)
+        return _sum_copies(d_out, x.shape)
 
 
-def _turned_back(cls: type[OpDef], op: OpView, *, own_attrs: bool) -> list[GradOp]:
+def _undo(cls: type[OpDef], op: OpView, *, own_attrs: bool) -> list[GradOp]:
     """Turning around is its own gradient."""
     d_out = [grad_name(name) for name in op.output("Out")]
     d_x = [grad_name(name) for name in op.input("X")]
@@ -115,12 +115,12 @@ class Reverse(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        return _turned_back(cls, op, own_attrs=True)
+        return _undo(cls, op, own_attrs=True)
 
     @staticmethod
     def infer(x: Spec, *, axis: list[int]) -> Spec:
         for one in axis:
-            axis_of("reverse", one, len(x.shape))
+            normalize_axis("reverse", one, len(x.shape))
         return Spec(x.shape, x.dtype, 0 if 0 in axis else None)
 
     @staticmethod
@@ -139,12 +139,12 @@ class Flip(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        return _turned_back(cls, op, own_attrs=False)
+        return _undo(cls, op, own_attrs=False)
 
     @staticmethod
     def infer(x: Spec, *, dims: list[int]) -> Spec:
         for one in dims:
-            axis_of("flip", one, len(x.shape), name="dims")
+            normalize_axis("flip", one, len(x.shape), name="dims")
         return Spec(x.shape, x.dtype)
 
     @staticmethod
@@ -166,7 +166,7 @@ class Roll(OpDef):
         if len(shifts) != (len(dims) or 1):
             raise ShapeError(f"roll: shifts are {shifts} and dims {dims}, expected as many of both")
         for one in dims:
-            axis_of("roll", one, len(x.shape), name="dims")
+            normalize_axis("roll", one, len(x.shape), name="dims")
         return Spec(x.shape, x.dtype)
 
     @staticmethod

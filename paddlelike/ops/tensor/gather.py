@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.rows import add_rows, sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.operands import axis_of, same_or_unknown
+from paddlelike.ops.operands import can_be_equal, normalize_axis
 
 __all__ = [
     "Gather",
@@ -22,8 +22,8 @@ __all__ = [
 ]
 
 
-def _rows(op: str, index: Array, height: int, slot: str = "Index") -> Array:
-    """The index as one row. Raises EnforceNotMet when it points outside of ``height`` rows."""
+def _flatten_index(op: str, index: Array, height: int, slot: str = "Index") -> Array:
+    """Return the index as one row. Raises EnforceNotMet when it points outside of ``height`` rows."""
     rows = index.reshape(-1)
     if rows.size and not 0 <= rows.min() <= rows.max() < height:
         raise EnforceNotMet(
@@ -32,8 +32,8 @@ def _rows(op: str, index: Array, height: int, slot: str = "Index") -> Array:
     return rows
 
 
-def _count(op: str, index: Spec, slot: str = "Index") -> int:
-    """How many rows an index of shape (N,) or (N, 1) names."""
+def _count_rows(op: str, index: Spec, slot: str = "Index") -> int:
+    """Return the number of rows that an index of shape (N,) or (N, 1) names."""
     if len(index.shape) == 1 or (len(index.shape) == 2 and index.shape[1] in (1, -1)):
         return index.shape[0]
     raise ShapeError(f"{op}: {slot} has shape {index.shape}, expected (N,) or (N, 1)")
@@ -54,11 +54,11 @@ class Gather(OpDef):
 
     @staticmethod
     def infer(x: Spec, index: Spec) -> Spec:
-        return Spec((_count("gather", index), *x.shape[1:]), x.dtype)
+        return Spec((_count_rows("gather", index), *x.shape[1:]), x.dtype)
 
     @staticmethod
     def forward(x: Array, index: Array) -> Array:
-        return x.take(_rows("gather", index, len(x)), axis=0)
+        return x.take(_flatten_index("gather", index, len(x)), axis=0)
 
     @staticmethod
     def backward(d_out: Array, x: Array, index: Array, *, overwrite: bool) -> Array:
@@ -70,7 +70,7 @@ class Gather(OpDef):
         return d_x
 
 
-def _flat_places(op: str, index: Array, dims: Sequence[int]) -> Array:
+def _find_flat_indices(op: str, index: Array, dims: Sequence[int]) -> Array:
     """Index vectors over the first dims of an array, as one number each."""
     vectors = index.reshape(-1, index.shape[-1])
     if vectors.size and ((vectors < 0).any() or (vectors >= dims[: vectors.shape[1]]).any()):
@@ -78,7 +78,7 @@ def _flat_places(op: str, index: Array, dims: Sequence[int]) -> Array:
     return np.ravel_multi_index(tuple(vectors.T), tuple(dims[: vectors.shape[1]]))
 
 
-def _gathered(x: Sequence[int], index: Sequence[int], op: str) -> tuple[int, ...]:
+def _gather_slices(x: Sequence[int], index: Sequence[int], op: str) -> tuple[int, ...]:
     if not index or not 1 <= index[-1] <= len(x):
         raise ShapeError(
             f"{op}: Index has shape {tuple(index)}, its last dim must be 1 .. {len(x)}, "
@@ -98,19 +98,19 @@ class GatherNd(OpDef):
 
     @staticmethod
     def infer(x: Spec, index: Spec) -> Spec:
-        return Spec(_gathered(x.shape, index.shape, "gather_nd"), x.dtype)
+        return Spec(_gather_slices(x.shape, index.shape, "gather_nd"), x.dtype)
 
     @staticmethod
     def forward(x: Array, index: Array) -> Array:
         depth = index.shape[-1]
-        places = _flat_places("gather_nd", index, x.shape)
+        places = _find_flat_indices("gather_nd", index, x.shape)
         rows = x.reshape(-1, *x.shape[depth:]).take(places, axis=0)
         return rows.reshape(*index.shape[:-1], *x.shape[depth:])
 
     @staticmethod
     def backward(d_out: Array, x: Array, index: Array) -> Array:
         depth = index.shape[-1]
-        places = _flat_places("gather_nd", index, x.shape)
+        places = _find_flat_indices("gather_nd", index, x.shape)
         d_x = np.zeros(x.shape, d_out.dtype)
         values = d_out.reshape(-1, *x.shape[depth:])
         add_rows(d_x.reshape(-1, *x.shape[depth:]), places, values)
@@ -132,9 +132,9 @@ class Scatter(OpDef):
 
     @staticmethod
     def infer(x: Spec, ids: Spec, updates: Spec) -> Spec:
-        count = _count("scatter", ids, "Ids")
+        count = _count_rows("scatter", ids, "Ids")
         want = (count, *x.shape[1:])
-        if len(updates.shape) != len(x.shape) or not all(map(same_or_unknown, updates.shape, want)):
+        if len(updates.shape) != len(x.shape) or not all(map(can_be_equal, updates.shape, want)):
             raise ShapeError(
                 f"scatter: Updates has shape {updates.shape}, expected {want} "
                 f"for Ids {ids.shape} and X {x.shape}"
@@ -143,7 +143,7 @@ class Scatter(OpDef):
 
     @staticmethod
     def forward(x: Array, ids: Array, updates: Array, *, overwrite: bool) -> Array:
-        rows = _rows("scatter", ids, len(x), "Ids")
+        rows = _flatten_index("scatter", ids, len(x), "Ids")
         out = np.array(x, order="C")
         if overwrite:
             out[rows] = updates
@@ -169,8 +169,8 @@ class ScatterNdAdd(OpDef):
 
     @staticmethod
     def infer(x: Spec, index: Spec, updates: Spec) -> Spec:
-        want = _gathered(x.shape, index.shape, "scatter_nd_add")
-        if len(updates.shape) != len(want) or not all(map(same_or_unknown, updates.shape, want)):
+        want = _gather_slices(x.shape, index.shape, "scatter_nd_add")
+        if len(updates.shape) != len(want) or not all(map(can_be_equal, updates.shape, want)):
             raise ShapeError(
                 f"scatter_nd_add: Updates has shape {updates.shape}, expected {want} "
                 f"for Index {index.shape} and X {x.shape}"
@@ -180,7 +180,7 @@ class ScatterNdAdd(OpDef):
     @staticmethod
     def forward(x: Array, index: Array, updates: Array) -> Array:
         depth = index.shape[-1]
-        places = _flat_places("scatter_nd_add", index, x.shape)
+        places = _find_flat_indices("scatter_nd_add", index, x.shape)
         out = np.array(x, order="C")
         rest = x.shape[depth:]
         add_rows(out.reshape(-1, *rest), places, updates.reshape(-1, *rest))
@@ -203,13 +203,13 @@ class IndexSelect(OpDef):
 
     @staticmethod
     def infer(x: Spec, index: Spec, *, dim: int) -> Spec:
-        dim = axis_of("index_select", dim, len(x.shape), name="dim")
-        count = _count("index_select", index)
+        dim = normalize_axis("index_select", dim, len(x.shape), name="dim")
+        count = _count_rows("index_select", index)
         return Spec((*x.shape[:dim], count, *x.shape[dim + 1 :]), x.dtype)
 
     @staticmethod
     def forward(x: Array, index: Array, *, dim: int) -> Array:
-        return x.take(_rows("index_select", index, x.shape[dim]), axis=dim)
+        return x.take(_flatten_index("index_select", index, x.shape[dim]), axis=dim)
 
     @staticmethod
     def backward(d_out: Array, x: Array, index: Array, *, dim: int) -> Array:
@@ -236,7 +236,7 @@ class IndexSample(OpDef):
 
     @staticmethod
     def forward(x: Array, index: Array) -> Array:
-        _rows("index_sample", index, x.shape[1])
+        _flatten_index("index_sample", index, x.shape[1])
         return np.take_along_axis(x, index, 1)
 
     @staticmethod
@@ -258,7 +258,7 @@ class Where(OpDef):
     def infer(condition: Spec, x: Spec, y: Spec) -> Spec:
         for name, other in (("X", x), ("Y", y)):
             if len(other.shape) != len(condition.shape) or not all(
-                map(same_or_unknown, other.shape, condition.shape)
+                map(can_be_equal, other.shape, condition.shape)
             ):
                 raise ShapeError(
                     f"where: {name} has shape {other.shape} and Condition {condition.shape}; "

@@ -63,7 +63,7 @@ def _xxh64(words: Array, seed: int) -> Array:
         lanes = [start + p1 + p2, start + p2, start, start - p1]
         for i in range(stripes):
             lanes = [_round(lane, pairs[:, 4 * i + k]) for k, lane in enumerate(lanes)]
-        turned = [_left(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)]
+        turned = [_rotate_left(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)]
         out = turned[0] + turned[1] + turned[2] + turned[3]
         for lane in lanes:
             out = (out ^ _round(np.zeros_like(lane), lane)) * p1 + p4
@@ -71,18 +71,18 @@ def _xxh64(words: Array, seed: int) -> Array:
         out = start + p5
     out = out + np.uint64(4 * count)
     for i in range(4 * stripes, pairs.shape[1]):
-        out = _left(out ^ _round(np.zeros_like(out), pairs[:, i]), 27) * p1 + p4
+        out = _rotate_left(out ^ _round(np.zeros_like(out), pairs[:, i]), 27) * p1 + p4
     if count % 2:
-        out = _left(out ^ (words[:, -1] * p1), 23) * p2 + p3
+        out = _rotate_left(out ^ (words[:, -1] * p1), 23) * p2 + p3
     out = (out ^ (out >> np.uint64(33))) * p2
     out = (out ^ (out >> np.uint64(29))) * p3
     return out ^ (out >> np.uint64(32))
 
 
 def _round(lane: Array, word: Array) -> Any:
-    return _left(lane + word * _PRIMES[1], 31) * _PRIMES[0]
+    return _rotate_left(lane + word * _PRIMES[1], 31) * _PRIMES[0]
 
 
-def _left(x: Array, bits: int) -> Array:
+def _rotate_left(x: Array, bits: int) -> Array:
     """Turned left by so many bits."""
     return x << np.uint64(bits) | x >> np.uint64(64 - bits)

@@ -20,31 +20,31 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import numbers, same_or_unknown
+from paddlelike.ops.operands import can_be_equal, numbers
 
 __all__ = ["Pad", "Pad2d", "PadConstantLike"]
 
 Widths = list[tuple[int, int]]  # how much before and after, per dim
 
 
-def _constant(x: Array, widths: Widths, value: float) -> Array:
+def _pad_constant(x: Array, widths: Widths, value: float) -> Array:
     shape = [before + dim + after for dim, (before, after) in zip(x.shape, widths, strict=True)]
     out = np.full(shape, value, x.dtype)
-    out[_inside(widths, x.shape)] = x
+    out[_find_interior(widths, x.shape)] = x
     return out
 
 
-def _inside(widths: Widths, dims: Sequence[int]) -> tuple[slice, ...]:
+def _find_interior(widths: Widths, dims: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(before, before + dim) for (before, _), dim in zip(widths, dims, strict=True))
 
 
-def _padded(dims: Sequence[int], widths: Widths) -> tuple[int, ...]:
+def _pad_shape(dims: Sequence[int], widths: Widths) -> tuple[int, ...]:
     return tuple(
         dim if dim < 0 else before + dim + after for dim, (before, after) in zip(dims, widths, strict=True)
     )
 
 
-def _pairs(paddings: Sequence[int]) -> Widths:
+def _pair_paddings(paddings: Sequence[int]) -> Widths:
     return list(zip(paddings[::2], paddings[1::2], strict=True))
 
 
@@ -65,17 +65,17 @@ class Pad(OpDef):
                 f"pad: paddings are {paddings}, expected {2 * len(x.shape)} numbers of 0 or more "
                 f"for X of shape {x.shape}"
             )
-        return Spec(_padded(x.shape, _pairs(paddings)), x.dtype)
+        return Spec(_pad_shape(x.shape, _pair_paddings(paddings)), x.dtype)
 
     @staticmethod
     def forward(x: Array, *, paddings: list[int], pad_value: float) -> Array:
-        return _constant(x, _pairs(paddings), pad_value)
+        return _pad_constant(x, _pair_paddings(paddings), pad_value)
 
     @staticmethod
     def backward(d_out: Array, *, paddings: list[int]) -> Array:
-        widths = _pairs(paddings)
+        widths = _pair_paddings(paddings)
         dims = [dim - sum(width) for dim, width in zip(d_out.shape, widths, strict=True)]
-        return d_out[_inside(widths, dims)]
+        return d_out[_find_interior(widths, dims)]
 
 
 @register
@@ -100,7 +100,7 @@ class PadConstantLike(OpDef):
     @staticmethod
     def forward(x: Array, y: Array, *, pad_value: float) -> Array:
         widths = [(0, dim - part) for dim, part in zip(x.shape, y.shape, strict=True)]
-        return _constant(y, widths, pad_value)
+        return _pad_constant(y, widths, pad_value)
 
     @staticmethod
     def backward(d_out: Array, y: Array) -> Array:
@@ -138,42 +138,42 @@ class Pad2d(OpDef):
                 "expected four dims in the order NCHW or NHWC"
             )
         if tensor is not None:
-            if not (len(tensor.shape) == 1 and same_or_unknown(tensor.shape[0], 4)):
+            if not (len(tensor.shape) == 1 and can_be_equal(tensor.shape[0], 4)):
                 raise ShapeError(f"pad2d: Paddings has shape {tensor.shape}, expected (4,)")
-            at = _image_dims(attrs.data_format)
+            at = _find_image_dims(attrs.data_format)
             return Spec(tuple(-1 if i in at else d for i, d in enumerate(x.shape)), x.dtype)
         if len(attrs.paddings) != 4 or min(attrs.paddings) < 0:
             raise ShapeError(f"pad2d: paddings are {attrs.paddings}, expected four numbers of 0 or more")
         if attrs.mode == "reflect":
-            _check_reflection(x.shape, _image_widths(attrs.paddings, attrs.data_format))
-        return Spec(_padded(x.shape, _image_widths(attrs.paddings, attrs.data_format)), x.dtype)
+            _check_reflection(x.shape, _find_image_widths(attrs.paddings, attrs.data_format))
+        return Spec(_pad_shape(x.shape, _find_image_widths(attrs.paddings, attrs.data_format)), x.dtype)
 
     @staticmethod
     def forward(x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
-        widths = _image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
+        widths = _find_image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
         if attrs.mode == "constant":
-            return _constant(x, widths, attrs.pad_value)
+            return _pad_constant(x, widths, attrs.pad_value)
         if attrs.mode == "reflect":
             _check_reflection(x.shape, widths)
         return np.pad(x, widths, _MODES[attrs.mode])
 
     @staticmethod
     def backward(d_out: Array, x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
-        widths = _image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
+        widths = _find_image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
         if attrs.mode == "constant":
-            return d_out[_inside(widths, x.shape)]
-        for axis in _image_dims(attrs.data_format):
-            d_out = _folded(d_out, axis, x.shape[axis], widths[axis], attrs.mode)
+            return d_out[_find_interior(widths, x.shape)]
+        for axis in _find_image_dims(attrs.data_format):
+            d_out = _fold_gradient(d_out, axis, x.shape[axis], widths[axis], attrs.mode)
         return d_out
 
 
-def _image_dims(data_format: str) -> tuple[int, int]:
+def _find_image_dims(data_format: str) -> tuple[int, int]:
     return (2, 3) if data_format == "NCHW" else (1, 2)
 
 
-def _image_widths(paddings: Sequence[int], data_format: str) -> Widths:
+def _find_image_widths(paddings: Sequence[int], data_format: str) -> Widths:
     widths = [(0, 0)] * 4
-    for axis, width in zip(_image_dims(data_format), _pairs(paddings), strict=True):
+    for axis, width in zip(_find_image_dims(data_format), _pair_paddings(paddings), strict=True):
         widths[axis] = width
     return widths
 
@@ -186,7 +186,7 @@ def _check_reflection(dims: Sequence[int], widths: Widths) -> None:
             )
 
 
-def _folded(d_out: Array, axis: int, dim: int, width: tuple[int, int], mode: str) -> Array:
+def _fold_gradient(d_out: Array, axis: int, dim: int, width: tuple[int, int], mode: str) -> Array:
     """DOut without the borders of one axis, which are added to what they were copied from."""
     before, after = width
     d_out = np.moveaxis(d_out, axis, 0)

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Int, Long, OpDef, Spec, register
-from paddlelike.ops.operands import axis_of
+from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["Diag", "DiagEmbed", "Eye", "Linspace", "Range"]
 
@@ -34,7 +34,7 @@ class Range(OpDef):
                 hint="the step leads from start to end: positive if end is larger",
             )
         count = math.ceil(abs((last - first) / by)) if by.dtype.kind == "f" else -(-(last - first) // by)
-        return _steps(first, by, int(count))
+        return _count_steps(first, by, int(count))
 
 
 @register
@@ -57,10 +57,10 @@ class Linspace(OpDef):
         if count < 1:
             raise ShapeError(f"linspace: Num is {count}, expected 1 at least")
         step = (last - first) / first.dtype.type(max(count - 1, 1))
-        return _steps(first, step, count)
+        return _count_steps(first, step, count)
 
 
-def _steps(first: np.generic, step: np.generic, count: int) -> Array:
+def _count_steps(first: np.generic, step: np.generic, count: int) -> Array:
     """``first`` and its followers, each rounded before the next step."""
     out = np.full(count, step, first.dtype)
     out[:1] = first
@@ -114,7 +114,7 @@ class DiagEmbed(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, offset: int, dim1: int, dim2: int) -> Spec:
-        low, high = _plane(len(x.shape), dim1, dim2)
+        low, high = _find_plane(len(x.shape), dim1, dim2)
         shape = list(x.shape[:-1])
         side = -1 if x.shape[-1] < 0 else x.shape[-1] + abs(offset)
         shape.insert(low, side)
@@ -123,7 +123,7 @@ class DiagEmbed(OpDef):
 
     @staticmethod
     def forward(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
-        low, high = _plane(x.ndim, dim1, dim2)
+        low, high = _find_plane(x.ndim, dim1, dim2)
         size = x.shape[-1]
         out = np.zeros((*x.shape[:-1], size + abs(offset), size + abs(offset)), x.dtype)
         rows = np.arange(size) + max(-offset, 0)
@@ -131,10 +131,10 @@ class DiagEmbed(OpDef):
         return np.ascontiguousarray(np.moveaxis(out, (-2, -1), (low, high)))
 
 
-def _plane(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
-    """The two dims of the result that hold the diagonal; Paddle takes the smaller as rows."""
-    first = axis_of("diag_embed", dim1, rank + 1, name="dim1")
-    second = axis_of("diag_embed", dim2, rank + 1, name="dim2")
+def _find_plane(rank: int, dim1: int, dim2: int) -> tuple[int, int]:
+    """Return the two dims of the result that hold the diagonal; Paddle takes the smaller as rows."""
+    first = normalize_axis("diag_embed", dim1, rank + 1, name="dim1")
+    second = normalize_axis("diag_embed", dim2, rank + 1, name="dim2")
     if first == second:
         raise ShapeError(f"diag_embed: dim1 and dim2 are both {first}, expected two different dims")
     return min(first, second), max(first, second)

@@ -29,12 +29,12 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import axis_of, known, numbers, size_of
+from paddlelike.ops.operands import count_elements, known, normalize_axis, numbers
 
 __all__ = ["Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"]
 
 
-def _twin(cls: type[OpDef], **more: Any) -> None:
+def _register_twin(cls: type[OpDef], **more: Any) -> None:
     """Register ``<type>2``: as ``cls``, with XShape, from which its gradient takes X's shape."""
 
     @functools.wraps(cls.infer)
@@ -68,8 +68,8 @@ def _backward_by_xshape(d_out: Array, xshape: Array) -> Array:
     return d_out.reshape(xshape.shape[1:])
 
 
-def _keeps_rows(x: Spec, shape: Sequence[int]) -> Spec:
-    """A spec of ``shape`` that has X's LoD only when the first dim is X's."""
+def _make_spec(x: Spec, shape: Sequence[int]) -> Spec:
+    """Return a spec of ``shape`` that has X's LoD only when the first dim is X's."""
     same = bool(shape) and bool(x.shape) and shape[0] == x.shape[0]
     return Spec(tuple(shape), x.dtype, None if same else 0)
 
@@ -99,14 +99,14 @@ class Reshape(OpDef):
     def infer(x: Spec, size: Spec | None, sizes: list[Spec] | None, *, shape: list[int]) -> Spec:
         if sizes:
             got = (x.shape[i] if dim == 0 else dim for i, dim in enumerate(shape))
-            return _keeps_rows(x, tuple(got) or (-1,) * len(sizes))
+            return _make_spec(x, tuple(got) or (-1,) * len(sizes))
         if size is not None and not shape:
-            return Spec((-1,) * max(size_of(size.shape), 1), x.dtype)
-        return _keeps_rows(x, _reshaped(x.shape, shape))
+            return Spec((-1,) * max(count_elements(size.shape), 1), x.dtype)
+        return _make_spec(x, _reshape_dims(x.shape, shape))
 
     @staticmethod
     def forward(x: Array, size: Array | None, sizes: list[Array] | None, *, shape: list[int]) -> Array:
-        return x.reshape(_reshaped(x.shape, numbers(shape, size, sizes)))
+        return x.reshape(_reshape_dims(x.shape, numbers(shape, size, sizes)))
 
     @staticmethod
     def backward(
@@ -115,7 +115,7 @@ class Reshape(OpDef):
         return d_out.reshape(x.shape), None, None
 
 
-def _reshaped(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
+def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
     """``shape`` with zeros copied from ``dims`` and its -1 worked out where ``dims`` are known."""
     problem = ""
     if not shape:
@@ -141,7 +141,7 @@ def _reshaped(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
     return out
 
 
-_twin(
+_register_twin(
     Reshape,
     attrs={"shape": Ints([]), "use_quantizer": Bool(False)},
 )
@@ -159,19 +159,19 @@ class Squeeze(OpDef):
 
     @staticmethod
     def infer(x: Spec, *, axes: list[int]) -> Spec:
-        return _keeps_rows(x, _squeezed(x.shape, axes))
+        return _make_spec(x, _squeeze_dims(x.shape, axes))
 
     @staticmethod
     def forward(x: Array, *, axes: list[int]) -> Array:
-        return x.reshape(_squeezed(x.shape, axes))
+        return x.reshape(_squeeze_dims(x.shape, axes))
 
     backward = staticmethod(_backward_by_x)
 
 
-def _squeezed(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
+def _squeeze_dims(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
     if not axes:
         return [dim for dim in dims if dim != 1]
-    gone = {axis_of("squeeze", axis, len(dims), name="axes") for axis in axes}
+    gone = {normalize_axis("squeeze", axis, len(dims), name="axes") for axis in axes}
     wrong = [axis for axis in sorted(gone) if dims[axis] not in (1, -1)]
     if wrong:
         raise ShapeError(
@@ -181,7 +181,7 @@ def _squeezed(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
     return [dim for axis, dim in enumerate(dims) if axis not in gone]
 
 
-_twin(Squeeze)
+_register_twin(Squeeze)
 
 
 @register
@@ -198,25 +198,25 @@ class Unsqueeze(OpDef):
     @staticmethod
     def infer(x: Spec, axis: Spec | None, several: list[Spec] | None, *, axes: list[int]) -> Spec:
         if several or axis is not None:
-            more = len(several) if several else size_of(axis.shape if axis is not None else ())
+            more = len(several) if several else count_elements(axis.shape if axis is not None else ())
             return Spec((-1,) * (len(x.shape) + more), x.dtype, 0)
-        return _keeps_rows(x, _unsqueezed(x.shape, axes))
+        return _make_spec(x, _unsqueeze_dims(x.shape, axes))
 
     @staticmethod
     def forward(x: Array, axis: Array | None, several: list[Array] | None, *, axes: list[int]) -> Array:
-        return x.reshape(_unsqueezed(x.shape, numbers(axes, axis, several)))
+        return x.reshape(_unsqueeze_dims(x.shape, numbers(axes, axis, several)))
 
     backward = staticmethod(_backward_by_x)
 
 
-def _unsqueezed(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
+def _unsqueeze_dims(dims: Sequence[int], axes: Sequence[int]) -> list[int]:
     out = list(dims)
     for axis in axes:
-        out.insert(axis_of("unsqueeze", axis, len(out) + 1, name="axes"), 1)
+        out.insert(normalize_axis("unsqueeze", axis, len(out) + 1, name="axes"), 1)
     return out
 
 
-_twin(Unsqueeze)
+_register_twin(Unsqueeze)
 
 
 @register
@@ -233,7 +233,7 @@ class Flatten(OpDef):
     def infer(x: Spec, *, axis: int) -> Spec:
         if not 0 <= axis <= len(x.shape):
             raise ShapeError(f"flatten: axis is {axis}, expected 0 .. {len(x.shape)} for X of {x.shape}")
-        return _keeps_rows(x, (size_of(x.shape[:axis]), size_of(x.shape[axis:])))
+        return _make_spec(x, (count_elements(x.shape[:axis]), count_elements(x.shape[axis:])))
 
     @staticmethod
     def forward(x: Array, *, axis: int) -> Array:
@@ -242,7 +242,7 @@ class Flatten(OpDef):
     backward = staticmethod(_backward_by_x)
 
 
-_twin(Flatten)
+_register_twin(Flatten)
 
 
 @register
@@ -281,4 +281,4 @@ def _transpose2_backward(d_out: Array, xshape: Array, *, axis: list[int]) -> Arr
     return d_out.transpose(np.argsort(axis))
 
 
-_twin(Transpose, backward=staticmethod(_transpose2_backward))
+_register_twin(Transpose, backward=staticmethod(_transpose2_backward))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.operands import axis_of, fill_box, numbers
+from paddlelike.ops.operands import fill_box, normalize_axis, numbers
 
 __all__ = ["Slice", "StridedSlice"]
 
@@ -72,7 +72,7 @@ def _find_bounds(
         )
     box = [slice(None)] * len(dims)
     for axis, start, end, stride in zip(axes, starts, ends, strides, strict=True):
-        axis_of(op, axis, len(dims), name="axes")
+        normalize_axis(op, axis, len(dims), name="axes")
         if dims[axis] < 0:
             continue
         if stride == 0:
@@ -88,7 +88,7 @@ def _find_bounds(
     return tuple(box)
 
 
-def _sizes(dims: Sequence[int], box: Sequence[slice]) -> list[int]:
+def _find_sizes(dims: Sequence[int], box: Sequence[slice]) -> list[int]:
     return [dim if dim < 0 else len(range(*cut.indices(dim))) for dim, cut in zip(dims, box, strict=True)]
 
 
@@ -102,7 +102,7 @@ def _infer_sizes(
     dims: Sequence[int], box: Sequence[slice], axes: Sequence[int], flags: Sequence[int]
 ) -> list[int]:
     """Return the dims of the box; -1 along axes whose bounds are known at run time only (flag -1)."""
-    sizes = _sizes(dims, box)
+    sizes = _find_sizes(dims, box)
     for axis, flag in zip(axes, flags, strict=False):
         if flag == -1:
             sizes[axis] = -1
@@ -220,7 +220,7 @@ class StridedSlice(OpDef):
         for axis, flag in zip(attrs.axes, attrs.infer_flags, strict=False):
             dims[axis] = -1 if flag == -1 else dims[axis]
         box = attrs.strided_bounds(dims, *[None] * 6)
-        return Spec(_drop_dims(_sizes(dims, box), attrs.decrease_axis), x.dtype)
+        return Spec(_drop_dims(_find_sizes(dims, box), attrs.decrease_axis), x.dtype)
 
     @staticmethod
     def forward(

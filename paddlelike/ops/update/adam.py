@@ -14,13 +14,13 @@ from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, register
 from paddlelike.ops.update.step import (
     Update,
     average,
-    dense_only,
-    everywhere,
-    has_no_rows,
+    is_empty_sparse,
+    iterate_blocks,
+    iterate_touched,
     norm,
     number,
     quotient,
-    touched,
+    require_dense,
 )
 
 __all__ = ["Adam", "Adamax", "Lamb"]
@@ -81,11 +81,11 @@ class Adam(Update):
         attrs: AdamAttrs,
     ) -> tuple[Array, Array, Array, Array, Array]:
         results = param, moment1, moment2, beta1_pow, beta2_pow
-        if has_no_rows(grad):
+        if is_empty_sparse(grad):
             return results
         b1 = attrs.beta1 if beta1_tensor is None else number(beta1_tensor)
         b2 = attrs.beta2 if beta2_tensor is None else number(beta2_tensor)
-        blocks = (touched if attrs.lazy_mode else everywhere)(param, grad, moment1, moment2)
+        blocks = (iterate_touched if attrs.lazy_mode else iterate_blocks)(param, grad, moment1, moment2)
         pow1, pow2 = number(beta1_pow), number(beta2_pow)
         beta1_pow *= b1
         beta2_pow *= b2
@@ -128,7 +128,7 @@ class Adamax(Update):
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
         lr = number(rate) / (1 - number(beta1_pow))
-        for p, g, m, u in everywhere(param, dense_only("adamax", grad), moment, inf_norm):
+        for p, g, m, u in iterate_blocks(param, require_dense("adamax", grad), moment, inf_norm):
             average(m, beta1, g)
             u *= beta2
             u += epsilon
@@ -172,10 +172,10 @@ class Lamb(Update):
         *,
         attrs: LambAttrs,
     ) -> tuple[Array, Array, Array]:
-        if has_no_rows(grad):
+        if is_empty_sparse(grad):
             return param, moment1, moment2
         step = np.empty_like(param)
-        for p, g, m1, m2, r in everywhere(param, grad, moment1, moment2, step):
+        for p, g, m1, m2, r in iterate_blocks(param, grad, moment1, moment2, step):
             average(m1, attrs.beta1, g)
             average(m2, attrs.beta2, g * g)
             np.add(quotient(m1, m2, attrs.epsilon), attrs.weight_decay * p, out=r)

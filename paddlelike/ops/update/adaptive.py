@@ -12,12 +12,12 @@ from paddlelike.framework.opdef import Array, Attrs, Bool, Float, register
 from paddlelike.ops.update.step import (
     Update,
     average,
-    dense_only,
-    everywhere,
+    iterate_blocks,
+    iterate_touched,
     number,
     quotient,
+    require_dense,
     shrink,
-    touched,
 )
 
 __all__ = ["Adadelta", "Adagrad", "DecayedAdagrad", "Ftrl", "ProximalAdagrad", "RmsProp"]
@@ -41,7 +41,7 @@ class Adagrad(Update):
         param: Array, grad: Array | SelectedRows, moment: Array, rate: Array, *, epsilon: float
     ) -> tuple[Array, Array]:
         lr = number(rate)
-        for p, g, m in touched(param, grad, moment):
+        for p, g, m in iterate_touched(param, grad, moment):
             m += g * g
             p -= quotient(lr * g, m, epsilon)
         return param, moment
@@ -68,7 +68,7 @@ class DecayedAdagrad(Update):
         epsilon: float,
     ) -> tuple[Array, Array]:
         lr = number(rate)
-        for p, g, m in everywhere(param, dense_only("decayed_adagrad", grad), moment):
+        for p, g, m in iterate_blocks(param, require_dense("decayed_adagrad", grad), moment):
             average(m, decay, g * g)
             p -= quotient(lr * g, m, epsilon)
         return param, moment
@@ -95,7 +95,7 @@ class ProximalAdagrad(Update):
         l2: float,
     ) -> tuple[Array, Array]:
         lr = number(rate)
-        for p, g, m in everywhere(param, dense_only("proximal_adagrad", grad), moment):
+        for p, g, m in iterate_blocks(param, require_dense("proximal_adagrad", grad), moment):
             m += g * g
             p -= quotient(lr * g, m, 0.0)
             shrink(p, lr * l1, lr * l2)
@@ -130,8 +130,8 @@ class Adadelta(Update):
         rho: float,
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
-        grad = dense_only("adadelta", grad)
-        for p, g, a, b in everywhere(param, grad, squared_grad, squared_update):
+        grad = require_dense("adadelta", grad)
+        for p, g, a, b in iterate_blocks(param, grad, squared_grad, squared_update):
             square = g * g
             average(a, rho, square)
             average(b, rho, (b + epsilon) / (a + epsilon) * square)
@@ -179,7 +179,7 @@ class RmsProp(Update):
     ) -> tuple[Array, Array, Array, Array | None]:
         lr = number(rate)
         means = (mean_grad,) if attrs.centered and mean_grad is not None else ()
-        for p, g, s, v, *mean in everywhere(param, grad, mean_square, moment, *means):
+        for p, g, s, v, *mean in iterate_blocks(param, grad, mean_square, moment, *means):
             average(s, attrs.decay, g * g)
             spread = s + attrs.epsilon
             for a in mean:
@@ -223,7 +223,7 @@ class Ftrl(Update):
     ) -> tuple[Array, Array, Array]:
         lr = number(rate)
         l1, l2 = l1 + 1e-10, l2 + 1e-10  # as Paddle: never exactly zero
-        for p, g, s, z in touched(param, grad, squared, linear):
+        for p, g, s, z in iterate_touched(param, grad, squared, linear):
             before = s**-lr_power
             s += g * g
             after = s**-lr_power

@@ -13,13 +13,13 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, register
 from paddlelike.ops.update.step import (
     Update,
-    dense_only,
-    everywhere,
-    has_no_rows,
+    is_empty_sparse,
+    iterate_blocks,
+    iterate_touched,
     norm,
     number,
+    require_dense,
     shrink,
-    touched,
 )
 
 __all__ = ["Dpsgd", "LarsMomentum", "Momentum", "ProximalGd", "Sgd"]
@@ -39,7 +39,7 @@ class Sgd(Update):
         lr = number(rate)
         if isinstance(param, SelectedRows):
             return _sgd_table(param, lr, grad)
-        for p, g in touched(param, grad):
+        for p, g in iterate_touched(param, grad):
             p -= lr * g
         return param
 
@@ -47,7 +47,7 @@ class Sgd(Update):
 def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> SelectedRows:
     if not isinstance(grad, SelectedRows):
         raise ShapeError("sgd: Param holds selected rows; Grad must be sparse, with rows among them")
-    if has_no_rows(grad):
+    if is_empty_sparse(grad):
         return param
     held = grad.merge()
     places = param.find_rows(held.row_array)
@@ -82,7 +82,7 @@ class Momentum(Update):
         use_nesterov: bool,
     ) -> tuple[Array, Array]:
         lr = number(rate)
-        for p, g, v in everywhere(param, grad, velocity):
+        for p, g, v in iterate_blocks(param, grad, velocity):
             v *= mu
             v += g
             p -= lr * (g + mu * v) if use_nesterov else lr * v
@@ -114,12 +114,12 @@ class LarsMomentum(Update):
         lars_coeff: float,
         lars_weight_decay: float,
     ) -> tuple[Array, Array]:
-        grad = dense_only("lars_momentum", grad)
+        grad = require_dense("lars_momentum", grad)
         decay, local = lars_weight_decay, number(rate)
         p_norm, g_norm = norm(param), norm(grad)
         if p_norm > 0 and g_norm > 0:
             local *= lars_coeff * p_norm / (g_norm + decay * p_norm)
-        for p, g, v in everywhere(param, grad, velocity):
+        for p, g, v in iterate_blocks(param, grad, velocity):
             v *= mu
             v += local * (g + decay * p)
             p -= v
@@ -154,16 +154,16 @@ class Dpsgd(Update):
     def forward(
         ctx: Context, param: Array, grad: Array | SelectedRows, rate: Array, *, attrs: DpsgdAttrs
     ) -> Array:
-        grad = dense_only("dpsgd", grad)
+        grad = require_dense("dpsgd", grad)
         lr, scale = number(rate), max(1.0, norm(grad) / attrs.clip)
-        noise = attrs.sigma * _normal(ctx.random(attrs.seed)) / attrs.batch_size
-        for p, g in everywhere(param, grad):
+        noise = attrs.sigma * _draw_normal(ctx.random(attrs.seed)) / attrs.batch_size
+        for p, g in iterate_blocks(param, grad):
             p -= lr * (g / scale + noise)
         return param
 
 
-def _normal(random: Generator) -> float:
-    """One normal number by the polar method, float32 step by step."""
+def _draw_normal(random: Generator) -> float:
+    """Return one normal number by the polar method, float32 step by step."""
     while True:
         x, y = 2 * random.draw(2) - 1
         square = x * x + y * y
@@ -184,7 +184,7 @@ class ProximalGd(Update):
     @staticmethod
     def forward(param: Array, grad: Array | SelectedRows, rate: Array, *, l1: float, l2: float) -> Array:
         lr = number(rate)
-        for p, g in everywhere(param, dense_only("proximal_gd", grad)):
+        for p, g in iterate_blocks(param, require_dense("proximal_gd", grad)):
             p -= lr * g
             shrink(p, lr * l1, lr * l2)
         return param

@@ -1,7 +1,7 @@
-"""What all optimizer updates share: the shape rule, and the walk over parameter and state.
+"""The shape rule of optimizer updates, and iteration over parameter and state in blocks.
 
 Every update writes into the arrays it is given (``inplace``) and returns them. A rule is written
-once, for one block of elements; :func:`everywhere` and :func:`touched` lead it over the parameter,
+once, for one block of elements; :func:`iterate_blocks` and :func:`iterate_touched` apply it to the parameter,
 for dense and for sparse gradients alike.
 """
 
@@ -19,19 +19,21 @@ from paddlelike.framework.opdef import Array, OpDef, Spec
 __all__ = [
     "Update",
     "average",
-    "dense_only",
-    "everywhere",
-    "has_no_rows",
+    "is_empty_sparse",
+    "iterate_blocks",
+    "iterate_touched",
     "norm",
     "number",
     "quotient",
+    "require_dense",
     "shrink",
-    "touched",
 ]
 
 # Elements per block: a rule's temporaries stay in the cache, small beside a large parameter.
 # Adam on 20 million elements: 60 ms at once, 33 ms in such blocks.
 _BLOCK = 1 << 17
+
+Blocks = Iterator[tuple[Array, ...]]
 
 
 class Update(OpDef):
@@ -39,7 +41,7 @@ class Update(OpDef):
 
     @classmethod
     def infer(cls, *specs: Spec | None) -> Spec | tuple[Spec | None, ...]:
-        """Every output is shaped as the input it overwrites."""
+        """Return the spec of each output: that of the input it overwrites."""
         given = {slot.name: spec for slot, spec in zip(cls.input_slots, specs, strict=True)}
         _check_shapes(cls.type, given)
         sources = [given[cls.inplace[slot.name]] for slot in cls.output_slots]
@@ -57,21 +59,21 @@ def _check_shapes(type: str, given: dict[str, Spec | None]) -> None:
     if len(param.shape) != len(grad.shape) or any(
         a != b and -1 not in (a, b) for a, b in zip(param.shape, grad.shape, strict=True)
     ):
-        raise ShapeError(f"{type}: Param has shape {param.shape} and Grad {grad.shape}; they must equal")
+        raise ShapeError(f"{type}: Param has shape {param.shape} and Grad {grad.shape}; they must be equal")
 
 
 def number(array: Array) -> float:
-    """The one number of a learning rate, or of a power of beta."""
+    """Return the value of a learning rate, or of a power of beta, as a float."""
     return float(array.item())
 
 
-def has_no_rows(grad: Array | SelectedRows) -> bool:
-    """Whether a gradient is sparse and holds nothing."""
+def is_empty_sparse(grad: Array | SelectedRows) -> bool:
+    """Return whether a gradient is sparse and holds nothing."""
     return isinstance(grad, SelectedRows) and not grad.row_array.size
 
 
-def dense_only(type: str, grad: Array | SelectedRows) -> Array:
-    """The gradient, which for this operator must be dense."""
+def require_dense(type: str, grad: Array | SelectedRows) -> Array:
+    """Return the gradient; raise UnsupportedError when it is sparse."""
     if isinstance(grad, SelectedRows):
         raise UnsupportedError(
             f"{type}: Grad is sparse ({grad.row_array.size} rows of {grad.height()})",
@@ -80,26 +82,28 @@ def dense_only(type: str, grad: Array | SelectedRows) -> Array:
     return grad
 
 
-def everywhere(param: Array, grad: Array | SelectedRows, *state: Array) -> Iterator[tuple[Array, ...]]:
-    """Blocks ``(param, grad, *state)`` that cover the parameter; rows without gradient see zeros.
+def iterate_blocks(param: Array, grad: Array | SelectedRows, *state: Array) -> Blocks:
+    """Return blocks ``(param, grad, *state)`` that cover the parameter; rows without gradient see zeros.
 
     A sparse gradient that holds no rows at all gives no blocks: nothing changes.
+
+    Raises ShapeError when the shapes differ.
     """
     if isinstance(grad, SelectedRows):
-        return iter(()) if has_no_rows(grad) else _row_blocks(param, grad, state)
+        return iter(()) if is_empty_sparse(grad) else _split_dense_blocks(param, grad, state)
     if grad.shape != param.shape:
-        raise ShapeError(f"Param has shape {param.shape} and Grad {grad.shape}; they must equal")
-    return _blocks((param, grad, *state))
+        raise ShapeError(f"Param has shape {param.shape} and Grad {grad.shape}; they must be equal")
+    return _split_blocks((param, grad, *state))
 
 
-def touched(param: Array, grad: Array | SelectedRows, *state: Array) -> Iterator[tuple[Array, ...]]:
-    """Like :func:`everywhere`, but of a sparse gradient only the rows that it holds."""
-    return (
-        _held_rows(param, grad, state) if isinstance(grad, SelectedRows) else everywhere(param, grad, *state)
-    )
+def iterate_touched(param: Array, grad: Array | SelectedRows, *state: Array) -> Blocks:
+    """Like :func:`iterate_blocks`, but of a sparse gradient only the rows that it holds."""
+    if isinstance(grad, SelectedRows):
+        return _yield_held_rows(param, grad, state)
+    return iterate_blocks(param, grad, *state)
 
 
-def _blocks(arrays: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
+def _split_blocks(arrays: tuple[Array, ...]) -> Blocks:
     size = arrays[0].size
     if size <= _BLOCK or not all(array.flags.c_contiguous for array in arrays):
         yield arrays
@@ -109,8 +113,8 @@ def _blocks(arrays: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
         yield tuple(array[start : start + _BLOCK] for array in flat)
 
 
-def _row_blocks(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
-    rows, values = _merged(param, grad)
+def _split_dense_blocks(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Blocks:
+    rows, values = _merge_rows(param, grad)
     height = len(param)
     step = min(height, max(1, _BLOCK // max(1, param[0].size)))
     dense = np.empty((step, *param.shape[1:]), param.dtype)
@@ -123,10 +127,10 @@ def _row_blocks(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> I
         yield (param[block], part, *(array[block] for array in state))
 
 
-def _held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Iterator[tuple[Array, ...]]:
-    if has_no_rows(grad):
+def _yield_held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Blocks:
+    if is_empty_sparse(grad):
         return
-    rows, values = _merged(param, grad)
+    rows, values = _merge_rows(param, grad)
     whole = (param, *state)
     param_rows, *state_rows = parts = [array[rows] for array in whole]
     yield (param_rows, values, *state_rows)
@@ -134,8 +138,8 @@ def _held_rows(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> It
         array[rows] = part
 
 
-def _merged(param: Array, grad: SelectedRows) -> tuple[Array, Array]:
-    """The sorted rows of a gradient, each once, and their sums."""
+def _merge_rows(param: Array, grad: SelectedRows) -> tuple[Array, Array]:
+    """Return the sorted rows of a gradient, each once, and their sums."""
     merged = grad.merge()
     rows, values = merged.row_array, merged.array
     assert values is not None
@@ -149,7 +153,7 @@ def _merged(param: Array, grad: SelectedRows) -> tuple[Array, Array]:
 
 
 def norm(x: Array) -> float:
-    """The Euclidean norm of all elements."""
+    """Return the Euclidean norm of all elements."""
     return float(np.sqrt(np.vdot(x, x)))
 
 

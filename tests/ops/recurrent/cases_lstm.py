@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.ops.recurrent.cudnn_lstm import parameter_count
+from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 from tests.ops.contract import Case
 from tests.ops.sequence.cases_sequence import ENDS, joined, parts
 
@@ -212,7 +212,7 @@ def _cudnn_lstm(
 
 def _cudnn_case(note: str, layers: int, *, is_bidirec: bool) -> Case:
     directions = 2 if is_bidirec else 1
-    count = parameter_count(4, H, layers, is_bidirec=is_bidirec)
+    count = count_parameters(4, H, layers, is_bidirec=is_bidirec)
     initial = {slot: _real(layers * directions, 2, H) for slot in ("InitH", "InitC")}
     attrs = {"input_size": 4, "hidden_size": H, "num_layers": layers, "is_bidirec": is_bidirec}
     return Case(
