@@ -17,7 +17,7 @@ from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.checkpoint.servers import read_positions, servers_of
 from paddlelike.distributed.checkpoint.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
-from paddlelike.distributed.server.position import note_empty_load
+from paddlelike.distributed.server.position import note_empty_load, read_position
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError
 from paddlelike.formats import lod_tensor
 from paddlelike.framework.graph.program import Program
@@ -123,7 +123,7 @@ class ServerPart:
             variables,
             lambda contents: View(contents, slices, others),
             tuple(Init(one.name, "keep") for one in schedule),  # Fluid itself saves none of these
-            (*_notes(where, schedule), *_rate_notes(where, rates)),
+            (*_notes(where, schedule), *_rate_notes(where, rates), *_position_notes(where, endpoint)),
             reader=f"the server at {endpoint}",
         )
 
@@ -226,6 +226,18 @@ def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
         "servers had, and the learning rate's schedule begins again"
     )
     return (note,)
+
+
+def _position_notes(where: str, endpoint: str) -> list[str]:
+    """Return a note where the directory does not say at which round it was saved."""
+    position = read_position(where, endpoint)
+    if position is not None and "round" in position:
+        return []
+    note = (
+        f"{where} does not say at which round it was saved (a manifest of servers does): the server at "
+        f"{endpoint} takes the round of the other servers, or begins at round 0"
+    )
+    return [note]
 
 
 def _rate_notes(where: str, rates: Sequence[Slice]) -> list[str]:

@@ -20,7 +20,9 @@ a trainer hangs, comes late     barrier               the others wait, and know 
 a trainer never comes back      barrier's timeout     the others end, and name it
 a trainer was restarted         its process id        the new process finishes its round, or repeats it
 two processes, one trainer id   the same              the older one is fenced, and ends
-a trainer of another run        the servers' rounds    its first push fails, unless its loop follows them
+a trainer of another run        the servers' rounds   its first push fails, unless its loop follows them
+a copied save without a round   the servers' rounds   the server takes the round of the others, or begins at 0
+servers loaded different saves  the servers' rounds   every trainer ends (exit code 1), and names the rounds
 a message arrives late          session, generation   it is refused
 another program, another job    digest, job           refused before anything is staged
 ==============================  ====================  ======================================================

@@ -15,10 +15,12 @@ from typing import TypeAlias
 from paddlelike.distributed.protocol.messages import HelloReply
 
 __all__ = [
+    "Adopt",
     "Conflict",
     "Decision",
     "Finish",
     "Leave",
+    "Mismatch",
     "Proceed",
     "Retry",
     "RollBack",
@@ -52,6 +54,14 @@ class RollBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopt:
+    """Servers that do not know the round of what they loaded must take ``round``, in ``generation``."""
+
+    round: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """This trainer had begun to leave the job before ``round``: continue with that."""
 
@@ -72,7 +82,14 @@ class Conflict:
     why: str
 
 
-Decision: TypeAlias = Proceed | Finish | RollBack | Leave | Retry | Conflict
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The servers began at different rounds and no trainer has trained: starting again changes nothing."""
+
+    why: str
+
+
+Decision: TypeAlias = Proceed | Finish | RollBack | Adopt | Leave | Retry | Conflict | Mismatch
 
 
 def decide(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> Decision:
@@ -98,7 +115,7 @@ def decide(trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply])
             return Proceed(rounds[0])
         if left_at < 0 and _all_hold_push(hellos):
             return Finish(min(rounds))
-    return _roll_back(trainer, endpoints, hellos)
+    return _adopt(hellos) or _roll_back(trainer, endpoints, hellos)
 
 
 def describe_rounds(endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> str:
@@ -107,6 +124,19 @@ def describe_rounds(endpoints: Sequence[str], hellos: Sequence[HelloReply]) -> s
         f"{endpoint} at round {hello.round} of generation {hello.generation}"
         for endpoint, hello in zip(endpoints, hellos, strict=True)
     )
+
+
+def _is_untrained(hellos: Sequence[HelloReply]) -> bool:
+    """Return whether every server still has what it began with."""
+    return all(hello.round == hello.base and not hello.marked and not hello.lost for hello in hellos)
+
+
+def _adopt(hellos: Sequence[HelloReply]) -> Adopt | None:
+    """Return the round that servers adopt when those that know theirs began at one round."""
+    known = {hello.round for hello in hellos if not hello.adopts}
+    if len(known) != 1 or all(not hello.adopts for hello in hellos) or not _is_untrained(hellos):
+        return None
+    return Adopt(known.pop(), max(hello.generation for hello in hellos) + 1)
 
 
 def _all_hold_push(hellos: Sequence[HelloReply]) -> bool:
@@ -119,10 +149,12 @@ def _all_hold_push(hellos: Sequence[HelloReply]) -> bool:
 
 def _roll_back(
     trainer: int, endpoints: Sequence[str], hellos: Sequence[HelloReply]
-) -> RollBack | Retry | Conflict:
+) -> RollBack | Retry | Conflict | Mismatch:
     rounds = describe_rounds(endpoints, hellos)
     common = set.intersection(*(set(hello.checkpoints) for hello in hellos))
     if not all(hello.checkpoints for hello in hellos):
+        if _is_untrained(hellos) and all(hello.generation == 0 for hello in hellos):
+            return Mismatch(f"the servers began at different rounds: {rounds}")
         return Conflict(f"the servers are at different rounds ({rounds}), and not all have a checkpoint")
     if not common:  # a save was made between the replies
         return Retry(f"the servers are at different rounds ({rounds}) and see different checkpoints")

@@ -129,7 +129,7 @@ class HelloReply(Reply):
     ``lost``: that failed, and it waits for another rollback; ``staged`` and ``marked``: the push and commit
     of this trainer in the current round; ``checkpoints``: the rounds it can return to; ``completed``:
     (trainer, round) of those that left, of whom ``left`` have ended; ``applied``: the caller's last update
-    (async).
+    (async); ``adopts``: it loaded a directory that does not say its round, and takes that of the others.
     """
 
     base: int = header_field(read_integer)
@@ -141,6 +141,7 @@ class HelloReply(Reply):
     completed: tuple[tuple[int, int], ...] = header_field(read_pairs)
     left: tuple[int, ...] = header_field(read_integers, default=())
     applied: int = header_field(read_integer, default=0)
+    adopts: bool = header_field(read_flag, default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,8 @@ class ServerState:
         How many trainers take part (Fluid's Fanin): ids 0 .. trainers - 1.
     plan
         Digest of this server's table, as in Hello and Push.
+    adopts
+        The parameters were loaded from a directory without a round: take that of the other servers.
     saved
         The position of the loaded parameters, as :meth:`position` was at the save; None: start values.
     lease
@@ -100,13 +102,15 @@ class ServerState:
         job: str = "",
         now: float,
         saved: Mapping[str, Any] | None = None,
+        adopts: bool = False,
         lease: float = 30.0,
         checkpoints: Callable[[], Sequence[int]] = tuple,
     ) -> None:
         saved = saved or {}
         self.incarnation, self.trainers, self.mode = incarnation, trainers, mode
         self.generation = 0
-        self.round = self.base = int(saved.get("round", 0))
+        self.round = self.base = self.start = int(saved.get("round", 0))  # start: of the start values
+        self._adopts = adopts
         self.completed: dict[int, int] = dict(saved.get("completed", ()))
         self._admission = Admission(trainers=trainers, mode=mode, plan=plan, job=job, lease=lease, now=now)
         self._checkpoints = checkpoints
@@ -138,6 +142,7 @@ class ServerState:
             completed=tuple(sorted(self.completed.items())),
             left=tuple(sorted(self._left)),
             applied=self._updates.last_applied(request.trainer, request.process),
+            adopts=self._adopts,
         )
 
     def begin_push(self, request: Push, now: float) -> Reply | None:
@@ -212,13 +217,16 @@ class ServerState:
         if refused := self._refuse_session(request, now) or self._refuse_in_async(request):
             return refused
         if request.generation > self.generation:
-            if request.to not in self._checkpoints():
+            is_checkpoint = request.to in self._checkpoints()
+            if not is_checkpoint and not self._can_begin_at(request.to):
                 return self._refuse("checkpoint", f"this server has no checkpoint of round {request.to}")
+            self.start = self.start if is_checkpoint else request.to
+            self._adopts = False
             known = self.completed | dict(request.completed)
             self.completed = {trainer: first for trainer, first in known.items() if first <= request.to}
             self.generation, self.round, self.base = request.generation, request.to, request.to
             self._round, self._saves = Round(), Saves()
-            self._restoring, self._lost = True, False
+            self._restoring, self._lost = is_checkpoint, False
         if self._restoring:
             return self._wait(f"rolling back to round {self.base}")
         if self._lost:
@@ -327,6 +335,11 @@ class ServerState:
             "completed": [list(item) for item in sorted(self.completed.items())],
             "updates": self._updates.to_list(),
         }
+
+    def _can_begin_at(self, round: int) -> bool:
+        """Return whether the start values, which nobody has changed yet, are or may be those of ``round``."""
+        is_unchanged = self.round == self.base == self.start and self._work is None and not self._lost
+        return is_unchanged and (self._adopts or round == self.start)
 
     def _is_idle(self) -> bool:
         return self._work is None and not self._updates and not self._restoring

@@ -30,9 +30,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from paddlelike.distributed.protocol.agreement import (
+    Adopt,
     Conflict,
     Finish,
     Leave,
+    Mismatch,
     Proceed,
     Retry,
     RollBack,
@@ -372,6 +374,11 @@ class TrainerState:
             self._agree(now, after=0.1, why=decision.why)
         elif isinstance(decision, Conflict):
             self._fail(decision.why, hint="start all servers and trainers again from the last save")
+        elif isinstance(decision, Mismatch):
+            self._fail(decision.why, hint="load the same save on every server", exit_code=1)
+        elif isinstance(decision, Adopt):
+            self._rollback = RollBack(decision.round, decision.generation, (), "")
+            self._begin("rollback")
         elif isinstance(decision, RollBack):
             self._roll_back(decision)
         else:
@@ -434,5 +441,7 @@ class TrainerState:
         if all(link.done for link in self._links) and self.outcome is None:
             self.outcome = Success(self.round)
 
-    def _fail(self, text: str, *, hint: str | None = None) -> None:
-        self.outcome = self._failure = FaultError(text, hint=hint)
+    def _fail(self, text: str, *, hint: str | None = None, exit_code: int = FaultError.exit_code) -> None:
+        error = FaultError(text, hint=hint)
+        error.exit_code = exit_code
+        self.outcome = self._failure = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +34,18 @@ class RollbackPoints:
     root
         A directory of ``save_persistables``, or one that holds such directories; None: there are no saves.
     start
-        The round of the start values.
+        Returns the round of the start values.
     """
 
     def __init__(
-        self, scope: Scope, names: list[str], program: Program, endpoint: str, root: str | None, start: int
+        self,
+        scope: Scope,
+        names: list[str],
+        *,
+        program: Program,
+        endpoint: str,
+        root: str | None,
+        start: Callable[[], int],
     ) -> None:
         self._scope = scope
         self._program = program
@@ -49,7 +56,7 @@ class RollbackPoints:
 
     def rounds(self) -> list[int]:
         """Return the rounds, sorted."""
-        return sorted({self._start, *self._find_saves()})
+        return sorted({self._start(), *self._find_saves()})
 
     def restore(self, round: int) -> None:
         """Set every variable to its value at the beginning of ``round``.
@@ -63,7 +70,7 @@ class RollbackPoints:
         if round in saves:
             with scope_guard(self._scope):
                 load_persistables(Executor(), saves[round], self._program)
-        elif round == self._start:
+        elif round == self._start():
             for name, value in self._copies.items():
                 self._scope.var(name).set_value(_copy(value))
         else:

@@ -70,8 +70,9 @@ class Service:
         self.variables = Variables(ctx, self.served)
         lock = threading.RLock()
         self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
-        position = self._loaded_position()
-        self._points = self._find_points(settings, position) if settings.rollback else None
+        loaded = self._loaded_from()
+        position = self._read_position(loaded)
+        self._points = self._find_points(settings) if settings.rollback else None
         self._tasks: deque[Task] = deque()
         self._presence = Presence(self.served.trainers, lease=settings.lease)
         self._patience = max(settings.limits.barrier, settings.lease)
@@ -88,33 +89,42 @@ class Service:
             job=settings.job,
             now=time.monotonic(),
             saved=position,
+            adopts="round" not in position and (loaded is not None or not self.served.table.entries),
             lease=settings.lease,
             checkpoints=tuple if self._points is None else self._points.rounds,
         )
 
-    def _loaded_position(self) -> dict[str, Any]:
-        """Return the training position of the directory that this server's parameters were loaded from.
+    def _loaded_from(self) -> str | None:
+        """Return the directory that this server's parameters were loaded from; None: they were not.
 
         A server without parameters goes by its optimizer state and schedules, one without any variable by
-        the directory that it was told to load. Which trainers had finished by then does not count: the
-        trainers of this job are others.
+        the directory that it was told to load.
         """
         states = [e.name for e in self.served.table.having(*_STATE)]
         names = list(self.served.parameters.values()) or states
         holders = [self._ctx.scope.find_var(name) for name in names]
         origins = {holder.origin for holder in holders if holder is not None and holder.value is not None}
-        origin = origins.pop() if len(origins) == 1 else None
-        if not names:
-            origin = empty_load(self._ctx.scope)
-        position = None if origin is None else read_position(origin, self.served.endpoint)
+        return (origins.pop() if len(origins) == 1 else None) if names else empty_load(self._ctx.scope)
+
+    def _read_position(self, directory: str | None) -> dict[str, Any]:
+        """Return the training position of a directory, {} if it has none.
+
+        Which trainers had finished by then does not count: the trainers of this job are others.
+        """
+        position = None if directory is None else read_position(directory, self.served.endpoint)
         return {key: value for key, value in (position or {}).items() if key in ("round", "updates")}
 
-    def _find_points(self, settings: Settings, position: dict[str, Any]) -> RollbackPoints:
+    def _find_points(self, settings: Settings) -> RollbackPoints:
         names = [entry.name for entry in self.served.table if entry.kind != Kind.GRADIENT]
         names += [name for counts in self.served.counters.values() for name in counts.values()]
-        program, start = self.served.op.block.program, int(position.get("round", 0))
-        scope, endpoint = self._ctx.scope, self.served.endpoint
-        return RollbackPoints(scope, names, program, endpoint, settings.checkpoints, start)
+        return RollbackPoints(
+            self._ctx.scope,
+            names,
+            program=self.served.op.block.program,
+            endpoint=self.served.endpoint,
+            root=settings.checkpoints,
+            start=lambda: self.state.start,
+        )
 
     # The thread that owns the variables
 

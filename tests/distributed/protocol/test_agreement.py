@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from paddlelike.distributed.protocol.agreement import (
+    Adopt,
     Conflict,
     Finish,
     Leave,
+    Mismatch,
     Proceed,
     Retry,
     RollBack,
@@ -110,3 +112,25 @@ def test_a_server_that_could_not_go_back_sends_all_back_again():
     assert (back.to, back.generation) == (4, 2)
     back = decide_at(at(4, generation=1, base=4, lost=True), at(4, generation=0))
     assert (back.to, back.generation) == (4, 2)
+
+
+def test_a_server_that_does_not_know_its_round_takes_that_of_the_others():
+    unknown = at(0, adopts=True, checkpoints=())
+    assert decide_at(at(8, base=8, checkpoints=()), unknown) == Adopt(8, generation=1)
+    assert decide_at(at(8, base=8), unknown, at(8, base=8)) == Adopt(8, generation=1)
+
+
+def test_servers_none_of_which_knows_its_round_begin_at_0():
+    assert decide_at(at(0, adopts=True), at(0, adopts=True)) == Proceed(0)
+
+
+def test_no_round_is_taken_from_servers_that_have_trained():
+    unknown = at(0, adopts=True, checkpoints=())
+    assert isinstance(decide_at(at(9, base=8, checkpoints=()), unknown), Conflict)
+
+
+def test_servers_that_began_at_different_rounds_are_a_mismatch_that_no_restart_mends():
+    here, there = at(8, base=8, checkpoints=()), at(4, base=4, checkpoints=())
+    assert isinstance(decide_at(here, there), Mismatch)
+    assert isinstance(decide_at(here, there, at(0, adopts=True, checkpoints=())), Mismatch)
+    assert isinstance(decide_at(here, at(0, checkpoints=())), Mismatch)

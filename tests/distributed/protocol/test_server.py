@@ -280,6 +280,31 @@ def test_a_rollback_to_what_is_not_there_changes_nothing(talk):
     assert talk.state.generation == 0
 
 
+def test_a_server_that_does_not_know_its_round_adopts_one_once_and_restores_nothing():
+    talk = Talk(adopts=True, checkpoints=tuple)
+    assert talk.say("Hello", 0).adopts
+    assert isinstance(talk.say("Rollback", 0, to=8), RollbackReply)
+    assert talk.state.take_work() is None
+    assert (talk.state.round, talk.state.base, talk.state.start, talk.state.generation) == (8, 8, 8, 1)
+    assert not talk.say("Hello", 1).adopts
+    assert isinstance(talk.say("Rollback", 1, to=8), RollbackReply)  # the other trainer decided the same
+    assert refused(talk.say("Rollback", 1, to=9, generation=2)) == "checkpoint"
+
+
+def test_a_server_confirms_the_round_of_its_start_values_until_a_round_is_applied():
+    talk = Talk(saved={"round": 8}, checkpoints=tuple)
+    talk.say("Hello", 0)
+    talk.say("Hello", 1)
+    assert isinstance(talk.say("Rollback", 0, to=8), RollbackReply)
+    for trainer in range(2):
+        talk.push(trainer)
+        talk.say("Commit", trainer)
+    work = talk.state.take_work()
+    assert refused(talk.say("Rollback", 0, to=8, generation=2)) == "checkpoint"
+    talk.state.end_apply(work)
+    assert refused(talk.say("Rollback", 0, to=8, generation=2)) == "checkpoint"
+
+
 def test_a_rollback_during_a_round_drops_that_round(talk):
     for trainer in (0, 1):
         talk.push(trainer)
