@@ -1,4 +1,4 @@
-"""WeightedAverage: the mean of values that stand for different numbers of samples."""
+"""WeightedAverage: the weighted mean of values."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ class WeightedAverage:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all values."""
+        """Drop all values."""
         self.numerator: Any = None
         self.denominator: Any = None
 
     def add(self, value: Any, weight: Any) -> None:
-        """Take a value, a number or an array, that stands for ``weight`` samples."""
+        """Add a number or an array with a weight. Raises ValueError for anything else."""
         for argument, given in (("value", value), ("weight", weight)):
             if not isinstance(given, Number | np.ndarray):
-                raise ValueError(f"WeightedAverage: {argument} is a number or a numpy array, not {given!r}")
+                raise ValueError(
+                    f"WeightedAverage: {argument} must be a number or a numpy array, got {given!r}"
+                )
         if self.numerator is None:
             self.numerator, self.denominator = value * weight, weight
         else:
@@ -43,7 +45,7 @@ class WeightedAverage:
             self.denominator = self.denominator + weight
 
     def eval(self) -> Any:
-        """The mean. Raises ValueError when nothing was added."""
+        """Return the mean. Raises ValueError before the first value."""
         if self.numerator is None or np.all(np.asarray(self.denominator) == 0):
-            raise ValueError("WeightedAverage: nothing was added yet")
+            raise ValueError("WeightedAverage: there are no values yet; call add first")
         return self.numerator / self.denominator

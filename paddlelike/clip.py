@@ -1,6 +1,6 @@
-"""Clips: gradients and errors kept small.
+"""Clipping of gradients.
 
-Give a gradient clip to an optimizer, ``SGD(0.1, grad_clip=GradientClipByGlobalNorm(1.0))``. Clips come before
+Pass a gradient clip to an optimizer, ``SGD(0.1, grad_clip=GradientClipByGlobalNorm(1.0))``. Clips come before
 weight decay. An error clip belongs to one variable and acts on its gradient as soon as that is computed.
 """
 
@@ -38,14 +38,14 @@ Context = dict[str, Any]
 
 
 class BaseErrorClipAttr:
-    """Base of what :meth:`Variable._set_error_clip` takes."""
+    """Base of the arguments of :meth:`Variable._set_error_clip`."""
 
     def _append_clip_op(self, block: Block, grad: str) -> None:
         raise NotImplementedError
 
 
 class ErrorClipByValue(BaseErrorClipAttr):
-    """Every element of a variable's gradient between ``min`` (``-max`` if None) and ``max``.
+    """Limits every element of a variable's gradient to ``min`` (``-max`` if None) .. ``max``.
 
     >>> str(ErrorClipByValue(2.0))
     'ByValue, min=-2.000000, max=2.000000'
@@ -65,50 +65,54 @@ class ErrorClipByValue(BaseErrorClipAttr):
 
 
 def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
-    """Clip the gradients that the last operator of ``block`` computed; for ``append_backward``."""
+    """Clip the gradients that the last operator of ``block`` computed; called by ``append_backward``.
+
+    Raises TypeError when a variable's error clip is of another class.
+    """
     for name in block.ops[-1].output_arg_names:
         variable = block._find_var_recursive(context.get(name, ""))
         if variable is None or variable.error_clip is None or name != grad_name(variable.name):
             continue
         if not isinstance(variable.error_clip, BaseErrorClipAttr):
             raise TypeError(
-                f"variable {variable.name!r}: its error clip is an ErrorClipByValue, "
-                f"not {variable.error_clip!r}"
+                f"variable {variable.name!r}: its error clip must be an ErrorClipByValue, "
+                f"got {variable.error_clip!r}"
             )
         variable.error_clip._append_clip_op(block, name)
 
 
 class GradientClipBase:
-    """Base of the gradient clips: called with pairs of parameter and gradient, it returns clipped ones.
+    """Base of the gradient clips; a call with pairs of parameter and gradient returns clipped pairs.
 
-    ``need_clip`` is asked with each parameter; where it answers False the gradient stays as it is.
+    ``need_clip`` is called with each parameter; where it returns False the gradient is not clipped. Raises
+    TypeError unless it is callable.
     """
 
     def __init__(self, need_clip: Callable[[Parameter], bool] | None = None) -> None:
         if need_clip is not None and not callable(need_clip):
             raise TypeError(
-                f"{self.__class__.__name__}: need_clip is a function of a parameter, not {need_clip!r}"
+                f"{self.__class__.__name__}: need_clip must be a function of a parameter, got {need_clip!r}"
             )
         self._need_clip_func = need_clip
 
     def __call__(self, params_grads: ParamGrads) -> ParamGrads:
-        """Append the operators of this clip."""
+        """Append the operators of this clip, and return the pairs with clipped gradients."""
         if any(param.gradient_clip_attr is not None for param, _ in params_grads):
             warnings.warn(
                 "set_gradient_clip has no effect: the optimizer has a grad_clip of its own",
                 stacklevel=2,
             )
-        wanted = [pair for pair in params_grads if self._wants(pair[0])]
+        wanted = [pair for pair in params_grads if self._needs_clip(pair[0])]
         if not wanted:
             return params_grads
         with name_scope("gradient_clip"):
-            start = _marks(wanted)
+            start = _count_operators(wanted)
             clipped = self._clip(wanted, last=params_grads[-1])
-            _tell_new_gradients(start, clipped)
+            _update_role_vars(start, clipped)
         new = {param.name: grad for param, grad in clipped}
         return [(param, new.get(param.name, grad)) for param, grad in params_grads]
 
-    def _wants(self, param: Parameter) -> bool:
+    def _needs_clip(self, param: Parameter) -> bool:
         return self._need_clip_func is None or bool(self._need_clip_func(param))
 
     def _clip(self, params_grads: ParamGrads, last: tuple[Parameter, Variable]) -> ParamGrads:
@@ -118,18 +122,18 @@ class GradientClipBase:
                 clipped.append((param, self._clip_one(grad, {})))
         return clipped
 
-    # The same in two passes over the parameters, for set_gradient_clip.
+    # For set_gradient_clip, the same in two passes over the parameters.
 
     def _process_context(self, context: Context, param: Parameter, grad: Variable) -> None:
-        """First pass: what has to be known of all gradients."""
+        """First pass: collect what is needed from all gradients."""
 
     def _clip_one(self, grad: Variable, context: Context) -> Variable:
-        """Second pass: the clipped gradient."""
+        """Second pass: return the clipped gradient."""
         raise NotImplementedError
 
 
 class GradientClipByValue(GradientClipBase):
-    """Every element between ``min`` (``-max`` if None) and ``max`` (operator ``clip``).
+    """Limits every element to ``min`` (``-max`` if None) .. ``max`` (operator ``clip``).
 
     >>> str(GradientClipByValue(1.0))
     'Gradient Clip By Value, min = -1.000000, max=1.000000'
@@ -143,7 +147,9 @@ class GradientClipByValue(GradientClipBase):
     ) -> None:
         super().__init__(need_clip)
         if min is None and not max > 0.0:
-            raise GraphError(f"GradientClipByValue: max is {max}; without a min it must be positive")
+            raise GraphError(
+                f"GradientClipByValue: max is {max}, expected a positive number when min is None"
+            )
         self.max = float(max)
         self.min = -self.max if min is None else float(min)
 
@@ -155,7 +161,7 @@ class GradientClipByValue(GradientClipBase):
 
 
 class GradientClipByNorm(GradientClipBase):
-    """Each gradient cut to a length of ``clip_norm``: ``g * min(1, clip_norm / |g|)``."""
+    """Limits the norm of each gradient to ``clip_norm``: ``g * min(1, clip_norm / |g|)``."""
 
     def __init__(self, clip_norm: float, need_clip: Callable[[Parameter], bool] | None = None) -> None:
         super().__init__(need_clip)
@@ -169,9 +175,9 @@ class GradientClipByNorm(GradientClipBase):
 
 
 class GradientClipByGlobalNorm(GradientClipBase):
-    """All gradients together at most ``clip_norm`` long: ``g * clip_norm / max(clip_norm, |all g|)``.
+    """Limits the global norm of gradients to ``clip_norm``: ``g * clip_norm / max(clip_norm, |all g|)``.
 
-    ``group_name`` matters to :func:`set_gradient_clip` only.
+    ``group_name`` is used by :func:`set_gradient_clip` only.
     """
 
     def __init__(
@@ -200,7 +206,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
         clipped = []
         for param, grad in params_grads:
             with program._optimized_guard([param, grad]):
-                clipped.append((param, _times(grad, factor)))
+                clipped.append((param, _multiply(grad, factor)))
         return clipped
 
     def _process_context(self, context: Context, param: Parameter, grad: Variable) -> None:
@@ -208,7 +214,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
         if group["norm"] != self.clip_norm:
             raise GraphError(
                 f"set_gradient_clip: group {self.group_name!r} has clip_norm {group['norm']} and, for "
-                f"{param.name!r}, {self.clip_norm}; one group has one clip_norm"
+                f"{param.name!r}, {self.clip_norm}; expected one clip_norm per group"
             )
         if "limit" not in group:
             group["limit"] = fill_constant(shape=[1], dtype=grad.dtype, value=self.clip_norm)
@@ -218,21 +224,21 @@ class GradientClipByGlobalNorm(GradientClipBase):
         group = context[self.group_name]
         if "factor" not in group:
             group["factor"] = _ratio(group["limit"], _norm(group["squares"]))
-        return _times(grad, group["factor"])
+        return _multiply(grad, group["factor"])
 
 
 def set_gradient_clip(clip: GradientClipBase, param_list: Any = None, program: Program | None = None) -> None:
-    """Give parameters a clip, before minimize. The older way: prefer the optimizer's ``grad_clip``.
+    """Set the clip of parameters, before ``minimize``. Deprecated: prefer the optimizer's ``grad_clip``.
 
-    As in Fluid 1.8 it works only when every trained parameter has a clip, and all have the same one; a
-    warning says so where that is not the case.
+    As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning.
+    Raises TypeError unless ``clip`` is a gradient clip, and ``param_list`` holds parameters or their names.
     """
     warnings.warn(
         "set_gradient_clip is the older way to clip; give the optimizer a grad_clip instead",
         stacklevel=2,
     )
     if not isinstance(clip, GradientClipBase):
-        raise TypeError(f"set_gradient_clip: clip is a gradient clip of fluid.clip, not {clip!r}")
+        raise TypeError(f"set_gradient_clip: clip must be a gradient clip of fluid.clip, got {clip!r}")
     program = default_main_program() if program is None else program
     block = program.global_block()
     if any("optimizer" in op.attrs.get("op_namescope", "") for op in block.ops):
@@ -243,28 +249,28 @@ def set_gradient_clip(clip: GradientClipBase, param_list: Any = None, program: P
 
 
 def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) -> ParamGrads:
-    """Append the clips that :func:`set_gradient_clip` gave to the parameters; returns the new gradients."""
+    """Append the clips set by :func:`set_gradient_clip`, and return the pairs with clipped gradients."""
     pairs = list(param_grads)
     clips = [param.gradient_clip_attr for param, _ in pairs]
     if not any(clips):
         return pairs
     context: Context = {}
-    start = _marks(pairs)
+    start = _count_operators(pairs)
     for (param, grad), clip in zip(pairs, clips, strict=True):
         with param.block.program._optimized_guard([param, grad]), name_scope("gradient_clip_@CLIP"):
             if clip is None:
                 _warn(f"nothing is clipped, because {param.name!r} has no clip")
                 return pairs
             clip._process_context(context=context, param=param, grad=grad)
-    measured = _marks(pairs)
+    measured = _count_operators(pairs)
     if any(clip is not clips[-1] for clip in clips):
         _warn(f"the clip of {pairs[-1][0].name!r} is used for all parameters")
     clipped = []
     for param, grad in pairs:
-        # Fluid's own spelling: programs must be equal.
+        # Spelled as in Fluid: programs must be equal.
         with param.block.program._optimized_guard([param, grad]), name_scope("graident_clip_@CLIP"):
             clipped.append((param, clips[-1]._clip_one(grad, context)))
-    _tell_new_gradients(start, clipped, until=measured)
+    _update_role_vars(start, clipped, until=measured)
     return clipped
 
 
@@ -275,17 +281,17 @@ def _warn(what: str) -> None:
 def _parameter(block: Block, param: Any) -> Parameter:
     found = block.var(param) if isinstance(param, str) else param
     if not isinstance(found, Parameter):
-        raise TypeError(f"set_gradient_clip: param_list holds parameters or their names, not {param!r}")
+        raise TypeError(f"set_gradient_clip: param_list must hold parameters or their names, got {param!r}")
     return found
 
 
-def _marks(pairs: ParamGrads) -> int:
-    """How many operators there are so far."""
+def _count_operators(pairs: ParamGrads) -> int:
+    """Return the count of operators so far."""
     return len(pairs[0][0].block.program.global_block().ops)
 
 
-def _tell_new_gradients(start: int, clipped: ParamGrads, until: int | None = None) -> None:
-    """Let the operators since ``start`` name the new gradient of their parameter in ``op_role_var``."""
+def _update_role_vars(start: int, clipped: ParamGrads, until: int | None = None) -> None:
+    """Write the new gradient into ``op_role_var`` of the operators since ``start``."""
     new = {param.name: grad.name for param, grad in clipped}
     for op in clipped[0][0].block.program.global_block().ops[start:until]:
         role = op.attrs["op_role_var"]
@@ -294,7 +300,7 @@ def _tell_new_gradients(start: int, clipped: ParamGrads, until: int | None = Non
 
 
 def _square_sum(grad: Variable) -> Variable:
-    """The sum of the squares of a gradient, dense or sparse."""
+    """Return the sum of the squares of a gradient, dense or sparse."""
     if grad.type == VarType.SELECTED_ROWS:
         grad = emit("get_tensor_from_selected_rows", {"X": emit("merge_selected_rows", {"X": grad})})
     attrs = {"dim": [0], "keep_dim": False, "reduce_all": True}
@@ -306,9 +312,9 @@ def _norm(squares: list[Variable]) -> Variable:
 
 
 def _ratio(limit: Variable, norm: Variable) -> Variable:
-    """``limit / max(limit, norm)``."""
+    """Return ``limit / max(limit, norm)``."""
     return emit("elementwise_div", {"X": limit, "Y": emit("elementwise_max", {"X": limit, "Y": norm})})
 
 
-def _times(grad: Variable, factor: Variable) -> Variable:
+def _multiply(grad: Variable, factor: Variable) -> Variable:
     return emit("elementwise_mul", {"X": grad, "Y": factor})

@@ -1,34 +1,34 @@
 """Every exception paddlelike raises on purpose, in one tree.
 
 PaddlelikeError
-├── EnforceNotMet            what Fluid's core refuses under this name (``fluid.core.EnforceNotMet``)
+├── EnforceNotMet            errors of Fluid's core (``fluid.core.EnforceNotMet``)
 │   ├── ShapeError           shapes or dtypes that do not fit an operator
 │   ├── OperatorError        an operator failed in a run: names it, its variables and the user's line
 │   ├── NotInitializedError  a variable that holds no value yet
-│   ├── UnsupportedError     an operator that a program may hold, but that this package cannot run
+│   ├── UnsupportedError     an operator or option of Paddle that this package does not support
 │   ├── UntrustedError       a program from bytes that holds operators which reach outside of it
-│   ├── OutOfMemoryError     a value or a file that is larger than the memory there is
-│   ├── FormatError          bytes that are not what a format says they are
+│   ├── OutOfMemoryError     a value or a file that is larger than the available memory
+│   ├── FormatError          bytes that do not follow their format
 │   │   └── FrameError       a message between processes that is cut, too large or malformed
-│   ├── LoadError            a load that was refused; nothing was changed
+│   ├── LoadError            a load that was refused; nothing has changed
 │   │   └── MissingFileError a file that a load needs is not there
-│   └── SaveError            a save that was refused or failed; the earlier files are as they were
+│   └── SaveError            a save that was refused or failed; the earlier files are unchanged
 ├── GraphError               a program that cannot be built or changed as asked
 ├── FeedError                a feed that does not fit its data variables
 ├── StorageError             a directory or file that cannot be used
 ├── EndpointError            a host:port that cannot be served or called as asked
 ├── RemoteError              a call to another process that failed; names its endpoint and the verb
-│   ├── UnreachableError     nobody answers there, or the connection broke: may be tried again
-│   ├── DeadlineError        no answer in the given time: may be tried again
+│   ├── UnreachableError     nothing answers there, or the connection broke: may be retried
+│   ├── DeadlineError        no answer in the given time: may be retried
 │   └── RejectedError        the other side refused the call, or failed in it: final
-├── RoleError                environment variables that do not say which part a process plays
+├── RoleError                environment variables that do not define the role of a process
 ├── ExtraMissingError        an optional package that is not installed
-├── FaultError               a distributed job that cannot go on: names the endpoint or the trainers
-│   └── RoundRolledBack      the servers went back to a checkpoint; training goes on from its step
+├── FaultError               a distributed job that cannot continue: names the endpoint or the trainers
+│   └── RoundRolledBack      the servers rolled back to a checkpoint; training continues from its step
 └── EOFException             a reader that has no more batches (Fluid's name: ``fluid.core.EOFException``)
 
-Some errors are also the built-in kind that Fluid raises in the same place (ValueError, TypeError,
-RuntimeError), so that scripts which catch those go on working.
+Some errors are also of the built-in class that Fluid raises in the same place (ValueError, TypeError,
+RuntimeError), so that scripts which catch those keep working.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class PaddlelikeError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}\n  hint: {hint}")
-        self.message = message  # without the hint, for whoever puts a name or a path in front of it
+        self.message = message  # without the hint, for callers that prepend a name or a path
         self.hint = hint
 
 
 class EnforceNotMet(PaddlelikeError):  # noqa: N818  (Fluid's name)
-    """An operator refused its inputs, or a file was refused."""
+    """An operator or a file does not fulfil a condition of Paddle's."""
 
 
 class ShapeError(EnforceNotMet, ValueError):
@@ -98,11 +98,11 @@ class UntrustedError(EnforceNotMet):
 
 
 class OutOfMemoryError(EnforceNotMet, MemoryError):
-    """A value or a file that is larger than the memory there is."""
+    """A value or a file that is larger than the available memory."""
 
 
 class UnsupportedError(EnforceNotMet, NotImplementedError):
-    """An operator or option that Paddle has and this package does not run."""
+    """An operator or option of Paddle that this package does not support."""
 
 
 class GraphError(PaddlelikeError, ValueError):
@@ -114,7 +114,7 @@ class FeedError(PaddlelikeError, ValueError):
 
 
 class FormatError(EnforceNotMet, ValueError):
-    """Bytes that are not what a format says they are."""
+    """Bytes that do not follow their format."""
 
 
 class FrameError(FormatError):
@@ -122,7 +122,7 @@ class FrameError(FormatError):
 
 
 class LoadError(EnforceNotMet, RuntimeError):
-    """A load that was refused; the scope is as it was."""
+    """A load that was refused; the scope is unchanged."""
 
 
 class MissingFileError(LoadError, FileNotFoundError):
@@ -130,7 +130,7 @@ class MissingFileError(LoadError, FileNotFoundError):
 
 
 class SaveError(EnforceNotMet, RuntimeError):
-    """A save that was refused or failed; what was saved before is as it was."""
+    """A save that was refused or failed; the earlier files are unchanged."""
 
 
 class StorageError(PaddlelikeError, OSError):
@@ -147,7 +147,7 @@ class RemoteError(PaddlelikeError):
     Attributes
     ----------
     endpoint, verb
-        Whom the call was for, and what it asked.
+        The called process, and the called function.
     retryable
         Whether the same call may succeed later. Only the caller knows whether it may be repeated.
     """
@@ -161,7 +161,7 @@ class RemoteError(PaddlelikeError):
 
 
 class UnreachableError(RemoteError, ConnectionError):
-    """Nobody answers at the endpoint, or the connection broke."""
+    """Nothing answers at the endpoint, or the connection broke."""
 
     retryable = True
 
@@ -173,11 +173,11 @@ class DeadlineError(RemoteError, TimeoutError):
 
 
 class RejectedError(RemoteError):
-    """The other side refused the call, or failed in it; the same call would end the same way."""
+    """The other side refused the call, or failed in it; the same call would fail again."""
 
 
 class RoleError(PaddlelikeError, ValueError):
-    """Environment variables that do not say which part of a job this process plays."""
+    """Environment variables that do not define the role of this process."""
 
 
 class ExtraMissingError(PaddlelikeError, ImportError):
@@ -185,17 +185,17 @@ class ExtraMissingError(PaddlelikeError, ImportError):
 
 
 class FaultError(PaddlelikeError, RuntimeError):
-    """A distributed job lost a process, or this process lost its place in the job.
+    """A distributed job lost a process, or this process was removed from the job.
 
-    A script that does not catch it ends with ``exit_code``, by which a launcher knows that starting the job
-    again from its last save is the cure (75 is ``EX_TEMPFAIL`` of sysexits.h).
+    A script that does not catch it ends with ``exit_code``, which tells a launcher to restart the job from
+    its last save (75 is ``EX_TEMPFAIL`` of sysexits.h).
     """
 
     exit_code = 75
 
 
 class RoundRolledBack(FaultError):  # noqa: N818  (an event more than an error)
-    """The servers went back to the checkpoint of an earlier step, from which the training loop goes on."""
+    """The servers rolled back to an earlier checkpoint; the training loop continues from its step."""
 
     def __init__(self, message: str, *, step: int, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

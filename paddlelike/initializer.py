@@ -1,7 +1,7 @@
-"""First values of parameters: operators put in front of the startup program.
+"""Initializers of parameters: operators at the front of the startup program.
 
-Random initializers take over the startup program's ``random_seed`` when they are built with seed 0; the
-same network and seed then start with the same bits as in Paddle.
+Random initializers with seed 0 use the ``random_seed`` of the startup program; the same network and seed then
+start with the same bits as in Paddle.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _force_cpu = False
 
 
 def force_init_on_cpu() -> bool:
-    """Whether initializers are asked to run on the CPU (they always do)."""
+    """Return whether :func:`init_on_cpu` is active; here initializers always run on the CPU."""
     return _force_cpu
 
 
 @contextmanager
 def init_on_cpu() -> Iterator[None]:
-    """Ask initializers built inside to run on the CPU."""
+    """Request that initializers built inside of the ``with`` run on the CPU."""
     global _force_cpu
     before, _force_cpu = _force_cpu, True
     try:
@@ -64,28 +64,28 @@ def init_on_cpu() -> Iterator[None]:
 
 
 class Initializer:
-    """Base: called with a variable and a block, it puts its operator in front of the block."""
+    """Base of the initializers; a call with variable and block inserts an operator at its front."""
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        """Append the operator that gives ``var`` its first value."""
+        """Insert the operator that initializes ``var``, and return it."""
         raise NotImplementedError
 
 
 class ConstantInitializer(Initializer):
-    """Every element is ``value``."""
+    """Initializes every element to ``value``."""
 
     def __init__(self, value: float = 0.0, force_cpu: bool = False) -> None:
         self._value = value
         self._force_cpu = force_cpu
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        """Append ``fill_constant``."""
+        """Insert ``fill_constant``, and return it."""
         attrs = {"value": float(self._value), "force_cpu": self._force_cpu or _force_cpu}
-        return _append(var, block, "fill_constant", attrs)
+        return _insert(var, block, "fill_constant", attrs)
 
 
 class _Random(Initializer):
-    """What random initializers share: a seed, and float32 numbers cast down for float16."""
+    """Base of the random initializers: a seed, and float32 values that are cast for float16."""
 
     operator: ClassVar[str]
 
@@ -96,14 +96,17 @@ class _Random(Initializer):
         raise NotImplementedError
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        """Append the random operator."""
+        """Insert the random operator, and return it."""
         if self._seed == 0:
             self._seed = block.program.random_seed
-        return _append(var, block, self.operator, {**self._attrs(var), "seed": self._seed})
+        return _insert(var, block, self.operator, {**self._attrs(var), "seed": self._seed})
 
 
 class UniformInitializer(_Random):
-    """Uniform on [low, high). ``diag_num`` elements, ``diag_step`` apart, are ``diag_val`` instead."""
+    """Uniform in [low, high); ``diag_num`` elements, ``diag_step`` apart, are ``diag_val``.
+
+    Raises GraphError when ``low`` is above ``high``.
+    """
 
     operator = "uniform_random"
 
@@ -153,7 +156,7 @@ class TruncatedNormalInitializer(_Random):
 
 
 class _Fan(_Random):
-    """Uniform or normal with a spread made of the fans of the weight."""
+    """Uniform or normal with a variance computed from the fans of the weight."""
 
     def __init__(self, uniform: bool, seed: int) -> None:
         super().__init__(seed)
@@ -163,7 +166,7 @@ class _Fan(_Random):
         raise NotImplementedError
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        """Append the random operator."""
+        """Insert the random operator, and return it."""
         if self._seed == 0:
             self._seed = block.program.random_seed
         variance = self._variance(var)
@@ -187,7 +190,7 @@ class XavierInitializer(_Fan):
         self._fan_in, self._fan_out = fan_in, fan_out
 
     def _variance(self, var: Variable) -> float:
-        of_shape = _fans(var)
+        of_shape = _compute_fans(var)
         fan_in = of_shape[0] if self._fan_in is None else self._fan_in
         fan_out = of_shape[1] if self._fan_out is None else self._fan_out
         return 2.0 / float(fan_in + fan_out)
@@ -201,19 +204,17 @@ class MSRAInitializer(_Fan):
         self._fan_in = fan_in
 
     def _variance(self, var: Variable) -> float:
-        fan_in = _fans(var)[0] if self._fan_in is None else self._fan_in
+        fan_in = _compute_fans(var)[0] if self._fan_in is None else self._fan_in
         return 2.0 / float(fan_in)
 
 
 class BilinearInitializer(Initializer):
-    """The weight of a transposed convolution that interpolates bilinearly; shape (C, 1, K, K)."""
+    """The weight (C, 1, K, K) of a transposed convolution that interpolates bilinearly."""
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        """Append ``assign_value`` with the interpolation weights."""
+        """Insert ``assign_value``, and return it. Raises GraphError for another shape."""
         if len(var.shape) != 4 or var.shape[2] != var.shape[3]:
-            raise GraphError(
-                f"Bilinear wants a weight of shape [C, 1, K, K], {var.name!r} has {list(var.shape)}"
-            )
+            raise GraphError(f"Bilinear: {var.name!r} has shape {list(var.shape)}, expected [C, 1, K, K]")
         size = var.shape[3]
         factor = math.ceil(size / 2.0)
         center = (2 * factor - 1 - factor % 2) / (2.0 * factor)
@@ -223,25 +224,27 @@ class BilinearInitializer(Initializer):
 
 
 class NumpyArrayInitializer(Initializer):
-    """The values of an array."""
+    """Initializes to the values of an array. Raises GraphError unless ``value`` is a numpy array."""
 
     def __init__(self, value: Any) -> None:
         if not isinstance(value, np.ndarray):
-            raise GraphError(f"NumpyArrayInitializer takes a numpy array, not {value!r}")
+            raise GraphError(f"NumpyArrayInitializer: value must be a numpy array, got {value!r}")
         self._value = value
 
     def __call__(self, var: Variable, block: Block) -> Operator:
-        """Append ``assign_value`` with the array's values."""
+        """Insert ``assign_value``, and return it. Raises GraphError for unsuitable size or dtype."""
         if self._value.size > 1024 * 1024 * 1024:
-            raise GraphError("an array of over 2**30 elements cannot be stored in a program")
+            raise GraphError(
+                "NumpyArrayInitializer: the array has over 2**30 elements, too many for a program"
+            )
         slot, dtype = _value_slot(var.dtype)
         values = self._value.astype(numpy_dtype(dtype)).reshape(-1).tolist()
         attrs = {slot: values, "shape": list(self._value.shape)}
-        return _append(var, block, "assign_value", attrs, dtype=dtype, with_shape=False)
+        return _insert(var, block, "assign_value", attrs, dtype=dtype, with_shape=False)
 
 
 def _value_slot(dtype: VarType) -> tuple[str, VarType]:
-    """The attribute of ``assign_value`` that holds such values, and their element type."""
+    """Return the attribute of ``assign_value`` for values of ``dtype``, and their element type there."""
     if dtype in (VarType.FP16, VarType.FP32):
         return "fp32_values", VarType.FP32
     if dtype == VarType.INT32:
@@ -249,7 +252,7 @@ def _value_slot(dtype: VarType) -> tuple[str, VarType]:
     raise GraphError(f"NumpyArrayInitializer cannot fill a {dtype.name} variable; use float32 or int32")
 
 
-def _append(
+def _insert(
     var: Variable,
     block: Block,
     type: str,  # noqa: A002
@@ -258,7 +261,7 @@ def _append(
     dtype: VarType | None = None,
     with_shape: bool = True,
 ) -> Operator:
-    """Put the operator in front; a float16 variable is filled through a float32 one."""
+    """Insert the operator at the front; a float16 variable is filled through a float32 one."""
     dtype = var.dtype if dtype is None else dtype
     target = var
     if var.dtype == VarType.FP16 and type != "fill_constant":
@@ -269,7 +272,7 @@ def _append(
     shape = {"shape": list(var.shape)} if with_shape else {}
     op = block._prepend_op(
         type=type,
-        inputs={} if type == "uniform_random" else None,  # so Fluid writes them
+        inputs={} if type == "uniform_random" else None,  # as Fluid writes them
         outputs={"Out": [target]},
         attrs={**shape, "dtype": int(dtype), **attrs},
     )
@@ -285,8 +288,8 @@ def _append(
     return op
 
 
-def _fans(var: Variable) -> tuple[int, int]:
-    """Fan-in and fan-out; of a convolution, per position of its window."""
+def _compute_fans(var: Variable) -> tuple[int, int]:
+    """Return fan-in and fan-out, for a convolution multiplied by the size of its window."""
     shape = var.shape
     if len(shape) <= 1:
         size = 1 if not shape else shape[0]

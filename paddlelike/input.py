@@ -1,4 +1,4 @@
-"""``fluid.data``, ``fluid.embedding`` and ``fluid.one_hot``: inputs, and what is first made of them."""
+"""``fluid.data``, ``fluid.embedding`` and ``fluid.one_hot``: inputs and their first layers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import INTEGERS, check_variable
 from paddlelike.layers.emit import emit
 from paddlelike.layers.io.inputs import check_data
-from paddlelike.layers.nn.lookup import one_hot_inputs, padding_row, table_lookup
+from paddlelike.layers.nn.lookup import look_up_table, normalize_padding_idx, prepare_one_hot
 
 __all__ = ["data", "embedding", "one_hot"]
 
 
 def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_level: int = 0) -> Variable:
-    """A variable that is fed at every run.
+    """Return a variable that is fed in every run.
 
-    A dim of None or -1 is known only then; the shape and dtype of what is fed are checked. Raises
-    ValueError when the name is taken by a variable of another shape or dtype.
+    A dim of None or -1 may differ from run to run; shape and dtype of a feed are checked. Raises TypeError
+    for an invalid name or shape, GraphError when the name is taken by a variable of another shape or dtype.
 
     >>> data("image", [None, 1, 28, 28]).shape
     (-1, 1, 28, 28)
@@ -47,32 +47,34 @@ def embedding(
     param_attr: Any = None,
     dtype: Any = "float32",
 ) -> Variable:
-    """The rows of a table of ``size`` (rows, width) at integer ids (operator ``lookup_table_v2``).
+    """Return the rows of a table of ``size`` (rows, width) at integer ids (operator ``lookup_table_v2``).
 
-    Ids of shape (N, ...) give (N, ..., width). ``padding_idx`` gives zeros; -1 is the last row. With
-    ``is_sparse`` the gradient holds only the rows that were used.
+    Ids of shape (N, ...) give (N, ..., width). The row of ``padding_idx`` is zeros; -1 is the last row.
+    With ``is_sparse`` the gradient holds only the rows that were used. Raises TypeError unless ``input`` is
+    a variable of integers, GraphError when the table has no row ``padding_idx``.
 
     >>> embedding(data("words", [None, 4], "int64"), size=[50, 8]).shape
     (-1, 4, 8)
     """
     check_variable("embedding", "input", input, (VarType.INT64,))
-    return table_lookup(
+    return look_up_table(
         "lookup_table_v2",
         input,
         size,
         is_sparse=is_sparse,
         is_distributed=is_distributed,
-        padding_idx=padding_row("embedding", padding_idx, size),
+        padding_idx=normalize_padding_idx("embedding", padding_idx, size),
         param_attr=param_attr,
         dtype=dtype,
     )
 
 
 def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
-    """A one at each id, zeros elsewhere; ids of shape (N, ...) give (N, ..., depth), float32.
+    """Return a 1 at each id, else zeros; ids of shape (N, ...) give (N, ..., depth), float32.
 
-    Operator ``one_hot_v2``. An id out of range fails, or with ``allow_out_of_range`` gives zeros.
+    Operator ``one_hot_v2``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros.
+    Raises TypeError unless ``input`` is a variable of integers.
     """
     check_variable("one_hot", "input", input, INTEGERS)
-    inputs, attrs = one_hot_inputs(input, depth, allow_out_of_range)
+    inputs, attrs = prepare_one_hot(input, depth, allow_out_of_range)
     return emit("one_hot_v2", inputs, attrs, dtype="float32")

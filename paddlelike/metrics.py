@@ -1,6 +1,6 @@
 """Metrics over many batches, computed from fetched values: accuracy, precision, recall, AUC, ...
 
-``update`` takes the numbers of one batch, ``eval`` gives the metric of all batches since ``reset``.
+``update`` adds one batch, ``eval`` returns the metric of all batches since ``reset``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 class MetricBase:
-    """Base of all metrics. Its state are the attributes whose names do not begin with ``_``."""
+    """Base of all metrics. The state is all attributes whose names do not begin with ``_``."""
 
     def __init__(self, name: str | None) -> None:
         self._name = self.__class__.__name__ if name is None else str(name)
@@ -35,21 +35,21 @@ class MetricBase:
         return self._name
 
     def reset(self) -> None:
-        """Forget all batches: numbers and arrays become zero, everything else None."""
+        """Drop all batches: numbers and arrays become zero, everything else None."""
         for key, value in self._state().items():
             setattr(self, key, _zero(value))
 
     def get_config(self) -> dict[str, Any]:
-        """The name and a copy of the state: ``{"name": ..., "states": {...}}``."""
+        """Return the name and a copy of the state: ``{"name": ..., "states": {...}}``."""
         return {"name": self._name, "states": copy.deepcopy(self._state())}
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Take the values of one batch."""
-        raise NotImplementedError(f"{self.__class__.__name__}.update is for a subclass to write")
+        """Add the values of one batch. Raises NotImplementedError unless defined."""
+        raise NotImplementedError(f"{self.__class__.__name__}.update must be defined by a subclass")
 
     def eval(self) -> Any:
-        """The metric of all batches so far."""
-        raise NotImplementedError(f"{self.__class__.__name__}.eval is for a subclass to write")
+        """Return the metric of all batches so far. Raises NotImplementedError unless defined."""
+        raise NotImplementedError(f"{self.__class__.__name__}.eval must be defined by a subclass")
 
     def _state(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if not key.startswith("_")}
@@ -79,28 +79,28 @@ class CompositeMetric(MetricBase):
         self._metrics: list[MetricBase] = []
 
     def add_metric(self, metric: MetricBase) -> None:
-        """Compute this metric as well."""
+        """Add a metric. Raises ValueError unless it is a metric of this module."""
         if not isinstance(metric, MetricBase):
-            raise ValueError(f"CompositeMetric: a metric of fluid.metrics is wanted, not {metric!r}")
+            raise ValueError(f"CompositeMetric: expected a metric of fluid.metrics, got {metric!r}")
         self._metrics.append(metric)
 
     def update(self, preds: Any, labels: Any) -> None:
-        """Give one batch to every metric."""
+        """Add one batch to every metric."""
         for metric in self._metrics:
             metric.update(preds, labels)
 
     def eval(self) -> list[Any]:
-        """The values of all metrics, in the order in which they were added."""
+        """Return the values of all metrics, in the order in which they were added."""
         return [metric.eval() for metric in self._metrics]
 
     def reset(self) -> None:
-        """Let every metric forget its batches."""
+        """Reset every metric."""
         for metric in self._metrics:
             metric.reset()
 
 
 class Precision(MetricBase):
-    """Of what is predicted to be 1 (above 0.5), the part that is: ``tp / (tp + fp)``."""
+    """The fraction of correct positive predictions (above 0.5): ``tp / (tp + fp)``."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -108,18 +108,18 @@ class Precision(MetricBase):
         self.fp = 0  # false positives
 
     def update(self, preds: Array, labels: Array) -> None:
-        """Take predictions in 0 .. 1 and labels 0 or 1, both of shape (N,) or (N, 1)."""
+        """Add predictions in 0 .. 1 and labels 0 or 1, both (N,) or (N, 1). Raises ValueError otherwise."""
         predicted, actual = _positives("Precision", preds, labels)
         self.tp += int(np.sum(predicted & actual))
         self.fp += int(np.sum(predicted & ~actual))
 
     def eval(self) -> float:
-        """The precision; 0 when nothing was predicted to be 1."""
-        return _part(self.tp, self.tp + self.fp)
+        """Return the precision; 0 when there is no positive prediction."""
+        return _fraction(self.tp, self.tp + self.fp)
 
 
 class Recall(MetricBase):
-    """Of what is 1, the part that is predicted to be: ``tp / (tp + fn)``."""
+    """The fraction of positive labels that are predicted: ``tp / (tp + fn)``."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -127,14 +127,14 @@ class Recall(MetricBase):
         self.fn = 0  # false negatives
 
     def update(self, preds: Array, labels: Array) -> None:
-        """Take predictions in 0 .. 1 and labels 0 or 1, both of shape (N,) or (N, 1)."""
+        """Add predictions in 0 .. 1 and labels 0 or 1, both (N,) or (N, 1). Raises ValueError otherwise."""
         predicted, actual = _positives("Recall", preds, labels)
         self.tp += int(np.sum(predicted & actual))
         self.fn += int(np.sum(~predicted & actual))
 
     def eval(self) -> float:
-        """The recall; 0 when nothing is 1."""
-        return _part(self.tp, self.tp + self.fn)
+        """Return the recall; 0 when there is no positive label."""
+        return _fraction(self.tp, self.tp + self.fn)
 
 
 class Accuracy(MetricBase):
@@ -153,23 +153,28 @@ class Accuracy(MetricBase):
         self.weight: Any = 0.0
 
     def update(self, value: Any, weight: Any) -> None:
-        """Take the accuracy of one batch, as ``layers.accuracy`` gives it, and the batch's size."""
+        """Add the accuracy of one batch, the result of ``layers.accuracy``, and the size of the batch.
+
+        Raises ValueError when they are no numbers, or the size is negative.
+        """
         _check_number("Accuracy", "value", value)
         _check_number("Accuracy", "weight", weight)
         if np.any(np.asarray(weight) < 0):
-            raise ValueError(f"Accuracy: weight is {weight}, it cannot be negative")
+            raise ValueError(f"Accuracy: weight is {weight}, expected 0 or more")
         self.value += value * weight
         self.weight += weight
 
     def eval(self) -> Any:
-        """The accuracy over all batches. Raises ValueError before the first one."""
+        """Return the accuracy over all batches. Raises ValueError before the first one."""
         if np.all(np.asarray(self.weight) == 0):
-            raise ValueError("Accuracy: there are no batches yet; call update with what layers.accuracy gave")
+            raise ValueError(
+                "Accuracy: there are no batches yet; call update with the result of layers.accuracy"
+            )
         return self.value / self.weight
 
 
 class ChunkEvaluator(MetricBase):
-    """Precision, recall and F1 of chunks, from the counts that ``layers.chunk_eval`` gives."""
+    """Precision, recall and F1 of chunks, from the counts of ``layers.chunk_eval``."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -180,7 +185,7 @@ class ChunkEvaluator(MetricBase):
     def update(  # type: ignore[override]  # Fluid's arguments
         self, num_infer_chunks: Any, num_label_chunks: Any, num_correct_chunks: Any
     ) -> None:
-        """Take the counts of one batch: chunks found, chunks there are, chunks found rightly."""
+        """Add inferred, labelled and correct counts of one batch. Raises ValueError for other values."""
         counts = {
             "num_infer_chunks": num_infer_chunks,
             "num_label_chunks": num_label_chunks,
@@ -192,7 +197,7 @@ class ChunkEvaluator(MetricBase):
             setattr(self, name, getattr(self, name) + count)
 
     def eval(self) -> tuple[Any, Any, Any]:
-        """Precision, recall and their harmonic mean; each is 0 where it is not defined."""
+        """Return precision, recall and F1; each is 0 where it is undefined."""
         correct = self.num_correct_chunks
         precision = correct / self.num_infer_chunks if self.num_infer_chunks else 0
         recall = correct / self.num_label_chunks if self.num_label_chunks else 0
@@ -200,7 +205,7 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean edit distance of sequences, and the part of them that is not quite right."""
+    """The mean edit distance of sequences, and the fraction of them that is wrong."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -209,7 +214,10 @@ class EditDistance(MetricBase):
         self.instance_error: Any = 0
 
     def update(self, distances: Array, seq_num: Any) -> None:
-        """Take the distances of one batch, shape (N, 1), and N, as ``layers.edit_distance`` gives them."""
+        """Add the results of ``layers.edit_distance`` for one batch: distances, shape (N, 1), and N.
+
+        Raises ValueError when they are no arrays or numbers.
+        """
         _check_array("EditDistance", "distances", distances)
         _check_number("EditDistance", "seq_num", seq_num)
         self.total_distance += float(np.sum(distances))
@@ -217,19 +225,17 @@ class EditDistance(MetricBase):
         self.instance_error += seq_num - int(np.sum(distances == 0))
 
     def eval(self) -> tuple[Any, Any]:
-        """The mean distance and the part of wrong sequences. Raises ValueError before the first batch."""
+        """Return the mean distance and the fraction of wrong sequences. Raises ValueError without any."""
         if self.seq_num == 0:
-            raise ValueError(
-                "EditDistance: there are no sequences yet; call update with what layers.edit_distance gave"
-            )
+            raise ValueError("EditDistance: there are no sequences yet; call update first")
         return self.total_distance / self.seq_num, self.instance_error / self.seq_num
 
 
 class Auc(MetricBase):
-    """The area under the ROC curve: how often a 1 gets a higher prediction than a 0.
+    """The area under the ROC curve: the probability that a 1 gets a higher prediction than a 0.
 
-    Predictions are counted in ``num_thresholds + 1`` bins, so memory does not grow with the batches; as in
-    Fluid the area is that of the ROC curve whatever ``curve`` says.
+    Predictions are counted in ``num_thresholds + 1`` bins, so that memory does not grow with the batches.
+    As in Fluid the curve is the ROC curve for any value of ``curve``.
     """
 
     def __init__(self, name: str, curve: str = "ROC", num_thresholds: int = 4095) -> None:
@@ -240,18 +246,18 @@ class Auc(MetricBase):
         self._stat_neg = np.zeros(num_thresholds + 1, np.int64)
 
     def update(self, preds: Array, labels: Array) -> None:
-        """Take predictions of shape (N, 2), the second column for 1, and labels of N elements."""
+        """Add predictions (N, 2), the second column for 1, and N labels. Raises ValueError otherwise."""
         _check_array("Auc", "labels", labels)
         _check_array("Auc", "preds", preds)
         if preds.ndim != 2 or preds.shape[1] != 2 or len(preds) != labels.size:
             raise ValueError(
                 f"Auc: preds of shape {preds.shape} and labels of shape {labels.shape}; "
-                "(N, 2) and N labels are wanted"
+                "expected (N, 2) and N labels"
             )
         bins = (preds[:, 1].astype(np.float64) * self._num_thresholds).astype(np.int64)
         if bins.size and not 0 <= bins.min() <= bins.max() <= self._num_thresholds:
             raise ValueError(
-                f"Auc: predictions reach from {preds[:, 1].min()} to {preds[:, 1].max()}, not 0 to 1"
+                f"Auc: predictions are in {preds[:, 1].min()} .. {preds[:, 1].max()}, expected 0 .. 1"
             )
         positive = labels.reshape(-1).astype(bool)
         size = self._num_thresholds + 1
@@ -260,11 +266,11 @@ class Auc(MetricBase):
 
     @staticmethod
     def trapezoid_area(x1: float, x2: float, y1: float, y2: float) -> float:
-        """The area below the line from ``(x1, y1)`` to ``(x2, y2)``."""
+        """Return the area below the line from ``(x1, y1)`` to ``(x2, y2)``."""
         return abs(x1 - x2) * (y1 + y2) / 2.0
 
     def eval(self) -> float:
-        """The area; 0 while there are only labels of one kind."""
+        """Return the area; 0 while all labels are equal."""
         positive = np.concatenate([[0], np.cumsum(self._stat_pos[::-1])])
         negative = np.concatenate([[0], np.cumsum(self._stat_neg[::-1])])
         pairs = float(positive[-1]) * float(negative[-1])
@@ -273,31 +279,31 @@ class Auc(MetricBase):
         return float(np.sum(np.diff(negative) * (positive[1:] + positive[:-1]) / 2.0)) / pairs
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Drop all batches."""
         self._stat_pos.fill(0)
         self._stat_neg.fill(0)
 
 
 def _positives(who: str, preds: Any, labels: Any) -> tuple[Array, Array]:
-    """Which predictions, and which labels, are 1."""
+    """Return which predictions, and which labels, are 1. Raises ValueError unless they match."""
     _check_array(who, "preds", preds)
     _check_array(who, "labels", labels)
     if preds.size != labels.size:
         raise ValueError(
-            f"{who}: preds of shape {preds.shape} and labels of shape {labels.shape} differ in number"
+            f"{who}: preds of shape {preds.shape} and labels of shape {labels.shape}, expected equally many"
         )
     return np.rint(preds).reshape(-1) == 1, labels.reshape(-1) == 1
 
 
-def _part(count: int, of: int) -> float:
+def _fraction(count: int, of: int) -> float:
     return count / of if of else 0.0
 
 
 def _check_array(who: str, argument: str, value: Any) -> None:
     if not isinstance(value, np.ndarray):
-        raise ValueError(f"{who}: {argument} is a numpy array, not {value!r}")
+        raise ValueError(f"{who}: {argument} must be a numpy array, got {value!r}")
 
 
 def _check_number(who: str, argument: str, value: Any) -> None:
     if not isinstance(value, Number | np.ndarray):
-        raise ValueError(f"{who}: {argument} is a number or a numpy array, not {value!r}")
+        raise ValueError(f"{who}: {argument} must be a number or a numpy array, got {value!r}")

@@ -1,4 +1,4 @@
-"""Groups of layers that often stand together (``fluid.nets``)."""
+"""``fluid.nets``: common groups of layers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def simple_img_conv_pool(
     act: str | None = None,
     use_cudnn: bool = True,
 ) -> Variable:
-    """A convolution and a pool.
+    """Return the output of a convolution and a pooling layer.
 
     >>> from paddlelike.input import data
     >>> image = data("image", [None, 1, 28, 28])
@@ -92,26 +92,29 @@ def img_conv_group(
     pool_type: str = "max",
     use_cudnn: bool = True,
 ) -> Variable:
-    """Convolutions one after the other, each with or without batch norm and dropout, and a pool.
+    """Return the output of several convolutions, with or without batch norm and dropout, and a pooling layer.
 
-    Settings that are no list are those of every convolution.
+    Settings that are not lists apply to every convolution. Raises TypeError unless ``conv_num_filter`` is a
+    list, GraphError when a list has another length.
     """
     if not isinstance(conv_num_filter, list | tuple):
-        raise TypeError(f"img_conv_group: conv_num_filter is a list of ints, not {conv_num_filter!r}")
+        raise TypeError(f"img_conv_group: conv_num_filter must be a list of ints, got {conv_num_filter!r}")
     count = len(conv_num_filter)
 
-    def each(argument: str, value: Any) -> list[Any]:
+    def expand_setting(argument: str, value: Any) -> list[Any]:
         if not isinstance(value, list | tuple):
             return [value] * count
         if len(value) != count:
-            raise GraphError(f"img_conv_group: {argument} has {len(value)} settings for {count} convolutions")
+            raise GraphError(
+                f"img_conv_group: {argument} has {len(value)} settings, expected {count}, one per convolution"
+            )
         return list(value)
 
-    paddings = each("conv_padding", conv_padding)
-    sizes = each("conv_filter_size", conv_filter_size)
-    attrs = each("param_attr", param_attr)
-    normal = each("conv_with_batchnorm", conv_with_batchnorm)
-    rates = each("conv_batchnorm_drop_rate", conv_batchnorm_drop_rate)
+    paddings = expand_setting("conv_padding", conv_padding)
+    sizes = expand_setting("conv_filter_size", conv_filter_size)
+    attrs = expand_setting("param_attr", param_attr)
+    normal = expand_setting("conv_with_batchnorm", conv_with_batchnorm)
+    rates = expand_setting("conv_batchnorm_drop_rate", conv_batchnorm_drop_rate)
     out = input
     for i, filters in enumerate(conv_num_filter):
         out = conv2d(
@@ -139,7 +142,7 @@ def sequence_conv_pool(
     pool_type: str = "max",
     bias_attr: Any = None,
 ) -> Variable:
-    """A convolution along sequences, and a pool of each."""
+    """Return a convolution over sequences, pooled to one row per sequence."""
     convolved = sequence_conv(
         input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr, act=act
     )
@@ -147,7 +150,7 @@ def sequence_conv_pool(
 
 
 def glu(input: Variable, dim: int = -1) -> Variable:
-    """A gated linear unit: one half along ``dim`` times the sigmoid of the other. Dauphin et al. 2016.
+    """Return one half of ``input`` along ``dim`` times the sigmoid of the other. Dauphin et al. 2016.
 
     >>> from paddlelike.input import data
     >>> glu(data("x", [None, 6])).shape
@@ -165,10 +168,11 @@ def scaled_dot_product_attention(
     num_heads: int = 1,
     dropout_rate: float = 0.0,
 ) -> Variable:
-    """``softmax(q @ k.T / sqrt(width)) @ v``, in several heads with projections. Vaswani et al. 2017.
+    """Return ``softmax(q @ k.T / sqrt(width)) @ v``, in several heads with projections. Vaswani et al. 2017.
 
     ``queries`` (N, T, D), ``keys`` (N, S, D) and ``values`` (N, S, E) give (N, T, E). With one head there
-    are no projections; with several D and E are multiples of their number.
+    are no projections; with several, D and E are multiples of their count. Raises GraphError when shapes do
+    not match.
     """
     given = {"queries": queries, "keys": keys, "values": values}
     for argument, value in given.items():
@@ -194,7 +198,7 @@ def scaled_dot_product_attention(
 
 
 def _split_heads(x: Variable, heads: int) -> Variable:
-    """(N, T, D) as (N, heads, T, D / heads)."""
+    """Return (N, T, D) as (N, heads, T, D / heads)."""
     if heads == 1:
         return x
     return transpose(reshape(x, [-1, x.shape[1], heads, x.shape[2] // heads]), [0, 2, 1, 3])
@@ -205,10 +209,10 @@ def _check_attention(given: dict[str, Variable], heads: int) -> None:
     told = f"scaled_dot_product_attention: {shapes}, {heads} heads"
     queries, keys, values = given.values()
     if any(len(x.shape) != 3 for x in given.values()):
-        raise GraphError(f"{told}; all three have 3 dims (batch, time, width)")
+        raise GraphError(f"{told}; expected 3 dims each (batch, time, width)")
     if queries.shape[-1] != keys.shape[-1]:
-        raise GraphError(f"{told}; queries and keys are of one width")
+        raise GraphError(f"{told}; expected equal widths of queries and keys")
     if keys.shape[-2] != values.shape[-2]:
-        raise GraphError(f"{told}; keys and values are equally many")
+        raise GraphError(f"{told}; expected as many keys as values")
     if keys.shape[-1] % heads or values.shape[-1] % heads:
-        raise GraphError(f"{told}; the widths are multiples of the number of heads")
+        raise GraphError(f"{told}; expected widths that are multiples of the count of heads")

@@ -1,4 +1,4 @@
-"""What a script may say of a parameter: name, initializer, learning rate, regularizer, trainable."""
+"""Attributes of parameters: name, initializer, learning rate, regularizer, trainable."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class ParamAttr:
     Parameters
     ----------
     name
-        Taken literally; two layers with the same name share the parameter. None: generated.
+        Used unchanged; two layers with the same name share the parameter. None: generated.
     learning_rate
-        Multiplies the optimizer's learning rate for this parameter.
+        A factor of the optimizer's learning rate.
     regularizer
-        Wins over the optimizer's.
+        Replaces that of the optimizer.
     trainable
         False: the parameter gets no gradient.
 
@@ -43,7 +43,7 @@ class ParamAttr:
 
     @staticmethod
     def _to_attr(arg: Any) -> Any:
-        """A ParamAttr of whatever Fluid accepts in its place; False stays False (no such parameter)."""
+        """Return ``arg`` as a ParamAttr; False, which means no parameter, is returned unchanged."""
         from paddlelike.initializer import Initializer
         from paddlelike.regularizer import WeightDecayRegularizer
 
@@ -60,12 +60,12 @@ class ParamAttr:
         if isinstance(arg, WeightDecayRegularizer):
             return ParamAttr(regularizer=arg)
         raise TypeError(
-            f"{arg!r} does not describe a parameter: use a ParamAttr, a name, an initializer, "
+            f"{arg!r} does not describe a parameter; expected a ParamAttr, a name, an initializer, "
             "a regularizer, or False"
         )
 
     def _to_kwargs(self) -> dict[str, Any]:
-        """The keywords for :class:`Parameter`."""
+        """Return the keywords for :class:`Parameter`."""
         return {
             "name": self.name,
             "optimize_attr": {"learning_rate": self.learning_rate},
@@ -78,7 +78,7 @@ class ParamAttr:
 class WeightNormParamAttr(ParamAttr):
     """A weight kept as direction ``v`` and length ``g``: ``w = g * v / ||v||`` (Salimans & Kingma 2016).
 
-    ``dim`` is the axis whose slices each have a length of their own; None: one length for all.
+    ``dim`` is the axis whose slices have separate lengths; None: one length for all.
     """
 
     def __init__(

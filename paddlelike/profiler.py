@@ -1,4 +1,4 @@
-"""fluid.profiler: where the time of runs goes, printed as a table and written to a file."""
+"""fluid.profiler: the time that runs spend in each operator, as a table and a file."""
 
 from __future__ import annotations
 
@@ -14,30 +14,36 @@ __all__ = ["cuda_profiler", "profiler", "reset_profiler", "start_profiler", "sto
 
 
 def start_profiler(state: str, tracer_option: str = "Default") -> None:
-    """Begin to time operators; ``state`` is "CPU", "GPU" or "All" (only the CPU is there)."""
+    """Start to time operators; ``state`` is "CPU", "GPU" or "All", all of which mean the CPU.
+
+    Raises ValueError for another ``state`` or ``tracer_option``.
+    """
     if state not in ("CPU", "GPU", "All"):
-        raise ValueError(f"the profiler's state is 'CPU', 'GPU' or 'All', not {state!r}")
+        raise ValueError(f"state must be 'CPU', 'GPU' or 'All', got {state!r}")
     if tracer_option not in ("Default", "OpDetail", "AllOpDetail"):
-        raise ValueError(f"tracer_option is 'Default', 'OpDetail' or 'AllOpDetail', not {tracer_option!r}")
+        raise ValueError(
+            f"tracer_option must be 'Default', 'OpDetail' or 'AllOpDetail', got {tracer_option!r}"
+        )
     if profile.current is None:
         profile.start()
 
 
 def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profile") -> None:  # noqa: S108
-    """End timing, print the table, and write it to ``profile_path``.
+    """Stop timing, print the table, and write it to ``profile_path``.
 
-    ``sorted_key``: "calls", "total", "max", "min", "ave" or "default" (the order of running).
+    ``sorted_key``: "calls", "total", "max", "min", "ave" or "default" (the order of execution).
+    Raises ValueError for another key.
     """
     key = "default" if sorted_key is None else sorted_key
     if key not in profile.ORDERS:
-        raise ValueError(f"sorted_key is one of {', '.join(profile.ORDERS)}, not {sorted_key!r}")
+        raise ValueError(f"sorted_key must be one of {', '.join(profile.ORDERS)}, got {sorted_key!r}")
     table = profile.stop().format_table(key)
     print(table)  # noqa: T201  (what it is for)
     Path(profile_path).write_text(table + "\n", encoding="utf-8")
 
 
 def reset_profiler() -> None:
-    """Forget what was timed so far."""
+    """Drop the times measured so far."""
     if profile.current is not None:
         profile.start()
 
@@ -49,7 +55,7 @@ def profiler(
     profile_path: str = "/tmp/profile",  # noqa: S108  (Fluid's default)
     tracer_option: str = "Default",
 ) -> Iterator[None]:
-    """Time what runs inside the ``with`` block; see :func:`stop_profiler`."""
+    """Time the runs inside of the ``with`` block; see :func:`stop_profiler`."""
     start_profiler(state, tracer_option)
     try:
         yield
@@ -58,5 +64,5 @@ def profiler(
 
 
 def cuda_profiler(*args: Any, **kwargs: Any) -> None:
-    """Not here: there are no GPU kernels."""
+    """Raise UnsupportedError: there are no GPU kernels."""
     raise UnsupportedError("there are no GPU kernels to profile", hint="use profiler.profiler('CPU')")

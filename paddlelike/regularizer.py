@@ -1,4 +1,4 @@
-"""Weight decay: terms added to the gradients before the update."""
+"""Weight decay: terms that are added to the gradients before the update."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ __all__ = [
 
 
 class WeightDecayRegularizer:
-    """Base: called with a parameter, its gradient and a block, it appends and returns the term to add.
+    """Base of the regularizers.
 
-    A parameter's own regularizer (``ParamAttr(regularizer=...)``) wins over the optimizer's.
+    A call with parameter, gradient and block appends and returns the term to add. The regularizer of a
+    parameter (``ParamAttr(regularizer=...)``) replaces that of the optimizer.
     """
 
     def __init__(self, regularization_coeff: float = 0.0) -> None:
         self._regularization_coeff = regularization_coeff
 
     def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
-        """Append the operators that compute the term."""
+        """Append the operators that compute the term, and return it."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -48,7 +49,7 @@ class L2DecayRegularizer(WeightDecayRegularizer):
     """
 
     def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
-        """Append ``scale``."""
+        """Append ``scale``, and return its output."""
         decay = _term(param, block)
         _scale(block, param, decay, self._regularization_coeff)
         return decay
@@ -58,7 +59,7 @@ class L1DecayRegularizer(WeightDecayRegularizer):
     """Adds ``coeff * sign(parameter)`` to the gradient."""
 
     def __call__(self, param: Parameter, grad: Variable, block: Block) -> Variable:
-        """Append ``sign`` and ``scale``."""
+        """Append ``sign`` and ``scale``, and return the output."""
         decay = _term(param, block)
         block.append_op(type="sign", inputs={"X": param}, outputs={"Out": decay})
         _scale(block, decay, decay, self._regularization_coeff)
@@ -68,16 +69,16 @@ class L1DecayRegularizer(WeightDecayRegularizer):
 def append_regularization_ops(
     parameters_and_grads: Iterable[tuple[Parameter, Variable]], regularization: Any = None
 ) -> list[tuple[Parameter, Variable]]:
-    """Append weight decay for every parameter that has it; returns parameters and their new gradients.
+    """Append weight decay for every parameter that has it; return parameters and their new gradients.
 
-    ``regularization`` is for parameters that have no regularizer of their own.
+    ``regularization`` is for parameters without a regularizer.
     """
     with name_scope("regularization"):
-        return [(param, _decayed(param, grad, regularization)) for param, grad in parameters_and_grads]
+        return [(param, _add_decay(param, grad, regularization)) for param, grad in parameters_and_grads]
 
 
-def _decayed(param: Parameter, grad: Variable, regularization: Any) -> Variable:
-    """The gradient with the term of the parameter's regularizer added."""
+def _add_decay(param: Parameter, grad: Variable, regularization: Any) -> Variable:
+    """Return the gradient with the term of the parameter's regularizer added."""
     regularizer = regularization if param.regularizer is None else param.regularizer
     if regularizer is None or grad is None:
         return grad

@@ -1,6 +1,6 @@
 """Fluid's counters of generated names: ``fc_0``, ``fc_0.w_0``, ``fc_0.tmp_0``.
 
-Counters count per key and belong to the process, not to a Program; :func:`guard` starts fresh ones.
+Counters are per key and per process, not per Program; :func:`guard` installs new ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _current = UniqueNameGenerator()
 
 
 def generate(key: str) -> str:
-    """The next name for ``key``.
+    """Return the next name for ``key``.
 
     >>> with guard():
     ...     generate("fc"), generate("fc"), generate("conv2d")
@@ -41,9 +41,9 @@ def generate(key: str) -> str:
 def switch(
     new_generator: UniqueNameGenerator | None = None, new_para_name_checker: object = None
 ) -> tuple[UniqueNameGenerator, object]:
-    """Put ``new_generator`` (fresh counters if None) in use; returns the one used so far.
+    """Install ``new_generator`` (new counters if None), and return the previous one.
 
-    As in Fluid the result is a pair; its second item belongs to the dynamic graph and means nothing here.
+    As in Fluid the result is a pair; its second item belongs to the dynamic graph and is always None.
     """
     global _current
     old, _current = _current, UniqueNameGenerator() if new_generator is None else new_generator
@@ -52,7 +52,7 @@ def switch(
 
 @contextmanager
 def guard(new_generator: UniqueNameGenerator | str | bytes | None = None) -> Iterator[None]:
-    """Use fresh counters inside the ``with`` block; a str or bytes is a prefix of every name.
+    """Use new counters inside of the ``with`` block; a str or bytes is a prefix of every name.
 
     >>> with guard("old_"):
     ...     generate("fc")

@@ -1,4 +1,4 @@
-"""What layers ask of their arguments; a refusal names the layer, the argument and what came."""
+"""Checks of layers' arguments; an error names the layer, the argument, what came and what was expected."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ BOOL: Final = (VarType.BOOL,)
 def check_variable(
     layer: str, argument: str, value: Any, dtypes: Sequence[VarType] | None = None
 ) -> Variable:
-    """``value``, which must be a variable of one of ``dtypes``. Raises TypeError."""
+    """Return ``value``. Raises TypeError unless it is a variable, of one of ``dtypes`` if they are given."""
     if not isinstance(value, Variable):
         raise TypeError(
-            f"layer {layer!r}: {argument} is a variable, not {describe(value)}\n"
+            f"layer {layer!r}: {argument} must be a variable, got {describe(value)}\n"
             "  hint: layers.assign makes a variable of a numpy array, layers.fill_constant of a number"
         )
     if dtypes is not None and value.dtype not in dtypes:
         wanted = ", ".join(dtype.name for dtype in dtypes)
         raise TypeError(
             f"layer {layer!r}: {argument} is variable {value.name!r} of dtype {value.dtype.name} and "
-            f"shape {list(value.shape)}; it takes {wanted}\n"
+            f"shape {list(value.shape)}; expected {wanted}\n"
             "  hint: convert the variable first with layers.cast"
         )
     return value
@@ -55,33 +55,33 @@ def check_variable(
 def check_variables(
     layer: str, argument: str, value: Any, dtypes: Sequence[VarType] | None = None
 ) -> list[Variable]:
-    """``value``, a variable or a list of them, as a list. Raises TypeError."""
+    """Return ``value``, a variable or a list of variables, as a list. Raises TypeError for anything else."""
     if not isinstance(value, list | tuple):
         return [check_variable(layer, argument, value, dtypes)]
     return [check_variable(layer, f"{argument}[{i}]", one, dtypes) for i, one in enumerate(value)]
 
 
 def check_choice(layer: str, argument: str, value: Any, choices: Sequence[Any]) -> None:
-    """``value`` must be one of ``choices``. Raises ValueError."""
+    """Raise GraphError unless ``value`` is one of ``choices``."""
     if value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise GraphError(f"layer {layer!r}: {argument} is {value!r}, expected one of {known}")
 
 
 def is_whole(value: Any) -> bool:
-    """Whether ``value`` is an integer of Python or numpy."""
+    """Return whether ``value`` is an integer of Python or numpy."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def describe(value: Any) -> str:
-    """A value in a few words, arrays by their shape."""
+    """Return a description of a value for an error, arrays by their shape."""
     if isinstance(value, np.ndarray):
         return f"a numpy array of shape {list(value.shape)}"
     return f"{value!r} ({type(value).__name__})"
 
 
 def tensor_dtype(layer: str, dtype: Any) -> VarType:
-    """The element type. Raises ValueError when there is no such type."""
+    """Return the element type. Raises GraphError when there is no such type."""
     try:
         kind = convert_dtype(dtype)
         numpy_dtype(kind)
@@ -95,7 +95,7 @@ def check_array(layer: str, array: Any) -> Variable:
     variable = check_variable(layer, "array", array)
     if variable.type != VarType.LOD_TENSOR_ARRAY:
         raise TypeError(
-            f"layer {layer!r}: variable {variable.name!r} is a {variable.type.name}, not an array\n"
+            f"layer {layer!r}: variable {variable.name!r} is a {variable.type.name}, expected an array\n"
             "  hint: layers.create_array makes one"
         )
     return variable

@@ -1,4 +1,4 @@
-"""The shape most layers have: name the call, make the outputs, append one operator."""
+"""Layers that are one operator: name the call, create the outputs, append the operator."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def emit(
     inputs
         Variables by slot; None stands for an absent one.
     layer
-        What the call is named after; None: the operator's type.
+        The prefix of the call's name; None: the operator's type.
     dtype
-        Of the output; None: that of the first input.
+        Element type of the output; None: that of the first input.
     slot
         The output slot.
     out
-        Written to instead of a new variable.
+        The variable to write to; None: a new one.
     constant
         Whether gradients stop at the output.
     """
@@ -46,7 +46,7 @@ def emit(
     if out is None:
         found = _dtype_of(inputs) if dtype is None else convert_dtype(dtype)
         out = helper.create_variable_for_type_inference(found, constant)
-    helper.append_op(type=type, inputs=_given(inputs), outputs={slot: [out]}, attrs=attrs)
+    helper.append_op(type=type, inputs=_drop_absent(inputs), outputs={slot: [out]}, attrs=attrs)
     return helper.append_activation(out)
 
 
@@ -62,24 +62,24 @@ def emit_all(
 ) -> tuple[Variable, ...]:
     """Append one operator with several outputs, and return them.
 
-    ``outputs`` maps slots to dtypes, in the order in which the variables are made.
+    ``outputs`` maps slots to dtypes, in the order in which the variables are created.
     """
     helper = LayerHelper(type if layer is None else layer, name=name)
-    made = {
+    created = {
         slot: helper.create_variable_for_type_inference(dtype, constant) for slot, dtype in outputs.items()
     }
-    helper.append_op(type=type, inputs=_given(inputs), outputs=made, attrs=attrs)
-    return tuple(made.values())
+    helper.append_op(type=type, inputs=_drop_absent(inputs), outputs=created, attrs=attrs)
+    return tuple(created.values())
 
 
 def _dtype_of(inputs: Mapping[str, Any] | None) -> VarType:
-    """The element type of the first input."""
+    """Return the element type of the first input."""
     first = next(value for value in (inputs or {}).values() if value is not None)
     variable: Variable = first[0] if isinstance(first, list | tuple) else first
     return variable.dtype
 
 
-def _given(inputs: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _drop_absent(inputs: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if inputs is None:
         return None
     return {slot: value for slot, value in inputs.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What every layer does: name itself, make parameters and temporaries, append operators."""
+"""The helper of every layer: names the call, creates parameters and temporaries, appends operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LayerHelper:
 
     ``layer_type`` names the layer (``fc``); ``name`` is taken literally, None becomes ``fc_0``. The
     other keywords are kept for the methods that need them: ``input``, ``act``, ``param_attr``,
-    ``bias_attr``. A layer of a script of its own may use it as in Fluid.
+    ``bias_attr``. Layers that a script defines may use it as in Fluid.
 
     >>> with unique_name.guard():
     ...     LayerHelper("fc").name
@@ -49,23 +49,25 @@ class LayerHelper:
     # Inputs
 
     def multiple_input(self, input_param_name: str = "input") -> list[Variable]:
-        """The input as a list of variables."""
+        """Return the input as a list of variables. Raises TypeError when one is not a variable."""
         given = self.kwargs.get(input_param_name)
         many: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
         for one in many:
             if not isinstance(one, Variable):
-                raise TypeError(f"layer {self.layer_type!r}: {input_param_name} is a variable, not {one!r}")
+                raise TypeError(
+                    f"layer {self.layer_type!r}: {input_param_name} must be a variable, got {one!r}"
+                )
         return many
 
     def input(self, input_param_name: str = "input") -> Variable:
-        """The input, which must be one variable."""
+        """Return the input. Raises GraphError unless it is one variable."""
         many = self.multiple_input(input_param_name)
         if len(many) != 1:
             raise GraphError(f"layer {self.layer_type!r} takes one {input_param_name}, got {len(many)}")
         return many[0]
 
     def input_dtype(self, input_param_name: str = "input") -> VarType:
-        """The element type that all inputs share."""
+        """Return the element type of the inputs. Raises GraphError when they differ."""
         many = self.multiple_input(input_param_name)
         dtypes = {one.dtype for one in many}
         if len(dtypes) > 1:
@@ -86,7 +88,10 @@ class LayerHelper:
         return ParamAttr._to_attr(self.kwargs.get("bias_attr"))
 
     def multiple_param_attr(self, length: int) -> list[Any]:
-        """One attribute per input; a single one is copied."""
+        """Return one attribute per input; a single one is copied.
+
+        Raises GraphError when there are several, but not one per input.
+        """
         attr = self.param_attr
         attrs = attr if isinstance(attr, list) else [attr]
         if len(attrs) not in (1, length):
@@ -99,7 +104,7 @@ class LayerHelper:
         ]  # fmt: skip
 
     def iter_inputs_and_params(self, input_param_name: str = "input") -> Iterator[tuple[Variable, Any]]:
-        """Every input with the attribute of its weight."""
+        """Yield every input with the attribute of its weight."""
         inputs = self.multiple_input(input_param_name)
         yield from zip(inputs, self.multiple_param_attr(len(inputs)), strict=True)
 
@@ -113,9 +118,10 @@ class LayerHelper:
         stop_gradient: bool = False,
         type: VarType = VarType.LOD_TENSOR,  # noqa: A002  (Fluid's name)
     ) -> Any:
-        """A parameter in the main program, and its initializer in the startup program.
+        """Create a parameter in the main program, initialize it in the startup program, and return it.
 
-        Returns None when ``attr`` is False. A name that exists is shared; another shape is an error.
+        Returns None when ``attr`` is False. A parameter that exists under the name is shared. Raises
+        GraphError when it has another shape or dtype.
         """
         attr = copy.copy(ParamAttr._to_attr(attr))
         if attr is False:
@@ -150,10 +156,10 @@ class LayerHelper:
         return self.main_program.global_block().create_parameter(stop_gradient=stop_gradient, **keywords)
 
     def get_parameter(self, name: str) -> Parameter:
-        """The parameter of that name in the main program."""
+        """Return the parameter of that name. Raises GraphError when the main program has none."""
         found = self.main_program.global_block().var(name)
         if not isinstance(found, Parameter):
-            raise GraphError(f"variable {name!r} is no parameter")
+            raise GraphError(f"variable {name!r} is not a parameter")
         return found
 
     # Variables
@@ -161,7 +167,7 @@ class LayerHelper:
     def create_variable_for_type_inference(
         self, dtype: Any, stop_gradient: bool = False, shape: Any = None
     ) -> Variable:
-        """A temporary whose shape the operator that writes it will tell."""
+        """Return a new temporary; the operator that writes it infers its shape."""
         return self.main_program.current_block().create_var(
             name=unique_name.generate(f"{self.name}.tmp"),
             dtype=dtype,
@@ -171,24 +177,24 @@ class LayerHelper:
         )
 
     def create_variable(self, **kwargs: Any) -> Variable:
-        """A variable of the current block; the arguments are those of :class:`Variable`."""
+        """Return a new variable of the current block; the arguments are those of :class:`Variable`."""
         return self.main_program.current_block().create_var(**kwargs)
 
     def create_global_variable(self, persistable: bool = False, **kwargs: Any) -> Variable:
-        """A variable of block 0 that gets no gradient."""
+        """Return a new variable of block 0 that gets no gradient."""
         return self.main_program.global_block().create_var(
             persistable=persistable, stop_gradient=True, **kwargs
         )
 
     def create_or_get_global_variable(self, name: str, **kwargs: Any) -> tuple[Variable, bool]:
-        """The variable of that name in block 0, and whether it is new."""
+        """Return the variable of that name in block 0, and whether it is new."""
         block = self.main_program.global_block()
         if block.has_var(name):
             return block.var(name), False
         return self.create_global_variable(name=name, **kwargs), True
 
     def set_variable_initializer(self, var: Variable, initializer: Initializer) -> Variable:
-        """Give a variable a first value in the startup program."""
+        """Initialize a variable in the startup program, and return it there."""
         block = self.startup_program.global_block()
         twin = block.create_var(
             name=var.name, type=var.type, dtype=var.dtype, shape=var.shape, persistable=True
@@ -212,7 +218,7 @@ class LayerHelper:
         )
 
     def append_bias_op(self, input_var: Variable, dim_start: int = 1, dim_end: int | None = None) -> Variable:
-        """``input_var`` plus a bias over its dims ``dim_start:dim_end``, unless ``bias_attr`` is False."""
+        """Return ``input_var`` plus a bias over dims ``dim_start:dim_end``, unless ``bias_attr`` is False."""
         attr = self.bias_attr
         if attr is False:
             return input_var
@@ -227,7 +233,7 @@ class LayerHelper:
         return out
 
     def append_activation(self, input_var: Variable) -> Variable:
-        """``input_var`` through the activation ``act``: a name, or a dict with ``type`` and attributes."""
+        """Return the activation of ``input_var``: ``act`` is a name, or a dict of ``type`` and attributes."""
         act = self.kwargs.get("act")
         if act is None:
             return input_var

@@ -1,7 +1,7 @@
-"""Learning rates that change with the number of steps done.
+"""Learning rate schedules: rates that depend on the count of steps.
 
-Each gives a variable to pass to an optimizer. The steps are counted by ``@LR_DECAY_COUNTER@``, which is
-saved with the persistables, so that a schedule goes on where it stopped.
+Each function returns a variable to pass to an optimizer. The steps are counted by ``@LR_DECAY_COUNTER@``,
+which is saved with the persistables, so that a schedule continues after a restart.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ COUNTER: Final = "@LR_DECAY_COUNTER@"
 
 
 def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Variable = 1.0) -> Variable:
-    """``learning_rate * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)``; step 1 is the first.
+    """Return ``learning_rate * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)``.
 
-    Vaswani et al., Attention is all you need, 2017.
+    Step 1 is the first. Vaswani et al., Attention is all you need, 2017.
     """
     with default_main_program()._lr_schedule_guard():
         step = _decay_step_counter(begin=1)
@@ -51,7 +51,9 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
 def exponential_decay(
     learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> Variable:
-    """``learning_rate * decay_rate ** (step / decay_steps)``; ``staircase``: the quotient rounded down.
+    """Return ``learning_rate * decay_rate ** (step / decay_steps)``.
+
+    ``staircase``: the quotient rounded down.
 
     >>> exponential_decay(learning_rate=0.1, decay_steps=100, decay_rate=0.5).shape
     (1,)
@@ -63,7 +65,10 @@ def exponential_decay(
 def natural_exp_decay(
     learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> Variable:
-    """``learning_rate * exp(-decay_rate * step / decay_steps)``; ``staircase``: the quotient rounded down."""
+    """Return ``learning_rate * exp(-decay_rate * step / decay_steps)``.
+
+    ``staircase``: the quotient rounded down.
+    """
     with default_main_program()._lr_schedule_guard():
         return learning_rate * emit("exp", {"X": -decay_rate * _periods(decay_steps, staircase)})
 
@@ -71,7 +76,10 @@ def natural_exp_decay(
 def inverse_time_decay(
     learning_rate: float | Variable, decay_steps: int, decay_rate: float, staircase: bool = False
 ) -> Variable:
-    """``learning_rate / (1 + decay_rate * step / decay_steps)``; ``staircase``: the quotient rounded down."""
+    """Return ``learning_rate / (1 + decay_rate * step / decay_steps)``.
+
+    ``staircase``: the quotient rounded down.
+    """
     with default_main_program()._lr_schedule_guard():
         return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
 
@@ -83,9 +91,9 @@ def polynomial_decay(
     power: float = 1.0,
     cycle: bool = False,
 ) -> Variable:
-    """From ``learning_rate`` to ``end_learning_rate`` along ``(1 - step / decay_steps) ** power``.
+    """Return a rate that falls to ``end_learning_rate`` as ``(1 - step / decay_steps) ** power``.
 
-    Afterwards it stays there; with ``cycle`` it starts again, each time ``decay_steps`` longer.
+    Afterwards it is constant; with ``cycle`` it starts again, each time ``decay_steps`` longer.
     """
     with default_main_program()._lr_schedule_guard():
         step: Any = _decay_step_counter()
@@ -101,9 +109,9 @@ def polynomial_decay(
 
 
 def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Variable:
-    """``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
+    """Return ``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
 
-    Raises ValueError unless there is one value more than boundaries.
+    Raises GraphError unless there is one value more than there are boundaries.
     """
     if len(values) != len(boundaries) + 1:
         raise GraphError(
@@ -126,12 +134,12 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
 
 
 def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: int) -> Variable:
-    """``learning_rate / 2 * (1 + cos(pi * epoch / epochs))``; an epoch has ``step_each_epoch`` steps.
+    """Return ``learning_rate / 2 * (1 + cos(pi * epoch / epochs))``; an epoch has ``step_each_epoch`` steps.
 
-    Loshchilov & Hutter, SGDR, 2016.
+    Loshchilov & Hutter, SGDR, 2016. Raises TypeError when ``learning_rate`` is no float and no variable.
     """
     if not isinstance(learning_rate, float | Variable):
-        raise TypeError(f"cosine_decay: learning_rate is a float or a variable, not {learning_rate!r}")
+        raise TypeError(f"cosine_decay: learning_rate must be a float or a variable, got {learning_rate!r}")
     with default_main_program()._lr_schedule_guard():
         epoch = emit("floor", {"X": _decay_step_counter() / step_each_epoch})
         return learning_rate * 0.5 * (emit("cos", {"X": epoch * math.pi / epochs}) + 1)
@@ -140,7 +148,9 @@ def cosine_decay(learning_rate: float | Variable, step_each_epoch: int, epochs: 
 def linear_lr_warmup(
     learning_rate: float | Variable, warmup_steps: int, start_lr: float, end_lr: float
 ) -> Variable:
-    """From ``start_lr`` to ``end_lr`` in ``warmup_steps`` steps, then ``learning_rate``.
+    """Return a rate that goes from ``start_lr`` to ``end_lr``, then is ``learning_rate``.
+
+    The first takes ``warmup_steps`` steps.
 
     ``learning_rate`` may be another schedule.
     """
@@ -160,20 +170,20 @@ def linear_lr_warmup(
 
 
 def _decay_step_counter(begin: int = 0) -> Variable:
-    """The number of the step as float32; the first is ``begin``, unless the program counts already."""
+    """Return the index of the step as float32; the first is ``begin``, unless the program has the counter."""
     counter = autoincreased_step_counter(COUNTER, begin=begin)
     attrs = {"in_dtype": int(counter.dtype), "out_dtype": int(VarType.FP32)}
     return emit("cast", {"X": counter}, attrs, dtype="float32")
 
 
 def _periods(length: float, staircase: bool) -> Variable:
-    """How many times ``length`` steps have passed."""
+    """Return how many times ``length`` steps have passed."""
     periods = _decay_step_counter() / length
     return emit("floor", {"X": periods}) if staircase else periods
 
 
 def _cycles(step: Variable, length: int) -> Variable:
-    """The number of the cycle that ``step`` belongs to, 1 for step 0."""
+    """Return which cycle ``step`` belongs to, counted from 1."""
     cycles = emit("ceil", {"X": step / length})
     zero = fill_constant([1], "float32", 0.0)
     one = fill_constant([1], "float32", 1.0)

@@ -1,4 +1,4 @@
-"""Nested lists, tuples and dicts of variables, taken and given as one."""
+"""Nested lists, tuples and dicts of variables, as arguments and results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["flatten", "have_same_structure", "map_structure", "pack_sequence_as"
 
 
 def map_structure(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """The same structure with ``function`` applied to each leaf, and to the leaves of ``others`` there.
+    """Return the structure of ``first`` with ``function`` applied to its leaves and those of ``others``.
 
     >>> map_structure(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]})
     {'x': [11, 22]}
@@ -27,14 +27,14 @@ def map_structure(function: Callable[..., Any], first: Any, *others: Any) -> Any
 
 
 def flatten(nested: Any) -> list[Any]:
-    """The leaves in order; those of a dict by key."""
+    """Return the leaves in order; those of a dict sorted by key."""
     leaves: list[Any] = []
     map_structure(leaves.append, nested)
     return leaves
 
 
 def have_same_structure(first: Any, second: Any) -> bool:
-    """Whether two nests have leaves in the same places; lists and tuples are alike.
+    """Return whether two nested values have leaves in the same places; lists and tuples are equivalent.
 
     >>> have_same_structure([1, (2, 3)], [4, [5, 6]]), have_same_structure([1], 1)
     (True, False)
@@ -55,7 +55,7 @@ def have_same_structure(first: Any, second: Any) -> bool:
 
 
 def pack_sequence_as(structure: Any, leaves: list[Any]) -> Any:
-    """``leaves`` in the structure of another nest.
+    """Return ``leaves`` in the structure of another nested value.
 
     >>> pack_sequence_as([1, (2, 3)], ["a", "b", "c"])
     ['a', ('b', 'c')]

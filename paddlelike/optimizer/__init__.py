@@ -1,4 +1,4 @@
-"""Optimizers: what changes the parameters so that a loss becomes smaller."""
+"""Optimizers: they append the backward pass and the operators that update the parameters."""
 
 from paddlelike.optimizer.adagrad import (
     Adadelta,

@@ -1,4 +1,4 @@
-"""Steps divided by the size of past gradients: Adagrad, DecayedAdagrad, Adadelta."""
+"""Adagrad, DecayedAdagrad and Adadelta: steps scaled by the size of past gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class AdagradOptimizer(Optimizer):
-    """``m += g * g; p -= learning_rate * g / (sqrt(m) + epsilon)`` (operator ``adagrad``).
+    """Adagrad: ``m += g * g; p -= learning_rate * g / (sqrt(m) + epsilon)`` (operator ``adagrad``).
 
     Duchi et al., Adaptive subgradient methods, 2011. ``m`` starts at ``initial_accumulator_value``.
     """
@@ -44,7 +44,7 @@ class AdagradOptimizer(Optimizer):
 
 
 class DecayedAdagradOptimizer(Optimizer):
-    """Adagrad that forgets: ``m = decay * m + (1 - decay) * g * g`` (operator ``decayed_adagrad``)."""
+    """Adagrad with decaying sums: ``m = decay * m + (1 - decay) * g * g`` (operator ``decayed_adagrad``)."""
 
     type = "decayed_adagrad"
     accumulators = {"Moment": Accumulator("moment")}
@@ -64,7 +64,7 @@ class DecayedAdagradOptimizer(Optimizer):
 
 
 class AdadeltaOptimizer(Optimizer):
-    """Steps as large as past steps, divided by past gradients (operator ``adadelta``).
+    """Adadelta: gradients scaled by the ratio of past steps and past gradients (operator ``adadelta``).
 
     Zeiler, ADADELTA: an adaptive learning rate method, 2012. As in Fluid the learning rate is not used.
     """

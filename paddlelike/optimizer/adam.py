@@ -1,4 +1,4 @@
-"""Adam and its kin: Adam, Adamax, Lamb."""
+"""Adam, Adamax and Lamb."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Adam", "AdamOptimizer", "Adamax", "AdamaxOptimizer", "Lamb", "LambOp
 
 
 class AdamOptimizer(Optimizer):
-    """Moving averages of the gradient and of its square, corrected for their start (operator ``adam``).
+    """Adam: bias-corrected moving averages of the gradient and of its square (operator ``adam``).
 
     ``p -= r * m1 / (sqrt(m2) + epsilon)`` with ``r = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t)``
     (Kingma & Ba, 2014). ``beta1`` and ``beta2`` may be variables of shape ``[1]``. With ``lazy_mode`` a
-    sparse gradient moves the averages of its own rows only.
+    sparse gradient updates the averages of its own rows only.
     """
 
     type = "adam"
@@ -60,7 +60,7 @@ class AdamOptimizer(Optimizer):
 
 
 class AdamaxOptimizer(Optimizer):
-    """Adam with the largest past gradient in place of the mean square (operator ``adamax``).
+    """Adamax: Adam with the greatest past gradient in place of the mean square (operator ``adamax``).
 
     ``u = max(|g|, beta2 * u + epsilon); p -= learning_rate / (1 - beta1^t) * m / u`` (Kingma & Ba, 2014).
     """
@@ -101,10 +101,10 @@ class AdamaxOptimizer(Optimizer):
 
 
 class LambOptimizer(AdamOptimizer):
-    """Adam's direction, as long as the parameter is: for large batches (operator ``lamb``).
+    """Lamb: the direction of Adam scaled to the norm of the parameter, for large batches (operator ``lamb``).
 
     ``r = m1 / (sqrt(m2) + epsilon) + weight_decay * p; p -= learning_rate * |p| / |r| * r`` (You et al.,
-    2019). Parameters for which ``exclude_from_weight_decay_fn`` is true get no decay.
+    2019). Parameters for which ``exclude_from_weight_decay_fn`` is true are not decayed.
     """
 
     type = "lamb"

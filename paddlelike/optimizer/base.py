@@ -1,7 +1,7 @@
 """The base of all optimizers: backward pass, clips, decay, state, one update operator per parameter.
 
-An optimizer is a table: the type of its operator, the accumulators that its operator reads, and the
-attributes it gives to it. Which accumulator an output overwrites is the operator's own knowledge.
+An optimizer declares the type of its operator, the accumulators that the operator reads, and its attributes.
+The operator itself declares which accumulator an output overwrites.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from paddlelike.regularizer import append_regularization_ops
 __all__ = ["Optimizer"]
 
 
-def _refused(method: str, hint: str) -> Callable[..., NoReturn]:
-    """A method of imperative mode: a graph's values live in a scope."""
+def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
+    """Return a method that refuses imperative mode: the values of a graph are in a scope."""
 
     def refuse(self: Optimizer, *args: Any) -> NoReturn:
         who = self.__class__.__name__
-        raise UnsupportedError(f"{who}.{method} belongs to imperative mode, which is not offered", hint=hint)
+        raise UnsupportedError(
+            f"{who}.{method} belongs to imperative mode, which is not supported", hint=hint
+        )
 
     refuse.__name__ = method
     refuse.__doc__ = f"Refused, as in Fluid: it belongs to imperative mode. Instead, {hint}."
@@ -37,30 +39,30 @@ def _refused(method: str, hint: str) -> Callable[..., NoReturn]:
 
 
 class Optimizer(State):
-    """Changes parameters so that a loss becomes smaller.
+    """Base of all optimizers: appends to a program the operators that minimize a loss.
 
     Parameters
     ----------
     learning_rate
-        A number, or a variable of shape ``[1]`` such as a schedule of ``fluid.layers`` gives.
+        A number, or a variable of shape ``[1]`` such as a schedule of ``fluid.layers``.
     parameter_list
         Parameters, or their names, to change; None: all trainable ones.
     regularization
-        A regularizer for every parameter that has none of its own.
+        A regularizer for the parameters without one.
     grad_clip
         A gradient clip of :mod:`paddlelike.clip`.
     name
-        Becomes part of the names of the accumulators.
+        A part of the names of the accumulators.
 
     Raises
     ------
     TypeError
-        For a learning rate or a clip of another kind.
+        For a learning rate or a clip of another class.
     """
 
     #: The operator that updates one parameter.
     type: ClassVar[str]
-    #: What the operator's input slots hold besides parameter, gradient and learning rate.
+    #: Input slots of the operator besides parameter, gradient and learning rate.
     accumulators: Mapping[str, Accumulator] = {}
 
     def __init__(
@@ -74,13 +76,13 @@ class Optimizer(State):
         super().__init__(learning_rate, name)
         if grad_clip is not None and not isinstance(grad_clip, GradientClipBase):
             who = self.__class__.__name__
-            raise TypeError(f"{who}: grad_clip is a gradient clip of fluid.clip, not {grad_clip!r}")
+            raise TypeError(f"{who}: grad_clip must be a gradient clip of fluid.clip, got {grad_clip!r}")
         self._parameter_list = parameter_list
         self.regularization = regularization
         self._grad_clip = grad_clip
         self._attrs: dict[str, Any] = {}
 
-    # What a script calls
+    # The public interface
 
     def minimize(
         self,
@@ -89,18 +91,18 @@ class Optimizer(State):
         parameter_list: Sequence[Parameter | str] | None = None,
         no_grad_set: Iterable[Variable | str] | None = None,
     ) -> tuple[list[Operator], ParamGrads]:
-        """Append to the program of ``loss`` everything that one training step does.
+        """Append the operators of one training step to the program of ``loss``.
 
         Parameters
         ----------
         loss
             A variable of shape ``[1]``.
         startup_program
-            Gets the first values of learning rate and accumulators; None: the default one.
+            Where learning rate and accumulators are initialized; None: the default one.
         parameter_list
-            Parameters to change; wins over the one given to the optimizer.
+            Parameters to update, instead of those given to the optimizer.
         no_grad_set
-            Variables, or their names, beyond which the backward pass does not go.
+            Variables, or their names, where the backward pass stops.
 
         Returns
         -------
@@ -109,7 +111,7 @@ class Optimizer(State):
         Raises
         ------
         GraphError
-            When ``loss`` is no single number, or this optimizer has trained these parameters before.
+            When ``loss`` is not of shape [1], or this optimizer was given these parameters before.
         """
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
@@ -122,7 +124,10 @@ class Optimizer(State):
         no_grad_set: Iterable[Variable | str] | None = None,
         callbacks: Sequence[Callable[..., None]] | None = None,
     ) -> ParamGrads:
-        """The first half of :meth:`minimize`: append the backward pass."""
+        """Append the backward pass, and return pairs of parameter and gradient.
+
+        Raises as :meth:`minimize` does.
+        """
         self._check_loss(loss)
         program = loss.block.program
         chosen = parameter_list if parameter_list else self._parameter_list
@@ -138,7 +143,7 @@ class Optimizer(State):
             )
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """The second half of :meth:`minimize`: append clips, decay and updates; returns the updates."""
+        """Append gradient clips, weight decay and update operators, and return the latter."""
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
         params_grads, of_tables = self._update_distributed_tables(params_grads)
         if self._grad_clip is not None:
@@ -151,16 +156,16 @@ class Optimizer(State):
     def apply_optimize(
         self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
-        """:meth:`apply_gradients` in the program of ``loss``."""
+        """Call :meth:`apply_gradients` in the program of ``loss``, and return its result."""
         with program_guard(loss.block.program, startup_program):
             return self.apply_gradients(params_grads)
 
-    state_dict = _refused("state_dict", "save the state with fluid.save or fluid.io.save_persistables")
-    set_dict = _refused("set_dict", "load the state with fluid.load or fluid.io.load_persistables")
-    current_step_lr = _refused("current_step_lr", "fetch the learning rate's variable from the executor")
-    clear_gradients = _refused("clear_gradients", "gradients of a graph are computed anew in every run")
+    state_dict = _make_refusal("state_dict", "save the state with fluid.save or fluid.io.save_persistables")
+    set_dict = _make_refusal("set_dict", "load the state with fluid.load or fluid.io.load_persistables")
+    current_step_lr = _make_refusal("current_step_lr", "fetch the learning rate's variable from the executor")
+    clear_gradients = _make_refusal("clear_gradients", "gradients of a graph are computed anew in every run")
 
-    # What a subclass may change
+    # To be overridden by subclasses
 
     def _append_optimize_op(self, block: Block, param_and_grad: ParamGrad) -> Operator:
         """Append the operator that updates one parameter."""
@@ -176,11 +181,11 @@ class Optimizer(State):
         return block.append_op(type=self.type, inputs=inputs, outputs=outputs, attrs=attrs)
 
     def _attrs_of(self, param: Parameter) -> dict[str, Any]:
-        """The attributes of the operator that updates ``param``."""
+        """Return the attributes of the operator that updates ``param``."""
         return self._attrs
 
     def _extra_inputs(self) -> dict[str, Variable]:
-        """Inputs of the operator that all parameters share."""
+        """Return the inputs of the operator that all parameters share."""
         return {}
 
     def _create_accumulators(self, block: Block, parameters: list[Parameter]) -> None:
@@ -199,9 +204,9 @@ class Optimizer(State):
                 )
 
     def _finish_update(self, block: Block, parameters_and_grads: ParamGrads) -> None:
-        """Append what comes after the updates of all parameters."""
+        """Append operators that follow the updates of all parameters."""
 
-    # The parts
+    # Steps of apply_gradients
 
     def _create_optimization_pass(self, params_grads: ParamGrads) -> list[Operator]:
         block = default_main_program().global_block()
@@ -221,7 +226,7 @@ class Optimizer(State):
         return block.ops[start:]
 
     def _update_distributed_tables(self, params_grads: ParamGrads) -> tuple[ParamGrads, list[Operator]]:
-        """Append ``sgd`` for tables that live on servers; returns the other pairs, and what was appended."""
+        """Append ``sgd`` for tables on servers; return the other pairs and the appended operators."""
         block = default_main_program().global_block()
         lookups = [op for op in block.ops if op.type == "lookup_table" and op.attrs.get("is_distributed")]
         tables = {op.input("W")[0] for op in lookups}
@@ -236,7 +241,7 @@ class Optimizer(State):
         return [pair for pair in params_grads if pair[0].name not in tables], updates
 
     def _note_devices(self, block: Block, params_grads: ParamGrads) -> None:
-        """A parameter is updated on the device of the first operator that reads it."""
+        """Record for each parameter the device of the first operator that reads it."""
         wanted = {param.name for param, _ in params_grads}
         for op in block.ops:
             for name in wanted.intersection(op.input_arg_names):
@@ -248,7 +253,7 @@ class Optimizer(State):
     def _check_loss(self, loss: Variable) -> None:
         who = self.__class__.__name__
         if not isinstance(loss, Variable):
-            raise TypeError(f"{who}: loss is a variable, not {loss!r}")
+            raise TypeError(f"{who}: loss must be a variable, got {loss!r}")
         if tuple(loss.shape) != (1,):
             raise GraphError(
                 f"{who}: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",

@@ -15,10 +15,10 @@ __all__ = ["Ftrl", "FtrlOptimizer"]
 
 
 class FtrlOptimizer(Optimizer):
-    """Weights that are exactly zero where ``l1`` allows it (operator ``ftrl``).
+    """FTRL: weights become exactly zero where ``l1`` dominates (operator ``ftrl``).
 
-    McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 gives the operator
-    ``l1`` in place of ``l2``; so does this one, with a warning where it makes a difference.
+    McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 passes ``l1``
+    as ``l2`` to the operator; so does this one, with a warning when they differ.
     """
 
     type = "ftrl"

@@ -19,16 +19,16 @@ __all__ = ["LookaheadOptimizer"]
 
 
 class LookaheadOptimizer:
-    """Every ``k`` steps of ``inner_optimizer``: ``slow += alpha * (fast - slow); fast = slow``.
+    """After every ``k`` steps of ``inner_optimizer``: ``slow += alpha * (fast - slow); fast = slow``.
 
     Zhang et al., Lookahead optimizer: k steps forward, 1 step back, 2019. The slow weights are
-    ``<parameter>@SLOW``. As in Fluid these operators belong to the forward part: make the test program
-    with ``clone(for_test=True)`` before ``minimize``.
+    ``<parameter>@SLOW``. As in Fluid these operators belong to the forward part: create the test program
+    with ``clone(for_test=True)`` before ``minimize``. Raises GraphError for arguments out of range.
     """
 
     def __init__(self, inner_optimizer: Optimizer, alpha: float = 0.5, k: int = 5) -> None:
         if inner_optimizer is None:
-            raise GraphError("LookaheadOptimizer: inner_optimizer is an optimizer, not None")
+            raise GraphError("LookaheadOptimizer: inner_optimizer is None, expected an optimizer")
         if not 0.0 <= alpha <= 1.0:
             raise GraphError(f"LookaheadOptimizer: alpha is {alpha}, expected 0.0 .. 1.0")
         if not isinstance(k, int) or k <= 0:
@@ -41,16 +41,19 @@ class LookaheadOptimizer:
     def minimize(
         self, loss: Variable, startup_program: Program | None = None
     ) -> tuple[list[Operator], ParamGrads]:
-        """Minimize with the inner optimizer, then append the slow weights; returns as that one does."""
+        """Minimize by the inner optimizer and append the slow weights; return the former's result.
+
+        Raises as the ``minimize`` of the inner optimizer does.
+        """
         result = self.inner_optimizer.minimize(loss, startup_program=startup_program)
         startup = default_startup_program() if startup_program is None else startup_program
-        pairs = _slow_weights(loss.block.program, startup)
+        pairs = _create_slow_weights(loss.block.program, startup)
         with program_guard(loss.block.program, startup):
-            self._follow(pairs)
+            self._update_slow_weights(pairs)
         return result
 
-    def _follow(self, pairs: list[tuple[Variable, Variable]]) -> None:
-        """Append the operators that move the slow weights when it is time to."""
+    def _update_slow_weights(self, pairs: list[tuple[Variable, Variable]]) -> None:
+        """Append the operators that update the slow weights every ``k`` steps."""
         k = create_global_var([1], int(self.k), "int32", persistable=True, name="lookahead_k")
         alpha = create_global_var([1], self.alpha, "float32", persistable=True, name="lookahead_alpha")
         step = create_global_var([1], 0, "int32", persistable=True, name="lookahead_step")
@@ -71,15 +74,15 @@ class LookaheadOptimizer:
                 pass
 
 
-def _slow_weights(main: Program, startup: Program) -> list[tuple[Variable, Variable]]:
-    """Parameters with their slow weights, which start as copies of them."""
-    pairs = [(fast, _slow_twin(main.global_block(), fast)) for fast in main.all_parameters()]
+def _create_slow_weights(main: Program, startup: Program) -> list[tuple[Variable, Variable]]:
+    """Return the parameters with their slow weights, which are initialized as copies."""
+    pairs = [(fast, _create_slow_weight(main.global_block(), fast)) for fast in main.all_parameters()]
     first = startup.global_block()
     for fast, _ in pairs:
-        twin = _slow_twin(first, fast)
+        twin = _create_slow_weight(first, fast)
         first.append_op(type="assign", inputs={"X": first.var(fast.name)}, outputs={"Out": twin})
     return list(pairs)
 
 
-def _slow_twin(block: Block, fast: Variable) -> Variable:
+def _create_slow_weight(block: Block, fast: Variable) -> Variable:
     return block.create_var(name=f"{fast.name}@SLOW", shape=fast.shape, dtype=fast.dtype, persistable=True)

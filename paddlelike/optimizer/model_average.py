@@ -1,4 +1,4 @@
-"""ModelAverage: evaluate with the mean of the parameters of many steps."""
+"""ModelAverage: evaluation with the mean of the parameters over many steps."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _COUNTS = ("num_accumulates", "old_num_accumulates", "num_updates")
 
 
 class ModelAverage(Optimizer):
-    """Sums up the parameters of a window of the last steps (operator ``average_accumulates``).
+    """Means of the parameters over a window of the last steps (operator ``average_accumulates``).
 
-    Made after ``minimize``; ``with average.apply(exe):`` runs something on the means. Parameters with
-    ``do_model_average=False`` are left out.
+    Create it after ``minimize``; inside of ``with average.apply(exe):`` the parameters are the means.
+    Parameters with ``do_model_average=False`` are not averaged.
 
     Parameters
     ----------
     average_window_rate
-        The window's length, as a part of the steps done so far, ...
+        The length of the window, as a fraction of the steps so far, ...
     min_average_window, max_average_window
         ... but at least and at most so many steps.
     """
@@ -51,7 +51,7 @@ class ModelAverage(Optimizer):
         self.average_window = average_window_rate
         self.min_average_window = min_average_window
         self.max_average_window = max_average_window
-        self.params_grads = with_copies(default_main_program(), ".tmp")
+        self.params_grads = create_copies(default_main_program(), ".tmp")
         for param, copy in self.params_grads:
             with param.block.program._optimized_guard([param, copy]), name_scope("move_average"):
                 self._append_average_accumulate_op(param)
@@ -59,13 +59,13 @@ class ModelAverage(Optimizer):
         with program_guard(self.apply_program):
             for param, copy in self.params_grads:
                 self._add_average_apply_op(self.apply_program.global_block(), param, copy)
-        self.restore_program = restoring(self.params_grads)
+        self.restore_program = make_restore_program(self.params_grads)
 
     @contextmanager
     def apply(self, executor: Executor, need_restore: bool = True) -> Iterator[None]:
-        """Put the means in place of the parameters inside the ``with`` block.
+        """Replace the parameters by the means inside of the ``with`` block.
 
-        ``need_restore=False`` leaves them there; :meth:`restore` takes the parameters back later.
+        With ``need_restore=False`` they stay replaced until :meth:`restore`.
         """
         executor.run(self.apply_program)
         try:
@@ -75,7 +75,7 @@ class ModelAverage(Optimizer):
                 self.restore(executor)
 
     def restore(self, executor: Executor) -> None:
-        """Take the parameters back."""
+        """Restore the parameters."""
         executor.run(self.restore_program)
 
     def _append_average_accumulate_op(self, param: Parameter) -> None:
@@ -94,7 +94,7 @@ class ModelAverage(Optimizer):
         )
 
     def _add_average_apply_op(self, block: Block, param: Parameter, copy: Variable) -> None:
-        """Keep the parameter in ``copy``, and write the mean over it."""
+        """Append operators that copy the parameter to ``copy`` and overwrite it by the mean."""
         value = block._clone_variable(param)
         kept = block._clone_variable(copy)
         sums, counts = (
@@ -111,8 +111,8 @@ class ModelAverage(Optimizer):
         emit("elementwise_div", {"X": total, "Y": count}, out=value)
 
 
-def with_copies(program: Program, suffix: str, prefix: str = "") -> list[tuple[Parameter, Variable]]:
-    """Every parameter to average, with a variable to keep its value in meanwhile."""
+def create_copies(program: Program, suffix: str, prefix: str = "") -> list[tuple[Parameter, Variable]]:
+    """Return every parameter to average with a new variable for a copy of its value."""
     pairs = []
     for param in program.global_block().all_parameters():
         if param.do_model_average is not False:
@@ -126,8 +126,8 @@ def with_copies(program: Program, suffix: str, prefix: str = "") -> list[tuple[P
     return pairs
 
 
-def restoring(pairs: list[tuple[Parameter, Variable]]) -> Program:
-    """A program that takes parameters back from their copies."""
+def make_restore_program(pairs: list[tuple[Parameter, Variable]]) -> Program:
+    """Return a program that restores parameters from their copies."""
     program = Program()
     block = program.global_block()
     with program_guard(program):

@@ -1,4 +1,4 @@
-"""Gradient descent with momentum: Momentum, and LarsMomentum with a rate for each layer."""
+"""Gradient descent with momentum: Momentum, and LarsMomentum with a rate per parameter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LarsMomentum", "LarsMomentumOptimizer", "Momentum", "MomentumOptimiz
 
 
 class MomentumOptimizer(Optimizer):
-    """``v = momentum * v + g; p -= learning_rate * v`` (operator ``momentum``).
+    """Momentum: ``v = momentum * v + g; p -= learning_rate * v`` (operator ``momentum``).
 
     With ``use_nesterov`` the step looks ahead: ``p -= learning_rate * (g + momentum * v)``. The other
     parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.

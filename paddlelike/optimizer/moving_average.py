@@ -1,4 +1,4 @@
-"""ExponentialMovingAverage: evaluate with parameters that forget old steps slowly."""
+"""ExponentialMovingAverage: evaluation with decaying averages of the parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.creation import assign, create_global_var
-from paddlelike.optimizer.model_average import restoring, with_copies
+from paddlelike.optimizer.model_average import create_copies, make_restore_program
 
 __all__ = ["ExponentialMovingAverage"]
 
@@ -29,21 +29,21 @@ _COUNTER = "@EMA_STEP_COUNTER@"
 class ExponentialMovingAverage:
     """``average = decay * average + (1 - decay) * parameter`` for every parameter, at every step.
 
-    ``update`` is called once, after ``minimize``; ``with ema.apply(exe):`` runs something on the averages,
-    corrected for their start at zero: ``average / (1 - decay^steps)``. The stored averages do not change
-    thereby, so that ``apply`` may be used again and again (Fluid 1.8 stores the corrected ones, and is wrong
-    from the second time on). Parameters with ``do_model_average=False`` are left out.
+    Call ``update`` once, after ``minimize``; inside of ``with ema.apply(exe):`` the parameters are the
+    averages, corrected for their start at zero: ``average / (1 - decay^steps)``. The stored averages do not
+    change, so that ``apply`` may be used repeatedly (Fluid 1.8 stores the corrected ones, which is wrong
+    from the second time on). Parameters with ``do_model_average=False`` are not averaged.
 
     Parameters
     ----------
     decay
-        How much of the average is kept at a step.
+        The weight of the old average at each step.
     thres_steps
-        A variable of shape ``[1]`` that counts steps: the decay is then at most
-        ``(thres_steps + 1) / (thres_steps + 10)``. It should be float32; that of an integer is 0, as in
-        Fluid, and then has no effect.
+        A variable of shape ``[1]`` that counts steps; it limits the decay to
+        ``(thres_steps + 1) / (thres_steps + 10)``. It should be float32: the limit of an integer is 0, as
+        in Fluid, and ignored.
     name
-        Put in front of the names of the averages.
+        A prefix of the names of the averages.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class ExponentialMovingAverage:
     ) -> None:
         self._decay = decay
         self._name = "" if name is None else name
-        self._decay_var = self._scheduled_decay(thres_steps)
-        self._params_tmps = with_copies(default_main_program(), ".ema_tmp", self._name)
+        self._decay_var = self._create_decay(thres_steps)
+        self._params_tmps = create_copies(default_main_program(), ".ema_tmp", self._name)
         self._ema_vars = {}
         for param, copy in self._params_tmps:
             with param.block.program._optimized_guard([param, copy]), name_scope("moving_average"):
@@ -60,10 +60,10 @@ class ExponentialMovingAverage:
         self.apply_program = Program()
         with program_guard(self.apply_program):
             self._build_apply(self.apply_program.global_block())
-        self.restore_program = restoring(self._params_tmps)
+        self.restore_program = make_restore_program(self._params_tmps)
 
     def update(self) -> None:
-        """Append the operators that take one step of the averages to the default main program."""
+        """Append the operators that update the averages to the default main program."""
         autoincreased_step_counter(counter_name=_COUNTER)
         decay = self._decay_var
         for param, copy in self._params_tmps:
@@ -73,9 +73,9 @@ class ExponentialMovingAverage:
 
     @contextmanager
     def apply(self, executor: Executor, need_restore: bool = True) -> Iterator[None]:
-        """Put the averages in place of the parameters inside the ``with`` block.
+        """Replace the parameters by the averages inside of the ``with`` block.
 
-        ``need_restore=False`` leaves them there; :meth:`restore` takes the parameters back later.
+        With ``need_restore=False`` they stay replaced until :meth:`restore`.
         """
         executor.run(self.apply_program)
         try:
@@ -85,11 +85,11 @@ class ExponentialMovingAverage:
                 self.restore(executor)
 
     def restore(self, executor: Executor) -> None:
-        """Take the parameters back."""
+        """Restore the parameters."""
         executor.run(self.restore_program)
 
-    def _scheduled_decay(self, steps: Variable | None) -> Variable:
-        """The decay's variable, and the operators that change it with ``steps``."""
+    def _create_decay(self, steps: Variable | None) -> Variable:
+        """Return the variable of the decay, which depends on ``steps`` if that is given."""
         with default_main_program()._lr_schedule_guard():
             decay = create_global_var(
                 [1], self._decay, "float32", persistable=True, name="scheduled_ema_decay_rate"
@@ -102,7 +102,7 @@ class ExponentialMovingAverage:
                         stacklevel=3,
                     )
                 early = (steps + 1.0) / (steps + 10.0)
-                limit = _constant_like(early, self._decay)
+                limit = _create_constant_like(early, self._decay)
                 with Switch() as switch:
                     with switch.case(early < limit):
                         assign(early, output=decay)
@@ -120,7 +120,7 @@ class ExponentialMovingAverage:
         )
 
     def _build_apply(self, block: Block) -> None:
-        """Keep every parameter in its copy, and write the corrected average over it."""
+        """Append operators that copy every parameter and overwrite it by the corrected average."""
         step = create_global_var([1], 0, "int64", persistable=True, name=_COUNTER)
         step = emit("cast", {"X": step}, {"in_dtype": int(step.dtype), "out_dtype": 5}, dtype="float32")
         decay = block._clone_variable(self._decay_var)
@@ -134,8 +134,8 @@ class ExponentialMovingAverage:
                 assign(average / (1.0 - faded), output=value)
 
 
-def _constant_like(variable: Variable, value: float) -> Variable:
-    """A temporary of shape ``[1]`` that holds ``value`` as the variable's dtype can."""
+def _create_constant_like(variable: Variable, value: float) -> Variable:
+    """Return a temporary of shape ``[1]`` that holds ``value`` in the dtype of the variable."""
     out = variable.block.create_var(name=unique_name.generate("tmp"), dtype=variable.dtype)
     variable.block.append_op(
         type="fill_constant",

@@ -1,4 +1,4 @@
-"""RecomputeOptimizer: an optimizer with checkpoints, kept for scripts that have it."""
+"""RecomputeOptimizer: accepts checkpoints and trains like the optimizer inside."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["RecomputeOptimizer"]
 
 
 class RecomputeOptimizer(Optimizer):
-    """Does what ``optimizer`` does.
+    """Minimizes by ``optimizer``.
 
-    Fluid computes the activations between the checkpoints a second time instead of keeping them. Here
-    they are kept: the results are the same, and the program is the one without checkpoints.
+    Fluid computes the activations between the checkpoints a second time to save memory. Here they stay in
+    memory: the results are the same, and the program is the one without checkpoints.
     """
 
     def __init__(self, optimizer: Optimizer) -> None:
@@ -29,12 +29,12 @@ class RecomputeOptimizer(Optimizer):
         self._learning_rate_map = optimizer._learning_rate_map
 
     def _set_checkpoints(self, checkpoints: Sequence[Variable | str]) -> None:
-        """Name the activations that Fluid would keep."""
+        """Declare the activations that Fluid keeps in memory."""
         self._checkpoints = checkpoints
 
     def load(self, stat_dict: Any) -> NoReturn:
-        """Refused, as in Fluid."""
-        raise UnsupportedError("RecomputeOptimizer.load is not offered", hint="use fluid.load")
+        """Raise UnsupportedError, as in Fluid."""
+        raise UnsupportedError("RecomputeOptimizer.load is not supported", hint="use fluid.load")
 
     def minimize(
         self,
@@ -43,7 +43,7 @@ class RecomputeOptimizer(Optimizer):
         parameter_list: Sequence[Parameter | str] | None = None,
         no_grad_set: Iterable[Variable | str] | None = None,
     ) -> tuple[list[Operator], ParamGrads]:
-        """Minimize with the optimizer inside; checkpoints must have been named."""
+        """Minimize by the optimizer inside. Raises GraphError when no checkpoints are declared."""
         if self._checkpoints is None:
             raise GraphError("RecomputeOptimizer: no checkpoints are set", hint="call _set_checkpoints first")
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
@@ -57,19 +57,19 @@ class RecomputeOptimizer(Optimizer):
         no_grad_set: Iterable[Variable | str] | None = None,
         callbacks: Sequence[Callable[..., None]] | None = None,
     ) -> ParamGrads:
-        """Append the backward pass."""
+        """Append the backward pass, and return pairs of parameter and gradient."""
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """Append clips, decay and updates."""
+        """Append clips, decay and updates, and return the latter."""
         return self._optimizer.apply_gradients(params_grads)
 
     def apply_optimize(
         self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
-        """Append clips, decay and updates in the program of ``loss``."""
+        """Append clips, decay and updates in the program of ``loss``, and return the latter."""
         return self._optimizer.apply_optimize(loss, startup_program, params_grads)
 
     def get_opti_var_name_list(self) -> list[str]:
-        """The names of the accumulators."""
+        """Return the names of the accumulators."""
         return self._optimizer.get_opti_var_name_list()

@@ -1,4 +1,4 @@
-"""Optimizers of Fluid that need what is not here: several devices, or a cluster of GPUs."""
+"""Optimizers of Fluid that need several devices or GPUs; creating one raises UnsupportedError."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ __all__ = ["DGCMomentumOptimizer", "PipelineOptimizer"]
 
 
 class DGCMomentumOptimizer:
-    """Refused: deep gradient compression sends sparse gradients between GPUs."""
+    """Deep gradient compression between GPUs; raises UnsupportedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError(
             "DGCMomentumOptimizer compresses gradients between GPUs, which are not supported",
-            hint="Momentum makes the same steps without compression",
+            hint="Momentum does the same steps without compression",
         )
 
 
 class PipelineOptimizer:
-    """Refused: a pipeline runs the sections of a network on several devices."""
+    """Sections of a network on several devices; raises UnsupportedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError(
-            "PipelineOptimizer runs sections of a network on several devices; there is one here",
+            "PipelineOptimizer runs sections of a network on several devices, of which there is one here",
             hint="minimize with the optimizer inside; the results are the same",
         )

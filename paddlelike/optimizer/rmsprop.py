@@ -1,4 +1,4 @@
-"""RMSProp: steps divided by a moving mean of past gradients."""
+"""RMSProp: steps scaled by a moving mean of squared gradients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RMSProp", "RMSPropOptimizer"]
 
 
 class RMSPropOptimizer(Optimizer):
-    """``v = momentum * v + learning_rate * g / sqrt(ms + epsilon); p -= v`` (operator ``rmsprop``).
+    """RMSProp: ``v = momentum * v + learning_rate * g / sqrt(ms + epsilon); p -= v`` (operator ``rmsprop``).
 
     ``ms = rho * ms + (1 - rho) * g * g``; with ``centered`` the square of the mean gradient is
     subtracted from it (Hinton, Neural networks for machine learning, lecture 6).

@@ -13,7 +13,7 @@ __all__ = ["SGD", "Dpsgd", "DpsgdOptimizer", "SGDOptimizer"]
 
 
 class SGDOptimizer(Optimizer):
-    """``p -= learning_rate * g`` (operator ``sgd``); of a sparse gradient only the rows it holds.
+    """Gradient descent: ``p -= learning_rate * g`` (operator ``sgd``); sparse gradients update their rows.
 
     The parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
 
@@ -35,11 +35,11 @@ class SGDOptimizer(Optimizer):
 
 
 class DpsgdOptimizer(Optimizer):
-    """Gradients scaled down to norm ``clip``, plus noise: differential privacy (operator ``dpsgd``).
+    """Gradient descent with differential privacy: clipped gradients plus noise (operator ``dpsgd``).
 
     ``p -= learning_rate * (g / max(1, |g| / clip) + noise / batch_size)``, ``noise ~ N(0, sigma)``
-    (Abadi et al., Deep learning with differential privacy, 2016). The defaults are Fluid's; give
-    ``batch_size`` the number of samples of a step and ``sigma`` the noise that privacy asks for.
+    (Abadi et al., Deep learning with differential privacy, 2016). The defaults are Fluid's; set
+    ``batch_size`` to the count of samples per step and ``sigma`` to the noise that privacy requires.
     """
 
     type = "dpsgd"

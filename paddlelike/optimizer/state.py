@@ -1,4 +1,4 @@
-"""What an optimizer keeps in programs: its learning rate, and accumulators for each parameter."""
+"""The state of an optimizer in programs: its learning rate, and accumulators for each parameter."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ParamGrads = list[ParamGrad]
 
 
 class Accumulator(NamedTuple):
-    """A variable that an update keeps for each parameter."""
+    """A kind of variable that the updates keep for each parameter."""
 
     name: str
-    fill: float | str = 0.0  # a str: the attribute of the operator that it starts with
-    single: bool = False  # one number, whatever the parameter's shape
-    device: str | None = None  # None: where the parameter is used
+    fill: float | str = 0.0  # initial value; a str names an attribute of the operator
+    single: bool = False  # of shape [1] instead of the parameter's
+    device: str | None = None  # None: that of the parameter
 
 
 class State:
@@ -35,8 +35,8 @@ class State:
     def __init__(self, learning_rate: float | Variable, name: str | None) -> None:
         if not isinstance(learning_rate, float | Variable):
             raise TypeError(
-                f"{self.__class__.__name__}: learning_rate is a float or a variable, "
-                f"not {learning_rate!r} ({learning_rate.__class__.__name__})"
+                f"{self.__class__.__name__}: learning_rate must be a float or a variable, "
+                f"got {learning_rate!r} ({learning_rate.__class__.__name__})"
             )
         self._learning_rate = learning_rate
         self._name = name
@@ -49,7 +49,7 @@ class State:
         self._devices: dict[str, str] = {}  # of parameters
 
     def get_opti_var_name_list(self) -> list[str]:
-        """The names of the accumulators."""
+        """Return the names of the accumulators."""
         return self._opti_name_list
 
     def _create_global_learning_rate(self) -> None:
@@ -73,11 +73,11 @@ class State:
         self._learning_rate_map[program] = rate
 
     def _global_learning_rate(self, program: Program | None = None) -> Variable | None:
-        """The variable of the learning rate in a program, None before minimize."""
+        """Return the variable of the learning rate in a program; None before ``minimize``."""
         return self._learning_rate_map.get(default_main_program() if program is None else program)
 
     def _create_param_lr(self, param_and_grad: ParamGrad) -> Variable:
-        """The learning rate of one parameter: the global one times the parameter's own factor."""
+        """Return the learning rate of one parameter: the global one times the parameter's own factor."""
         rate = self._global_learning_rate()
         assert rate is not None
         factor = param_and_grad[0].optimize_attr["learning_rate"]
@@ -99,12 +99,12 @@ class State:
         type: VarType | None = None,  # noqa: A002  (Fluid's name)
         device: str | None = None,
     ) -> Variable:
-        """Make one accumulator of one parameter, and its first value in the startup program."""
+        """Create one accumulator of one parameter, and initialize it in the startup program."""
         if self._name is not None:
             name = f"{self._name}_{name}"
         of_name = self._accumulators.setdefault(name, {})
         if param.name in of_name:
-            raise _trained_before(self, param.name)
+            raise _make_trained_error(self, param.name)
         helper = LayerHelper(self.__class__.__name__)
         variable = helper.create_global_variable(
             name=unique_name.generate(f"{param.name}_{name}"),
@@ -131,7 +131,7 @@ class State:
             ) from None
 
     def _check_fresh(self, program: Program, chosen: Sequence[Parameter | str] | None) -> None:
-        """Refuse a second time before anything has changed."""
+        """Raise GraphError when a parameter was trained before, while nothing has changed yet."""
         known = {name for variables in self._accumulators.values() for name in variables}
         names: Iterable[str]
         if chosen is None:
@@ -140,10 +140,10 @@ class State:
             names = (p if isinstance(p, str) else p.name for p in chosen)
         for name in names:
             if name in known:
-                raise _trained_before(self, name)
+                raise _make_trained_error(self, name)
 
 
-def _trained_before(state: State, name: str) -> GraphError:
+def _make_trained_error(state: State, name: str) -> GraphError:
     return GraphError(
         f"{state.__class__.__name__}: parameter {name!r} has its accumulators already; one "
         "optimizer minimizes once",

@@ -1,4 +1,4 @@
-"""Data on its way into a program: readers, batches, feeders, loaders, sequences as tensors."""
+"""Data for programs: readers, feeders, loaders, datasets, tensors of sequences."""
 
 from paddlelike.reader import data_generator
 from paddlelike.reader.dataset import DatasetFactory, InMemoryDataset, QueueDataset

@@ -1,12 +1,12 @@
 """fluid.dataset: samples in text files, read through a command, for ``Executor.train_from_dataset``.
 
-A line is a sample. For every variable of ``set_use_var``, in that order, it holds a count and so many
-numbers (Paddle's MultiSlot format)::
+A line is a sample. For every variable of ``set_use_var``, in that order, it holds a count and as many
+values (Paddle's MultiSlot format)::
 
     2 1.5 2.5 3 7 8 9 1 0
 
 is ``[1.5, 2.5]``, then the three ids 7, 8, 9, then the one label 0. A variable with LoD takes sequences of
-any length; another takes as many numbers as its shape has elements.
+any length; others take as many values as their shape has elements.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 
-Sample = list[np.ndarray[Any, Any]]  # the numbers of one line, an array for each variable
+Sample = list[np.ndarray[Any, Any]]  # the values of one line, an array for each variable
 
 
 class DatasetFactory:
-    """Makes datasets by the names of their classes.
+    """Creates datasets by the names of their classes.
 
     >>> type(DatasetFactory().create_dataset("InMemoryDataset")).__name__
     'InMemoryDataset'
     """
 
     def create_dataset(self, datafeed_class: str = "QueueDataset") -> DatasetBase:
-        """A new dataset: "QueueDataset" or "InMemoryDataset"."""
+        """Return a new "QueueDataset" or "InMemoryDataset". Raises ValueError for another name."""
         kinds: dict[str, type[DatasetBase]] = {
             "QueueDataset": QueueDataset,
             "InMemoryDataset": InMemoryDataset,
         }
         if datafeed_class not in kinds:
-            raise ValueError(f"a dataset is one of {', '.join(kinds)}, not {datafeed_class!r}")
+            raise ValueError(f"datafeed_class must be one of {', '.join(kinds)}, got {datafeed_class!r}")
         return kinds[datafeed_class]()
 
 
 class DatasetBase:
-    """What both kinds share: which files, read how, into which variables."""
+    """Base of the datasets: the files, how they are read, and the variables they fill."""
 
     def __init__(self) -> None:
         self.filelist: list[str] = []
@@ -59,53 +59,53 @@ class DatasetBase:
         self.use_var: list[Variable] = []
 
     def set_pipe_command(self, pipe_command: str) -> None:
-        """The shell command every file is read through: its text comes in, samples go out."""
+        """Set the shell command that converts the text of a file into samples."""
         self.pipe_command = pipe_command
 
     def set_batch_size(self, batch_size: int) -> None:
-        """The number of samples in a batch; the last one may have fewer."""
+        """Set the count of samples in a batch; the last may have fewer. Raises ValueError unless positive."""
         if batch_size <= 0:
-            raise ValueError(f"batch_size is a positive number, not {batch_size}")
+            raise ValueError(f"batch_size must be a positive number, got {batch_size}")
         self.batch_size = batch_size
 
     def set_thread(self, thread_num: int) -> None:
-        """A hint: samples come in the order of the files here, whatever it says."""
+        """Do nothing: here one thread reads the files in order."""
         self.thread_num = thread_num
 
     def set_filelist(self, filelist: Sequence[str]) -> None:
-        """The files to read."""
+        """Set the files to read."""
         self.filelist = list(filelist)
 
     def set_use_var(self, var_list: Sequence[Variable]) -> None:
-        """The variables that a line holds numbers for, in order; float32 and int64 ones."""
+        """Set the variables that a line fills; raises ValueError unless they are float32 or int64."""
         for variable in var_list:
             if variable.dtype not in (VarType.FP32, VarType.INT64):
                 raise ValueError(
-                    f"a dataset fills float32 and int64 variables; {variable.name!r} is {variable.dtype.name}"
+                    f"variable {variable.name!r} is {variable.dtype.name}, expected float32 or int64"
                 )
         self.use_var = list(var_list)
 
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
-        """Not here: files are local."""
+        """Raise UnsupportedError: files are local."""
         raise UnsupportedError(
             f"a dataset cannot read from {fs_name}",
             hint="copy the files, or read them by the command of set_pipe_command",
         )
 
     def set_download_cmd(self, download_cmd: str) -> None:
-        """Not here: files are local."""
+        """Raise UnsupportedError: files are local."""
         raise UnsupportedError(f"a dataset does not download by {download_cmd!r}", hint="use local files")
 
     def desc(self) -> str:
-        """How the dataset is read, as text."""
+        """Return a description of how the dataset is read."""
         lines = ['name: "MultiSlotDataFeed"', f"batch_size: {self.batch_size}", "multi_slot_desc {"]
         for variable in self.use_var:
-            lines += ["  slots {", *(f"    {line}" for line in _described(variable)), "  }"]
+            lines += ["  slots {", *(f"    {line}" for line in _describe(variable)), "  }"]
         lines += ["}", f'pipe_command: "{self.pipe_command}"']
         return "".join(f"{line}\n" for line in lines)
 
     def feeds(self) -> Iterator[dict[str, LoDTensor]]:
-        """The batches as feeds."""
+        """Yield the batches as feeds. Raises FeedError for a malformed line or a failed command."""
         batch: list[Sample] = []
         for sample in self._samples():
             batch.append(sample)
@@ -123,14 +123,14 @@ class DatasetBase:
         return {v.name: _tensor(v, list(c)) for v, c in zip(self.use_var, columns, strict=True)}
 
     def _read(self) -> Iterator[Sample]:
-        """The samples of all files."""
+        """Yield the samples of all files."""
         for path in self.filelist:
             for number, line in enumerate(self._lines(path), 1):
                 if line.strip():
                     yield self._parse(line, f"{path}, line {number}")
 
     def _lines(self, path: str) -> Iterator[str]:
-        """What the command makes of a file, line by line."""
+        """Yield the lines that the command prints for a file."""
         with Path(path).open("rb") as file:
             command = subprocess.Popen(  # noqa: S602  (the user's own command)
                 self.pipe_command, shell=True, stdin=file, stdout=subprocess.PIPE, text=True
@@ -147,7 +147,7 @@ class DatasetBase:
             )
 
     def _parse(self, line: str, where: str) -> Sample:
-        """The numbers of one line."""
+        """Return the values of one line."""
         words = line.split()
         sample, at = [], 0
         for variable in self.use_var:
@@ -155,89 +155,89 @@ class DatasetBase:
                 end = at + 1 + int(words[at])
                 values = np.array(words[at + 1 : end], numpy_dtype(variable.dtype))
             except (IndexError, ValueError, OverflowError) as error:
-                raise _bad_line(where, f"no count and numbers for {variable.name!r}: {error}") from error
+                raise _bad_line(where, f"no count and values for {variable.name!r}: {error}") from error
             if end > len(words):
-                raise _bad_line(where, f"{variable.name!r} wants {words[at]} numbers, {len(values)} are left")
+                raise _bad_line(where, f"{variable.name!r} needs {words[at]} values, {len(values)} are left")
             _check_size(variable, values, where)
             sample.append(values)
             at = end
         if at < len(words):
-            raise _bad_line(where, f"{len(words) - at} numbers are left over")
+            raise _bad_line(where, f"{len(words) - at} values are left over")
         return sample
 
 
 class QueueDataset(DatasetBase):
-    """Samples read from the files at every pass, in their order."""
+    """Samples read from the files in every pass, in order."""
 
     def local_shuffle(self) -> None:
-        """Not here, as in Fluid: the samples are not in memory."""
-        raise NotImplementedError("a QueueDataset is not shuffled; use an InMemoryDataset")
+        """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
+        raise NotImplementedError("a QueueDataset cannot be shuffled; use an InMemoryDataset")
 
     def global_shuffle(self, fleet: Any = None) -> None:
-        """Not here, as in Fluid: the samples are not in memory."""
-        raise NotImplementedError("a QueueDataset is not shuffled; use an InMemoryDataset")
+        """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
+        raise NotImplementedError("a QueueDataset cannot be shuffled; use an InMemoryDataset")
 
 
 class InMemoryDataset(DatasetBase):
-    """Samples read once, by :meth:`load_into_memory`, and shuffled at will."""
+    """Samples that :meth:`load_into_memory` reads once, and that can be shuffled."""
 
     def __init__(self) -> None:
         super().__init__()
         self._memory: list[Sample] | None = None
 
     def set_queue_num(self, queue_num: int) -> None:
-        """A hint that is not needed here."""
+        """Do nothing: the option of Fluid has no meaning here."""
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size: int = 1024) -> None:
-        """A hint that is not needed here."""
+        """Do nothing: the option of Fluid has no meaning here."""
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
-        """A hint that is not needed here."""
+        """Do nothing: the option of Fluid has no meaning here."""
 
     def load_into_memory(self) -> None:
         """Read all files."""
         self._memory = list(self._read())
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
-        """As :meth:`load_into_memory`."""
+        """Do the same as :meth:`load_into_memory`."""
         self.load_into_memory()
 
     def wait_preload_done(self) -> None:
-        """Nothing to wait for: :meth:`preload_into_memory` has read everything."""
+        """Do nothing: :meth:`preload_into_memory` has read everything."""
 
     def local_shuffle(self) -> None:
-        """Mix the samples; Python's ``random.seed`` fixes the order."""
-        random.shuffle(self._loaded())
+        """Shuffle the samples by Python's ``random``. Raises FeedError before they are loaded."""
+        random.shuffle(self._loaded_samples())
 
     def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
-        """As :meth:`local_shuffle`: there is one trainer."""
+        """Do the same as :meth:`local_shuffle`. Raises UnsupportedError when a fleet is passed."""
         if fleet is not None:
-            raise UnsupportedError("global_shuffle mixes the samples of this process only; pass no fleet")
+            raise UnsupportedError("global_shuffle shuffles the samples of this process only; pass no fleet")
         self.local_shuffle()
 
     def release_memory(self) -> None:
-        """Let go of the samples."""
+        """Drop the samples."""
         self._memory = None
 
     def get_memory_data_size(self, fleet: Any = None) -> int:
-        """The number of samples in memory."""
+        """Return the count of samples in memory."""
         return len(self._memory or ())
 
     def get_shuffle_data_size(self, fleet: Any = None) -> int:
-        """The number of samples in memory."""
+        """Return the count of samples in memory."""
         return len(self._memory or ())
 
     def _samples(self) -> Iterable[Sample]:
-        return self._loaded()
+        return self._loaded_samples()
 
-    def _loaded(self) -> list[Sample]:
+    def _loaded_samples(self) -> list[Sample]:
         if self._memory is None:
             raise FeedError("this InMemoryDataset holds no samples", hint="call its load_into_memory() first")
         return self._memory
 
 
-def _described(variable: Variable) -> list[str]:
-    """The lines about one variable."""
+def _describe(variable: Variable) -> list[str]:
+    """Return the lines that describe one variable."""
     kind = "float" if variable.dtype == VarType.FP32 else "uint64"
     name = [f'name: "{variable.name}"', f'type: "{kind}"']
     if variable.lod_level:
@@ -245,15 +245,15 @@ def _described(variable: Variable) -> list[str]:
     return [*name, "is_dense: true", "is_used: true", *(f"shape: {dim}" for dim in variable.shape)]
 
 
-def _elements(variable: Variable) -> int:
-    """The elements of one sample of a variable without LoD."""
+def _count_elements(variable: Variable) -> int:
+    """Return the count of elements of one sample of a variable without LoD."""
     return math.prod(dim for dim in variable.shape[1:] if dim > 0)
 
 
 def _check_size(variable: Variable, values: np.ndarray[Any, Any], where: str) -> None:
-    if not variable.lod_level and len(values) != _elements(variable):
+    if not variable.lod_level and len(values) != _count_elements(variable):
         raise _bad_line(
-            where, f"{variable.name!r} has shape {list(variable.shape)}, the line holds {len(values)} numbers"
+            where, f"{variable.name!r} has shape {list(variable.shape)}, the line holds {len(values)} values"
         )
 
 
@@ -265,7 +265,7 @@ def _bad_line(where: str, what: str) -> FeedError:
 
 
 def _tensor(variable: Variable, column: list[np.ndarray[Any, Any]]) -> LoDTensor:
-    """The values of one variable in a batch of samples."""
+    """Return the values of one variable in a batch of samples."""
     if not variable.lod_level:
         return LoDTensor(np.stack(column).reshape(len(column), *variable.shape[1:]))
     tensor = LoDTensor(np.concatenate(column).reshape(-1, 1))

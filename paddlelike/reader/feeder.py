@@ -1,4 +1,4 @@
-"""DataFeeder: a list of samples as the feed of a program."""
+"""DataFeeder: converts a list of samples into the feed of a program."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ["DataFeeder"]
 
 
 class DataFeeder:
-    """Turns samples, each a tuple with one item per variable of ``feed_list``, into a feed.
+    """Converts samples, each a tuple with one item per variable of ``feed_list``, into a feed.
 
-    Where a variable has LoD levels its items are (nested) lists of elements, one list per sequence.
+    The items of a variable with LoD are (nested) lists of elements, one list per sequence. Raises TypeError
+    unless ``feed_list`` holds variables or their names.
     """
 
     def __init__(
@@ -31,23 +32,23 @@ class DataFeeder:
         self.feed_vars = [block._var_recursive(v) if isinstance(v, str) else v for v in feed_list]
         for variable in self.feed_vars:
             if not isinstance(variable, Variable):
-                raise TypeError(f"feed_list holds variables or their names, not {variable!r}")
+                raise TypeError(f"feed_list must hold variables or their names, got {variable!r}")
         self.feed_names = [variable.name for variable in self.feed_vars]
         self.place = place
 
     def feed(self, iterable: Iterable[Sequence[Any]]) -> dict[str, LoDTensor]:
-        """The feed for one batch of samples.
+        """Return the feed for one batch of samples.
 
         Raises
         ------
         FeedError
-            A sample has another number of items, or items do not fit their variable.
+            When a sample has another count of items, or items do not fit their variable.
         """
         columns: list[list[Any]] = [[] for _ in self.feed_vars]
         for sample in iterable:
             if len(sample) != len(columns):
                 raise FeedError(
-                    f"a sample has {len(sample)} items, feed_list names {len(columns)}: {self.feed_names}"
+                    f"a sample has {len(sample)} items, expected {len(columns)}: {self.feed_names}"
                 )
             for column, item in zip(columns, sample, strict=True):
                 column.append(item)
@@ -56,11 +57,11 @@ class DataFeeder:
     def feed_parallel(
         self, iterable: Iterable[Iterable[Sequence[Any]]], num_places: int | None = None
     ) -> Iterator[dict[str, LoDTensor]]:
-        """The feeds for several batches, one per place."""
+        """Yield the feeds for several batches, one per place. Raises FeedError unless there are as many."""
         batches = list(iterable)
         count = len(cpu_places()) if num_places is None else num_places
         if len(batches) != count:
-            raise FeedError(f"there are {len(batches)} batches for {count} places")
+            raise FeedError(f"got {len(batches)} batches, expected {count}, one per place")
         for batch in batches:
             yield self.feed(batch)
 
@@ -71,7 +72,7 @@ class DataFeeder:
         num_places: int | None = None,
         drop_last: bool = True,
     ) -> Callable[[], Iterator[Any]]:
-        """A reader of batches as a reader of feeds; ``multi_devices``: lists of feeds, one per place."""
+        """Return a reader of feeds for a reader of batches; with ``multi_devices`` of lists of feeds."""
         count = len(cpu_places()) if num_places is None else num_places
 
         def feeds() -> Iterator[Any]:
@@ -94,7 +95,7 @@ class DataFeeder:
 
 
 def _tensor(variable: Variable, items: list[Any]) -> LoDTensor:
-    """One column of samples as a tensor of the variable's dtype and shape."""
+    """Return one column of samples as a tensor of the variable's dtype and shape."""
     lengths: list[list[int]] = [[] for _ in range(variable.lod_level)]
     flat = _flatten(items, lengths, variable)
     try:
@@ -103,7 +104,7 @@ def _tensor(variable: Variable, items: list[Any]) -> LoDTensor:
             array = array.reshape(variable.shape)
     except (ValueError, TypeError) as error:
         raise FeedError(
-            f"{len(items)} samples do not make a tensor of shape {list(variable.shape)} for "
+            f"{len(items)} samples do not form a tensor of shape {list(variable.shape)} for "
             f"{variable.name!r}: {error}"
         ) from error
     tensor = LoDTensor(array)
@@ -113,13 +114,13 @@ def _tensor(variable: Variable, items: list[Any]) -> LoDTensor:
 
 
 def _flatten(items: list[Any], lengths: list[list[int]], variable: Variable) -> list[Any]:
-    """The innermost elements; notes the length of every list on the way, level by level."""
+    """Return the innermost elements, and append the length of every list to ``lengths``, level by level."""
     for level in lengths:
         for item in items:
             if not hasattr(item, "__len__"):
                 raise FeedError(
-                    f"variable {variable.name!r} has {variable.lod_level} LoD levels; its items are lists, "
-                    f"one per sequence, not {item!r}"
+                    f"variable {variable.name!r} has {variable.lod_level} LoD levels; items must be lists, "
+                    f"one per sequence, got {item!r}"
                 )
         level += [len(item) for item in items]
         items = [element for item in items for element in item]

@@ -1,6 +1,6 @@
-"""DataLoader and PyReader: batches made by a thread while the program runs.
+"""DataLoader and PyReader: batches prepared by a thread while the program runs.
 
-Iterable loaders are looped over and give feeds. The others put a ``read`` operator into the program:
+Iterable loaders are iterated over and yield feeds. The others append a ``read`` operator to the program:
 start them, run without a feed until EOFException, reset them.
 """
 
@@ -25,20 +25,27 @@ from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.readers import batch as batch_reader
 from paddlelike.reader.readers import read_ahead
 
-__all__ = ["BatchQueue", "DataLoader", "GeneratorLoader", "PyReader", "double_buffered", "reader_variable"]
+__all__ = [
+    "BatchQueue",
+    "DataLoader",
+    "GeneratorLoader",
+    "PyReader",
+    "declare_double_buffer",
+    "declare_reader",
+]
 
 
 class BatchQueue:
-    """Batches of one epoch, taken one by one; lives in a scope under the name of the reader."""
+    """The batches of one epoch; the value of the reader's variable in a scope."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._batches: Generator[list[LoDTensor], None, None] | None = None
 
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
-        """Begin an epoch."""
+        """Start an epoch. Raises RuntimeError when one is running."""
         if self._batches is not None:
-            raise RuntimeError("this reader was started already; reset() it first")
+            raise RuntimeError("this reader is already started; call its reset() first")
         self._batches = read_ahead(reader, self._capacity)
 
     def reset(self) -> None:
@@ -48,7 +55,7 @@ class BatchQueue:
         self._batches = None
 
     def next_batch(self) -> list[LoDTensor]:
-        """The next batch. Raises EOFException after the last one."""
+        """Return the next batch. Raises EOFException after the last one."""
         if self._batches is None:
             raise EOFException(
                 "the reader of this program has no batches",
@@ -62,11 +69,11 @@ class BatchQueue:
 
 
 class DataLoader:
-    """Makes loaders; see :meth:`from_generator`."""
+    """Creates loaders, see :meth:`from_generator`; the class itself raises UnsupportedError."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError(
-            "DataLoader(dataset, ...) belongs to Paddle's dynamic graph, which is not here",
+            "DataLoader(dataset, ...) belongs to Paddle's dynamic graph, which is not supported",
             hint="use DataLoader.from_generator",
         )
 
@@ -80,37 +87,39 @@ class DataLoader:
         use_multiprocess: bool = False,
         drop_last: bool = True,
     ) -> GeneratorLoader:
-        """A loader over a Python generator, to be set by one of its ``set_...`` methods.
+        """Return a loader over a Python generator, to be set by one of its ``set_...`` methods.
 
-        ``capacity`` batches are read ahead. ``iterable=False`` puts a ``read`` operator into the program.
+        ``capacity`` batches are read ahead. ``iterable=False`` appends a ``read`` operator to the program.
         """
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
     @staticmethod
     def from_dataset(dataset: DatasetBase, places: Any, drop_last: bool = True) -> DatasetLoader:
-        """A loader over the batches of a dataset, one for each of ``places``."""
+        """Return a loader over the batches of a dataset, one for each of ``places``."""
         return DatasetLoader(dataset, places, drop_last)
 
 
 class DatasetLoader:
-    """Batches of a dataset, in lists of one feed per place, to be looped over."""
+    """An iterable over the batches of a dataset, in lists of one feed per place."""
 
     def __init__(self, dataset: DatasetBase, places: Any, drop_last: bool = True) -> None:
         if not isinstance(dataset, DatasetBase):
-            raise TypeError(f"DataLoader.from_dataset takes one of fluid.DatasetFactory, not {dataset!r}")
+            raise TypeError(
+                f"DataLoader.from_dataset expected a dataset of fluid.DatasetFactory, got {dataset!r}"
+            )
         self._dataset = dataset
         self._copies = len(places) if isinstance(places, list | tuple) else 1
         self._drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[dict[str, LoDTensor]]]:
-        return groups(self._dataset.feeds(), self._copies, drop_last=self._drop_last)
+        return group_items(self._dataset.feeds(), self._copies, drop_last=self._drop_last)
 
     def __call__(self) -> DatasetLoader:
         return self
 
 
-def groups(items: Iterable[Any], size: int, *, drop_last: bool) -> Iterator[list[Any]]:
-    """The items in lists of ``size``; the last may be shorter unless ``drop_last``."""
+def group_items(items: Iterable[Any], size: int, *, drop_last: bool) -> Iterator[list[Any]]:
+    """Yield the items in lists of ``size``; the last may be shorter unless ``drop_last``."""
     group: list[Any] = []
     for item in items:
         group.append(item)
@@ -122,7 +131,7 @@ def groups(items: Iterable[Any], size: int, *, drop_last: bool) -> Iterator[list
 
 
 class GeneratorLoader:
-    """Batches of a generator, read ahead by a thread."""
+    """Batches of a generator, read ahead by a thread. Raises GraphError for invalid arguments."""
 
     def __init__(
         self,
@@ -134,9 +143,9 @@ class GeneratorLoader:
         drop_last: bool = True,
     ) -> None:
         if feed_list is None:
-            raise GraphError("a loader needs feed_list, the data variables it fills")
+            raise GraphError("a loader needs feed_list, the data variables to fill")
         if capacity is None or capacity <= 0:
-            raise GraphError(f"a loader needs capacity, a positive number of batches, not {capacity}")
+            raise GraphError(f"capacity must be a positive count of batches, got {capacity}")
         self._feed_list = list(feed_list)
         self._capacity = capacity
         self._iterable = iterable
@@ -147,7 +156,7 @@ class GeneratorLoader:
         self._batches: Callable[[], Iterable[list[LoDTensor]]] | None = None
         self._queue: BatchQueue | None = None
         if not iterable:
-            reader, self._queue = reader_variable(
+            reader, self._queue = declare_reader(
                 self._feed_list, capacity, use_double_buffer, made_by_startup=False
             )
             default_main_program().current_block().append_op(
@@ -156,7 +165,7 @@ class GeneratorLoader:
 
     @property
     def iterable(self) -> bool:
-        """Whether it is looped over; else the program reads it."""
+        """Whether it is iterated over; else the program reads it."""
         return self._iterable
 
     @property
@@ -167,7 +176,7 @@ class GeneratorLoader:
     def set_sample_generator(
         self, reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = True, places: Any = None
     ) -> GeneratorLoader:
-        """The source: a function whose iterator gives single samples, a tuple each."""
+        """Set the source, a function that returns an iterable of samples, a tuple each; return the loader."""
 
         def samples() -> Iterator[Any]:
             for sample in reader():
@@ -178,7 +187,7 @@ class GeneratorLoader:
     def set_sample_list_generator(
         self, reader: Callable[[], Iterable[Any]], places: Any = None
     ) -> GeneratorLoader:
-        """The source: a function whose iterator gives batches as lists of samples.
+        """Set the source, a function that returns an iterable of lists of samples; return the loader.
 
         An iterable loader takes one batch for each of ``places`` (None: one).
         """
@@ -194,7 +203,7 @@ class GeneratorLoader:
         return self
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
-        """The source: a function whose iterator gives batches as one array per variable."""
+        """Set the source, a function that returns an iterable of lists of arrays; return the loader."""
         self._copies = len(places) if isinstance(places, list | tuple) else 1
         names = [variable.name for variable in self._feed_list]
 
@@ -202,7 +211,7 @@ class GeneratorLoader:
             for arrays in reader():
                 items = arrays if isinstance(arrays, list | tuple) else [arrays]
                 if len(items) != len(names):
-                    raise FeedError(f"a batch has {len(items)} arrays, feed_list names {len(names)}: {names}")
+                    raise FeedError(f"a batch has {len(items)} arrays, expected {len(names)}: {names}")
                 yield [
                     item if isinstance(item, LoDTensor) else LoDTensor(_array(v, item))
                     for v, item in zip(self._feed_list, items, strict=True)
@@ -213,11 +222,13 @@ class GeneratorLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._iterable:
-            raise GraphError("this loader is read by the program; make it with iterable=True to loop over it")
+            raise GraphError(
+                "this loader is read by the program; create it with iterable=True to iterate over it"
+            )
         names = [variable.name for variable in self._feed_list]
         with contextlib.closing(read_ahead(self._source(), self._capacity)) as batches:
             feeds = (t if self._return_list else dict(zip(names, t, strict=True)) for t in batches)
-            yield from groups(feeds, self._copies, drop_last=self._drop_last)
+            yield from group_items(feeds, self._copies, drop_last=self._drop_last)
 
     def __call__(self) -> GeneratorLoader:
         return self
@@ -232,20 +243,22 @@ class GeneratorLoader:
             raise
 
     def next(self) -> Any:
-        """The next batch; StopIteration after the last one of an epoch."""
+        """Return the next batch; StopIteration after the last one of an epoch."""
         return next(self)
 
     def start(self) -> None:
-        """Begin an epoch; the program reads from now on."""
+        """Start an epoch: runs of the program read batches. Raises GraphError for an iterable loader."""
         self._program_queue().start(self._source())
 
     def reset(self) -> None:
-        """End an epoch, after EOFException or before."""
+        """End an epoch, after EOFException or before. Raises GraphError for an iterable loader."""
         self._program_queue().reset()
 
     def _program_queue(self) -> BatchQueue:
         if self._queue is None:
-            raise GraphError("an iterable loader is looped over; start() and reset() are for iterable=False")
+            raise GraphError(
+                "an iterable loader is iterated over; start() and reset() are for iterable=False"
+            )
         return self._queue
 
     def _source(self) -> Callable[[], Iterable[list[LoDTensor]]]:
@@ -256,7 +269,7 @@ class GeneratorLoader:
 
 
 class PyReader(GeneratorLoader):
-    """Fluid's older loader: the same under other method names."""
+    """The older form of the loader: the same with other method names."""
 
     def __init__(
         self,
@@ -275,19 +288,19 @@ class PyReader(GeneratorLoader):
         drop_last: bool = True,
         places: Any = None,
     ) -> None:
-        """As :meth:`set_sample_generator`."""
+        """Call :meth:`set_sample_generator`."""
         self.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
     def decorate_sample_list_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
-        """As :meth:`set_sample_list_generator`."""
+        """Call :meth:`set_sample_list_generator`."""
         self.set_sample_list_generator(reader, places)
 
     def decorate_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
-        """As :meth:`set_batch_generator`."""
+        """Call :meth:`set_batch_generator`."""
         self.set_batch_generator(reader, places)
 
 
-def reader_variable(
+def declare_reader(
     feed_list: Sequence[Variable],
     capacity: int,
     use_double_buffer: bool = True,
@@ -295,9 +308,9 @@ def reader_variable(
     *,
     made_by_startup: bool = True,
 ) -> tuple[Variable, BatchQueue]:
-    """A reader in the main program, and the queue it takes batches from.
+    """Return a new reader variable in the main program, and its queue of batches.
 
-    The startup program makes it, or the main program itself each time it runs.
+    The startup program creates the reader, or the main program itself in each run.
     """
     queue = BatchQueue(capacity)
     holder = unique_name.generate("lod_tensor_blocking_queue") if name is None else f"{name}_queue"
@@ -319,12 +332,12 @@ def reader_variable(
     )
     if use_double_buffer:
         key = unique_name.generate("double_buffer") if name is None else f"{name}_double_buffer"
-        reader = double_buffered(reader, key)
+        reader = declare_double_buffer(reader, key)
     return reader, queue
 
 
-def double_buffered(reader: Variable, name: str) -> Variable:
-    """The same reader under another name; batches are read ahead anyway."""
+def declare_double_buffer(reader: Variable, name: str) -> Variable:
+    """Return the reader under another name; batches are read ahead in any case."""
     block = default_main_program().current_block()
     double = _declare(block, name, reader.reads)
     block.append_op(
@@ -337,7 +350,7 @@ def double_buffered(reader: Variable, name: str) -> Variable:
 
 
 def _declare(block: Block, name: str, reads: list[tuple[VarType, tuple[int, ...], int]]) -> Variable:
-    """A reader in a block, and what it gives."""
+    """Return a new reader variable in a block, with the dtypes and shapes of its slots."""
     reader = block.create_var(name=name, type=VarType.READER, persistable=True, stop_gradient=True)
     reader.reads = reads
     return reader
@@ -346,7 +359,7 @@ def _declare(block: Block, name: str, reads: list[tuple[VarType, tuple[int, ...]
 def _array(variable: Variable, item: Any) -> Any:
     array = np.asarray(item)
     if array.dtype == object:
-        raise FeedError(f"the batch for {variable.name!r} is no array: its rows have different lengths")
+        raise FeedError(f"the batch for {variable.name!r} is not an array: its rows have different lengths")
     want = numpy_dtype(variable.dtype)
     if (
         array.dtype != want

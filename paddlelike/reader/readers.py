@@ -1,4 +1,4 @@
-"""Readers and what is done with them. A reader is a function that returns an iterator over samples."""
+"""Readers and their combinators. A reader is a function that returns an iterator over samples."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ _END = object()
 
 
 class ComposeNotAligned(ValueError):  # noqa: N818  (Fluid's name)
-    """Readers that are read side by side have different lengths."""
+    """Composed readers have different lengths."""
 
 
 def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
-    """Samples in lists of ``batch_size``; the last may be shorter unless ``drop_last``.
+    """Return a reader of lists of ``batch_size`` samples; the last may be shorter unless ``drop_last``.
+
+    Raises ValueError unless ``batch_size`` is positive.
 
     >>> list(batch(lambda: iter(range(5)), 2)())
     [[0, 1], [2, 3], [4]]
     """
     if int(batch_size) <= 0:
-        raise ValueError(f"batch_size is a positive integer, not {batch_size}")
+        raise ValueError(f"batch_size must be a positive integer, got {batch_size}")
 
     def batches() -> Iterator[list[Any]]:
         samples = iter(reader())
@@ -51,41 +53,42 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
 
 
 def shuffle(reader: Reader, buf_size: int) -> Reader:
-    """Samples in random order within windows of ``buf_size``; Python's ``random.seed`` fixes the order."""
+    """Return a reader that shuffles samples within windows of ``buf_size`` by Python's ``random``."""
 
-    def shuffled() -> Iterator[Any]:
+    def shuffle_windows() -> Iterator[Any]:
         samples = iter(reader())
         while window := list(itertools.islice(samples, buf_size)):
             random.shuffle(window)
             yield from window
 
-    return shuffled
+    return shuffle_windows
 
 
 def cache(reader: Reader) -> Reader:
-    """The samples, kept in memory after the first reading."""
+    """Return a reader that keeps the samples in memory after the first pass."""
     kept: list[Any] = []
     complete = False
 
-    def cached() -> Iterator[Any]:
+    def read_cached() -> Iterator[Any]:
         nonlocal complete
         if not complete:
             kept[:] = reader()
             complete = True
         return iter(kept)
 
-    return cached
+    return read_cached
 
 
 def chain(*readers: Reader) -> Reader:
-    """One reader after the other."""
+    """Return a reader of the samples of all readers, one reader after the other."""
     return lambda: itertools.chain.from_iterable(reader() for reader in readers)
 
 
 def compose(*readers: Reader, **kwargs: Any) -> Reader:
-    """Readers side by side: their samples joined into one flat tuple.
+    """Return a reader that joins one sample of each reader into a flat tuple.
 
-    ``check_alignment`` (True): raise ComposeNotAligned when one ends before the others.
+    With ``check_alignment`` (the default) iterating raises ComposeNotAligned when one ends before the others.
+    Raises TypeError for another option.
     """
     aligned = kwargs.pop("check_alignment", True)
     if kwargs:
@@ -94,7 +97,7 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
     def flat(samples: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(itertools.chain.from_iterable(s if isinstance(s, tuple) else (s,) for s in samples))
 
-    def composed() -> Iterator[Any]:
+    def join_samples() -> Iterator[Any]:
         if not aligned:
             yield from (flat(samples) for samples in zip(*(r() for r in readers), strict=False))
             return
@@ -103,28 +106,28 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
                 raise ComposeNotAligned("one of the composed readers ended before the others")
             yield flat(samples)
 
-    return composed
+    return join_samples
 
 
 def firstn(reader: Reader, n: int) -> Reader:
-    """The first ``n`` samples."""
+    """Return a reader of the first ``n`` samples."""
     return lambda: itertools.islice(reader(), n)
 
 
 def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
-    """``func`` of the samples of readers side by side."""
+    """Return a reader of ``func`` applied to one sample of each reader."""
     return lambda: map(func, *(reader() for reader in readers))
 
 
 def buffered(reader: Reader, size: int) -> Reader:
-    """The samples, read ahead by a thread, ``size`` at most."""
+    """Return a reader whose samples a thread reads ahead, up to ``size``."""
     return lambda: read_ahead(reader, size)
 
 
 def read_ahead(reader: Reader, size: int) -> Generator[Any, None, None]:
     """Iterate over ``reader()`` while a thread reads up to ``size`` samples ahead.
 
-    An exception of the reader comes out at its place. Leaving early ends the thread.
+    An exception of the reader is raised after the samples before it. Closing the iterator ends the thread.
     """
     ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(max(1, size))
     stop = threading.Event()
@@ -144,7 +147,7 @@ def read_ahead(reader: Reader, size: int) -> Generator[Any, None, None]:
                 if not put((sample, None)):
                     return
             put((_END, None))
-        except BaseException as error:  # handed to whoever iterates
+        except BaseException as error:  # raised in the iterating thread
             put((_END, error))
 
     thread = threading.Thread(target=work, name="paddlelike-reader", daemon=True)
@@ -164,9 +167,9 @@ def read_ahead(reader: Reader, size: int) -> Generator[Any, None, None]:
 def xmap_readers(
     mapper: Callable[[Any], Any], reader: Reader, process_num: int, buffer_size: int, order: bool = False
 ) -> Reader:
-    """``mapper`` of every sample, by ``process_num`` threads; ``order`` keeps the order of the samples."""
+    """Return a reader that maps samples in ``process_num`` threads; ``order`` keeps their order."""
 
-    def mapped() -> Iterator[Any]:
+    def map_samples() -> Iterator[Any]:
         samples = iter(reader())
         with ThreadPoolExecutor(process_num, "paddlelike-map") as pool:
             waiting: list[Future[Any]] = []
@@ -176,28 +179,28 @@ def xmap_readers(
                     sample = next(samples)
                 except StopIteration:
                     break
-                except Exception as caught:  # comes out at its place, after what was read before
+                except Exception as caught:  # raised after the samples before it
                     error = caught
                     break
                 waiting.append(pool.submit(mapper, sample))
                 if len(waiting) >= max(buffer_size, process_num):
-                    yield _take(waiting, order)
+                    yield _wait_for_one(waiting, order)
             while waiting:
-                yield _take(waiting, order)
+                yield _wait_for_one(waiting, order)
             if error is not None:
                 raise error
 
-    return mapped
+    return map_samples
 
 
-def _take(waiting: list[Future[Any]], order: bool) -> Any:
-    """The result of the first future, or of one that is done."""
+def _wait_for_one(waiting: list[Future[Any]], order: bool) -> Any:
+    """Return the result of the first future, or of one that is done."""
     done = 0 if order else next((i for i, future in enumerate(waiting) if future.done()), 0)
     return waiting.pop(done).result()
 
 
 def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:
-    """Several readers at once, their samples as they come; each is read by a thread of its own."""
+    """Return a reader of the samples of several readers as they arrive, each read by its own thread."""
 
     def read() -> Iterator[Any]:
         streams = [read_ahead(reader, max(1, queue_size // len(readers))) for reader in readers]

@@ -1,4 +1,4 @@
-"""Tensors of sequences of different lengths, made from lists or arrays."""
+"""LoD tensors from lists or arrays of sequences."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 def create_lod_tensor(
     data: Any, recursive_seq_lens: Sequence[Sequence[int]], place: Place | None = None
 ) -> LoDTensor:
-    """A tensor cut into sequences of the given lengths.
+    """Return a tensor divided into sequences of the given lengths.
 
     ``data`` is an array whose rows are the elements of all sequences, another LoDTensor, or a list of
-    lists of ids, one list per sequence, which becomes int64 of shape ``(N, 1)``.
+    lists of ids, one list per sequence, which becomes int64 of shape ``(N, 1)``. Raises
+    FeedError when lists have other lengths, TypeError for other data.
 
     >>> create_lod_tensor([[1, 2], [3, 4, 5]], [[2, 3]]).lod()
     [[0, 2, 5]]
@@ -32,12 +33,11 @@ def create_lod_tensor(
         lengths = [len(sequence) for sequence in flat]
         if lengths != list(recursive_seq_lens[-1]):
             raise FeedError(
-                f"the {len(lengths)} lists have lengths {lengths}, "
-                f"recursive_seq_lens says {list(recursive_seq_lens[-1])}"
+                f"the {len(lengths)} lists have lengths {lengths}, expected {list(recursive_seq_lens[-1])}"
             )
         data = np.concatenate(flat).astype(np.int64).reshape(-1, 1)
     if not isinstance(data, np.ndarray):
-        raise TypeError(f"data is a numpy array, a LoDTensor or a list of lists, not {data!r}")
+        raise TypeError(f"data must be a numpy array, a LoDTensor or a list of lists, got {data!r}")
     tensor = LoDTensor()
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)
@@ -51,7 +51,7 @@ def create_random_int_lodtensor(
     low: int,
     high: int,
 ) -> LoDTensor:
-    """Random integers from ``low`` to ``high``, both included, cut into sequences.
+    """Return random integers from ``low`` to ``high``, both included, divided into sequences.
 
     Each element has shape ``base_shape``; the tensor is int64.
     """

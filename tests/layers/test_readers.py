@@ -60,5 +60,5 @@ def test_slots_are_described_completely() -> None:
 
 
 def test_only_readers_are_read() -> None:
-    with pytest.raises(TypeError, match=r"reader comes from layers.py_reader, not 3"):
+    with pytest.raises(TypeError, match=r"reader must come from layers.py_reader, got 3"):
         layers.read_file(3)

@@ -23,7 +23,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: layers.relu(np.ones([2, 3])),
         TypeError,
         (
-            "layer 'relu': x is a variable, not a numpy array of shape [2, 3]\n"
+            "layer 'relu': x must be a variable, got a numpy array of shape [2, 3]\n"
             "  hint: layers.assign makes a variable of a numpy array, layers.fill_constant of a number"
         ),
     ),
@@ -31,7 +31,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: layers.fc([x(4), x(3, dtype="int64", name="ids")], 2),
         TypeError,
         (
-            "layer 'fc': input[1] is variable 'ids' of dtype INT64 and shape [-1, 3]; it takes "
+            "layer 'fc': input[1] is variable 'ids' of dtype INT64 and shape [-1, 3]; expected "
             "FP16, FP32, FP64\n  hint: convert the variable first with layers.cast"
         ),
     ),
@@ -40,7 +40,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         (
             "layer 'fc': input 'x' of shape [-1, -1] has unknown dims from dim 1 on, so that its weight "
-            "would have no shape\n  hint: declare those dims as numbers, or pass num_flatten_dims"
+            "would have no shape\n  hint: declare those dims, or pass num_flatten_dims"
         ),
     ),
     "another shape": (
@@ -54,7 +54,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "shape of data": (
         lambda: fluid.data("x", 3),
         TypeError,
-        "layer 'data': shape of 'x' is a list of ints, not 3 (int)",
+        "layer 'data': shape of 'x' must be a list of ints, got 3 (int)",
     ),
     "choice": (
         lambda: layers.pool2d(x(3, 8, 8), 2, "most"),
@@ -64,7 +64,10 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "groups": (
         lambda: layers.conv2d(x(3, 8, 8), 4, 3, groups=2),
         ValueError,
-        "layer 'conv2d': input 'x' of shape [-1, 3, 8, 8] has 3 channels, which do not fall into 2 groups",
+        (
+            "layer 'conv2d': input 'x' of shape [-1, 3, 8, 8] has 3 channels, which cannot be divided into "
+            "2 groups"
+        ),
     ),
     "rank": (
         lambda: layers.conv2d(x(3, 8), 4, 3),
@@ -82,7 +85,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "padded channels": (
         lambda: layers.conv2d(x(3, 8, 8), 4, 3, padding=[[0, 0], [1, 1], [1, 1], [1, 1]]),
         ValueError,
-        "layer 'conv2d': padding is [[0, 0], [1, 1], [1, 1], [1, 1]]; batch and channels take [0, 0]",
+        "layer 'conv2d': padding is [[0, 0], [1, 1], [1, 1], [1, 1]]; expected [0, 0] for batch and channels",
     ),
     "matrices": (
         lambda: layers.matmul(x(3, 4), x(3, 5, name="y")),
@@ -100,10 +103,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "permutation": (
         lambda: layers.transpose(x(4, 5), [0, 1]),
         ValueError,
-        (
-            "layer 'transpose': perm is [0, 1], expected every number of 0 .. 2 once for x 'x' of shape "
-            "[-1, 4, 5]"
-        ),
+        ("layer 'transpose': perm is [0, 1], expected a permutation of 0 .. 2 for x 'x' of shape [-1, 4, 5]"),
     ),
     "two unknown dims": (
         lambda: layers.reshape(x(6), [-1, -1]),
@@ -121,7 +121,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "limits": (
         lambda: layers.slice(x(6), [1], [0, 1], [2]),
         ValueError,
-        "layer 'slice': starts is [0, 1] (list), expected a variable or 1 numbers, one for each of axes [1]",
+        "layer 'slice': starts is [0, 1] (list), expected a variable or 1 ints, one for each of axes [1]",
     ),
     "dtypes": (
         lambda: layers.concat([x(6), x(6, dtype="int64", name="ids")]),
@@ -158,8 +158,8 @@ REFUSALS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: layers.assign(np.zeros([2, 2])),
         TypeError,
         (
-            "layer 'assign': input is a numpy array of shape [2, 2] of dtype float64; it takes bool, "
-            "float32, int32 and int64"
+            "layer 'assign': input is a numpy array of shape [2, 2] of dtype float64; expected bool, "
+            "float32, int32 or int64"
         ),
     ),
 }

@@ -113,16 +113,16 @@ def test_a_condition_of_a_loop_is_one_bool() -> None:
     [
         (lambda i: layers.while_loop(lambda i: i < i, lambda i: [i, i], [i]), GraphError, "structure"),
         (lambda i: layers.while_loop(lambda i: i < i, lambda i: i, []), GraphError, "empty"),
-        (lambda i: layers.while_loop(1, lambda i: i, [i]), TypeError, "cond is a function"),
+        (lambda i: layers.while_loop(1, lambda i: i, [i]), TypeError, "cond must be a function"),
         (lambda i: layers.while_loop(lambda i: i < i, lambda i: i, i), TypeError, "list of variables"),
         (lambda i: layers.cond(i < i, lambda: i, lambda: [i, i]), GraphError, "same structure"),
-        (lambda i: layers.cond(i < i, lambda: i, lambda: None), GraphError, "false_fn returns nothing"),
+        (lambda i: layers.cond(i < i, lambda: i, lambda: None), GraphError, "false_fn returns None"),
         (lambda i: layers.cond(i, lambda: i, lambda: i), TypeError, "BOOL"),
         (lambda i: layers.case([]), GraphError, "empty"),
         (lambda i: layers.case([i < i]), TypeError, "tuple"),
         (lambda i: layers.switch_case(i, {}), GraphError, "empty"),
         (lambda i: layers.switch_case(i, [(1, lambda: i), (1, lambda: i)]), GraphError, "once"),
-        (lambda i: layers.array_read(i, i), TypeError, "not an array"),
+        (lambda i: layers.array_read(i, i), TypeError, "expected an array"),
     ],
     ids=lambda item: item if isinstance(item, str) else "",
 )  # fmt: skip
@@ -225,7 +225,7 @@ def test_dynamic_rnn_misuse() -> None:
         rnn()
     with pytest.raises(GraphError, match="call step_input first"), rnn.block():
         rnn.memory(shape=[2])
-    with pytest.raises(GraphError, match="no step_input"), layers.DynamicRNN().block():
+    with pytest.raises(GraphError, match="no step input"), layers.DynamicRNN().block():
         pass
 
 
@@ -321,5 +321,5 @@ def test_what_a_subclass_must_give() -> None:
         lambda: layers.Decoder().initialize(None),
         lambda: layers.DecodeHelper().initialize(),
     ):
-        with pytest.raises(NotImplementedError, match="needs a method"):
+        with pytest.raises(NotImplementedError, match="must define"):
             call()

@@ -131,7 +131,7 @@ def test_a_schedule_of_another_program_is_refused() -> None:
 
 @pytest.mark.parametrize("rate", [1, "0.1", np.float32(0.1), None])
 def test_a_learning_rate_of_another_kind_is_refused(rate: Any) -> None:
-    with pytest.raises(TypeError, match="learning_rate is a float or a variable"):
+    with pytest.raises(TypeError, match="learning_rate must be a float or a variable"):
         optimizer.SGD(rate)
 
 
@@ -140,12 +140,12 @@ def test_a_loss_that_is_no_number_is_refused() -> None:
     with pytest.raises(GraphError, match=r"shape \[-1, 2\], expected \[1\]") as refused:
         optimizer.SGD(0.1).minimize(out)
     assert "layers.mean" in str(refused.value)
-    with pytest.raises(TypeError, match="loss is a variable"):
+    with pytest.raises(TypeError, match="loss must be a variable"):
         optimizer.SGD(0.1).minimize(3)  # type: ignore[arg-type]
 
 
 def test_a_clip_of_another_kind_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"gradient clip of fluid\.clip, not 3"):
+    with pytest.raises(TypeError, match=r"gradient clip of fluid\.clip, got 3"):
         optimizer.SGD(0.1, grad_clip=3)  # type: ignore[arg-type]
 
 

@@ -48,10 +48,10 @@ def test_lines_of_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     ("sample", "words"),
     [
         ([("w", [])], "slot 'w' is empty"),
-        ([("w", "7")], "a slot is a name and a list"),
-        ([(3, [7])], "a slot is a name and a list"),
-        ({"w": [7]}, "a sample is a list of slots"),
-        ([("v", [7])], r"has the slots \['v'\], the first one had \['w'\]"),
+        ([("w", "7")], "a slot must be a name and a list"),
+        ([(3, [7])], "a slot must be a name and a list"),
+        ({"w": [7]}, "a sample must be a list of slots"),
+        ([("v", [7])], r"has the slots \['v'\], expected those of the first, \['w'\]"),
     ],
     ids=["empty", "text", "number", "dict", "other"],
 )

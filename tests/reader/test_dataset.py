@@ -91,15 +91,15 @@ def test_a_missing_file_is_told(variables: list[Any], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("3 1 2 3 1 1 1 1", r"'x' has shape \[-1, 2\], the line holds 3 numbers"),
-        ("2 1 2 5 1 1", "'w' wants 5 numbers, 2 are left"),
-        ("2 1 2 1 1", "no count and numbers for 'd'"),
-        ("2 1 two 1 1 1 1", "no count and numbers for 'x'"),
-        ("2 1 2 1 1 1 1 9 9", "2 numbers are left over"),
+        ("3 1 2 3 1 1 1 1", r"'x' has shape \[-1, 2\], the line holds 3 values"),
+        ("2 1 2 5 1 1", "'w' needs 5 values, 2 are left"),
+        ("2 1 2 1 1", "no count and values for 'd'"),
+        ("2 1 two 1 1 1 1", "no count and values for 'x'"),
+        ("2 1 2 1 1 1 1 9 9", "2 values are left over"),
     ],
     ids=["width", "short", "missing", "word", "surplus"],
 )
-def test_a_bad_line_is_told_with_its_place(
+def test_an_error_of_a_line_names_its_place(
     line: str, words: str, variables: list[Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "bad.txt"

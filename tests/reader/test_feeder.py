@@ -39,9 +39,9 @@ def test_sequences_become_rows_with_their_lengths() -> None:
 @pytest.mark.parametrize(
     ("samples", "words"),
     [
-        ([([1, 2],)], "a sample has 1 items, feed_list names 2"),
-        ([([1, 2], [0]), ([1, 2, 3], [0])], "2 samples do not make a tensor of shape"),
-        ([(["a", "b"], [0])], "1 samples do not make a tensor"),
+        ([([1, 2],)], "a sample has 1 items, expected 2"),
+        ([([1, 2], [0]), ([1, 2, 3], [0])], "2 samples do not form a tensor of shape"),
+        ([(["a", "b"], [0])], "1 samples do not form a tensor"),
     ],
     ids=["short", "uneven", "text"],
 )
@@ -51,9 +51,9 @@ def test_samples_that_do_not_fit(samples: Any, words: str) -> None:
         fluid.DataFeeder(feed_list, PLACE).feed(samples)
 
 
-def test_a_number_where_a_sequence_is_wanted_is_told() -> None:
+def test_a_number_in_place_of_a_sequence_is_an_error() -> None:
     words = fluid.data("w", [None, 1], "int64", lod_level=1)
-    with pytest.raises(FeedError, match="its items are lists, one per sequence, not 3"):
+    with pytest.raises(FeedError, match="items must be lists, one per sequence, got 3"):
         fluid.DataFeeder([words], PLACE).feed([(3,)])
 
 

@@ -134,9 +134,9 @@ def test_tensors_with_lod_pass_through() -> None:
     assert feed["w"].lod() == [[0, 1, 3]]
 
 
-def test_batches_that_do_not_fit_are_told(inputs: list[Any]) -> None:
+def test_batches_that_do_not_fit_are_errors(inputs: list[Any]) -> None:
     made = loader(inputs).set_batch_generator(lambda: iter([(np.ones((2, 3), "float32"),)]))
-    with pytest.raises(FeedError, match="a batch has 1 arrays, feed_list names 2"):
+    with pytest.raises(FeedError, match="a batch has 1 arrays, expected 2"):
         list(made)
     made.set_batch_generator(lambda: iter([([[1.0], [2.0, 3.0]], [[1], [1]])]))
     with pytest.raises((FeedError, ValueError)):

@@ -1,1 +1,1 @@
-"""Control flow and tensor arrays."""
+"""Control flow: branches, loops, arrays of tensors."""

@@ -1,4 +1,4 @@
-"""Looking into a program while it runs, and calling Python from it."""
+"""Printing variables while a program runs, and calling Python functions from it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def Print(  # noqa: N802  (Fluid's name)
     print_tensor_lod: bool = True,
     print_phase: str = "both",
 ) -> Variable:
-    """``input`` itself, printed when the program gets to it (operator ``print``).
+    """Return ``input``, which is printed whenever the program computes it (operator ``print``).
 
-    The first ``first_n`` times (-1: always), ``summarize`` numbers of it (-1: all), with ``message`` in
-    front; ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``.
+    The first ``first_n`` times (-1: always) ``summarize`` elements (-1: all) are printed after ``message``;
+    ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``. Raises TypeError unless
+    ``input`` is a variable and GraphError for another ``print_phase``.
     """
     check_variable("Print", "input", input)
     check_choice("Print", "print_phase", print_phase.upper(), ("FORWARD", "BACKWARD", "BOTH"))
@@ -61,13 +62,14 @@ def py_func(
 ) -> Any:
     """Call a Python function with the values of ``x``, and write what it returns to ``out`` (``py_func``).
 
-    Values come as LoDTensors, which numpy takes as arrays; arrays may be returned. ``x`` and ``out`` are
+    The function gets LoDTensors, which numpy accepts as arrays, and may return arrays. ``x`` and ``out`` are
     variables or lists of them; those of ``out`` have a shape and a dtype already. ``backward_func`` takes
-    the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and gives
-    the inputs' gradients; without it gradients stop here. A saved program holds no function.
+    the inputs, the outputs (without ``skip_vars_in_backward_input``) and the outputs' gradients, and returns
+    the inputs' gradients; without it gradients stop here. A saved program does not contain the function.
+    Raises TypeError when ``func`` is not callable, GraphError when an output has no shape.
     """
     if not callable(func) or not (backward_func is None or callable(backward_func)):
-        raise TypeError(f"layer 'py_func': func is a function, not {describe(func)}")
+        raise TypeError(f"layer 'py_func': func must be a function, got {describe(func)}")
     inputs = [] if x is None else check_variables("py_func", "x", x)
     outputs = [] if out is None else check_variables("py_func", "out", out)
     for one in outputs:

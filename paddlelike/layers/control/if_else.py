@@ -1,4 +1,4 @@
-"""Two branches for the rows of a batch: IfElse."""
+"""IfElse: two networks for two parts of a batch's rows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["IfElse"]
 class IfElse:
     """Two networks, one for the rows where ``cond`` is true and one for the others.
 
-    ``cond`` is bool of shape ``[N, 1]``. Inside a block, :meth:`input` gives the rows of a variable that
-    belong to it, :meth:`output` names its results; calling the object gives them, rows in their old order.
+    ``cond`` is bool of shape ``[N, 1]``. Inside a block, :meth:`input` returns its rows of a variable,
+    :meth:`output` declares its results; calling the object returns the results with all rows in order.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.tensor.constants import fill_constant_batch_size_like
@@ -40,18 +40,24 @@ class IfElse:
         self.cond = check_variable("ifelse", "cond", cond, BOOL)
         self._blocks = {side: ConditionalBlock([cond]) for side in (True, False)}
         self._outputs: dict[bool, list[Variable]] = {True: [], False: []}
-        self._parts: dict[int, dict[bool, Variable]] = {}  # of an input, by its id
+        self._parts: dict[int, dict[bool, Variable]] = {}  # by the id of the input
         self._side: bool | None = None
 
     @contextmanager
     def true_block(self) -> Iterator[None]:
-        """Build the network for the rows where the condition holds."""
+        """Build the network for the rows where the condition is true.
+
+        Raises GraphError when it has no output.
+        """
         with self._block(True):
             yield
 
     @contextmanager
     def false_block(self) -> Iterator[None]:
-        """Build the network for the other rows."""
+        """Build the network for the rows where the condition is false.
+
+        Raises GraphError when it has no output.
+        """
         with self._block(False):
             yield
 
@@ -67,8 +73,11 @@ class IfElse:
             raise GraphError(f"IfElse: the {str(side).lower()} block has no output; call output(...) in it")
 
     def input(self, x: Variable) -> Variable:
-        """The rows of ``x`` that belong to the block being built."""
-        side, around = self._inside("input")
+        """Return the rows of ``x`` that belong to the block being built.
+
+        Raises TypeError unless ``x`` is a variable, GraphError outside of a block.
+        """
+        side, around = self._enter("input")
         check_variable("ifelse", "x", x)
         if id(x) not in self._parts:
             key = f"ifelse_input{self.helper.name}"
@@ -85,23 +94,32 @@ class IfElse:
         return self._parts[id(x)][side]
 
     def output(self, *outs: Variable) -> None:
-        """Name the results of the block being built; both blocks name equally many."""
-        side, around = self._inside("output")
+        """Declare the results of the block being built, as many in both blocks.
+
+        Raises TypeError unless ``outs`` is a variable, GraphError outside of a block.
+        """
+        side, around = self._enter("output")
         for one in outs:
             check_variable("ifelse", "outs", one)
             out = around.create_var(name=unique_name.generate(f"{self.helper.name}_output"), dtype=one.dtype)
             self._outputs[side].append(out)
             assign(one, out)
 
-    def _inside(self, method: str) -> tuple[bool, Block]:
+    def _enter(self, method: str) -> tuple[bool, Block]:
         if self._side is None:
-            raise GraphError(f"IfElse.{method} is called inside `with ie.true_block():` or the other block")
+            raise GraphError(
+                f"IfElse.{method} must be called inside `with ie.true_block():` or the other block"
+            )
         return self._side, parent_of(self.helper.main_program.current_block())
 
     def __call__(self) -> list[Variable]:
-        """The results, of both blocks where both have some."""
+        """Return the results.
+
+        Raises GraphError inside of a block, before there is one, or when the blocks have different counts of
+        outputs.
+        """
         if self._side is not None:
-            raise GraphError("IfElse: the results are there after its blocks")
+            raise GraphError("IfElse: its results can be used after its blocks, not inside one")
         true, false = self._outputs[True], self._outputs[False]
         if not true and not false:
             raise GraphError("IfElse: build its true_block and false_block first")

@@ -1,4 +1,4 @@
-"""Blocks that run again and again: While, while_loop."""
+"""Loops: While, while_loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe
-from paddlelike.layers.control.sub_blocks import outside_of, parent_of, sub_block
+from paddlelike.layers.control.sub_blocks import outer_names, parent_of, sub_block
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.layers.utils import have_same_structure, map_structure
@@ -22,7 +22,7 @@ __all__ = ["While", "while_loop"]
 class While:
     """A block that runs as long as ``cond``, a bool of shape ``[1]``, is true (operator ``while``).
 
-    The block has to set ``cond`` anew. What it assigns to variables from outside stays.
+    The block must update ``cond``. Its assignments to outer variables persist.
 
     >>> from paddlelike.layers.elementwise.arithmetic import increment
     >>> from paddlelike.layers.elementwise.comparison import less_than
@@ -36,7 +36,7 @@ class While:
 
     def __init__(self, cond: Variable, is_test: bool = False, name: str | None = None) -> None:
         self.helper = LayerHelper("while", name=name)
-        self.cond_var = _one_bool("while", "cond", cond)
+        self.cond_var = _check_one_bool("while", "cond", cond)
         self.is_test = is_test
 
     @contextmanager
@@ -48,7 +48,7 @@ class While:
 
     def _complete(self, inside: Block) -> None:
         around = parent_of(inside)
-        taken, given = outside_of(inside)
+        taken, given = outer_names(inside)
         given = list(dict.fromkeys([self.cond_var.name, *given]))
         scopes = around.create_var(type=VarType.STEP_SCOPES)
         around.append_op(
@@ -65,13 +65,13 @@ class While:
         )
 
 
-def _one_bool(layer: str, argument: str, value: Any) -> Variable:
-    """A bool of shape ``[1]``. Raises TypeError."""
+def _check_one_bool(layer: str, argument: str, value: Any) -> Variable:
+    """Return ``value``. Raises TypeError unless it is a bool of shape ``[1]``."""
     variable = check_variable(layer, argument, value, BOOL)
     if variable.shape not in ((1,), (-1,), ()):
         raise TypeError(
             f"layer {layer!r}: {argument} is variable {variable.name!r} of shape {list(variable.shape)}; "
-            "it takes one bool, shape [1]\n  hint: layers.reduce_all makes one of many"
+            "expected one bool, shape [1]\n  hint: layers.reduce_all reduces many to one"
         )
     return variable
 
@@ -83,10 +83,12 @@ def while_loop(
     is_test: bool = False,
     name: str | None = None,
 ) -> list[Any]:
-    """Repeat ``body`` as long as ``cond`` holds (operator ``while``).
+    """Repeat ``body`` while ``cond`` is true (operator ``while``).
 
-    ``cond(*loop_vars)`` gives a bool of shape ``[1]``; ``body(*loop_vars)`` gives their next values, in the
-    same structure. Returns ``loop_vars``, which hold the last values after the loop.
+    ``cond(*loop_vars)`` returns a bool of shape ``[1]``; ``body(*loop_vars)`` returns their next values, in
+    the same structure. Returns ``loop_vars``, which hold the last values after the loop. Raises TypeError
+    when ``cond`` or ``body`` is not callable, GraphError when there are no variables or the structure
+    changes.
 
     >>> from paddlelike.layers.tensor.constants import fill_constant
     >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
@@ -95,14 +97,16 @@ def while_loop(
     LayerHelper("while_loop", name=name)
     for what, function in (("cond", cond), ("body", body)):
         if not callable(function):
-            raise TypeError(f"while_loop: {what} is a function, not {describe(function)}")
+            raise TypeError(f"while_loop: {what} must be a function, got {describe(function)}")
     if not isinstance(loop_vars, list | tuple):
-        raise TypeError(f"while_loop: loop_vars is a list of variables, not {describe(loop_vars)}")
+        raise TypeError(f"while_loop: loop_vars must be a list of variables, got {describe(loop_vars)}")
     if not loop_vars:
-        raise GraphError("while_loop: loop_vars is empty; a loop without variables never ends")
-    going = _one_bool("while_loop", "what cond returns", cond(*loop_vars))
+        raise GraphError("while_loop: loop_vars is empty, expected at least one variable")
+    going = _check_one_bool("while_loop", "what cond returns", cond(*loop_vars))
     with While(going, is_test, name).block():
-        found = body(*map_structure(lambda variable: variable, loop_vars))  # lists of its own to change
+        found = body(
+            *map_structure(lambda variable: variable, loop_vars)
+        )  # a copy: body may change the lists
         found = list(found) if isinstance(found, list | tuple) else [found]
         if not have_same_structure(found, list(loop_vars)):
             raise GraphError(

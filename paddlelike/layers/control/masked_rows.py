@@ -1,4 +1,4 @@
-"""The rows of a batch in two parts, by a mask."""
+"""Splitting the rows of a batch by a mask, and merging them again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ __all__ = ["merge_lod_tensor", "split_lod_tensor"]
 
 
 def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[Variable, Variable]:
-    """The rows (or sequences) of ``input`` where ``mask`` is true, and the others."""
+    """Return the rows (or sequences) of ``input`` where ``mask`` is true, and the others.
+
+    Raises TypeError unless ``input`` and ``mask`` are variables of supported dtypes.
+    """
     check_variable("split_lod_tensor", "input", input)
     check_variable("split_lod_tensor", "mask", mask, BOOL)
     true, false = emit_all(
@@ -25,7 +28,10 @@ def split_lod_tensor(input: Variable, mask: Variable, level: int = 0) -> tuple[V
 def merge_lod_tensor(
     in_true: Variable, in_false: Variable, x: Variable, mask: Variable, level: int = 0
 ) -> Variable:
-    """The rows (or sequences) of two tensors in the places where ``mask`` is true and false."""
+    """Return the rows (or sequences) of two tensors in the places where ``mask`` is true and false.
+
+    Raises TypeError unless the inputs are variables of supported dtypes.
+    """
     inputs = {"X": x, "Mask": mask, "InTrue": in_true, "InFalse": in_false}
     for name, value in inputs.items():
         check_variable("merge_lod_tensor", name, value)

@@ -1,4 +1,4 @@
-"""Sequences sorted by length, and step by step as arrays: rank tables."""
+"""Rank tables: sequences sorted by length, and their steps as arrays of tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ __all__ = [
 
 
 def lod_rank_table(x: Variable, level: int = 0) -> Variable:
-    """The sequences of ``x`` sorted by length, the longest first (operator ``lod_rank_table``)."""
+    """Return the table of the sequences of ``x``, the longest first (operator ``lod_rank_table``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("lod_rank_table", "x", x)
     helper = LayerHelper("lod_rank_table")
     table = helper.create_variable(name=unique_name.generate("lod_rank_table"), type=VarType.LOD_RANK_TABLE)
@@ -28,12 +31,15 @@ def lod_rank_table(x: Variable, level: int = 0) -> Variable:
 
 
 def max_sequence_len(rank_table: Variable) -> Variable:
-    """The length of the longest sequence, int64 of shape ``[1]`` (operator ``max_sequence_len``)."""
+    """Return the length of the longest sequence, int64 of shape ``[1]`` (operator ``max_sequence_len``)."""
     return emit("max_sequence_len", {"RankTable": rank_table}, layer="max_seqence_len", dtype="int64")
 
 
 def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
-    """An array whose element ``t`` holds step ``t`` of every sequence (operator ``lod_tensor_to_array``)."""
+    """Return an array whose element ``t`` is step ``t`` of every sequence (operator ``lod_tensor_to_array``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("lod_tensor_to_array", "x", x)
     helper = LayerHelper("lod_tensor_to_array")
     array = helper.create_variable(
@@ -45,11 +51,11 @@ def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
 
 
 def array_to_lod_tensor(x: Variable, table: Variable) -> Variable:
-    """The sequences whose steps an array holds (operator ``array_to_lod_tensor``)."""
+    """Return the sequences whose steps an array holds (operator ``array_to_lod_tensor``)."""
     return emit("array_to_lod_tensor", {"X": check_array("array_to_lod_tensor", x), "RankTable": table})
 
 
 def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable:
-    """The rows of ``x`` of the sequences that have a step ``i`` (operator ``shrink_rnn_memory``)."""
+    """Return the rows of ``x`` of the sequences that have a step ``i`` (operator ``shrink_rnn_memory``)."""
     inputs = {"X": [x], "I": [i], "RankTable": [table]}
     return emit("shrink_rnn_memory", inputs, layer="shrink_memory")

@@ -1,4 +1,4 @@
-"""A counter of steps, kept with the persistables."""
+"""A persistable counter of steps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["autoincreased_step_counter"]
 
 
 def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, step: int = 1) -> Variable:
-    """An int64 variable of shape (1,) that is ``begin`` in the first run and grows by ``step`` in each.
+    """Return an int64 variable of shape (1,) that is ``begin`` in the first run, then grows by ``step``.
 
-    It is increased before anything else is computed. A program has one counter of a name
-    (``@STEP_COUNTER@`` if None): a second call gives the same one.
+    It is incremented before anything else is computed. A program has one counter per name
+    (``@STEP_COUNTER@`` if None): a second call returns the same one.
     """
     helper = LayerHelper("global_step_counter")
     counter, new = helper.create_or_get_global_variable(

@@ -1,4 +1,4 @@
-"""Blocks of their own for control flow: what a block reads and writes outside of itself."""
+"""Sub-blocks of control flow operators, and the outer variables that they read and write."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 
-__all__ = ["ConditionalBlock", "outside_of", "parent_of", "select_input", "sub_block"]
+__all__ = ["ConditionalBlock", "outer_names", "parent_of", "select_input", "sub_block"]
 
 
 @contextmanager
 def sub_block(program: Program) -> Iterator[Block]:
-    """Layers built inside go into a new block of ``program``."""
+    """Append the layers built inside the ``with`` to a new block of ``program``."""
     inside = program._create_block()
     try:
         yield inside
@@ -26,25 +26,25 @@ def sub_block(program: Program) -> Iterator[Block]:
 
 
 def parent_of(block: Block) -> Block:
-    """The block around a sub-block."""
+    """Return the parent of a sub-block."""
     around = block.parent
     assert around is not None
     return around
 
 
-def outside_of(block: Block) -> tuple[list[str], list[str]]:
-    """The names that a block reads before it writes them, and the names it writes, in order.
+def outer_names(block: Block) -> tuple[list[str], list[str]]:
+    """Return the names that a block reads before it writes them, and the names it writes, in order.
 
-    An array that only the block itself has is not read from outside.
+    An array that only the block itself has is not among them.
     """
-    taken: dict[str, None] = {}
-    given: dict[str, None] = {}
+    read: dict[str, None] = {}
+    written: dict[str, None] = {}
     for op in block.ops:
-        taken.update((name, None) for name in op.input_arg_names if name not in given)
-        given.update(dict.fromkeys(op.output_arg_names))
+        read.update((name, None) for name in op.input_arg_names if name not in written)
+        written.update(dict.fromkeys(op.output_arg_names))
     around = parent_of(block)
-    return [name for name in taken if around._has_var_recursive(name) or not _is_array(block, name)], list(
-        given
+    return [name for name in read if around._has_var_recursive(name) or not _is_array(block, name)], list(
+        written
     )
 
 
@@ -54,10 +54,10 @@ def _is_array(block: Block, name: str) -> bool:
 
 
 class ConditionalBlock:
-    """A block that runs when its condition holds (operator ``conditional_block``).
+    """A block that runs when its condition is true (operator ``conditional_block``).
 
     With ``is_scalar_condition`` the one variable in ``inputs`` is a bool of shape ``[1]``; without it the
-    block runs when none of ``inputs`` is empty. What the block assigns to variables from outside stays.
+    block runs when no variable in ``inputs`` is empty. Its assignments to outer variables persist.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class ConditionalBlock:
     def _complete(self, inside: Block) -> None:
         """Append the operator that runs the block."""
         around = parent_of(inside)
-        taken, given = outside_of(inside)
+        read, written = outer_names(inside)
         around.append_op(
             type="conditional_block",
-            inputs={"Cond": self.inputs, "Input": [around._var_recursive(name) for name in taken]},
+            inputs={"Cond": self.inputs, "Input": [around._var_recursive(name) for name in read]},
             outputs={
-                "Out": [name for name in given if around._has_var_recursive(name)],
+                "Out": [name for name in written if around._has_var_recursive(name)],
                 "Scope": [around.create_var(type=VarType.STEP_SCOPES)],
             },
             attrs={"sub_block": inside, "is_scalar_condition": self.is_scalar_condition},
@@ -93,7 +93,7 @@ class ConditionalBlock:
 
 
 def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:
-    """``inputs[mask]``: the variable whose number ``mask`` holds (operator ``select_input``)."""
+    """Return ``inputs[mask]``, ``mask`` being an int of shape ``[1]`` (operator ``select_input``)."""
     helper = LayerHelper("select_input")
     first = inputs[0]
     out = helper.create_variable(dtype=first.dtype, shape=first.shape, type=first.type)

@@ -1,4 +1,4 @@
-"""Arrays of tensors, one for each step of a loop; rank tables of sequences."""
+"""Arrays of tensors, usually one element for each step of a loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INDEX = (VarType.INT64,)
 
 
 def create_array(dtype: Any) -> Variable:
-    """An empty array of tensors.
+    """Return an empty array of tensors.
 
     >>> create_array("float32").type.name
     'LOD_TENSOR_ARRAY'
@@ -38,7 +38,8 @@ def _new_array(helper: LayerHelper, dtype: Any) -> Variable:
 def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Variable:
     """Set element ``i`` of ``array``, a new one if None, to ``x`` (operator ``write_to_array``).
 
-    ``i`` is int64 of shape ``[1]``. Returns the array.
+    ``i`` is int64 of shape ``[1]``. Returns the array. Raises TypeError unless ``x`` and ``i`` are
+    variables of supported dtypes.
     """
     check_variable("array_write", "x", x)
     check_variable("array_write", "i", i, _INDEX)
@@ -49,7 +50,9 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
 
 
 def array_read(array: Variable, i: Variable) -> Variable:
-    """Element ``i`` of ``array`` (operator ``read_from_array``).
+    """Return element ``i`` of ``array`` (operator ``read_from_array``).
+
+    Raises TypeError unless ``i`` is a variable of a supported dtype.
 
     >>> from paddlelike.layers.tensor.constants import fill_constant
     >>> i = fill_constant([1], "int64", 0)
@@ -61,7 +64,7 @@ def array_read(array: Variable, i: Variable) -> Variable:
 
 
 def array_length(array: Variable) -> Variable:
-    """The number of elements, int64 of shape ``[1]`` (operator ``lod_array_length``)."""
+    """Return the number of elements, int64 of shape ``[1]`` (operator ``lod_array_length``)."""
     inputs = {"X": [check_array("array_length", array)]}
     return emit("lod_array_length", inputs, layer="array_length", dtype="int64", constant=True)
 
@@ -69,7 +72,7 @@ def array_length(array: Variable) -> Variable:
 def tensor_array_to_tensor(
     input: Variable, axis: int = 1, name: str | None = None, use_stack: bool = False
 ) -> tuple[Variable, Variable]:
-    """The elements of an array joined along ``axis``, or stacked on a new one; and the size of each.
+    """Return the elements of an array, concatenated or stacked along ``axis``, and the size of each.
 
     Operator ``tensor_array_to_tensor``.
     """
@@ -84,7 +87,10 @@ def tensor_array_to_tensor(
 
 
 def reorder_lod_tensor_by_rank(x: Variable, rank_table: Variable) -> Variable:
-    """The sequences of ``x`` in the order of the table (operator ``reorder_lod_tensor_by_rank``)."""
+    """Return the sequences of ``x`` in the order of the table (operator ``reorder_lod_tensor_by_rank``).
+
+    Raises TypeError unless ``x`` and ``rank_table`` are variables.
+    """
     check_variable("reorder_lod_tensor_by_rank", "x", x)
     check_variable("reorder_lod_tensor_by_rank", "rank_table", rank_table)
     inputs = {"X": [x], "RankTable": [rank_table]}

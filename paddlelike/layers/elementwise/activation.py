@@ -1,6 +1,6 @@
-"""Functions of single numbers: activations and their like. The output has the input's shape and dtype.
+"""Elementwise functions of one variable: activations and others. The output has the input's shape and dtype.
 
-Functions that differ by their formula alone are rows of one table, each an operator of its own name.
+Functions that differ by their formula alone are rows of one table, each an operator of the same name.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Activation(Protocol):
     def __call__(self, x: Variable, name: str | None = None) -> Variable: ...
 
 
-def _activation(type: str, formula: str, dtypes: Sequence[VarType] = FLOATS) -> Activation:
-    """The layer that appends the operator ``type``."""
+def _make_activation(type: str, formula: str, dtypes: Sequence[VarType] = FLOATS) -> Activation:
+    """Return the layer that appends the operator ``type``."""
 
     def layer(x: Variable, name: str | None = None) -> Variable:
         check_variable(type, "x", x, dtypes)
@@ -93,65 +93,65 @@ def _activation(type: str, formula: str, dtypes: Sequence[VarType] = FLOATS) -> 
     return layer
 
 
-abs = _activation("abs", "|x|", NUMBERS)
-acos = _activation("acos", "arc cosine of x")
-asin = _activation("asin", "arc sine of x")
-atan = _activation("atan", "arc tangent of x")
-ceil = _activation("ceil", "least integer >= x")
-cos = _activation("cos", "cosine of x")
-exp = _activation("exp", "e ** x", NUMBERS)
-floor = _activation("floor", "greatest integer <= x")
-log = _activation("log", "natural logarithm of x", WIDE_FLOATS)
-logsigmoid = _activation("logsigmoid", "log(1 / (1 + exp(-x)))")
-reciprocal = _activation("reciprocal", "1 / x")
-relu = _activation("relu", "max(x, 0)")
-round = _activation("round", "nearest integer, halves away from 0")
-rsqrt = _activation("rsqrt", "1 / sqrt(x)")
-sigmoid = _activation("sigmoid", "1 / (1 + exp(-x))")
-sin = _activation("sin", "sine of x")
-softplus = _activation("softplus", "log(1 + exp(x))")
-softsign = _activation("softsign", "x / (1 + |x|)")
-sqrt = _activation("sqrt", "square root of x")
-square = _activation("square", "x * x", NUMBERS)
-tanh = _activation("tanh", "(exp(x) - exp(-x)) / (exp(x) + exp(-x))")
-tanh_shrink = _activation("tanh_shrink", "x - tanh(x)")
+abs = _make_activation("abs", "|x|", NUMBERS)
+acos = _make_activation("acos", "arc cosine of x")
+asin = _make_activation("asin", "arc sine of x")
+atan = _make_activation("atan", "arc tangent of x")
+ceil = _make_activation("ceil", "least integer >= x")
+cos = _make_activation("cos", "cosine of x")
+exp = _make_activation("exp", "e ** x", NUMBERS)
+floor = _make_activation("floor", "greatest integer <= x")
+log = _make_activation("log", "natural logarithm of x", WIDE_FLOATS)
+logsigmoid = _make_activation("logsigmoid", "log(1 / (1 + exp(-x)))")
+reciprocal = _make_activation("reciprocal", "1 / x")
+relu = _make_activation("relu", "max(x, 0)")
+round = _make_activation("round", "nearest integer, halves away from 0")
+rsqrt = _make_activation("rsqrt", "1 / sqrt(x)")
+sigmoid = _make_activation("sigmoid", "1 / (1 + exp(-x))")
+sin = _make_activation("sin", "sine of x")
+softplus = _make_activation("softplus", "log(1 + exp(x))")
+softsign = _make_activation("softsign", "x / (1 + |x|)")
+sqrt = _make_activation("sqrt", "square root of x")
+square = _make_activation("square", "x * x", NUMBERS)
+tanh = _make_activation("tanh", "(exp(x) - exp(-x)) / (exp(x) + exp(-x))")
+tanh_shrink = _make_activation("tanh_shrink", "x - tanh(x)")
 
 
-def _with_attrs(type: str, x: Any, attrs: dict[str, Any], name: str | None = None) -> Variable:
-    """The operator ``type`` with the attributes that are given (not None)."""
+def _emit_with_attrs(type: str, x: Any, attrs: dict[str, Any], name: str | None = None) -> Variable:
+    """Append the operator ``type`` with the attributes that are not None, and return its output."""
     check_variable(type, "x", x, FLOATS)
     given = {key: value for key, value in attrs.items() if value is not None}
     return emit(type, {"X": x}, given, name=name)
 
 
 def brelu(x: Variable, t_min: float = 0.0, t_max: float = 24.0, name: str | None = None) -> Variable:
-    """``min(max(x, t_min), t_max)`` (operator ``brelu``)."""
-    return _with_attrs("brelu", x, {"t_min": t_min, "t_max": t_max}, name)
+    """Return ``min(max(x, t_min), t_max)`` (operator ``brelu``)."""
+    return _emit_with_attrs("brelu", x, {"t_min": t_min, "t_max": t_max}, name)
 
 
 def elu(x: Variable, alpha: float = 1.0, name: str | None = None) -> Variable:
-    """``x`` where positive, else ``alpha * (exp(x) - 1)`` (operator ``elu``)."""
-    return _with_attrs("elu", x, {"alpha": alpha}, name)
+    """Return ``x`` where positive, else ``alpha * (exp(x) - 1)`` (operator ``elu``)."""
+    return _emit_with_attrs("elu", x, {"alpha": alpha}, name)
 
 
 def erf(x: Variable) -> Variable:
-    """``2 / sqrt(pi) * integral of exp(-t * t) for t in 0 .. x`` (operator ``erf``)."""
-    return _with_attrs("erf", x, {})
+    """Return ``2 / sqrt(pi) * integral of exp(-t * t) for t in 0 .. x`` (operator ``erf``)."""
+    return _emit_with_attrs("erf", x, {})
 
 
 def gelu(x: Variable, approximate: bool = False) -> Variable:
-    """``x * Phi(x)``, Phi the normal distribution function, or its tanh approximation (operator ``gelu``)."""
-    return _with_attrs("gelu", x, {"approximate": approximate})
+    """Return ``x * Phi(x)``, Phi the normal distribution function, or its tanh approximation (``gelu``)."""
+    return _emit_with_attrs("gelu", x, {"approximate": approximate})
 
 
 def hard_shrink(x: Variable, threshold: float | None = None) -> Variable:
-    """``x`` where ``|x| > threshold`` (0.5), else 0 (operator ``hard_shrink``)."""
-    return _with_attrs("hard_shrink", x, {"threshold": threshold})
+    """Return ``x`` where ``|x| > threshold`` (0.5), else 0 (operator ``hard_shrink``)."""
+    return _emit_with_attrs("hard_shrink", x, {"threshold": threshold})
 
 
 def hard_sigmoid(x: Variable, slope: float = 0.2, offset: float = 0.5, name: str | None = None) -> Variable:
-    """``min(max(slope * x + offset, 0), 1)`` (operator ``hard_sigmoid``)."""
-    return _with_attrs("hard_sigmoid", x, {"slope": slope, "offset": offset}, name)
+    """Return ``min(max(slope * x + offset, 0), 1)`` (operator ``hard_sigmoid``)."""
+    return _emit_with_attrs("hard_sigmoid", x, {"slope": slope, "offset": offset}, name)
 
 
 def hard_swish(
@@ -161,18 +161,21 @@ def hard_swish(
     offset: float = 3.0,
     name: str | None = None,
 ) -> Variable:
-    """``x * min(max(x + offset, 0), threshold) / scale`` (operator ``hard_swish``)."""
+    """Return ``x * min(max(x + offset, 0), threshold) / scale`` (operator ``hard_swish``)."""
     attrs = {"threshold": threshold, "scale": scale, "offset": offset}
-    return _with_attrs("hard_swish", x, attrs, name)
+    return _emit_with_attrs("hard_swish", x, attrs, name)
 
 
 def leaky_relu(x: Variable, alpha: float = 0.02, name: str | None = None) -> Variable:
-    """``x`` where positive, else ``alpha * x`` (operator ``leaky_relu``)."""
-    return _with_attrs("leaky_relu", x, {"alpha": alpha}, name)
+    """Return ``x`` where positive, else ``alpha * x`` (operator ``leaky_relu``)."""
+    return _emit_with_attrs("leaky_relu", x, {"alpha": alpha}, name)
 
 
 def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
-    """``log(1 + x)`` (operator ``log1p``), written to ``out`` if that is given."""
+    """Return ``log(1 + x)`` (operator ``log1p``), written to ``out`` if that is given.
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("log1p", "x", x, FLOATS)
     return emit("log1p", {"X": x}, name=name, out=out)
 
@@ -180,9 +183,10 @@ def log1p(x: Variable, out: Variable | None = None, name: str | None = None) -> 
 def log_softmax(
     input: Variable, axis: int | None = None, dtype: Any = None, name: str | None = None
 ) -> Variable:
-    """``log(softmax(input))`` along ``axis``, the last (operators ``softmax``, ``log``).
+    """Return ``log(softmax(input))`` along ``axis``, the last (operators ``softmax``, ``log``).
 
-    With ``dtype`` the input is converted first.
+    With ``dtype`` the input is converted first. Raises TypeError unless ``input`` is a variable of a
+    supported dtype.
     """
     check_variable("log_softmax", "input", input, WIDE_FLOATS)
     helper = LayerHelper("log_softmax", name=name)
@@ -203,9 +207,10 @@ def log_softmax(
 
 
 def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> Variable:
-    """The greatest of every ``groups`` channels on ``axis`` (operator ``maxout``).
+    """Return the maximum of every ``groups`` channels on ``axis`` (operator ``maxout``).
 
-    (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels at the end.
+    (N, C, H, W) gives (N, C / groups, H, W); ``axis`` is 1, or -1 or 3 for channels last. Raises TypeError
+    unless ``x`` is a variable of a supported dtype and GraphError for another ``axis``.
     """
     check_variable("maxout", "x", x, WIDE_FLOATS)
     check_choice("maxout", "axis", axis, (1, -1, 3))
@@ -214,15 +219,21 @@ def maxout(x: Variable, groups: int, name: str | None = None, axis: int = 1) -> 
 
 
 def mish(x: Variable, threshold: float = 20, name: str | None = None) -> Variable:
-    """``x * tanh(softplus(x))``; above ``threshold`` softplus is the identity (operator ``mish``)."""
+    """Return ``x * tanh(softplus(x))``; above ``threshold`` softplus is the identity (operator ``mish``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("mish", "x", x, WIDE_FLOATS)
     if threshold <= 0:
         raise GraphError(f"layer 'mish': threshold is {threshold}, expected a positive number")
-    return _with_attrs("mish", x, {"threshold": float(threshold)}, name)
+    return _emit_with_attrs("mish", x, {"threshold": float(threshold)}, name)
 
 
 def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) -> Variable:
-    """``x ** factor``; the factor may be a variable of shape [1] (operator ``pow``)."""
+    """Return ``x ** factor``; the factor may be a variable of shape [1] (operator ``pow``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("pow", "x", x, NUMBERS)
     if isinstance(factor, Variable):
         factor.stop_gradient = True
@@ -231,10 +242,11 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
 
 
 def prelu(x: Variable, mode: str, param_attr: Any = None, name: str | None = None) -> Variable:
-    """``x`` where positive, else ``alpha * x``; alpha is a parameter, 0.25 at first (operator ``prelu``).
+    """Return ``x`` where positive, else ``alpha * x``; alpha is a parameter, initially 0.25 (``prelu``).
 
-    ``mode`` says how many alphas there are: ``"all"`` one, ``"channel"`` one per channel (dim 1),
-    ``"element"`` one per number of a sample.
+    ``mode`` is ``"all"`` for one alpha, ``"channel"`` for one per channel (dim 1), ``"element"`` for one
+    per element of a sample. Raises TypeError unless ``x`` is a variable of a supported dtype and GraphError
+    for another ``mode``.
     """
     check_variable("prelu", "x", x, (VarType.FP32,))
     check_choice("prelu", "mode", mode, ("all", "channel", "element"))
@@ -252,34 +264,36 @@ def prelu(x: Variable, mode: str, param_attr: Any = None, name: str | None = Non
 
 
 def relu6(x: Variable, threshold: float = 6.0, name: str | None = None) -> Variable:
-    """``min(max(x, 0), threshold)`` (operator ``relu6``)."""
-    return _with_attrs("relu6", x, {"threshold": threshold}, name)
+    """Return ``min(max(x, 0), threshold)`` (operator ``relu6``)."""
+    return _emit_with_attrs("relu6", x, {"threshold": threshold}, name)
 
 
 def selu(
     x: Variable, scale: float | None = None, alpha: float | None = None, name: str | None = None
 ) -> Variable:
-    """``scale * x`` where positive, else ``scale * alpha * (exp(x) - 1)`` (operator ``selu``).
+    """Return ``scale * x`` where positive, else ``scale * alpha * (exp(x) - 1)`` (operator ``selu``).
 
-    By default the self-normalising constants of Klambauer et al. 2017.
+    The defaults are the self-normalising constants of Klambauer et al. 2017.
     """
-    return _with_attrs("selu", x, {"scale": scale, "alpha": alpha}, name)
+    return _emit_with_attrs("selu", x, {"scale": scale, "alpha": alpha}, name)
 
 
 def sign(x: Variable | np.ndarray[Any, Any]) -> Variable:
-    """-1, 0 or 1 (operator ``sign``); an array is taken as a constant."""
+    """Return -1, 0 or 1, the sign of each element (operator ``sign``); an array becomes a constant."""
     if isinstance(x, np.ndarray):
         x = assign(x)
-    return _with_attrs("sign", x, {})
+    return _emit_with_attrs("sign", x, {})
 
 
 def soft_relu(x: Variable, threshold: float = 40.0, name: str | None = None) -> Variable:
-    """``log(1 + exp(min(max(x, -threshold), threshold)))`` (operator ``soft_relu``)."""
-    return _with_attrs("soft_relu", x, {"threshold": threshold}, name)
+    """Return ``log(1 + exp(min(max(x, -threshold), threshold)))`` (operator ``soft_relu``)."""
+    return _emit_with_attrs("soft_relu", x, {"threshold": threshold}, name)
 
 
 def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, axis: int = -1) -> Variable:
-    """``exp(x) / sum(exp(x))`` along ``axis`` (operator ``softmax``); ``use_cudnn`` is not heeded.
+    """Return ``exp(x) / sum(exp(x))`` along ``axis`` (operator ``softmax``); ``use_cudnn`` is ignored.
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> softmax(data("scores", [None, 10])).shape
@@ -294,20 +308,20 @@ def softmax(input: Variable, use_cudnn: bool = False, name: str | None = None, a
 
 
 def softshrink(x: Variable, alpha: float | None = None) -> Variable:
-    """``x`` moved towards 0 by ``alpha`` (0.5), 0 where it is nearer (operator ``softshrink``)."""
-    return _with_attrs("softshrink", x, {"lambda": alpha})
+    """Return ``x`` moved towards 0 by ``alpha`` (0.5), at most to 0 (operator ``softshrink``)."""
+    return _emit_with_attrs("softshrink", x, {"lambda": alpha})
 
 
 def stanh(x: Variable, scale_a: float = 0.67, scale_b: float = 1.7159, name: str | None = None) -> Variable:
-    """``scale_b * tanh(scale_a * x)`` (operator ``stanh``)."""
-    return _with_attrs("stanh", x, {"scale_a": scale_a, "scale_b": scale_b}, name)
+    """Return ``scale_b * tanh(scale_a * x)`` (operator ``stanh``)."""
+    return _emit_with_attrs("stanh", x, {"scale_a": scale_a, "scale_b": scale_b}, name)
 
 
 def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
-    """``x / (1 + exp(-beta * x))`` (operator ``swish``)."""
-    return _with_attrs("swish", x, {"beta": beta}, name)
+    """Return ``x / (1 + exp(-beta * x))`` (operator ``swish``)."""
+    return _emit_with_attrs("swish", x, {"beta": beta}, name)
 
 
 def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:
-    """``x`` where above ``threshold`` (1.0), else 0 (operator ``thresholded_relu``)."""
-    return _with_attrs("thresholded_relu", x, {"threshold": threshold})
+    """Return ``x`` where above ``threshold`` (1.0), else 0 (operator ``thresholded_relu``)."""
+    return _emit_with_attrs("thresholded_relu", x, {"threshold": threshold})

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and logic of variables, number by number.
+"""Elementwise arithmetic of variables.
 
 Layers that differ by their operator alone are rows of one table.
 """
@@ -19,7 +19,7 @@ from paddlelike.layers.checks import (
 )
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.tensor.creation import assign, named_temporary
+from paddlelike.layers.tensor.creation import assign, create_named_temporary
 
 __all__ = [
     "addcmul",
@@ -55,7 +55,7 @@ class Elementwise(Protocol):
     ) -> Variable: ...
 
 
-def _elementwise(type: str, formula: str) -> Elementwise:
+def _make_elementwise(type: str, formula: str) -> Elementwise:
     def layer(
         x: Variable,
         y: Variable,
@@ -76,15 +76,15 @@ def _elementwise(type: str, formula: str) -> Elementwise:
     return layer
 
 
-elementwise_add = _elementwise("elementwise_add", "x + y")
-elementwise_div = _elementwise("elementwise_div", "x / y")
-elementwise_floordiv = _elementwise("elementwise_floordiv", "x // y")
-elementwise_max = _elementwise("elementwise_max", "max(x, y)")
-elementwise_min = _elementwise("elementwise_min", "min(x, y)")
-elementwise_mod = _elementwise("elementwise_mod", "x % y")
-elementwise_mul = _elementwise("elementwise_mul", "x * y")
-elementwise_pow = _elementwise("elementwise_pow", "x ** y")
-elementwise_sub = _elementwise("elementwise_sub", "x - y")
+elementwise_add = _make_elementwise("elementwise_add", "x + y")
+elementwise_div = _make_elementwise("elementwise_div", "x / y")
+elementwise_floordiv = _make_elementwise("elementwise_floordiv", "x // y")
+elementwise_max = _make_elementwise("elementwise_max", "max(x, y)")
+elementwise_min = _make_elementwise("elementwise_min", "min(x, y)")
+elementwise_mod = _make_elementwise("elementwise_mod", "x % y")
+elementwise_mul = _make_elementwise("elementwise_mul", "x * y")
+elementwise_pow = _make_elementwise("elementwise_pow", "x ** y")
+elementwise_sub = _make_elementwise("elementwise_sub", "x - y")
 
 
 def scale(
@@ -95,9 +95,9 @@ def scale(
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
-    """``act(scale * x + bias)``, or ``act(scale * (x + bias))`` (operator ``scale``).
+    """Return ``act(scale * x + bias)``, or ``act(scale * (x + bias))`` (operator ``scale``).
 
-    ``scale`` may be a variable of shape [1].
+    ``scale`` may be a variable of shape [1]. Raises TypeError unless ``x`` is a variable.
     """
     check_variable("scale", "x", x)
     inputs = {"X": x}
@@ -110,13 +110,19 @@ def scale(
 
 
 def sums(input: Any, out: Variable | None = None) -> Variable:
-    """The sum of variables of one shape (operator ``sum``), written to ``out`` if that is given."""
+    """Return the sum of variables of one shape (operator ``sum``), written to ``out`` if that is given.
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     many = check_variables("sums", "input", input)
     return emit("sum", {"X": many}, {"use_mkldnn": False}, out=out)
 
 
 def sum(x: Any) -> Variable:
-    """The sum of variables of one shape (operator ``sum``)."""
+    """Return the sum of variables of one shape (operator ``sum``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     return emit("sum", {"X": check_variables("sum", "x", x)}, {"use_mkldnn": False})
 
 
@@ -128,20 +134,25 @@ def addcmul(
     out: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """``input + value * tensor1 * tensor2``, number by number, written to ``out`` if that is given."""
+    """Return ``input + value * tensor1 * tensor2``, elementwise, written to ``out`` if that is given."""
     total = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
     return total if out is None else assign(total, out)
 
 
 def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variable:
-    """``x + value`` of a number of shape [1], by default written to ``x`` itself (operator ``increment``)."""
+    """Return ``x + value`` for ``x`` of shape [1], by default written to ``x`` itself (``increment``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("increment", "x", x, NUMBERS)
     out = x if in_place else None
     return emit("increment", {"X": [x]}, {"step": float(value)}, out=out)
 
 
 def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variable:
-    """``x`` held between ``min`` and ``max`` (operator ``clip``); ``name`` names the result itself.
+    """Return ``x`` limited to ``min`` .. ``max`` (operator ``clip``); ``name`` is the name of the result.
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> clip(data("x", [None, 4]), min=-1.0, max=1.0, name="bounded").name
@@ -149,17 +160,20 @@ def clip(x: Variable, min: float, max: float, name: str | None = None) -> Variab
     """
     check_variable("clip", "x", x, FLOATS)
     helper = LayerHelper("clip", name=name)
-    out = named_temporary(helper, name, dtype=x.dtype)
+    out = create_named_temporary(helper, name, dtype=x.dtype)
     attrs = {"min": min, "max": max}
     helper.append_op(type="clip", inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
     return out
 
 
 def clip_by_norm(x: Variable, max_norm: float, name: str | None = None) -> Variable:
-    """``x``, scaled down so that its L2 norm is at most ``max_norm`` (operator ``clip_by_norm``)."""
+    """Return ``x``, scaled down so that its L2 norm is at most ``max_norm`` (operator ``clip_by_norm``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("clip_by_norm", "x", x, (VarType.FP32,))
     helper = LayerHelper("clip_by_norm", name=name)
-    out = named_temporary(helper, name, dtype=x.dtype)
+    out = create_named_temporary(helper, name, dtype=x.dtype)
     attrs = {"max_norm": max_norm}
     helper.append_op(type="clip_by_norm", inputs={"X": x}, outputs={"Out": out}, attrs=attrs)
     return out
@@ -172,13 +186,14 @@ def clamp(
     output: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """``input`` held between ``min`` and ``max``; either may be a variable, or None for no bound.
+    """Return ``input`` limited to ``min`` .. ``max``; either may be a variable, or None for no bound.
 
-    Operator ``clip``.
+    Operator ``clip``. Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError when
+    both are None.
     """
     check_variable("clamp", "input", input, (*WIDE_FLOATS, VarType.INT32))
     if min is None and max is None:
-        raise GraphError("layer 'clamp': min and max are both None; give one bound at least")
+        raise GraphError("layer 'clamp': min and max are both None; expected at least one bound")
     inputs = {"X": input}
     attrs = {"min": float("-inf"), "max": float("inf")}
     for slot, bound in (("Min", min), ("Max", max)):

@@ -1,4 +1,4 @@
-"""Comparison and logic of variables, number by number, and questions to whole tensors.
+"""Elementwise comparison and logic of variables, and predicates of whole tensors.
 
 Layers that differ by their operator alone are rows of one table.
 """
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Comparison(Protocol):
-    """A layer of two inputs that says where they compare so; writes to ``cond`` if that is given."""
+    """A layer that compares two inputs; writes to ``cond`` if that is given."""
 
     def __call__(self, x: Variable, y: Variable, cond: Variable | None = None) -> Variable: ...
 
@@ -53,12 +53,12 @@ class Connective(Protocol):
     ) -> Variable: ...
 
 
-def _comparison(type: str, formula: str, dtypes: Sequence[VarType] | None = NUMBERS) -> Comparison:
+def _make_comparison(type: str, formula: str, dtypes: Sequence[VarType] | None = NUMBERS) -> Comparison:
     def layer(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
         return _compare(type, x, y, cond, {}, dtypes)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"``{formula}``, number by number, as bool (operator ``{type}``)."
+    layer.__doc__ = f"``{formula}``, element by element, as bool (operator ``{type}``)."
     return layer
 
 
@@ -76,30 +76,33 @@ def _compare(
     return emit(type, inputs, attrs, dtype=VarType.BOOL, out=cond, constant=True)
 
 
-equal = _comparison("equal", "x == y", None)
+equal = _make_comparison("equal", "x == y", None)
 
 
-greater_equal = _comparison("greater_equal", "x >= y")
+greater_equal = _make_comparison("greater_equal", "x >= y")
 
 
-greater_than = _comparison("greater_than", "x > y")
+greater_than = _make_comparison("greater_than", "x > y")
 
 
-less_equal = _comparison("less_equal", "x <= y")
+less_equal = _make_comparison("less_equal", "x <= y")
 
 
-not_equal = _comparison("not_equal", "x != y", None)
+not_equal = _make_comparison("not_equal", "x != y", None)
 
 
 def less_than(
     x: Variable, y: Variable, force_cpu: bool | None = None, cond: Variable | None = None
 ) -> Variable:
-    """``x < y``, number by number, as bool (operator ``less_than``)."""
+    """Return ``x < y``, element by element, as bool (operator ``less_than``)."""
     return _compare("less_than", x, y, cond, {} if force_cpu is None else {"force_cpu": force_cpu})
 
 
 def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """``x == y``, number by number, as bool (operator ``equal``)."""
+    """Return ``x == y``, element by element, as bool (operator ``equal``).
+
+    Raises TypeError unless ``x`` and ``y`` are variables.
+    """
     check_variable("elementwise_equal", "x", x)
     check_variable("elementwise_equal", "y", y)
     return emit(
@@ -112,60 +115,75 @@ def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Vari
     )
 
 
-def _connective(type: str, formula: str) -> Connective:
+def _make_connective(type: str, formula: str) -> Connective:
     def layer(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
         check_variable(type, "x", x, BOOL)
         check_variable(type, "y", y, BOOL)
         return emit(type, {"X": x, "Y": y}, name=name, out=out)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"``{formula}`` of bools, one by one (operator ``{type}``)."
+    layer.__doc__ = f"``{formula}`` of bools, element by element (operator ``{type}``)."
     return layer
 
 
-logical_and = _connective("logical_and", "x and y")
+logical_and = _make_connective("logical_and", "x and y")
 
 
-logical_or = _connective("logical_or", "x or y")
+logical_or = _make_connective("logical_or", "x or y")
 
 
-logical_xor = _connective("logical_xor", "x != y")
+logical_xor = _make_connective("logical_xor", "x != y")
 
 
 def logical_not(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
-    """``not x`` of bools, one by one (operator ``logical_not``)."""
+    """Return ``not x`` of bools, element by element (operator ``logical_not``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("logical_not", "x", x, BOOL)
     return emit("logical_not", {"X": x}, name=name, out=out)
 
 
 def is_empty(x: Variable, cond: Variable | None = None) -> Variable:
-    """Whether ``x`` holds no number at all: bool of shape [1] (operator ``is_empty``)."""
+    """Return whether ``x`` has no elements, as bool of shape [1] (operator ``is_empty``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("is_empty", "x", x)
     if cond is not None and not isinstance(cond, Variable):
-        raise TypeError(f"layer 'is_empty': cond is a variable, not {describe(cond)}")
+        raise TypeError(f"layer 'is_empty': cond must be a variable, got {describe(cond)}")
     return emit("is_empty", {"X": x}, dtype=VarType.BOOL, out=cond, constant=True)
 
 
 def has_inf(x: Variable) -> Variable:
-    """Whether any number is infinite, of shape [1] (operator ``isinf``)."""
+    """Return whether any element is infinite, of shape [1] (operator ``isinf``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("has_inf", "x", x)
-    return _declared_like(x, emit("isinf", {"X": x}))
+    return _declare_like(x, emit("isinf", {"X": x}))
 
 
 def has_nan(x: Variable) -> Variable:
-    """Whether any number is not a number, of shape [1] (operator ``isnan``)."""
+    """Return whether any element is NaN, of shape [1] (operator ``isnan``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("has_nan", "x", x)
-    return _declared_like(x, emit("isnan", {"X": x}))
+    return _declare_like(x, emit("isnan", {"X": x}))
 
 
-def _declared_like(x: Variable, out: Variable) -> Variable:
-    """Fluid declares the answer with the dtype of ``x``; its value is a bool."""
+def _declare_like(x: Variable, out: Variable) -> Variable:
+    """Return ``out``, declared with the dtype of ``x`` as in Fluid; its value is a bool."""
     out.dtype = x.dtype
     return out
 
 
 def isfinite(x: Variable) -> Variable:
-    """Whether all numbers are finite: bool of shape [1] (operator ``isfinite``)."""
+    """Return whether all elements are finite: bool of shape [1] (operator ``isfinite``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("isfinite", "x", x, NUMBERS)
     return emit("isfinite", {"X": x}, dtype=VarType.BOOL)
 
@@ -178,7 +196,10 @@ def allclose(
     equal_nan: bool = False,
     name: str | None = None,
 ) -> Variable:
-    """Whether ``|input - other| <= atol + rtol * |other|`` everywhere: bool of shape [1] (``allclose``)."""
+    """Return whether ``|input - other| <= atol + rtol * |other|`` everywhere, as bool [1] (``allclose``).
+
+    Raises TypeError unless ``input`` and ``other`` are variables of supported dtypes.
+    """
     check_variable("allclose", "input", input, WIDE_FLOATS)
     check_variable("allclose", "other", other, WIDE_FLOATS)
     attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}

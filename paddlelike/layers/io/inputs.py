@@ -1,4 +1,4 @@
-"""What comes into a network from outside: fed data, and tensors from files."""
+"""Inputs of a network: fed variables, and tensors read from files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def data(
     type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
 ) -> Variable:
-    """A variable that is fed; the older form of :func:`fluid.data`, whose feeds are not checked.
+    """Return a variable to be fed; the older form of :func:`fluid.data`, whose feeds are not checked.
 
     A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape``
     has a dim of -1 or None already.
@@ -46,16 +46,19 @@ def data(
 
 
 def check_data(layer: str, name: Any, shape: Any) -> list[int]:
-    """The dims of a data variable, None as -1. Raises TypeError for a bad name or shape."""
+    """Return the dims of a data variable, None as -1. Raises TypeError for an invalid name or shape."""
     if not isinstance(name, str | bytes):
-        raise TypeError(f"layer {layer!r}: name is a string, not {describe(name)}")
+        raise TypeError(f"layer {layer!r}: name must be a string, got {describe(name)}")
     if not isinstance(shape, list | tuple):
-        raise TypeError(f"layer {layer!r}: shape of {name!r} is a list of ints, not {describe(shape)}")
+        raise TypeError(f"layer {layer!r}: shape of {name!r} must be a list of ints, got {describe(shape)}")
     return [-1 if dim is None else int(dim) for dim in shape]
 
 
 def load(out: Variable, file_path: str, load_as_fp16: bool | None = None) -> None:
-    """Read a tensor file into ``out`` when the program runs (operator ``load``)."""
+    """Read a tensor file into ``out`` when the program runs (operator ``load``).
+
+    Raises TypeError unless ``out`` is a variable.
+    """
     check_variable("load", "out", out)
     attrs: dict[str, Any] = {"file_path": file_path}
     if load_as_fp16 is not None:

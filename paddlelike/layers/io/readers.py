@@ -1,6 +1,6 @@
-"""Batches that the program reads itself: py_reader, the older form of DataLoader.
+"""Readers inside a program: py_reader, the older form of DataLoader.
 
-A reader is declared with shapes and dtypes, :func:`read_file` gives the variables of its slots. After the
+A reader is declared with shapes and dtypes; :func:`read_file` returns the variables of its slots. After the
 startup program: give the reader a source (``decorate_paddle_reader``), ``start()`` it, run the program
 without a feed until EOFException, ``reset()`` it.
 """
@@ -19,13 +19,13 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import describe
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.io.inputs import data
-from paddlelike.reader.loader import BatchQueue, PyReader, double_buffered, reader_variable
+from paddlelike.reader.loader import BatchQueue, PyReader, declare_double_buffer, declare_reader
 
 __all__ = ["create_py_reader_by_data", "double_buffer", "py_reader", "read_file"]
 
 
 class ProgramReader:
-    """A reader of a program: started, it gives the program batches until EOFException."""
+    """A reader of a program: once started, it supplies batches until EOFException."""
 
     def __init__(self, variable: Variable, queue: BatchQueue, feed_list: Sequence[Variable]) -> None:
         self.variable = variable
@@ -33,19 +33,19 @@ class ProgramReader:
         self._source = PyReader(feed_list, capacity=1)
 
     def decorate_paddle_reader(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
-        """The source: a function whose iterator gives batches as lists of samples."""
+        """Set the source: a function that returns an iterable of batches, each a list of samples."""
         self._source.set_sample_list_generator(reader, places)
 
     decorate_sample_list_generator = decorate_paddle_reader
 
     def decorate_tensor_provider(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
-        """The source: a function whose iterator gives batches as one array per slot."""
+        """Set the source: a function that returns an iterable of batches, each with one array per slot."""
         self._source.set_batch_generator(reader, places)
 
     decorate_batch_generator = decorate_tensor_provider
 
     def start(self) -> None:
-        """Begin an epoch; the program reads from now on."""
+        """Start an epoch: runs of the program read batches."""
         self.queue.start(self._batches)
 
     def reset(self) -> None:
@@ -64,9 +64,10 @@ def py_reader(
     name: str | None = None,
     use_double_buffer: bool = True,
 ) -> ProgramReader:
-    """A reader of batches with a slot per shape (operator ``create_py_reader``).
+    """Return a reader of batches with a slot per shape (operator ``create_py_reader``).
 
-    ``capacity`` batches are read ahead. :func:`read_file` gives the slots' variables.
+    ``capacity`` batches are read ahead. :func:`read_file` returns the variables of the slots. Raises
+    GraphError unless there are as many dtypes and LoD levels as shapes.
 
     >>> reader = py_reader(4, shapes=[(-1, 3), (-1, 1)], dtypes=["float32", "int64"])
     >>> [variable.shape for variable in read_file(reader)]
@@ -76,7 +77,7 @@ def py_reader(
     if not len(shapes) == len(dtypes) == len(levels):
         raise GraphError(
             f"layer 'py_reader': {len(shapes)} shapes, {len(dtypes)} dtypes, {len(levels)} lod_levels; "
-            "give one of each per slot"
+            "expected one of each per slot"
         )
     with program_guard(Program(), Program()):
         slots = [
@@ -89,26 +90,26 @@ def py_reader(
 def create_py_reader_by_data(
     capacity: int, feed_list: Sequence[Variable], name: str | None = None, use_double_buffer: bool = True
 ) -> ProgramReader:
-    """A reader of batches with a slot like each of ``feed_list``; see :func:`py_reader`."""
-    variable, queue = reader_variable(feed_list, capacity, use_double_buffer, name)
+    """Return a reader of batches with a slot like each of ``feed_list``; see :func:`py_reader`."""
+    variable, queue = declare_reader(feed_list, capacity, use_double_buffer, name)
     return ProgramReader(variable, queue, feed_list)
 
 
 def double_buffer(reader: ProgramReader, place: Any = None, name: str | None = None) -> ProgramReader:
-    """The same reader, with a buffer of its own in Fluid (operator ``create_double_buffer_reader``)."""
+    """Return the reader, which Fluid gives another buffer (operator ``create_double_buffer_reader``)."""
     key = unique_name.generate("create_double_buffer_reader") if name is None else name
-    return _with_variable(reader, double_buffered(_reader("double_buffer", reader).variable, key))
+    return _share_queue(reader, declare_double_buffer(_check_reader("double_buffer", reader).variable, key))
 
 
-def _with_variable(reader: ProgramReader, variable: Variable) -> ProgramReader:
+def _share_queue(reader: ProgramReader, variable: Variable) -> ProgramReader:
     found = object.__new__(ProgramReader)
     found.__dict__.update(reader.__dict__, variable=variable)
     return found
 
 
 def read_file(reader: ProgramReader) -> Any:
-    """The next batch: a variable per slot of the reader, or the one there is (operator ``read``)."""
-    variable = _reader("read_file", reader).variable
+    """Return the next batch: a list with a variable per slot, or the only one (operator ``read``)."""
+    variable = _check_reader("read_file", reader).variable
     helper = LayerHelper("read_file")
     outs = []
     for dtype, shape, lod_level in variable.reads:
@@ -119,7 +120,7 @@ def read_file(reader: ProgramReader) -> Any:
     return outs[0] if len(outs) == 1 else outs
 
 
-def _reader(layer: str, reader: Any) -> ProgramReader:
+def _check_reader(layer: str, reader: Any) -> ProgramReader:
     if not isinstance(reader, ProgramReader):
-        raise TypeError(f"layer {layer!r}: reader comes from layers.py_reader, not {describe(reader)}")
+        raise TypeError(f"layer {layer!r}: reader must come from layers.py_reader, got {describe(reader)}")
     return reader

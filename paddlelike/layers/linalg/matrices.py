@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices, and products and distances that are no matrix product."""
+"""Diagonals and triangles of matrices, traces, Kronecker and cross products, distances."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["cross", "diag_embed", "dist", "kron", "trace", "tril", "triu"]
 
 
 def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
-    """The lower triangle, up to the ``diagonal``-th above the main one, else 0 (operator ``tril_triu``)."""
+    """Return ``input`` with zeros above its ``diagonal``-th diagonal (operator ``tril_triu``)."""
     return _triangle("tril", input, diagonal, name, lower=True)
 
 
 def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
-    """The upper triangle, from the ``diagonal``-th above the main one, else 0 (operator ``tril_triu``)."""
+    """Return ``input`` with zeros below its ``diagonal``-th diagonal (operator ``tril_triu``)."""
     return _triangle("triu", input, diagonal, name, lower=False)
 
 
@@ -31,7 +31,7 @@ def _triangle(layer: str, input: Variable, diagonal: int, name: str | None, *, l
 
 
 def diag_embed(input: Variable, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Variable:
-    """Matrices, in dims ``dim1`` and ``dim2``, with the last dim of ``input`` as diagonal.
+    """Return matrices, in dims ``dim1`` and ``dim2``, whose diagonals are the last dim of ``input``.
 
     Operator ``diag_embed``.
     """
@@ -49,23 +49,29 @@ def trace(
     out: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """The sum of the ``offset``-th diagonal of the matrices in ``dim1`` and ``dim2`` (operator ``trace``)."""
+    """Return the sum of the ``offset``-th diagonals of matrices in ``dim1`` and ``dim2`` (``trace``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("trace", "input", input)
     attrs = {"offset": offset, "dim1": dim1, "dim2": dim2}
     return emit("trace", {"Input": [input]}, attrs, name=name, out=out)
 
 
 def kron(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
-    """The Kronecker product: every number of ``x`` times the whole of ``y`` (operator ``kron``)."""
+    """Return the Kronecker product: every element of ``x`` times all of ``y`` (operator ``kron``).
+
+    Raises TypeError unless ``x`` and ``y`` are variables.
+    """
     check_variable("kron", "x", x)
     check_variable("kron", "y", y)
     return emit("kron", {"X": x, "Y": y}, name=name, out=out)
 
 
 def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
-    """The cross products of vectors of 3 along ``dim``, the first dim of 3 by default.
+    """Return the cross products of vectors of length 3 along ``dim``, by default the first dim of length 3.
 
-    Operator ``cross``.
+    Operator ``cross``. Raises TypeError unless ``input`` and ``other`` are variables.
     """
     check_variable("cross", "input", input)
     check_variable("cross", "other", other)
@@ -73,7 +79,10 @@ def cross(input: Variable, other: Variable, dim: int | None = None) -> Variable:
 
 
 def dist(x: Variable, y: Variable, p: float = 2) -> Variable:
-    """The ``p``-norm of ``x - y``, of shape [1]; ``p`` may be 0 or infinite (operator ``dist``)."""
+    """Return the ``p``-norm of ``x - y``, of shape [1]; ``p`` may be 0 or infinite (operator ``dist``).
+
+    Raises TypeError unless ``x`` and ``y`` are variables.
+    """
     check_variable("dist", "x", x)
     check_variable("dist", "y", y)
     return emit("dist", {"X": [x], "Y": [y]}, {"p": float(p)})

@@ -1,4 +1,4 @@
-"""Losses of distances: regression, ranking, and examples of one class kept together."""
+"""Losses of distances: regression, ranking and metric learning."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ __all__ = [
 
 
 def square_error_cost(input: Variable, label: Variable) -> Variable:
-    """``(input - label) ** 2``, number by number (operators ``elementwise_sub``, ``square``).
+    """Return ``(input - label) ** 2``, element by element (operators ``elementwise_sub``, ``square``).
+
+    Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
 
     >>> from paddlelike.input import data
     >>> square_error_cost(data("guess", [None, 1]), data("truth", [None, 1])).shape
@@ -55,14 +57,15 @@ def square_error_cost(input: Variable, label: Variable) -> Variable:
 
 
 def mse_loss(input: Variable, label: Variable) -> Variable:
-    """The mean of ``(input - label) ** 2``, of shape [1]."""
+    """Return the mean of ``(input - label) ** 2``, of shape [1]."""
     return reduce_mean(square_error_cost(input, label))
 
 
 def huber_loss(input: Variable, label: Variable, delta: float) -> Variable:
-    """``r * r / 2`` of ``r = label - input``, beyond ``delta`` straight: ``delta * (|r| - delta / 2)``.
+    """Return ``r * r / 2`` for ``r = label - input``, or ``delta * (|r| - delta / 2)`` if ``|r| > delta``.
 
-    Operator ``huber_loss``.
+    Operator ``huber_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
+    dtypes.
     """
     check_variable("huber_loss", "input", input, WIDE_FLOATS)
     check_variable("huber_loss", "label", label, WIDE_FLOATS)
@@ -71,7 +74,11 @@ def huber_loss(input: Variable, label: Variable, delta: float) -> Variable:
 
 
 def log_loss(input: Variable, label: Variable, epsilon: float = 0.0001, name: str | None = None) -> Variable:
-    """``-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon)`` of (N, 1) (``log_loss``)."""
+    """Return ``-label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon)``, all (N, 1).
+
+    Operator ``log_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
+    dtypes.
+    """
     check_variable("log_loss", "input", input, (VarType.FP32,))
     check_variable("log_loss", "label", label, (VarType.FP32,))
     inputs = {"Predicted": [input], "Labels": [label]}
@@ -85,9 +92,11 @@ def smooth_l1(
     outside_weight: Variable | None = None,
     sigma: float | None = None,
 ) -> Variable:
-    """Per row (N, 1), the sum of ``d * d * sigma ** 2 / 2``, far from 0 of ``|d| - 1 / (2 * sigma ** 2)``.
+    """Return per row (N, 1) the sum of ``d * d * sigma ** 2 / 2`` for ``d = (x - y) * inside_weight``.
 
-    ``d = (x - y) * inside_weight``; the costs are weighed by ``outside_weight`` (``smooth_l1_loss``).
+    Operator ``smooth_l1_loss``. Where ``|d| > 1 / sigma ** 2`` the terms are ``|d| - 1 / (2 * sigma **
+    2)``; all are multiplied by ``outside_weight``. Raises TypeError unless ``x`` and ``y`` are variables of
+    supported dtypes.
     """
     check_variable("smooth_l1", "x", x, WIDE_FLOATS)
     check_variable("smooth_l1", "y", y, WIDE_FLOATS)
@@ -98,7 +107,10 @@ def smooth_l1(
 
 
 def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None = None) -> Variable:
-    """``log(1 + exp(o)) - label * o`` of ``o = left - right``, all (N, 1) (operator ``rank_loss``)."""
+    """Return ``log(1 + exp(o)) - label * o`` of ``o = left - right``, all (N, 1) (operator ``rank_loss``).
+
+    Raises TypeError unless the inputs are variables of supported dtypes.
+    """
     for argument, value in (("label", label), ("left", left), ("right", right)):
         check_variable("rank_loss", argument, value, (VarType.FP32,))
     return emit("rank_loss", {"Label": label, "Left": left, "Right": right}, name=name)
@@ -107,7 +119,10 @@ def rank_loss(label: Variable, left: Variable, right: Variable, name: str | None
 def margin_rank_loss(
     label: Variable, left: Variable, right: Variable, margin: float = 0.1, name: str | None = None
 ) -> Variable:
-    """``max(0, -label * (left - right) + margin)``, all (N, 1) (operator ``margin_rank_loss``)."""
+    """Return ``max(0, -label * (left - right) + margin)``, all (N, 1) (operator ``margin_rank_loss``).
+
+    Raises TypeError unless the inputs are variables of supported dtypes.
+    """
     for argument, value in (("label", label), ("left", left), ("right", right)):
         check_variable("margin_rank_loss", argument, value, (VarType.FP32,))
     inputs = {"Label": label, "X1": left, "X2": right}
@@ -123,10 +138,10 @@ def center_loss(
     param_attr: Any,
     update_center: bool = True,
 ) -> Variable:
-    """Half the squared distance of each row (N, D) from the centre of its class: (N, 1) (``center_loss``).
+    """Return half the squared distance of each row (N, D) from the center of its class: (N, 1).
 
-    The centres, (num_classes, D), move towards their rows at rate ``alpha``, a number or a variable.
-    Wen et al. 2016.
+    Operator ``center_loss``. The centers, (num_classes, D), move towards their rows at rate ``alpha``, a
+    number or a variable. Wen et al. 2016. Raises TypeError for another ``alpha``.
     """
     check_variable("center_loss", "input", input, WIDE_FLOATS)
     check_variable("center_loss", "label", label, INTEGERS)
@@ -149,7 +164,7 @@ def center_loss(
             attrs={"shape": [1], "dtype": int(VarType.FP32), "value": float(alpha)},
         )
     else:
-        raise TypeError(f"layer 'center_loss': alpha is a number or a variable, not {describe(alpha)}")
+        raise TypeError(f"layer 'center_loss': alpha must be a number or a variable, got {describe(alpha)}")
     difference = helper.create_variable_for_type_inference(input.dtype)
     loss = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
@@ -162,10 +177,10 @@ def center_loss(
 
 
 def npair_loss(anchor: Variable, positive: Variable, labels: Variable, l2_reg: float = 0.002) -> Variable:
-    """The cross entropy of the similarities of all pairs, plus an L2 term, of shape [1]. Sohn 2016.
+    """Return the cross entropy of the similarities of all pairs, plus an L2 term, of shape [1]. Sohn 2016.
 
-    ``anchor`` and ``positive`` are (N, D), ``labels`` (N,): rows of one label should be alike. N must be
-    a number here.
+    ``anchor`` and ``positive`` are (N, D), ``labels`` (N,): rows with equal labels should be similar.
+    Raises TypeError unless the inputs are variables of supported dtypes, GraphError when N is unknown.
     """
     for argument, value in (("anchor", anchor), ("positive", positive)):
         check_variable("npair_loss", argument, value, WIDE_FLOATS)

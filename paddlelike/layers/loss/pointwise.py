@@ -1,4 +1,4 @@
-"""What training makes small: losses of predictions (N, ...) against labels."""
+"""Losses of predictions (N, ...) against labels."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ __all__ = [
 def cross_entropy(
     input: Variable, label: Variable, soft_label: bool = False, ignore_index: int = -100
 ) -> Variable:
-    """``-log(input[label])`` of probabilities (..., D), per row: (..., 1).
+    """Return ``-log(input[label])`` of probabilities (..., D), per row: (..., 1).
 
-    Labels are int64 (..., 1) (operator ``cross_entropy2``), rows labelled ``ignore_index`` cost 0; with
-    ``soft_label`` they are probabilities, and the cost is ``-sum(label * log(input))`` (``cross_entropy``).
+    Labels are int64 (..., 1) (operator ``cross_entropy2``), rows labelled ``ignore_index`` cost 0. With
+    ``soft_label`` labels are probabilities, and the loss is ``-sum(label * log(input))``
+    (``cross_entropy``). Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
 
     >>> from paddlelike.input import data
     >>> cross_entropy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
@@ -62,10 +63,11 @@ def softmax_with_cross_entropy(
     return_softmax: bool = False,
     axis: int = -1,
 ) -> Any:
-    """The cross entropy of ``softmax(logits)`` along ``axis``, in one operator.
+    """Return the cross entropy of ``softmax(logits)`` along ``axis``, in one operator.
 
-    Operator ``softmax_with_cross_entropy``. Labels are int64 with 1 in place of that dim, or
-    probabilities with ``soft_label``. With ``return_softmax`` also the softmax.
+    Operator ``softmax_with_cross_entropy``. Labels are int64 with 1 in place of that dim, or probabilities
+    with ``soft_label``. With ``return_softmax`` the softmax is returned as well. Raises TypeError unless
+    ``logits`` and ``label`` are variables of supported dtypes.
     """
     check_variable("softmax_with_cross_entropy", "logits", logits, FLOATS)
     check_variable("softmax_with_cross_entropy", "label", label)
@@ -90,10 +92,11 @@ def sigmoid_cross_entropy_with_logits(
     name: str | None = None,
     normalize: bool = False,
 ) -> Variable:
-    """``max(x, 0) - x * label + log(1 + exp(-|x|))``, number by number.
+    """Return ``max(x, 0) - x * label + log(1 + exp(-|x|))``, element by element.
 
-    Operator ``sigmoid_cross_entropy_with_logits``. Numbers labelled ``ignore_index`` cost 0;
-    ``normalize`` divides by the count of the others.
+    Operator ``sigmoid_cross_entropy_with_logits``. Elements labelled ``ignore_index`` cost 0; ``normalize``
+    divides by the count of the others. Raises TypeError unless ``x`` and ``label`` are variables of
+    supported dtypes.
     """
     check_variable("sigmoid_cross_entropy_with_logits", "x", x, FLOATS)
     check_variable("sigmoid_cross_entropy_with_logits", "label", label)
@@ -103,9 +106,10 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Variable:
-    """The mean of ``-log(sigmoid(input[label] - input[j]))`` over the other classes ``j``: (N, 1).
+    """Return the mean of ``-log(sigmoid(input[label] - input[j]))`` over the other classes ``j``: (N, 1).
 
-    Operator ``bpr_loss``.
+    Operator ``bpr_loss``. Raises TypeError unless ``input`` and ``label`` are variables of supported
+    dtypes.
     """
     check_variable("bpr_loss", "input", input, FLOATS)
     check_variable("bpr_loss", "label", label)
@@ -113,9 +117,11 @@ def bpr_loss(input: Variable, label: Variable, name: str | None = None) -> Varia
 
 
 def kldiv_loss(x: Variable, target: Variable, reduction: str = "mean", name: str | None = None) -> Variable:
-    """``target * (log(target) - x)``, number by number or reduced (operator ``kldiv_loss``).
+    """Return ``target * (log(target) - x)``, element by element or reduced (operator ``kldiv_loss``).
 
-    ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms.
+    ``reduction`` is ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``. ``x`` holds logarithms. Raises
+    TypeError unless ``x`` and ``target`` are variables of supported dtypes and GraphError for another
+    ``reduction``.
     """
     check_variable("kldiv_loss", "x", x, WIDE_FLOATS)
     check_variable("kldiv_loss", "target", target, WIDE_FLOATS)
@@ -131,9 +137,10 @@ def label_smooth(
     dtype: Any = "float32",
     name: str | None = None,
 ) -> Variable:
-    """``(1 - epsilon) * label + epsilon * prior``, the prior uniform by default.
+    """Return ``(1 - epsilon) * label + epsilon * prior``, the prior uniform by default.
 
-    Operator ``label_smooth``.
+    Operator ``label_smooth``. Raises TypeError unless ``label`` is a variable of a supported dtype,
+    GraphError unless ``epsilon`` is in 0 .. 1.
     """
     check_variable("label_smooth", "label", label, WIDE_FLOATS)
     if not 0.0 <= epsilon <= 1.0:
@@ -148,10 +155,11 @@ def teacher_student_sigmoid_loss(
     soft_max_up_bound: float = 15.0,
     soft_max_lower_bound: float = -15.0,
 ) -> Variable:
-    """The sigmoid cross entropy with a click and, if the label tells it, a teacher's score: (N, 1).
+    """Return the sigmoid cross entropy (N, 1) against clicks and, if labels hold them, a teacher's scores.
 
-    Operator ``teacher_student_sigmoid_loss``: a label below -1 is no click and no score, below 0 a click
-    and no score, below 1 no click and a score, else a click and the score ``label - 1``.
+    Operator ``teacher_student_sigmoid_loss``. A label below -1 means no click and no score, below 0 a click
+    and no score, below 1 no click and a score, else a click and the score ``label - 1``. Raises TypeError
+    unless ``input`` and ``label`` are variables of supported dtypes.
     """
     layer = "teacher_student_sigmoid_loss"
     check_variable(layer, "input", input, WIDE_FLOATS)
@@ -173,9 +181,10 @@ def teacher_student_sigmoid_loss(
 def sigmoid_focal_loss(
     x: Variable, label: Variable, fg_num: Variable, gamma: float = 2.0, alpha: float = 0.25
 ) -> Variable:
-    """The sigmoid cross entropy of (N, C) that counts easy examples less (operator ``sigmoid_focal_loss``).
+    """Return the sigmoid cross entropy of (N, C), easy examples weighted less (``sigmoid_focal_loss``).
 
-    ``label`` is int32 (N, 1), 0 for background; ``fg_num``, int32 (1,), divides. Lin et al. 2017.
+    ``label`` is int32 (N, 1), 0 for background; the result is divided by ``fg_num``, int32 (1,). Lin et al.
+    2017. Raises TypeError unless ``x``, ``label`` and ``fg_num`` are variables of supported dtypes.
     """
     check_variable("sigmoid_focal_loss", "x", x, WIDE_FLOATS)
     check_variable("sigmoid_focal_loss", "label", label, (VarType.INT32,))
@@ -185,9 +194,10 @@ def sigmoid_focal_loss(
 
 
 def dice_loss(input: Variable, label: Variable, epsilon: float = 1e-05, name: str | None = None) -> Variable:
-    """``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)``, its mean over the batch, of shape [1].
+    """Return the mean of ``1 - 2 * overlap / (sum(input) + sum(label) + epsilon)`` over the batch, [1].
 
-    ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1).
+    ``input`` holds probabilities (N, ..., D), ``label`` integers (N, ..., 1). Raises TypeError unless
+    ``input`` and ``label`` are variables.
     """
     check_variable("dice_loss", "input", input)
     check_variable("dice_loss", "label", label)

@@ -1,4 +1,4 @@
-"""Losses over very many classes: trees and samples of classes in place of all."""
+"""Losses over very many classes, computed on a tree or a sample of the classes."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ def nce(
     seed: int = 0,
     is_sparse: bool = False,
 ) -> Variable:
-    """Noise-contrastive estimation: the cost of telling the label from sampled classes, (N, 1) (``nce``).
+    """Return the loss of noise-contrastive estimation, label against sampled classes: (N, 1) (``nce``).
 
     ``input`` is (N, D), ``label`` int64 (N, true classes). ``num_neg_samples`` (10) classes are drawn
-    uniformly, log-uniformly, or by ``custom_dist``. Gutmann & Hyvärinen 2010.
+    uniformly, log-uniformly, or by ``custom_dist``. Gutmann & Hyvärinen 2010. Raises TypeError unless
+    ``input`` and ``label`` are variables of supported dtypes, GraphError unless ``custom_dist`` holds one
+    probability per class.
     """
     check_variable("nce", "input", input, WIDE_FLOATS)
     check_variable("nce", "label", label, (VarType.INT64,))
@@ -77,10 +79,12 @@ def nce(
 def _alias_parameters(
     helper: LayerHelper, distribution: Sequence[float] | None, classes: int
 ) -> dict[str, Variable]:
-    """The constants by which classes of a given distribution are drawn in one step each."""
+    """Return the constants with which the operator draws classes of a given distribution."""
     if distribution is None or len(distribution) != classes:
         count = 0 if distribution is None else len(distribution)
-        raise GraphError(f"layer 'nce': custom_dist holds {count} probabilities for {classes} classes")
+        raise GraphError(
+            f"layer 'nce': custom_dist holds {count} probabilities, expected {classes}, one per class"
+        )
     keep, alias = alias_table(distribution)
     values = {
         "CustomDistProbs": np.asarray(distribution, "float32"),
@@ -100,7 +104,7 @@ def _alias_parameters(
 
 
 def alias_table(distribution: Sequence[float]) -> tuple[Any, Any]:
-    """Walker's alias method: (probability to keep, class to take otherwise) per class.
+    """Return, per class, the probability to keep it and the class to take otherwise (Walker's alias method).
 
     A class drawn uniformly is kept with its probability, else replaced; -1: always kept.
 
@@ -135,10 +139,12 @@ def hsigmoid(
     is_custom: bool = False,
     is_sparse: bool = False,
 ) -> Variable:
-    """The cost of finding the label (N, 1) in a binary tree of classes, (N, 1) (``hierarchical_sigmoid``).
+    """Return the loss of finding the label (N, 1) in a binary tree of classes: (N, 1).
 
-    ``input`` is (N, D). The tree is complete, or, with ``is_custom``, given by ``path_table`` (its nodes
-    up to the root) and ``path_code`` (left or right). Morin & Bengio 2005.
+    Operator ``hierarchical_sigmoid``. ``input`` is (N, D). The tree is complete, or, with ``is_custom``,
+    given by ``path_table`` (its nodes up to the root) and ``path_code`` (left or right). Morin & Bengio
+    2005. Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes, GraphError for
+    fewer than two classes, or a custom tree without paths.
     """
     check_variable("hsigmoid", "input", input, WIDE_FLOATS)
     check_variable("hsigmoid", "label", label, (VarType.INT64,))
@@ -181,10 +187,11 @@ def sampled_softmax_with_cross_entropy(
     customized_probabilities: Variable | None = None,
     seed: int = 0,
 ) -> Variable:
-    """The cross entropy over the label (N, num_true) and ``num_samples`` sampled classes, (N, 1).
+    """Return the cross entropy over the label (N, num_true) and ``num_samples`` sampled classes, (N, 1).
 
     Operators ``sample_logits``, ``one_hot``, ``softmax_with_cross_entropy``. Classes are drawn
-    log-uniformly, or given with their probabilities. Jean et al. 2014.
+    log-uniformly, or given with their probabilities. Jean et al. 2014. Raises TypeError unless ``logits``,
+    ``label``, ``customized_samples`` and ``customized_probabilities`` are variables of supported dtypes.
     """
     layer = "sampled_softmax_with_cross_entropy"
     check_variable(layer, "logits", logits, WIDE_FLOATS)
@@ -222,7 +229,7 @@ def sampled_softmax_with_cross_entropy(
             "seed": seed,
         },
     )
-    dims["LabelsDim"].dtype = label.type  # as Fluid declares it; it holds no numbers
+    dims["LabelsDim"].dtype = label.type  # as Fluid declares it; it holds no values
     loss, probabilities = temporary(logits.dtype), temporary(logits.dtype)
     helper.append_op(
         type="one_hot",

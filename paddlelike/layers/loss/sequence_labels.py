@@ -1,4 +1,4 @@
-"""Layers that label and search sequences: conditional random fields, CTC, edit distance, beam search."""
+"""Sequence labeling: conditional random fields, CTC, edit distance."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ __all__ = [
 def linear_chain_crf(
     input: Variable, label: Variable, param_attr: Any = None, length: Variable | None = None
 ) -> Variable:
-    """The cost of each sequence's labels, (sequences, 1), by a conditional random field.
+    """Return the loss of each sequence's labels under a conditional random field: (sequences, 1).
 
-    Operator ``linear_chain_crf``. ``input`` (T, D) holds a number per label, from a layer in front; ``label``
-    is int64 (T, 1), both with LoD; or (N, L, D) and (N, L) with ``length`` (N, 1). The weight is (D + 2, D):
-    of first labels, of last labels, from each label to each. Name it, to use it in :func:`crf_decoding`.
+    Operator ``linear_chain_crf``. ``input`` (T, D) holds a score per label; ``label`` is int64 (T, 1), both
+    with LoD; or (N, L, D) and (N, L) with ``length`` (N, 1). The weight, (D + 2, D), holds the scores of
+    first labels, of last labels and of transitions. Name it, to use it in :func:`crf_decoding`. Raises
+    TypeError unless ``input`` and ``label`` are variables of supported dtypes.
 
     >>> from paddlelike.input import data
     >>> words, tags = data("words", [None, 4], lod_level=1), data("tags", [None, 1], "int64", lod_level=1)
@@ -55,10 +56,11 @@ def linear_chain_crf(
 def crf_decoding(
     input: Variable, param_attr: Any, label: Variable | None = None, length: Variable | None = None
 ) -> Variable:
-    """The labels with the greatest score, int64 (T, 1), or (N, L) with ``length``.
+    """Return the label sequences with the greatest score, int64 (T, 1), or (N, L) with ``length``.
 
-    Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label``: 1
-    where it is right, else 0.
+    Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label``
+    the result is 1 where it is correct, else 0. Raises TypeError unless ``input`` is a variable of a
+    supported dtype.
     """
     check_variable("crf_decoding", "input", input, WIDE_FLOATS)
     helper = LayerHelper("crf_decoding", param_attr=param_attr)
@@ -85,11 +87,11 @@ def warpctc(
     input_length: Variable | None = None,
     label_length: Variable | None = None,
 ) -> Variable:
-    """The CTC loss of each sequence, (sequences, 1); ``input`` goes through a softmax inside (``warpctc``).
+    """Return the CTC loss of each sequence, (sequences, 1), of the softmax of ``input`` (``warpctc``).
 
-    ``input`` (T, classes + 1) and ``label`` int32 (T, 1) have LoD; or they are (longest, N, classes + 1) and
-    (N, longest label) with the lengths, int64 (N,). ``norm_by_times`` divides gradients by the number of
-    steps. Graves et al. 2006.
+    ``input`` (T, classes + 1) and ``label`` int32 (T, 1) have LoD; or they are (longest, N, classes + 1)
+    and (N, longest label) with the lengths, int64 (N,). ``norm_by_times`` divides gradients by the number
+    of steps. Graves et al. 2006. Raises TypeError unless the inputs are variables of supported dtypes.
     """
     check_variable("warpctc", "input", input, WIDE_FLOATS)
     check_variable("warpctc", "label", label, (VarType.INT32,))
@@ -110,10 +112,11 @@ def ctc_greedy_decoder(
     padding_value: int = 0,
     name: str | None = None,
 ) -> Any:
-    """The best class of every step, without repeats and blanks (operators ``top_k``, ``ctc_align``).
+    """Return the most likely class of every step, without repeats and blanks (``top_k``, ``ctc_align``).
 
     ``input`` (T, classes + 1) with LoD gives int64 (T', 1) with LoD; (N, L, classes + 1) with
-    ``input_length`` (N, 1) gives (N, L), filled up with ``padding_value``, and the lengths.
+    ``input_length`` (N, 1) gives (N, L), padded with ``padding_value``, and the lengths. Raises TypeError
+    unless ``input`` is a variable of a supported dtype.
     """
     check_variable("ctc_greedy_decoder", "input", input, WIDE_FLOATS)
     helper = LayerHelper("ctc_greedy_decoder", name=name)
@@ -141,17 +144,17 @@ def edit_distance(
     input_length: Variable | None = None,
     label_length: Variable | None = None,
 ) -> tuple[Variable, Variable]:
-    """How many ids must change from each sequence to its label, (sequences, 1); and how many sequences.
+    """Return each sequence's edit distance from its label, (sequences, 1), and the count of sequences.
 
     Operator ``edit_distance`` (Levenshtein). ``normalized`` divides by the length of the label;
-    ``ignored_tokens`` are left out before (``sequence_erase``). Ids are int64 (T, 1) with LoD, or (N, L) with
-    lengths (N,).
+    ``ignored_tokens`` are removed first (``sequence_erase``). Ids are int64 (T, 1) with LoD, or (N, L) with
+    lengths (N,). Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
     """
     check_variable("edit_distance", "input", input, (VarType.INT64,))
     check_variable("edit_distance", "label", label, (VarType.INT64,))
     helper = LayerHelper("edit_distance")
 
-    def without(ids: Variable) -> Variable:
+    def erase(ids: Variable) -> Variable:
         out = helper.create_variable_for_type_inference(VarType.INT64)
         helper.append_op(
             type="sequence_erase",
@@ -162,7 +165,7 @@ def edit_distance(
         return out
 
     if ignored_tokens:
-        input, label = without(input), without(label)
+        input, label = erase(input), erase(label)
     inputs = {"Hyps": input, "Refs": label}
     if input_length is not None and label_length is not None:
         inputs |= {"HypsLength": input_length, "RefsLength": label_length}

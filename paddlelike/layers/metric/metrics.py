@@ -1,4 +1,4 @@
-"""How good predictions are, counted by operators while the program runs."""
+"""Metrics of predictions, computed by operators while the program runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def accuracy(
     correct: Variable | None = None,
     total: Variable | None = None,
 ) -> Variable:
-    """The part of rows (N, D) whose label (N, 1) is among the ``k`` greatest: float32 [1].
+    """Return the fraction of rows (N, D) whose label (N, 1) is among the ``k`` greatest: float32 [1].
 
     Operators ``top_k`` and ``accuracy``; counts are written to ``correct`` and ``total`` (int32 [1]).
+    Raises TypeError unless ``input`` and ``label`` are variables of supported dtypes.
 
     >>> from paddlelike.input import data
     >>> accuracy(data("digits", [None, 10]), data("label", [None, 1], "int64")).shape
@@ -56,10 +57,12 @@ def auc(
     topk: int = 1,
     slide_steps: int = 1,
 ) -> tuple[Variable, Variable, list[Variable]]:
-    """The area under the ROC (or PR) curve: over all data, over the last ``slide_steps`` batches, the counts.
+    """Return the area under the ROC (or PR) curve over all data, over the last batches, and the counts.
 
-    ``input`` (N, 2) holds probabilities, the second of class 1; ``label`` is int (N, 1). Areas are
-    float64 [1]. The counts, one per threshold, are persistables that start at 0 (operator ``auc``).
+    ``input`` (N, 2) holds probabilities, the second of class 1; ``label`` is int (N, 1). Areas are float64
+    [1], the second over ``slide_steps`` batches. The counts, one per threshold, are persistables that start
+    at 0 (operator ``auc``). Raises TypeError unless ``input`` and ``label`` are variables of supported
+    dtypes and GraphError for another ``curve``.
     """
     check_variable("auc", "input", input, WIDE_FLOATS)
     check_variable("auc", "label", label, INTEGERS)
@@ -92,9 +95,10 @@ def auc(
 
 
 def mean_iou(input: Variable, label: Variable, num_classes: int) -> tuple[Variable, ...]:
-    """Intersection over union, its mean over the classes, and wrong and correct counts per class.
+    """Return the mean over classes of intersection over union, and the wrong and correct counts per class.
 
-    Operator ``mean_iou``.
+    Operator ``mean_iou``. Raises TypeError unless ``input`` and ``label`` are variables of supported
+    dtypes.
     """
     check_variable("mean_iou", "input", input, INTEGERS)
     check_variable("mean_iou", "label", label, INTEGERS)
@@ -111,10 +115,11 @@ def chunk_eval(
     excluded_chunk_types: Sequence[int] | None = None,
     seq_length: Variable | None = None,
 ) -> tuple[Variable, ...]:
-    """Precision, recall and F1 of tagged chunks, and how many were found, are there, are right.
+    """Return precision, recall and F1 of tagged chunks, and the counts inferred, labelled and correct.
 
-    Operator ``chunk_eval``. ``chunk_scheme`` is IOB, IOE, IOBES or plain; ``input`` and ``label`` are
-    int64 sequences, or padded with ``seq_length``.
+    Operator ``chunk_eval``. ``chunk_scheme`` is IOB, IOE, IOBES or plain; ``input`` and ``label`` are int64
+    sequences, or padded with ``seq_length``. Raises TypeError unless ``input`` and ``label`` are variables
+    of supported dtypes.
     """
     check_variable("chunk_eval", "input", input, (VarType.INT64,))
     check_variable("chunk_eval", "label", label, (VarType.INT64,))

@@ -1,4 +1,4 @@
-"""Normalisation over a batch, with moving means for test programs."""
+"""Batch normalization, with moving statistics for test programs."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ def batch_norm(
     do_model_average_for_mean_and_var: bool = True,
     use_global_stats: bool = False,
 ) -> Variable:
-    """Each channel minus its mean over the batch, over its deviation, times scale plus bias (``batch_norm``).
+    """Return each channel normalized over the batch, times a scale plus a bias (operator ``batch_norm``).
 
     ``input`` is (N, C, ...), or (N, ..., C) for ``data_layout`` NHWC. The moving mean and variance are
     persistables: ``moving = momentum * moving + (1 - momentum) * batch`` in training; test programs and
-    ``use_global_stats`` normalise by them. Ioffe & Szegedy 2015.
+    ``use_global_stats`` normalize by them. Ioffe & Szegedy 2015. Raises GraphError when an attribute is
+    False.
 
     >>> from paddlelike.input import data
     >>> normal = batch_norm(data("x", [None, 3, 8, 8]), act="relu", name="bn")
@@ -76,9 +77,10 @@ def inplace_abn(
     use_global_stats: bool = False,
     act_alpha: float = 1.0,
 ) -> Variable:
-    """:func:`batch_norm` and its activation, written over ``input`` (operator ``inplace_abn``).
+    """Return the activation of :func:`batch_norm`, written over ``input`` (operator ``inplace_abn``).
 
-    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``.
+    ``act`` is None, ``"identity"``, ``"leaky_relu"`` or ``"elu"``, whose slope is ``act_alpha``. Raises
+    GraphError for another ``act``.
     """
     check_choice("inplace_abn", "act", act, (None, "identity", "leaky_relu", "elu"))
     helper = LayerHelper("inplace_abn", name=name)
@@ -107,13 +109,13 @@ def _batch_norm(
     *,
     in_place: bool,
 ) -> Variable:
-    """The parameters, the operator; half-precision input has float32 parameters."""
+    """Append the operator with its parameters, float32 for half-precision input, and return its output."""
     check_variable(type, "input", input, FLOATS)
     check_choice(type, "data_layout", attrs["data_layout"], ("NCHW", "NHWC"))
     if False in given:
         raise GraphError(
             f"layer {type!r}: param_attr and bias_attr cannot be False",
-            hint="ParamAttr(trainable=False) keeps scale or bias at its first value",
+            hint="ParamAttr(trainable=False) keeps scale or bias at its initial value",
         )
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     shape = [input.shape[1 if attrs["data_layout"] == "NCHW" else -1]]

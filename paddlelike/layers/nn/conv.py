@@ -1,4 +1,4 @@
-"""Convolutions over images (N, C, H, W) and volumes (N, C, D, H, W), or with the channels last."""
+"""Convolutions over images (N, C, H, W) and volumes (N, C, D, H, W), or channels last."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import Normal
 from paddlelike.layers.checks import FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nn.windows import Padding, channel_axis, window_padding
-from paddlelike.layers.tensor.sizes import repeated
+from paddlelike.layers.nn.windows import Padding, channel_axis, parse_padding
+from paddlelike.layers.tensor.sizes import repeat_size
 
 __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
 
@@ -31,18 +31,19 @@ def conv2d(
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Variable:
-    """``act(input * filter + bias)``, ``*`` a convolution over two dims (operator ``conv2d``).
+    """Return ``act(input * filter + bias)``, ``*`` a convolution over two dims (operator ``conv2d``).
 
-    (N, C, H, W) gives (N, num_filters, H', W') with H' = (H + padding - dilation * (filter - 1) - 1)
-    / stride + 1. The filter is (num_filters, C / groups, height, width), normal at first. ``padding``
-    is an int, one per dim, one per side, ``"SAME"`` or ``"VALID"``.
+    (N, C, H, W) gives (N, num_filters, H', W') with H' = (H + padding - dilation * (filter - 1) - 1) /
+    stride + 1. The filter, (num_filters, C / groups, height, width), is initialized normally. ``padding``
+    is an int, one per dim, one per side, ``"SAME"`` or ``"VALID"``. Raises GraphError when channels or
+    filters cannot be divided into ``groups``.
 
     >>> from paddlelike.input import data
     >>> conv2d(data("image", [None, 3, 32, 32]), num_filters=8, filter_size=3, padding=1).shape
     (-1, 8, 32, 32)
     """
     settings = (stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn, act, name)
-    return _convolution("conv2d", 2, input, num_filters, filter_size, settings, data_format)
+    return _conv("conv2d", 2, input, num_filters, filter_size, settings, data_format)
 
 
 def conv3d(
@@ -60,12 +61,12 @@ def conv3d(
     name: str | None = None,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """:func:`conv2d` over three dims (operator ``conv3d``)."""
+    """Return the convolution over three dims, as :func:`conv2d` (operator ``conv3d``)."""
     settings = (stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn, act, name)
-    return _convolution("conv3d", 3, input, num_filters, filter_size, settings, data_format)
+    return _conv("conv3d", 3, input, num_filters, filter_size, settings, data_format)
 
 
-def _convolution(
+def _conv(
     type: str,
     dims: int,
     input: Variable,
@@ -75,12 +76,12 @@ def _convolution(
     data_format: str,
 ) -> Variable:
     stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn, act, name = settings
-    axis, channels, groups = _channels(type, dims, input, groups, data_format)
+    axis, channels, groups = _split_channels(type, dims, input, groups, data_format)
     if num_filters % groups:
-        raise GraphError(f"layer {type!r}: {num_filters} filters do not fall into {groups} groups")
+        raise GraphError(f"layer {type!r}: {num_filters} filters cannot be divided into {groups} groups")
     if dims == 2 and channels == groups and num_filters % channels == 0 and not use_cudnn:
         type = "depthwise_conv2d"
-    window = repeated(type, "filter_size", filter_size, dims)
+    window = repeat_size(type, "filter_size", filter_size, dims)
     helper = LayerHelper(type, name=name, act=act, bias_attr=bias_attr, use_cudnn=use_cudnn)
     deviation = math.sqrt(2.0 / (math.prod(window) * channels))
     weight = helper.create_parameter(
@@ -89,20 +90,20 @@ def _convolution(
         input.dtype,
         default_initializer=Normal(0.0, deviation, 0),
     )
-    sides = window_padding(type, "padding", padding, dims, channels_last=axis != 1)
+    sides = parse_padding(type, "padding", padding, dims, channels_last=axis != 1)
     attrs = {
-        "strides": repeated(type, "stride", stride, dims),
-        "dilations": repeated(type, "dilation", dilation, dims),
+        "strides": repeat_size(type, "stride", stride, dims),
+        "dilations": repeat_size(type, "dilation", dilation, dims),
         "groups": groups,
         "use_cudnn": use_cudnn,
     }
-    return _append(helper, type, input, weight, sides, attrs, data_format, axis)
+    return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)
 
 
-def _channels(
+def _split_channels(
     layer: str, dims: int, input: Variable, groups: int | None, data_format: str
 ) -> tuple[int, int, int]:
-    """The channel axis, the number of channels, the number of groups they fall into."""
+    """Return the channel axis, the count of channels and the count of groups."""
     check_variable(layer, "input", input, FLOATS)
     axis = channel_axis(layer, data_format, dims)
     told = f"layer {layer!r}: input {input.name!r} of shape {list(input.shape)}"
@@ -111,16 +112,16 @@ def _channels(
     channels = input.shape[axis]
     if channels < 0:
         raise GraphError(
-            f"{told} has an unknown number of channels (dim {axis})",
-            hint="declare that dim as a number: the filter is shaped by it",
+            f"{told} has an unknown channel count (dim {axis})",
+            hint="declare that dim: the shape of the filter depends on it",
         )
     groups = 1 if groups is None else groups
     if groups <= 0 or channels % groups:
-        raise GraphError(f"{told} has {channels} channels, which do not fall into {groups} groups")
+        raise GraphError(f"{told} has {channels} channels, which cannot be divided into {groups} groups")
     return axis, channels, groups
 
 
-def _append(
+def _append_conv(
     helper: LayerHelper,
     type: str,
     input: Variable,
@@ -130,7 +131,7 @@ def _append(
     data_format: str,
     axis: int,
 ) -> Variable:
-    """The operator, its bias, its activation."""
+    """Append the operator, its bias and its activation, and return the output."""
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
         type=type,
@@ -162,11 +163,11 @@ def conv2d_transpose(
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Variable:
-    """What a convolution does to gradients: every number spreads the filter (operator ``conv2d_transpose``).
+    """Return the transposed convolution, the gradient of a convolution (operator ``conv2d_transpose``).
 
     (N, C, H, W) gives (N, num_filters, H', W') with H' = (H - 1) * stride - padding + dilation *
     (filter - 1) + 1, or ``output_size``. The filter, (C, num_filters / groups, height, width), may be
-    left to follow from ``output_size``.
+    inferred from ``output_size``. Raises GraphError when neither is given.
 
     >>> from paddlelike.input import data
     >>> conv2d_transpose(data("x", [None, 3, 8, 8]), num_filters=4, filter_size=3, stride=2).shape
@@ -174,7 +175,7 @@ def conv2d_transpose(
     """
     settings = (padding, stride, dilation, groups, param_attr, bias_attr, use_cudnn, act, name)
     sizes = (output_size, filter_size)
-    return _transposed("conv2d_transpose", 2, input, num_filters, sizes, settings, data_format)
+    return _conv_transpose("conv2d_transpose", 2, input, num_filters, sizes, settings, data_format)
 
 
 def conv3d_transpose(
@@ -193,13 +194,16 @@ def conv3d_transpose(
     name: str | None = None,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """:func:`conv2d_transpose` over three dims (operator ``conv3d_transpose``)."""
+    """Return the transposed convolution over three dims, as :func:`conv2d_transpose`.
+
+    Operator ``conv3d_transpose``.
+    """
     settings = (padding, stride, dilation, groups, param_attr, bias_attr, use_cudnn, act, name)
     sizes = (output_size, filter_size)
-    return _transposed("conv3d_transpose", 3, input, num_filters, sizes, settings, data_format)
+    return _conv_transpose("conv3d_transpose", 3, input, num_filters, sizes, settings, data_format)
 
 
-def _transposed(
+def _conv_transpose(
     type: str,
     dims: int,
     input: Variable,
@@ -209,19 +213,19 @@ def _transposed(
     data_format: str,
 ) -> Variable:
     padding, stride, dilation, groups, param_attr, bias_attr, use_cudnn, act, name = settings
-    axis, channels, groups = _channels(type, dims, input, groups, data_format)
+    axis, channels, groups = _split_channels(type, dims, input, groups, data_format)
     if dims == 2 and channels == groups == num_filters and not use_cudnn:
         type = "depthwise_conv2d_transpose"
-    strides = repeated(type, "stride", stride, dims)
-    dilations = repeated(type, "dilation", dilation, dims)
-    sides = window_padding(type, "padding", padding, dims, channels_last=axis != 1)
+    strides = repeat_size(type, "stride", stride, dims)
+    dilations = repeat_size(type, "dilation", dilation, dims)
+    sides = parse_padding(type, "padding", padding, dims, channels_last=axis != 1)
     output_size, filter_size = sizes
-    result = [] if output_size is None else repeated(type, "output_size", output_size, dims)
+    result = [] if output_size is None else repeat_size(type, "output_size", output_size, dims)
     if filter_size is not None:
-        window = repeated(type, "filter_size", filter_size, dims)
+        window = repeat_size(type, "filter_size", filter_size, dims)
     elif result:
         image = input.shape[2:] if axis == 1 else input.shape[1:-1]
-        window = _window_for(result, image, strides, dilations, sides)
+        window = _infer_filter_size(result, image, strides, dilations, sides)
     else:
         raise GraphError(f"layer {type!r} needs filter_size or output_size")
     helper = LayerHelper(type, name=name, act=act, bias_attr=bias_attr, use_cudnn=use_cudnn)
@@ -233,19 +237,19 @@ def _transposed(
         "groups": groups,
         "use_cudnn": use_cudnn,
     }
-    # Also for volumes Fluid writes the format of images.
+    # Fluid writes the format of images for volumes, too.
     data_format = "NCHW" if axis == 1 else "NHWC"
-    return _append(helper, type, input, weight, sides, attrs, data_format, axis)
+    return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)
 
 
-def _window_for(
+def _infer_filter_size(
     result: list[int],
     image: tuple[int, ...],
     strides: list[int],
     dilations: list[int],
     padding: Padding,
 ) -> list[int]:
-    """The filter that makes ``result`` of ``image``."""
+    """Return the filter size with which ``image`` becomes ``result``."""
     sizes = padding.sizes
     both = [2 * one for one in sizes] if len(sizes) == len(image) else [
         sum(pair) for pair in zip(sizes[::2], sizes[1::2], strict=True)

@@ -1,4 +1,4 @@
-"""Layers that multiply with matrices."""
+"""Layers that multiply by matrices: fully connected layers and matrix products."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def fc(
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
-    """``act(sum of input @ weight + bias)`` over one or several inputs.
+    """Return ``act(sum of input @ weight + bias)`` over one or several inputs.
 
     Operators ``mul``, ``elementwise_add``. An input of shape (N, ...) is flattened to a matrix: its first
     ``num_flatten_dims`` dims are rows. Each input has a weight of its own, (columns, size); the bias,
-    (size,), is shared.
+    (size,), is shared. Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError
+    when the count of columns is unknown.
 
     >>> from paddlelike.input import data
     >>> hidden = fc(data("pixels", [None, 784]), size=10, act="softmax", name="digits")
@@ -46,7 +47,7 @@ def fc(
             raise GraphError(
                 f"layer 'fc': input {variable.name!r} of shape {list(variable.shape)} has unknown dims "
                 f"from dim {num_flatten_dims} on, so that its weight would have no shape",
-                hint="declare those dims as numbers, or pass num_flatten_dims",
+                hint="declare those dims, or pass num_flatten_dims",
             )
         weight = helper.create_parameter(attr, [math.prod(columns), size], dtype)
         product = helper.create_variable_for_type_inference(dtype)
@@ -67,9 +68,9 @@ def fc(
 def mul(
     x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int = 1, name: str | None = None
 ) -> Variable:
-    """The product of ``x`` and ``y`` as matrices, whose rows are their first so many dims.
+    """Return the product of ``x`` and ``y`` as matrices whose rows are their first ``*_num_col_dims`` dims.
 
-    Operator ``mul``.
+    Operator ``mul``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
     """
     check_variable("mul", "x", x, FLOATS)
     check_variable("mul", "y", y, FLOATS)
@@ -85,7 +86,10 @@ def matmul(
     alpha: float = 1.0,
     name: str | None = None,
 ) -> Variable:
-    """``alpha * x @ y`` over the last two dims, the others being batches (operator ``matmul``).
+    """Return ``alpha * x @ y`` over the last two dims, the others being batches (operator ``matmul``).
+
+    Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes, GraphError when columns and
+    rows do not match.
 
     >>> from paddlelike.input import data
     >>> matmul(data("rows", [None, 3, 4]), data("columns", [None, 5, 4]), transpose_y=True).shape
@@ -106,19 +110,19 @@ def matmul(
 
 
 def _matrix(shape: tuple[int, ...], transposed: bool, *, column: bool = False) -> tuple[int, ...]:
-    """The last two dims of an operand; a vector is a row on the left, a column on the right."""
+    """Return the last two dims of an operand; a vector is a row on the left, a column on the right."""
     if len(shape) == 1:
         shape = (shape[0], 1) if column != transposed else (1, shape[0])
     return (shape[-1], shape[-2]) if transposed else (shape[-2], shape[-1])
 
 
 def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Matrix by matrix: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``)."""
+    """Return the products of matrices: (B, M, K) and (B, K, N) give (B, M, N) (operator ``bmm``)."""
     return emit("bmm", {"X": x, "Y": y}, name=name)
 
 
 def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """The scalar products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``)."""
+    """Return the dot products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``)."""
     return emit("dot", {"X": x, "Y": y}, name=name)
 
 
@@ -130,7 +134,7 @@ def addmm(
     beta: float = 1.0,
     name: str | None = None,
 ) -> Variable:
-    """``beta * input + alpha * x @ y`` of matrices (operator ``addmm``)."""
+    """Return ``beta * input + alpha * x @ y`` of matrices (operator ``addmm``)."""
     attrs = {"Alpha": alpha, "Beta": beta}
     return emit("addmm", {"Input": input, "X": x, "Y": y}, attrs, name=name)
 
@@ -144,9 +148,10 @@ def bilinear_tensor_product(
     param_attr: Any = None,
     bias_attr: Any = None,
 ) -> Variable:
-    """``out[n, i] = x[n] @ weight[i] @ y[n] + bias[i]`` (operator ``bilinear_tensor_product``).
+    """Return ``out[n, i] = x[n] @ weight[i] @ y[n] + bias[i]`` (operator ``bilinear_tensor_product``).
 
-    ``x`` (N, M) and ``y`` (N, K) give (N, size); the weight is (size, M, K).
+    ``x`` (N, M) and ``y`` (N, K) give (N, size); the weight is (size, M, K). Raises TypeError unless ``x``
+    and ``y`` are variables.
     """
     check_variable("bilinear_tensor_product", "x", x)
     check_variable("bilinear_tensor_product", "y", y)

@@ -1,4 +1,4 @@
-"""Layers for images (N, C, H, W): other sizes, other arrangements of their pixels."""
+"""Layers for images (N, C, H, W): resizing, rearranging and sampling pixels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paddlelike.layers.checks import (
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import as_variables
-from paddlelike.layers.tensor.sizes import has_variables, numbers_known, repeated
+from paddlelike.layers.tensor.sizes import has_variables, repeat_size, replace_variables
 
 __all__ = [
     "add_position_encoding",
@@ -46,7 +46,7 @@ _METHODS: Final = {
 
 
 class _Resize(NamedTuple):
-    """What the resizing layers hand on."""
+    """Arguments that the resizing layers share."""
 
     name: str | None
     method: str
@@ -67,11 +67,12 @@ def image_resize(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """Images (N, C, H, W) or volumes (N, C, D, H, W) interpolated to ``out_shape`` or by ``scale``.
+    """Return images (N, C, H, W) or volumes (N, C, D, H, W) interpolated to ``out_shape`` or by ``scale``.
 
     ``resample``: BILINEAR, NEAREST, BICUBIC, TRILINEAR (operators ``bilinear_interp``, ...). The size may
     be an int variable, or a list with variables of shape [1]; ``scale`` a variable of shape [1].
-    ``align_corners``: corner pixels keep their place; ``align_mode`` 0: pixels are areas, 1: points.
+    ``align_corners``: corner pixels keep their positions; ``align_mode`` 0: pixels are areas, 1: points.
+    Raises GraphError when neither size nor scale is given, or one does not fit the input.
 
     >>> from paddlelike.input import data
     >>> image_resize(data("image", [None, 3, 4, 4]), out_shape=[8, 8], resample="NEAREST").shape
@@ -94,7 +95,7 @@ def interpolate(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """:func:`image_resize` by its later name."""
+    """Return the same as :func:`image_resize`; this is its later name."""
     return image_resize(
         input, out_shape, scale, name, resample, actual_shape, align_corners, align_mode, data_format
     )
@@ -110,7 +111,7 @@ def resize_bilinear(
     align_mode: int = 1,
     data_format: str = "NCHW",
 ) -> Variable:
-    """:func:`image_resize` by the four nearest pixels (operator ``bilinear_interp``)."""
+    """Return images resized by the four nearest pixels, see :func:`image_resize` (``bilinear_interp``)."""
     how = _Resize(name, "bilinear", actual_shape, align_corners, align_mode, data_format)
     return _resize(input, out_shape, scale, how)
 
@@ -124,7 +125,7 @@ def resize_nearest(
     align_corners: bool = True,
     data_format: str = "NCHW",
 ) -> Variable:
-    """:func:`image_resize` by the nearest pixel (operator ``nearest_interp``)."""
+    """Return images resized by the nearest pixel, see :func:`image_resize` (operator ``nearest_interp``)."""
     how = _Resize(name, "nearest", actual_shape, align_corners, 1, data_format)
     return _resize(input, out_shape, scale, how)
 
@@ -139,7 +140,7 @@ def resize_trilinear(
     align_mode: int = 1,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """:func:`image_resize` of volumes by the eight nearest voxels (operator ``trilinear_interp``)."""
+    """Return volumes resized by the eight nearest voxels, see :func:`image_resize` (``trilinear_interp``)."""
     how = _Resize(name, "trilinear", actual_shape, align_corners, align_mode, data_format)
     return _resize(input, out_shape, scale, how)
 
@@ -173,7 +174,7 @@ def _resize(input: Variable, out_shape: Any, scale: Any, how: _Resize) -> Variab
             raise GraphError(
                 f"{told}: out_shape is {describe(out_shape)}, expected a variable or {dims} ints"
             )
-        attrs |= zip(sizes[-dims:], numbers_known(out_shape), strict=True)
+        attrs |= zip(sizes[-dims:], replace_variables(out_shape), strict=True)
         if has_variables(out_shape):
             inputs["SizeTensor"] = as_variables(helper, out_shape)
     elif isinstance(scale, Variable):
@@ -192,7 +193,10 @@ def _resize(input: Variable, out_shape: Any, scale: Any, how: _Resize) -> Variab
 
 
 def image_resize_short(input: Variable, out_short_len: int, resample: str = "BILINEAR") -> Variable:
-    """Images interpolated so that the shorter side is ``out_short_len`` and the proportions stay."""
+    """Return images resized so that the shorter side is ``out_short_len``, in the same proportions.
+
+    Raises TypeError unless ``input`` is a variable, GraphError unless height and width are known.
+    """
     check_variable("image_resize_short", "input", input)
     if len(input.shape) != 4 or min(input.shape[2:]) < 0:
         raise GraphError(
@@ -205,31 +209,43 @@ def image_resize_short(input: Variable, out_short_len: int, resample: str = "BIL
 
 
 def pixel_shuffle(x: Variable, upscale_factor: int) -> Variable:
-    """(N, C * r * r, H, W) as (N, C, H * r, W * r): channels become pixels (operator ``pixel_shuffle``)."""
+    """Return (N, C * r * r, H, W) as (N, C, H * r, W * r), channels as pixels (operator ``pixel_shuffle``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("pixel_shuffle", "x", x, WIDE_FLOATS)
     if not is_whole(upscale_factor):
-        raise TypeError(f"layer 'pixel_shuffle': upscale_factor is an int, not {describe(upscale_factor)}")
+        raise TypeError(
+            f"layer 'pixel_shuffle': upscale_factor must be an int, got {describe(upscale_factor)}"
+        )
     return emit("pixel_shuffle", {"X": x}, {"upscale_factor": upscale_factor})
 
 
 def space_to_depth(x: Variable, blocksize: int, name: str | None = None) -> Variable:
-    """(N, C, H, W) as (N, C * b * b, H / b, W / b): pixels become channels (operator ``space_to_depth``)."""
+    """Return (N, C, H, W) as (N, C * b * b, H / b, W / b), pixels as channels (``space_to_depth``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype, GraphError unless ``blocksize`` is an
+    int.
+    """
     check_variable("space_to_depth", "x", x, NUMBERS)
     if not is_whole(blocksize):
-        raise GraphError(f"layer 'space_to_depth': blocksize is an int, not {describe(blocksize)}")
+        raise GraphError(f"layer 'space_to_depth': blocksize must be an int, got {describe(blocksize)}")
     return emit("space_to_depth", {"X": x}, {"blocksize": blocksize}, name=name)
 
 
 def shuffle_channel(x: Variable, group: int, name: str | None = None) -> Variable:
-    """Channels read across ``group`` groups instead of group by group (operator ``shuffle_channel``)."""
+    """Return the channels in the order across ``group`` groups, not group by group (``shuffle_channel``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("shuffle_channel", "x", x, WIDE_FLOATS)
     return emit("shuffle_channel", {"X": x}, {"group": group}, name=name)
 
 
 def temporal_shift(x: Variable, seg_num: int, shift_ratio: float = 0.25, name: str | None = None) -> Variable:
-    """Part of the channels of (N * T, C, H, W) moved one step on or back in time.
+    """Return (N * T, C, H, W) with part of the channels moved one step forward or back in time.
 
-    Operator ``temporal_shift``.
+    Operator ``temporal_shift``. Raises TypeError unless ``x`` is a variable of a supported dtype.
     """
     check_variable("temporal_shift", "x", x, WIDE_FLOATS)
     attrs = {"seg_num": seg_num, "shift_ratio": shift_ratio}
@@ -244,27 +260,29 @@ def unfold(
     dilations: Any = 1,
     name: str | None = None,
 ) -> Variable:
-    """The windows of (N, C, H, W) as columns: (N, C * height * width, windows) (operator ``unfold``).
+    """Return the windows of (N, C, H, W) as columns: (N, C * height * width, windows) (operator ``unfold``).
 
-    ``paddings`` is an int, [vertical, horizontal], or [top, left, bottom, right].
+    ``paddings`` is an int, [vertical, horizontal], or [top, left, bottom, right]. Raises TypeError unless
+    ``x`` is a variable of a supported dtype.
     """
     check_variable("unfold", "x", x, WIDE_FLOATS)
     sides = paddings if isinstance(paddings, list | tuple) and len(paddings) == 4 else (
-        repeated("unfold", "paddings", paddings, 2) * 2
+        repeat_size("unfold", "paddings", paddings, 2) * 2
     )  # fmt: skip
     attrs = {
-        "kernel_sizes": repeated("unfold", "kernel_sizes", kernel_sizes, 2),
-        "strides": repeated("unfold", "strides", strides, 2),
+        "kernel_sizes": repeat_size("unfold", "kernel_sizes", kernel_sizes, 2),
+        "strides": repeat_size("unfold", "strides", strides, 2),
         "paddings": list(sides),
-        "dilations": repeated("unfold", "dilations", dilations, 2),
+        "dilations": repeat_size("unfold", "dilations", dilations, 2),
     }
     return emit("unfold", {"X": x}, attrs, slot="Y", name=name)
 
 
 def affine_grid(theta: Variable, out_shape: Any, name: str | None = None) -> Variable:
-    """Where the pixels of ``out_shape`` (N, C, H, W) come from under the maps ``theta`` (N, 2, 3).
+    """Return the coordinates of pixels of ``out_shape`` (N, C, H, W) under the maps ``theta`` (N, 2, 3).
 
-    (N, H, W, 2) of coordinates in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``).
+    They are (N, H, W, 2) in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``). Raises TypeError
+    unless ``theta`` is a variable of a supported dtype.
     """
     check_variable("affine_grid", "theta", theta, WIDE_FLOATS)
     inputs, attrs = {"Theta": theta}, {}
@@ -276,9 +294,9 @@ def affine_grid(theta: Variable, out_shape: Any, name: str | None = None) -> Var
 
 
 def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variable:
-    """``x`` (N, C, H, W) at the coordinates of ``grid`` (N, H, W, 2), interpolated bilinearly.
+    """Return ``x`` (N, C, H, W) at the coordinates of ``grid`` (N, H, W, 2), interpolated bilinearly.
 
-    Operator ``grid_sampler``.
+    Operator ``grid_sampler``. Raises TypeError unless ``x`` and ``grid`` are variables of supported dtypes.
     """
     check_variable("grid_sampler", "x", x, WIDE_FLOATS)
     check_variable("grid_sampler", "grid", grid, WIDE_FLOATS)
@@ -286,9 +304,9 @@ def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variab
 
 
 def fsp_matrix(x: Variable, y: Variable) -> Variable:
-    """The flow between two layers: ``out[n, i, j]`` is the mean over pixels of ``x[n, i] * y[n, j]``.
+    """Return the flow matrices (N, I, J): the means over pixels of ``x[n, i] * y[n, j]``.
 
-    Operator ``fsp``.
+    Operator ``fsp``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
     """
     check_variable("fsp_matrix", "x", x, WIDE_FLOATS)
     check_variable("fsp_matrix", "y", y, WIDE_FLOATS)
@@ -296,9 +314,10 @@ def fsp_matrix(x: Variable, y: Variable) -> Variable:
 
 
 def add_position_encoding(input: Variable, alpha: float, beta: float, name: str | None = None) -> Variable:
-    """``alpha * input + beta * sines and cosines of the position`` for (N, T, D).
+    """Return ``alpha * input + beta * sines and cosines of the position`` for (N, T, D).
 
-    Operator ``add_position_encoding``.
+    Operator ``add_position_encoding``. Raises TypeError unless ``input`` is a variable of a supported
+    dtype.
     """
     check_variable("add_position_encoding", "input", input, WIDE_FLOATS)
     attrs = {"alpha": alpha, "beta": beta}

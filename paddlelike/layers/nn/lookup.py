@@ -1,4 +1,4 @@
-"""Tables looked up by integer ids."""
+"""Table look-up by integer ids: embedding and one-hot."""
 
 from __future__ import annotations
 
@@ -24,40 +24,45 @@ def embedding(
     param_attr: Any = None,
     dtype: Any = "float32",
 ) -> Variable:
-    """The rows of a table of ``size`` (rows, width) at int64 ids of shape (..., 1): (..., width).
+    """Return the rows of a table of ``size`` (rows, width) at int64 ids of shape (..., 1): (..., width).
 
-    Operator ``lookup_table``. ``padding_idx`` gives zeros; -1 is the last row. With ``is_sparse`` the
-    gradient holds only the rows that were used; ``is_distributed`` keeps the table on servers.
+    Operator ``lookup_table``. The row of ``padding_idx`` is zeros; -1 is the last row. With ``is_sparse``
+    the gradient holds only the rows that were used; ``is_distributed`` keeps the table on servers. Raises
+    TypeError unless ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> embedding(data("word", [None, 1], "int64"), size=[50, 8]).shape
     (-1, 8)
     """
     check_variable("embedding", "input", input, (VarType.INT64,))
-    return table_lookup(
+    return look_up_table(
         "lookup_table",
         input,
         size,
         is_sparse=is_sparse,
         is_distributed=is_distributed,
-        padding_idx=padding_row("embedding", padding_idx, size),
+        padding_idx=normalize_padding_idx("embedding", padding_idx, size),
         param_attr=param_attr,
         dtype=dtype,
     )
 
 
 def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = False) -> Variable:
-    """A one at each id, zeros elsewhere; ids of shape (..., 1) give (..., depth), float32.
+    """Return a 1 at each id, else zeros; ids of shape (..., 1) give (..., depth), float32.
 
-    Operator ``one_hot``. An id out of range fails, or with ``allow_out_of_range`` gives zeros.
+    Operator ``one_hot``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros. Raises
+    TypeError unless ``input`` is a variable of a supported dtype.
     """
     check_variable("one_hot", "input", input, INTEGERS)
-    inputs, attrs = one_hot_inputs(input, depth, allow_out_of_range)
+    inputs, attrs = prepare_one_hot(input, depth, allow_out_of_range)
     return emit("one_hot", inputs, attrs, dtype="float32", constant=True)
 
 
-def padding_row(layer: str, padding_idx: int | None, size: Sequence[int]) -> int:
-    """``padding_idx`` as the operators keep it: -1 for none, a negative one counted from the end."""
+def normalize_padding_idx(layer: str, padding_idx: int | None, size: Sequence[int]) -> int:
+    """Return the operators' attribute for ``padding_idx``: -1 for None, negative ones counted from the end.
+
+    Raises GraphError when the table has no such row.
+    """
     if padding_idx is None:
         return -1
     rows = size[0]
@@ -69,7 +74,7 @@ def padding_row(layer: str, padding_idx: int | None, size: Sequence[int]) -> int
     return padding_idx if padding_idx >= 0 else rows + padding_idx
 
 
-def table_lookup(
+def look_up_table(
     type: str,
     ids: Variable,
     size: Sequence[int],
@@ -80,7 +85,7 @@ def table_lookup(
     param_attr: Any,
     dtype: Any,
 ) -> Variable:
-    """Make the table and append the lookup operator."""
+    """Create the table, append the look-up operator and return its output."""
     helper = LayerHelper("embedding")
     table = helper.create_parameter(param_attr, size, dtype)
     out = helper.create_variable_for_type_inference(dtype)
@@ -98,10 +103,10 @@ def table_lookup(
     return out
 
 
-def one_hot_inputs(
+def prepare_one_hot(
     ids: Variable, depth: int | Variable, allow_out_of_range: bool
 ) -> tuple[dict[str, Variable], dict[str, Any]]:
-    """The inputs and attributes of both one-hot operators; a depth may be a variable."""
+    """Return the inputs and attributes of both one-hot operators; a depth may be a variable."""
     attrs: dict[str, Any] = {"allow_out_of_range": allow_out_of_range}
     if isinstance(depth, Variable):
         depth.stop_gradient = True

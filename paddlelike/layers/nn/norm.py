@@ -1,4 +1,4 @@
-"""Layers that bring activations, or weights, to a mean and a spread."""
+"""Normalization of activations and weights, except over a batch."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ def layer_norm(
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
-    """Each sample minus its mean, over its deviation, both over dims ``begin_norm_axis`` on (``layer_norm``).
+    """Return each sample normalized over its dims from ``begin_norm_axis`` on (operator ``layer_norm``).
 
-    Then times a scale and plus a shift, both of as many numbers as these dims hold. Ba et al. 2016.
+    Then it is multiplied by a scale and a shift is added, both with one element per element of these dims.
+    Ba et al. 2016. Raises TypeError unless ``input`` is a variable of a supported dtype.
     """
     check_variable("layer_norm", "input", input, WIDE_FLOATS)
     helper = LayerHelper("layer_norm", name=name, act=act)
@@ -72,9 +73,10 @@ def group_norm(
     data_layout: str = "NCHW",
     name: str | None = None,
 ) -> Variable:
-    """Each group of channels of a sample minus its mean, over its deviation (operator ``group_norm``).
+    """Return each sample normalized over each group of its channels (operator ``group_norm``).
 
-    Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given. Wu & He 2018.
+    Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given. Wu & He 2018. Raises TypeError
+    unless ``input`` is a variable of a supported dtype and GraphError for another ``data_layout``.
     """
     check_variable("group_norm", "input", input, WIDE_FLOATS)
     check_choice("group_norm", "data_layout", data_layout, ("NCHW", "NHWC"))
@@ -106,9 +108,10 @@ def instance_norm(
     bias_attr: Any = None,
     name: str | None = None,
 ) -> Variable:
-    """Each channel of each sample minus its mean, over its deviation (operator ``instance_norm``).
+    """Return each sample normalized over each of its channels (operator ``instance_norm``).
 
-    ``input`` is (N, C, ...). Ulyanov et al. 2016.
+    ``input`` is (N, C, ...). Ulyanov et al. 2016. Raises TypeError unless ``input`` is a variable of a
+    supported dtype, GraphError when an attribute is False.
     """
     check_variable("instance_norm", "input", input, WIDE_FLOATS)
     if param_attr is False or bias_attr is False:
@@ -145,10 +148,11 @@ def data_norm(
     summary_decay_rate: float = 0.9999999,
     enable_scale_and_shift: bool = False,
 ) -> Variable:
-    """(N, C) minus the mean, over the deviation, of all data seen so far (operator ``data_norm``).
+    """Return (N, C) normalized by the statistics of all data seen so far (operator ``data_norm``).
 
     The statistics are parameters ``<name>.batch_size``, ``.batch_sum`` and ``.batch_square_sum``, whose
-    gradients carry the batch's; ``param_attr`` gives their first values.
+    gradients carry the statistics of the batch; ``param_attr`` gives their initial values. Raises TypeError
+    unless ``input`` is a variable of a supported dtype.
     """
     check_variable("data_norm", "input", input, WIDE_FLOATS)
     helper = LayerHelper("data_norm", name=name, act=act)
@@ -194,10 +198,10 @@ def spectral_norm(
     eps: float = 1e-12,
     name: str | None = None,
 ) -> Variable:
-    """``weight`` over its greatest singular value, as a matrix whose rows are dim ``dim``.
+    """Return ``weight`` divided by its greatest singular value as a matrix whose rows are dim ``dim``.
 
     Operator ``spectral_norm``. The value comes from ``power_iters`` power iterations on two persistable
-    vectors. Miyato et al. 2018.
+    vectors. Miyato et al. 2018. Raises TypeError unless ``weight`` is a variable of a supported dtype.
     """
     check_variable("spectral_norm", "weight", weight, WIDE_FLOATS)
     helper = LayerHelper("spectral_norm", name=name)
@@ -227,7 +231,11 @@ def lrn(
     name: str | None = None,
     data_format: str = "NCHW",
 ) -> Variable:
-    """``x / (k + alpha * sum of x * x over n neighbouring channels) ** beta`` (operator ``lrn``)."""
+    """Return ``x / (k + alpha * sum of x * x over n neighboring channels) ** beta`` (operator ``lrn``).
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype, GraphError unless ``input`` has 4
+    dims.
+    """
     check_variable("lrn", "input", input, (VarType.FP32,))
     check_choice("lrn", "data_format", data_format, ("NCHW", "NHWC"))
     if len(input.shape) != 4:
@@ -255,9 +263,10 @@ def affine_channel(
     name: str | None = None,
     act: str | None = None,
 ) -> Variable:
-    """``act(scale * x + bias)`` with a number of ``scale`` and ``bias``, (C,), per channel.
+    """Return ``act(scale * x + bias)``; ``scale`` and ``bias``, (C,), have one element per channel.
 
-    Operator ``affine_channel``.
+    Operator ``affine_channel``. Raises TypeError unless ``x``, ``scale`` and ``bias`` are variables of
+    supported dtypes.
     """
     check_variable("affine_channel", "x", x, WIDE_FLOATS)
     check_variable("affine_channel", "scale", scale)

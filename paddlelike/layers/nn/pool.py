@@ -1,4 +1,4 @@
-"""Pools: the greatest or the mean of windows over images (N, C, H, W) and volumes (N, C, D, H, W)."""
+"""Pooling: maxima or means of windows over images (N, C, H, W) and volumes (N, C, D, H, W)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from paddlelike.layers.checks import (
 )
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nn.windows import channel_axis, window_padding
-from paddlelike.layers.tensor.sizes import repeated
+from paddlelike.layers.nn.windows import channel_axis, parse_padding
+from paddlelike.layers.tensor.sizes import repeat_size
 
 __all__ = [
     "adaptive_pool2d",
@@ -39,11 +39,11 @@ def pool2d(
     exclusive: bool = True,
     data_format: str = "NCHW",
 ) -> Variable:
-    """The ``"max"`` or ``"avg"`` of every window of ``pool_size`` (operator ``pool2d``).
+    """Return the ``"max"`` or ``"avg"`` of every window of ``pool_size`` (operator ``pool2d``).
 
     (N, C, H, W) gives (N, C, H', W') with H' = (H + padding - size) / stride + 1, rounded up in
     ``ceil_mode``. ``global_pooling``: one window over everything. ``exclusive``: means do not count the
-    padding.
+    padding. Raises GraphError when ``pool_size`` is missing.
 
     >>> from paddlelike.input import data
     >>> pool2d(data("x", [None, 3, 8, 8]), pool_size=2, pool_stride=2).shape
@@ -66,7 +66,7 @@ def pool3d(
     exclusive: bool = True,
     data_format: str = "NCDHW",
 ) -> Variable:
-    """:func:`pool2d` over three dims (operator ``pool3d``)."""
+    """Return the pooling over three dims, as :func:`pool2d` (operator ``pool3d``)."""
     settings = (pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, exclusive)
     return _pool("pool3d", 3, input, pool_size, pool_type, settings, data_format, name)
 
@@ -87,14 +87,14 @@ def _pool(
     axis = channel_axis(type, data_format, dims)
     if not everything and pool_size == -1:
         raise GraphError(f"layer {type!r} needs pool_size", hint="or global_pooling=True for one window")
-    sides = window_padding(type, "pool_padding", padding, dims, channels_last=axis != 1)
+    sides = parse_padding(type, "pool_padding", padding, dims, channels_last=axis != 1)
     if sides.algorithm == "VALID" and ceil_mode:
         raise GraphError(f"layer {type!r}: pool_padding 'VALID' and ceil_mode exclude each other")
     attrs = {
         "pooling_type": pool_type,
-        "ksize": repeated(type, "pool_size", pool_size, dims),
+        "ksize": repeat_size(type, "pool_size", pool_size, dims),
         "global_pooling": everything,
-        "strides": repeated(type, "pool_stride", stride, dims),
+        "strides": repeat_size(type, "pool_stride", stride, dims),
         "paddings": sides.sizes,
         "padding_algorithm": sides.algorithm,
         "use_cudnn": use_cudnn,
@@ -113,9 +113,10 @@ def adaptive_pool2d(
     require_index: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The ``"max"`` or ``"avg"`` of (N, C, H, W) in ``pool_size`` (H', W') windows of about equal size.
+    """Return the ``"max"`` or ``"avg"`` over (H', W') windows of (N, C, H, W) of about equal size.
 
-    Operators ``max_pool2d_with_index`` and ``pool2d``. ``require_index`` adds where the greatest are.
+    Operators ``max_pool2d_with_index`` and ``pool2d``. ``require_index`` also returns the indices of the
+    maxima. Raises GraphError when it is given with means.
     """
     return _adaptive(2, input, pool_size, pool_type, require_index, name)
 
@@ -127,7 +128,7 @@ def adaptive_pool3d(
     require_index: bool = False,
     name: str | None = None,
 ) -> Any:
-    """:func:`adaptive_pool2d` over three dims (``max_pool3d_with_index``, ``pool3d``)."""
+    """Return the pooling over three dims, see :func:`adaptive_pool2d`."""
     return _adaptive(3, input, pool_size, pool_type, require_index, name)
 
 
@@ -139,8 +140,8 @@ def _adaptive(
     check_choice(layer, "pool_type", pool_type, ("max", "avg"))
     greatest = pool_type == "max"
     if require_index and not greatest:
-        raise GraphError(f"layer {layer!r}: require_index goes with pool_type 'max' only")
-    size = repeated(layer, "pool_size", pool_size, dims)
+        raise GraphError(f"layer {layer!r}: require_index is True, expected pool_type 'max'")
+    size = repeat_size(layer, "pool_size", pool_size, dims)
     type = f"max_pool{dims}d_with_index" if greatest else f"pool{dims}d"
     helper = LayerHelper(type, name=name)
     out = helper.create_variable_for_type_inference(input.dtype)

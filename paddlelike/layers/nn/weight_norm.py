@@ -1,4 +1,4 @@
-"""Weight normalisation: a weight kept as direction and length (Salimans & Kingma 2016).
+"""Weight normalization: a weight kept as direction and length (Salimans & Kingma 2016).
 
 ``w = g * v / ||v||``; ``g`` and ``v`` are the parameters, ``<name>_g`` and ``<name>_v``. ``g`` starts as
 ``||v||``, so that ``w`` starts as ``v``.
@@ -24,8 +24,8 @@ __all__ = ["create_weight_normalized"]
 def create_weight_normalized(
     helper: LayerHelper, attr: WeightNormParamAttr, shape: list[int], dtype: VarType
 ) -> Variable:
-    """Make ``g`` and ``v``, and return the weight computed from them."""
-    from paddlelike.layers.elementwise.arithmetic import (  # they know the helper
+    """Create ``g`` and ``v``, and return the weight computed from them."""
+    from paddlelike.layers.elementwise.arithmetic import (  # late: these modules import the helper
         elementwise_div,
         elementwise_mul,
     )
@@ -37,7 +37,7 @@ def create_weight_normalized(
         length_shape[dim] = shape[dim]
     startup = helper.startup_program.global_block()
     shared = f"{attr.name}_g" in startup.vars
-    length = helper._make_parameter(_part(attr, "g", _later), length_shape, dtype)
+    length = helper._make_parameter(_part(attr, "g", _initialize_nothing), length_shape, dtype)
     direction = helper._make_parameter(_part(attr, "v", attr.initializer), shape, dtype)
     if not shared:
         first = startup.var(length.name)
@@ -52,20 +52,20 @@ def create_weight_normalized(
 
 
 def _part(attr: WeightNormParamAttr, suffix: str, initializer: Any) -> ParamAttr:
-    """The attribute of ``g`` or ``v``."""
+    """Return the attribute of ``g`` or ``v``."""
     part = copy.copy(attr)
     part.name, part.initializer = f"{attr.name}_{suffix}", initializer
     return part
 
 
-def _later(var: Variable, block: Block) -> None:
-    """No first value yet: that of ``g`` follows from that of ``v``."""
+def _initialize_nothing(var: Variable, block: Block) -> None:
+    """Initialize nothing: ``g`` is computed from ``v`` afterwards."""
 
 
 def _norm(
     helper: LayerHelper, block: Block, x: Variable, dim: int | None, out: Variable | None = None
 ) -> Variable:
-    """The L2 norm of ``x``, or of each of its slices along ``dim``; that dim stays, the others are 1."""
+    """Return the L2 norm of ``x``, or of its slices along ``dim``, the other dims being 1."""
     if out is None:
         out = _temporary(helper, block, "norm", x)
     if dim is None:
@@ -91,7 +91,7 @@ def _norm(
 
 
 def _flat_norm(helper: LayerHelper, block: Block, x: Variable, dim: int | None, out: Variable) -> Variable:
-    """``sum(|x| ** 2) ** 0.5`` along ``dim``, or over all."""
+    """Return ``sum(|x| ** 2) ** 0.5`` along ``dim``, or over all."""
     size = _append(block, "abs", x, _temporary(helper, block, "abs", x), {})
     squared = _append(block, "pow", size, _temporary(helper, block, "pow", x), {"factor": 2.0})
     attrs = {"dim": [0 if dim is None else dim], "keep_dim": False, "reduce_all": dim is None}

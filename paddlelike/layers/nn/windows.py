@@ -1,4 +1,4 @@
-"""Windows that move over images: their padding, as convolutions and pools take it."""
+"""Windows of convolutions and pools: their padding and their channel axis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from paddlelike.errors import GraphError
 from paddlelike.layers.checks import check_choice, describe
 
-__all__ = ["Padding", "channel_axis", "window_padding"]
+__all__ = ["Padding", "channel_axis", "parse_padding"]
 
 
 class Padding(NamedTuple):
@@ -18,17 +18,20 @@ class Padding(NamedTuple):
 
 
 def channel_axis(layer: str, data_format: str, dims: int) -> int:
-    """Where the channels are: 1 for NCHW and NCDHW, the last axis for NHWC and NDHWC."""
+    """Return the axis of the channels: 1 for NCHW and NCDHW, the last for NHWC and NDHWC.
+
+    Raises GraphError for another ``data_format``.
+    """
     first, last = ("NCHW", "NHWC") if dims == 2 else ("NCDHW", "NDHWC")
     check_choice(layer, "data_format", data_format, (first, last))
     return 1 if data_format == first else dims + 1
 
 
-def window_padding(layer: str, argument: str, padding: Any, dims: int, *, channels_last: bool) -> Padding:
-    """``padding`` in any of its forms, over ``dims`` dims of an image.
+def parse_padding(layer: str, argument: str, padding: Any, dims: int, *, channels_last: bool) -> Padding:
+    """Return the attributes for ``padding`` over ``dims`` dims of an image.
 
-    ``"SAME"`` or ``"VALID"``; an int; a number per dim; a number per side, [before 0, after 0, ...];
-    a pair per axis of the input, batch and channels included.
+    It is ``"SAME"`` or ``"VALID"``, an int, an int per dim, an int per side, [before 0, after 0, ...], or a
+    pair per axis of the input, batch and channels included. Raises GraphError for anything else.
     """
     if isinstance(padding, str):
         check_choice(layer, argument, padding.upper(), ("SAME", "VALID"))
@@ -40,7 +43,9 @@ def window_padding(layer: str, argument: str, padding: Any, dims: int, *, channe
         image = sizes[1:-1] if channels_last else sizes[2:]
         others = [sizes[0], sizes[-1] if channels_last else sizes[1]]
         if any(list(pair) != [0, 0] for pair in others):
-            raise GraphError(f"layer {layer!r}: {argument} is {padding}; batch and channels take [0, 0]")
+            raise GraphError(
+                f"layer {layer!r}: {argument} is {padding}; expected [0, 0] for batch and channels"
+            )
         sizes = [side for pair in image for side in pair]
     if len(sizes) not in (dims, 2 * dims) or not all(isinstance(one, int) for one in sizes):
         raise GraphError(

@@ -25,22 +25,25 @@ __all__ = ["Categorical", "MultivariateNormalDiag", "Normal", "Uniform"]
 
 
 class Distribution:
-    """What distributions offer; some do without some of it."""
+    """The interface of distributions. Each method raises UnsupportedError unless the subclass has it."""
 
     def sample(self, shape: Any, seed: int = 0) -> Variable:
-        """Random values of ``shape`` followed by the shape of the parameters."""
+        """Return random values of ``shape`` followed by the shape of the parameters."""
         raise self._without("sample")
 
     def entropy(self) -> Variable:
-        """The entropy, in nats."""
+        """Return the entropy, in nats."""
         raise self._without("entropy")
 
     def kl_divergence(self, other: Any) -> Variable:
-        """The Kullback-Leibler divergence from ``other``, a distribution of the same kind."""
+        """Return the Kullback-Leibler divergence from ``other``.
+
+        Raises TypeError unless it is of the same class.
+        """
         raise self._without("kl_divergence")
 
     def log_prob(self, value: Variable) -> Variable:
-        """The logarithm of the density at ``value``."""
+        """Return the logarithm of the density at ``value``."""
         raise self._without("log_prob")
 
     def _without(self, what: str) -> UnsupportedError:
@@ -56,10 +59,10 @@ class Uniform(Distribution):
 
     def __init__(self, low: Any, high: Any) -> None:
         self.low, self.high = _parameters("Uniform", low=low, high=high)
-        self._plain = _all_numbers(low, high)
+        self._plain = _are_numbers(low, high)
 
     def sample(self, shape: Any, seed: int = 0) -> Variable:
-        """Random values of ``shape`` followed by the shape of the parameters."""
+        """Return random values of ``shape`` followed by the shape of the parameters."""
         dims = _dims("Uniform", shape)
         batch = list((self.low + self.high).shape)
         if -1 in batch:
@@ -72,11 +75,14 @@ class Uniform(Distribution):
         return reshape(out, dims) if self._plain else out
 
     def entropy(self) -> Variable:
-        """``log(high - low)``."""
+        """Return ``log(high - low)``."""
         return log(self.high - self.low)
 
     def log_prob(self, value: Variable) -> Variable:
-        """``-log(high - low)`` inside, minus infinity outside."""
+        """Return ``-log(high - low)`` inside, minus infinity outside.
+
+        Raises TypeError unless ``value`` is a variable.
+        """
         check_variable("Uniform.log_prob", "value", value)
         above = less_than(self.low, value)
         below = less_than(value, self.high)
@@ -93,10 +99,10 @@ class Normal(Distribution):
 
     def __init__(self, loc: Any, scale: Any) -> None:
         self.loc, self.scale = _parameters("Normal", loc=loc, scale=scale)
-        self._plain = _all_numbers(loc, scale)
+        self._plain = _are_numbers(loc, scale)
 
     def sample(self, shape: Any, seed: int = 0) -> Variable:
-        """Random values of ``shape`` followed by the shape of the parameters."""
+        """Return random values of ``shape`` followed by the shape of the parameters."""
         dims = _dims("Normal", shape)
         batch = list((self.loc + self.scale).shape)
         if -1 in batch:
@@ -108,13 +114,16 @@ class Normal(Distribution):
         return reshape(out, dims) if self._plain else out
 
     def entropy(self) -> Variable:
-        """``(1 + log(2 * pi)) / 2 + log(scale)``."""
+        """Return ``(1 + log(2 * pi)) / 2 + log(scale)``."""
         batch = list((self.loc + self.scale).shape)
         zero = fill_constant_batch_size_like(self.loc + self.scale, batch, "float32", 0.0)
         return (0.5 + 0.5 * math.log(2 * math.pi)) + log(self.scale + zero)
 
     def log_prob(self, value: Variable) -> Variable:
-        """``-(value - loc) ** 2 / (2 * scale ** 2) - log(scale) - log(2 * pi) / 2``."""
+        """Return ``-(value - loc) ** 2 / (2 * scale ** 2) - log(scale) - log(2 * pi) / 2``.
+
+        Raises TypeError unless ``value`` is a variable.
+        """
         check_variable("Normal.log_prob", "value", value)
         variance = self.scale * self.scale
         log_scale = log(self.scale)
@@ -122,7 +131,7 @@ class Normal(Distribution):
         return distance / (2.0 * variance) - log_scale - math.log(math.sqrt(2.0 * math.pi))
 
     def kl_divergence(self, other: Normal) -> Variable:
-        """``(r + d - 1 - log(r)) / 2``: the ratio of variances, the squared distance of means."""
+        """Return ``(r + d - 1 - log(r)) / 2``: the ratio of variances, the squared distance of means."""
         _check_kind(self, other)
         ratio = self.scale / other.scale
         ratio = ratio * ratio
@@ -143,13 +152,13 @@ class Categorical(Distribution):
         (self.logits,) = _parameters("Categorical", logits=logits)
 
     def entropy(self) -> Variable:
-        """``-sum(p * log(p))``, of shape (..., 1)."""
+        """Return ``-sum(p * log(p))``, of shape (..., 1)."""
         logits, exponents, total = self._normal(self.logits)
         chances = exponents / total
         return -1.0 * reduce_sum(chances * (logits - log(total)), dim=-1, keep_dim=True)
 
     def kl_divergence(self, other: Categorical) -> Variable:
-        """``sum(p * log(p / q))``, of shape (..., 1)."""
+        """Return ``sum(p * log(p / q))``, of shape (..., 1)."""
         _check_kind(self, other)
         mine = self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
         theirs = other.logits - reduce_max(other.logits, dim=-1, keep_dim=True)
@@ -162,7 +171,7 @@ class Categorical(Distribution):
 
     @staticmethod
     def _normal(logits: Variable) -> tuple[Variable, Variable, Variable]:
-        """The logits, the greatest being 0, their exponentials and the sum of these."""
+        """Return the logits, shifted to a maximum of 0, their exponentials and the sum of these."""
         logits = logits - reduce_max(logits, dim=-1, keep_dim=True)
         exponents = exp(logits)
         return logits, exponents, reduce_sum(exponents, dim=-1, keep_dim=True)
@@ -176,12 +185,12 @@ class MultivariateNormalDiag(Distribution):
         self.scale = check_variable("MultivariateNormalDiag", "scale", scale)
 
     def entropy(self) -> Variable:
-        """``(K * (1 + log(2 * pi)) + log(det(scale))) / 2``."""
+        """Return ``(K * (1 + log(2 * pi)) + log(det(scale))) / 2``."""
         constant = self.scale.shape[0] * (1.0 + math.log(2 * math.pi))
         return 0.5 * (constant + log(_determinant(self.scale)))
 
     def kl_divergence(self, other: MultivariateNormalDiag) -> Variable:
-        """``(trace + distance - K + log(det(other) / det(self))) / 2``, of shape [1]."""
+        """Return ``(trace + distance - K + log(det(other) / det(self))) / 2``, of shape [1]."""
         _check_kind(self, other)
         trace = reduce_sum(_inverse(other.scale) * self.scale)
         shifted = matmul(other.loc - self.loc, _inverse(other.scale))
@@ -196,19 +205,19 @@ def _ones_and_diagonal(matrix: Variable) -> tuple[Variable, Variable]:
 
 
 def _determinant(matrix: Variable) -> Variable:
-    """The product of the diagonal."""
+    """Return the determinant of a diagonal matrix."""
     one, diagonal = _ones_and_diagonal(matrix)
     return reduce_prod(matrix + one - diagonal)
 
 
 def _inverse(matrix: Variable) -> Variable:
-    """One over the diagonal; the rest, zeros, as it is."""
+    """Return the inverse of a diagonal matrix."""
     one, diagonal = _ones_and_diagonal(matrix)
     return elementwise_pow(matrix, one - 2 * diagonal)
 
 
 def _parameters(kind: str, **given: Any) -> list[Variable]:
-    """The parameters as variables; numbers and arrays as float32 of one shape."""
+    """Return the parameters as variables; numbers and arrays become float32 of one shape."""
     variables = [isinstance(value, Variable) for value in given.values()]
     if all(variables):
         return list(given.values())
@@ -216,7 +225,9 @@ def _parameters(kind: str, **given: Any) -> list[Variable]:
         raise GraphError(f"{kind}: {', '.join(given)} must all be variables, or none of them")
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float | list | np.ndarray):
-            raise TypeError(f"{kind}: {name} is a number, list, array or variable, not {describe(value)}")
+            raise TypeError(
+                f"{kind}: {name} must be a number, list, array or variable, got {describe(value)}"
+            )
     arrays = [np.atleast_1d(np.asarray(value, "float32")) for value in given.values()]
     return [
         assign(np.ascontiguousarray(array), create_tensor("float32"))
@@ -224,17 +235,17 @@ def _parameters(kind: str, **given: Any) -> list[Variable]:
     ]
 
 
-def _all_numbers(*given: Any) -> bool:
+def _are_numbers(*given: Any) -> bool:
     return all(isinstance(value, int | float) for value in given)
 
 
 def _dims(kind: str, shape: Any) -> list[int]:
     if not isinstance(shape, list | tuple):
-        raise TypeError(f"{kind}.sample: shape is a list of ints, not {describe(shape)}")
+        raise TypeError(f"{kind}.sample: shape must be a list of ints, got {describe(shape)}")
     return list(shape)
 
 
 def _check_kind(mine: Distribution, other: Any) -> None:
     if not isinstance(other, type(mine)):
         kind = type(mine).__name__
-        raise TypeError(f"{kind}.kl_divergence: other is a {kind}, not {describe(other)}")
+        raise TypeError(f"{kind}.kl_divergence: other must be a {kind}, got {describe(other)}")

@@ -1,4 +1,4 @@
-"""Random tensors, and dropout. A seed of 0 takes the program's ``random_seed``, or a new one every run."""
+"""Random tensors and dropout. A seed of 0 means the program's ``random_seed``, or a new one every run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paddlelike.layers.checks import (
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import add_shape, fill_constant
-from paddlelike.layers.tensor.sizes import has_variables, numbers_known
+from paddlelike.layers.tensor.sizes import has_variables, replace_variables
 
 __all__ = [
     "dropout",
@@ -44,11 +44,12 @@ def dropout(
     name: str | None = None,
     dropout_implementation: str = "downgrade_in_infer",
 ) -> Variable:
-    """``x`` with each number set to 0 with probability ``dropout_prob`` (operator ``dropout``).
+    """Return ``x`` with each element set to 0 with probability ``dropout_prob`` (operator ``dropout``).
 
-    ``"downgrade_in_infer"`` leaves the others as they are and multiplies by ``1 - p`` in test programs;
-    ``"upscale_in_train"`` divides them by ``1 - p`` and leaves test programs alone. With a seed every
-    run drops the same.
+    ``"downgrade_in_infer"`` keeps the others unchanged and multiplies by ``1 - p`` in test programs;
+    ``"upscale_in_train"`` divides them by ``1 - p`` and does nothing in test programs. With a seed every
+    run drops the same elements. Raises TypeError unless ``x`` is a variable of a supported dtype and
+    GraphError for another ``dropout_implementation``.
     """
     check_variable("dropout", "x", x, FLOATS)
     check_choice(
@@ -80,7 +81,7 @@ def dropout(
 def uniform_random(
     shape: Any, dtype: Any = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0
 ) -> Variable:
-    """Uniform on [min, max) (operator ``uniform_random``); ``shape`` may be or hold int variables."""
+    """Return uniform values in [min, max) (``uniform_random``); ``shape`` may be or hold int variables."""
     kind = convert_dtype(dtype)
     helper = LayerHelper("uniform_random")
     inputs: dict[str, Any] = {}
@@ -89,7 +90,7 @@ def uniform_random(
         shape.stop_gradient = True
         inputs["ShapeTensor"] = shape
     else:
-        attrs["shape"] = numbers_known(_dims("uniform_random", shape))
+        attrs["shape"] = replace_variables(_dims("uniform_random", shape))
         if has_variables(shape):
             inputs["ShapeTensorList"] = [_dim(helper, dim) for dim in shape]
     out = helper.create_variable_for_type_inference(kind)
@@ -100,7 +101,7 @@ def uniform_random(
 def gaussian_random(
     shape: Any, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32"
 ) -> Variable:
-    """Normal with that mean and standard deviation (operator ``gaussian_random``).
+    """Return normal values with that mean and standard deviation (operator ``gaussian_random``).
 
     ``shape`` may be or hold int variables.
     """
@@ -116,7 +117,7 @@ def gaussian_random(
 
 def _dims(layer: str, shape: Any) -> list[Any]:
     if not isinstance(shape, list | tuple) or not shape:
-        raise TypeError(f"layer {layer!r}: shape is a list of ints, not {describe(shape)}")
+        raise TypeError(f"layer {layer!r}: shape must be a list of ints, got {describe(shape)}")
     return list(shape)
 
 
@@ -138,7 +139,7 @@ def uniform_random_batch_size_like(
     max: float = 1.0,
     seed: int = 0,
 ) -> Variable:
-    """Uniform; dim ``output_dim_idx`` of the result is as long as dim ``input_dim_idx`` of ``input``."""
+    """Return uniform values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
     attrs = {"min": min, "max": max, "seed": seed}
     batch = (input_dim_idx, output_dim_idx)
     return _batch_size_like("uniform_random_batch_size_like", input, shape, dtype, batch, attrs)
@@ -154,7 +155,7 @@ def gaussian_random_batch_size_like(
     seed: int = 0,
     dtype: Any = "float32",
 ) -> Variable:
-    """Normal; dim ``output_dim_idx`` of the result is as long as dim ``input_dim_idx`` of ``input``."""
+    """Return normal values; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
     attrs = {"mean": mean, "std": std, "seed": seed}
     batch = (input_dim_idx, output_dim_idx)
     return _batch_size_like("gaussian_random_batch_size_like", input, shape, dtype, batch, attrs)
@@ -186,16 +187,17 @@ def randint(
     seed: int = 0,
     name: str | None = None,
 ) -> Variable:
-    """Integers from ``low`` up to, not with, ``high`` (0 up to ``low`` without it) (operator ``randint``).
+    """Return integers in [low, high), or in [0, low) when ``high`` is None (operator ``randint``).
 
-    ``shape`` may be or hold int variables; int64 if nothing else is said; ``device`` is not heeded.
+    ``shape`` may be or hold int variables; ``dtype`` is int64 by default; ``device`` is ignored. Raises
+    TypeError for another dtype than int32 and int64, GraphError for an empty range.
     """
     kind = VarType.INT64 if dtype is None else convert_dtype(dtype)
     if kind not in INTEGERS:
         raise TypeError(f"layer 'randint': dtype is {dtype!r}, expected int32 or int64")
     low, high = (0, low) if high is None else (low, high)
     if low >= high:
-        raise GraphError(f"layer 'randint': low is {low}, high {high}; low must be below high")
+        raise GraphError(f"layer 'randint': low is {low}, high is {high}, expected low < high")
     helper = LayerHelper("randint", name=name)
     attrs: dict[str, Any] = {"low": low, "high": high, "seed": seed, "dtype": int(kind)}
     inputs: dict[str, Any] = {}
@@ -219,7 +221,7 @@ def randn(
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
-    """Normal with mean 0 and deviation 1 (operator ``gaussian_random``); ``device`` is not heeded."""
+    """Return standard normal values (operator ``gaussian_random``); ``device`` is ignored."""
     kind = VarType.FP32 if dtype is None else convert_dtype(dtype)
     attrs = {
         "shape": _dims("randn", shape),
@@ -242,7 +244,10 @@ def randperm(
     stop_gradient: bool = True,
     seed: int = 0,
 ) -> Variable:
-    """The integers 0 .. n - 1 in random order (operator ``randperm``); ``device`` is not heeded."""
+    """Return the integers 0 .. n - 1 in random order (operator ``randperm``); ``device`` is ignored.
+
+    Raises GraphError unless ``n`` is a positive int.
+    """
     if not is_whole(n) or n <= 0:
         raise GraphError(f"layer 'randperm': n is {n!r}, expected a positive int")
     kind = convert_dtype(dtype)
@@ -253,9 +258,10 @@ def randperm(
 
 
 def random_crop(x: Variable, shape: Sequence[int], seed: Any = None) -> Variable:
-    """A part of ``shape`` of every sample, at a random place (operator ``random_crop``).
+    """Return a part of ``shape`` of every sample, at a random place (operator ``random_crop``).
 
-    ``seed`` is an int, or an int64 variable of shape [1]; None takes the program's ``random_seed``.
+    ``seed`` is an int, or an int64 variable of shape [1]; None means the program's ``random_seed``. Raises
+    TypeError unless ``x`` is a variable, GraphError for anything else.
     """
     check_variable("random_crop", "x", x)
     helper = LayerHelper("random_crop")
@@ -264,7 +270,7 @@ def random_crop(x: Variable, shape: Sequence[int], seed: Any = None) -> Variable
     if not isinstance(seed, Variable):
         start = helper.main_program.random_seed if seed is None else seed
         if not is_whole(start):
-            raise GraphError(f"layer 'random_crop': seed is an int or a variable, not {seed!r}")
+            raise GraphError(f"layer 'random_crop': seed must be an int or a variable, got {seed!r}")
         attrs["startup_seed"] = start
         name = unique_name.generate("random_crop_seed")
         seed = helper.create_variable(name=name, dtype="int64", persistable=True)
@@ -282,9 +288,12 @@ def random_crop(x: Variable, shape: Sequence[int], seed: Any = None) -> Variable
 def sampling_id(
     x: Variable, min: float = 0.0, max: float = 1.0, seed: int = 0, dtype: Any = "float32"
 ) -> Variable:
-    """For each row of probabilities (N, D) a column drawn by them, (N,) (operator ``sampling_id``)."""
+    """Return for each row of probabilities (N, D) the index of a column drawn by them: (N,).
+
+    Operator ``sampling_id``. Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("sampling_id", "x", x)
     attrs = {"min": min, "max": max, "seed": seed}
     out = emit("sampling_id", {"X": x}, attrs)
-    out.dtype = convert_dtype(dtype)  # what Fluid declares; the values are int64
+    out.dtype = convert_dtype(dtype)  # as Fluid declares it; the values are int64
     return out

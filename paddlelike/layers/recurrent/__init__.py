@@ -1,1 +1,1 @@
-"""Recurrent networks and decoding."""
+"""Recurrent networks, decoding and beam search."""

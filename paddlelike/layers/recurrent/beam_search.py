@@ -1,4 +1,4 @@
-"""Steps of a beam search over sequences with LoD, and its result."""
+"""Beam search over sequences with LoD: one step, and the decoding of all steps."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def beam_search(
     name: str | None = None,
     return_parent_idx: bool = False,
 ) -> tuple[Variable, ...]:
-    """One step of a search: the ``beam_size`` best words to go on with, for each source, and their scores.
+    """Return the ids and scores of the ``beam_size`` best continuations for each source.
 
-    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix, often
-    from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) are what the step before selected. All have
-    two levels of LoD: sources, prefixes. With ``return_parent_idx`` the prefix of each word comes third.
+    Operator ``beam_search``. ``ids`` and ``scores`` (prefixes, K) hold the candidates of every prefix,
+    often from ``topk``; ``pre_ids`` and ``pre_scores`` (prefixes, 1) were selected by the previous step.
+    All have two levels of LoD: sources, prefixes. With ``return_parent_idx`` the index of each prefix is
+    returned, too. Raises TypeError unless the inputs are variables of supported dtypes.
     """
     given = {"pre_ids": pre_ids, "pre_scores": pre_scores, "ids": ids, "scores": scores}
     for argument, value in given.items():
@@ -53,9 +54,10 @@ def beam_search(
 def beam_search_decode(
     ids: Variable, scores: Variable, beam_size: int, end_id: int, name: str | None = None
 ) -> tuple[Variable, Variable]:
-    """The sentences that the steps of a search found, and their scores: LoD of sources, sentences, words.
+    """Return the sentences that the steps found, and their scores, with LoD of sources and sentences.
 
-    Operator ``beam_search_decode``. ``ids`` and ``scores`` are arrays, a step of :func:`beam_search` each.
+    Operator ``beam_search_decode``. ``ids`` and ``scores`` are arrays with one element per step of
+    :func:`beam_search`.
     """
     helper = LayerHelper("beam_search_decode", name=name)
     out_ids = helper.create_variable_for_type_inference(ids.dtype)

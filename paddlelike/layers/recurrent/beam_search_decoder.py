@@ -28,33 +28,33 @@ from paddlelike.layers.utils import flatten, map_structure
 
 __all__ = ["BeamSearchDecoder"]
 
-_NEVER: Final = -1e9  # the logarithm of no chance at all
+_LOG_ZERO: Final = -1e9  # the logarithm of a probability of 0
 
 
 class BeamSearchDecoder(Decoder):
-    """Keeps the ``beam_size`` most likely sequences of every element of the batch.
+    """A decoder that keeps the ``beam_size`` most likely sequences of every element of the batch.
 
     Parameters
     ----------
     cell
         One step of the network.
     start_token, end_token
-        Numbers of the first and the last word.
+        Ids of the first and the last word.
     embedding_fn
-        From numbers to the inputs of the cell.
+        Maps ids to the inputs of the cell.
     output_fn
-        From the outputs of the cell to a score for each word.
+        Maps the outputs of the cell to a score for each word.
     """
 
     class OutputWrapper(NamedTuple):
-        """What a step gives out, ``(N, beam_size)`` each."""
+        """The outputs of a step, ``(N, beam_size)`` each."""
 
         scores: Any
         predicted_ids: Any
         parent_ids: Any
 
     class StateWrapper(NamedTuple):
-        """What a step hands to the next."""
+        """The state between two steps."""
 
         cell_states: Any
         log_probs: Any
@@ -79,49 +79,49 @@ class BeamSearchDecoder(Decoder):
 
     @staticmethod
     def tile_beam_merge_with_batch(x: Variable, beam_size: int) -> Variable:
-        """``x`` with every row ``beam_size`` times: ``(N * beam_size, ...)``."""
-        x = _tiled(x, beam_size)
+        """Return ``x`` with every row repeated ``beam_size`` times: ``(N * beam_size, ...)``."""
+        x = _tile(x, beam_size)
         dims = len(x.shape)
         x = transpose(x, [*_numbers(2, dims), 0, 1])
         x = reshape(x, [0] * (dims - 2) + [-1])
         return transpose(x, [dims - 2, *_numbers(0, dims - 2)])
 
-    def _embedded(self, ids: Variable) -> Variable:
+    def _embed(self, ids: Variable) -> Variable:
         return ids if self.embedding_fn is None else self.embedding_fn(ids)
 
     def initialize(self, initial_cell_states: Any) -> tuple[Any, StateWrapper, Variable]:
-        """Every beam begins with the start token; only the first one has a chance."""
+        """Return the first inputs, states and ends; all beams but one have a probability of 0."""
         like = flatten(initial_cell_states)[0]
         self._batch = shape(like)[0]
         start = fill_constant([1], "int64", self.start_token)
         self._end = fill_constant([1], "int64", self.end_token)
-        states = map_structure(lambda x: _tiled(x, self.beam_size), initial_cell_states)
-        ids = _tiled(expand(start, [self._batch]), self.beam_size)
-        chances = np.array([[0.0] + [_NEVER] * (self.beam_size - 1)], np.float32)
+        states = map_structure(lambda x: _tile(x, self.beam_size), initial_cell_states)
+        ids = _tile(expand(start, [self._batch]), self.beam_size)
+        chances = np.array([[0.0] + [_LOG_ZERO] * (self.beam_size - 1)], np.float32)
         log_probs = expand(assign(chances), [self._batch, 1])
         finished = fill_constant_batch_size_like(like, [-1, self.beam_size], "bool", False, force_cpu=True)
         lengths = zeros_like(ids)
-        return self._embedded(ids), self.StateWrapper(states, log_probs, finished, lengths), finished
+        return self._embed(ids), self.StateWrapper(states, log_probs, finished, lengths), finished
 
     def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
-        """One step of the cell for all beams, and the best continuations."""
-        inputs = map_structure(self._merged, inputs)
-        cell_states = map_structure(self._merged, states.cell_states)
+        """Return the outputs of one step, and states, inputs and ends for the next."""
+        inputs = map_structure(self._merge_beams, inputs)
+        cell_states = map_structure(self._merge_beams, states.cell_states)
         outputs, following = self.cell(inputs, cell_states, **kwargs)
-        outputs = map_structure(self._parted, outputs)
-        following = map_structure(self._parted, following)
+        outputs = map_structure(self._split_beams, outputs)
+        following = map_structure(self._split_beams, following)
         if self.output_fn is not None:
             outputs = self.output_fn(outputs)
         found, after = self._search(outputs, following, states)
         found.predicted_ids.stop_gradient = True
-        return found, after, self._embedded(found.predicted_ids), after.finished
+        return found, after, self._embed(found.predicted_ids), after.finished
 
-    def _merged(self, x: Variable) -> Variable:
-        """``(N, beam_size, ...)`` as ``(N * beam_size, ...)``."""
+    def _merge_beams(self, x: Variable) -> Variable:
+        """Return ``(N, beam_size, ...)`` as ``(N * beam_size, ...)``."""
         return reshape(x, [-1, *x.shape[2:]])
 
-    def _parted(self, x: Variable) -> Variable:
-        """``(N * beam_size, ...)`` as ``(N, beam_size, ...)``."""
+    def _split_beams(self, x: Variable) -> Variable:
+        """Return ``(N * beam_size, ...)`` as ``(N, beam_size, ...)``."""
         return reshape(x, [-1, self.beam_size, *x.shape[1:]])
 
     def _search(
@@ -129,25 +129,25 @@ class BeamSearchDecoder(Decoder):
     ) -> tuple[OutputWrapper, StateWrapper]:
         words = logits.shape[-1]
         count = fill_constant([1], "int64", words)
-        only_end = np.full(words, _NEVER, np.float32)
+        only_end = np.full(words, _LOG_ZERO, np.float32)
         only_end[self.end_token] = 0.0
         ending = assign(only_end)
-        log_probs = _ended(log(softmax(logits)), before.finished, ending)
+        log_probs = _force_end(log(softmax(logits)), before.finished, ending)
         log_probs = elementwise_add(log_probs, before.log_probs, axis=0)
         scores, places = topk(reshape(log_probs, [-1, self.beam_size * words]), self.beam_size)
         parents = elementwise_floordiv(places, count)
         ids = elementwise_mod(places, count)
-        chosen = self._gathered(reshape(log_probs, [-1, self.beam_size * words]), places)
-        states = map_structure(lambda x: self._gathered(x, parents), cell_states)
-        finished = self._gathered(before.finished, parents)
-        lengths = self._gathered(before.lengths, parents)
+        chosen = self._gather(reshape(log_probs, [-1, self.beam_size * words]), places)
+        states = map_structure(lambda x: self._gather(x, parents), cell_states)
+        finished = self._gather(before.finished, parents)
+        lengths = self._gather(before.lengths, parents)
         lengths = lengths + cast(logical_not(finished), lengths.dtype)
         finished = logical_or(finished, equal(ids, self._end))
         output = self.OutputWrapper(scores, ids, parents)
         return output, self.StateWrapper(states, chosen, finished, lengths)
 
-    def _gathered(self, x: Variable, places: Variable) -> Variable:
-        """``x[n, places[n, k]]`` for every n and k."""
+    def _gather(self, x: Variable, places: Variable) -> Variable:
+        """Return ``x[n, places[n, k]]`` for every n and k."""
         batch = cast(self._batch, places.dtype) if self._batch.dtype != places.dtype else self._batch
         batch.stop_gradient = True
         rows = expand(unsqueeze(range(0, batch, 1, places.dtype), [1]), [1, self.beam_size])
@@ -156,7 +156,7 @@ class BeamSearchDecoder(Decoder):
         return gather_nd(x, where)
 
     def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Variable) -> tuple[Any, Any]:
-        """The words of every beam, traced back from its last step."""
+        """Return the ids of every beam, traced back from its last step, and the states."""
         return gather_tree(outputs.predicted_ids, outputs.parent_ids), final_states
 
 
@@ -164,14 +164,14 @@ def _numbers(start: int, stop: int) -> list[int]:
     return list(np.arange(start, stop).tolist())  # range is a layer here
 
 
-def _tiled(x: Variable, beam_size: int) -> Variable:
-    """``(N, ...)`` as ``(N, beam_size, ...)``."""
+def _tile(x: Variable, beam_size: int) -> Variable:
+    """Return ``(N, ...)`` as ``(N, beam_size, ...)``."""
     x = unsqueeze(x, [1])
     return expand(x, [1, beam_size] + [1] * (len(x.shape) - 2))
 
 
-def _ended(log_probs: Variable, finished: Variable, ending: Variable) -> Variable:
-    """``ending``, which leaves a chance to the end token only, in the beams that are finished."""
+def _force_end(log_probs: Variable, finished: Variable, ending: Variable) -> Variable:
+    """Return ``ending`` in finished beams: every probability but that of the end token is 0."""
     mask = cast(finished, log_probs.dtype)
     words = log_probs.shape[-1]
     ended = elementwise_mul(expand(unsqueeze(mask, [2]), [1, 1, words]), ending)

@@ -24,25 +24,28 @@ Activation = Callable[[Variable], Variable]
 
 
 class RNNCell:
-    """One step of a recurrent network. A subclass gives :meth:`call` and :attr:`state_shape`."""
+    """One step of a recurrent network. A subclass defines :meth:`call` and :attr:`state_shape`."""
 
     def call(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """The outputs and the new states, for inputs and states of one step."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method call(inputs, states)")
+        """Return the outputs and the new states of one step. Raises NotImplementedError unless defined."""
+        raise NotImplementedError(f"{type(self).__name__} must define call(inputs, states)")
 
     def __call__(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """The same as :meth:`call`."""
+        """Return the same as :meth:`call`."""
         return self.call(inputs, states, **kwargs)
 
     @property
     def state_shape(self) -> Any:
-        """The shape of a state without the batch, or a nest of shapes."""
-        raise NotImplementedError(f"{type(self).__name__} needs a property state_shape")
+        """The shape of a state without the batch dim, or nested shapes; must be defined."""
+        raise NotImplementedError(f"{type(self).__name__} must define the property state_shape")
 
     @property
     def state_dtype(self) -> Any:
-        """The element type of the states, or a nest of types like :attr:`state_shape`."""
-        raise NotImplementedError(f"{type(self).__name__} needs a property state_dtype")
+        """The element type of the states, nested like :attr:`state_shape`.
+
+        NotImplementedError unless defined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define the property state_dtype")
 
     def get_initial_states(
         self,
@@ -52,26 +55,29 @@ class RNNCell:
         init_value: float = 0,
         batch_dim_idx: int = 0,
     ) -> Any:
-        """States full of ``init_value``; the batch is as large as dim ``batch_dim_idx`` of ``batch_ref``."""
+        """Return states fill with ``init_value``, the batch being as large as that dim of ``batch_ref``.
+
+        Raises TypeError unless ``batch_ref`` is a variable.
+        """
         like = check_variable("get_initial_states", "batch_ref", flatten(batch_ref)[0])
         shapes = self.state_shape if shape is None else shape
         if dtype is None:
             dtype = self.state_dtype
 
-        def filled(dims: Any, kind: Any) -> Any:
+        def fill(dims: Any, kind: Any) -> Any:
             if isinstance(dims, list | tuple) and not all(isinstance(dim, int) for dim in dims):
                 kinds = kind if isinstance(kind, list | tuple) else [kind] * len(dims)
-                return [filled(one, each) for one, each in zip(dims, kinds, strict=True)]
+                return [fill(one, each) for one, each in zip(dims, kinds, strict=True)]
             whole = list(dims) if dims[0] == -1 else [-1, *dims]
             state = fill_constant_batch_size_like(like, whole, kind, init_value, batch_dim_idx)
-            state.stop_gradient = False  # Paddle's recurrent operator asks for gradients of all its states
+            state.stop_gradient = False  # Paddle's recurrent operator requires gradients of all its states
             return state
 
-        return filled(shapes, dtype)
+        return fill(shapes, dtype)
 
 
 class _Unit:
-    """The parameters of a cell, made when the size of its inputs is known."""
+    """The parameters of a cell, created when the size of its inputs is known."""
 
     def __init__(self, name: str, kind: str, param_attr: Any, bias_attr: Any, dtype: Any) -> None:
         self._helper = LayerHelper(kind, name=unique_name.generate(f"{name}/{kind}"))
@@ -79,26 +85,28 @@ class _Unit:
         self._dtype = dtype
 
     def weight(self, shape: Sequence[int], suffix: str = "") -> Variable:
-        """A weight; ``suffix`` goes to the name that a ParamAttr gives."""
-        made: Variable = self._helper.create_parameter(_named(self._attrs[0], suffix), shape, self._dtype)
+        """Return a weight; ``suffix`` is appended to the name of a ParamAttr."""
+        made: Variable = self._helper.create_parameter(
+            _append_suffix(self._attrs[0], suffix), shape, self._dtype
+        )
         return made
 
     def bias(self, size: int, suffix: str = "") -> Variable | None:
-        """A bias, or None where bias_attr is False."""
-        attr = _named(self._attrs[1], suffix)
+        """Return a bias, or None where bias_attr is False."""
+        attr = _append_suffix(self._attrs[1], suffix)
         made: Variable | None = self._helper.create_parameter(attr, [size], self._dtype, is_bias=True)
         return made
 
 
-def _named(attr: Any, suffix: str) -> Any:
+def _append_suffix(attr: Any, suffix: str) -> Any:
     attr = copy.deepcopy(attr)
     if attr is not False and attr.name is not None:
         attr.name += suffix
     return attr
 
 
-def _joined(parts: list[Variable], weight: Variable, bias: Variable | None) -> Variable:
-    """``concat(parts) weight + bias``."""
+def _project(parts: list[Variable], weight: Variable, bias: Variable | None) -> Variable:
+    """Return ``concat(parts) weight + bias``."""
     out = matmul(concat(parts, 1), weight)
     return out if bias is None else elementwise_add(out, bias)
 
@@ -133,7 +141,10 @@ class GRUCell(RNNCell):
         self._parameters: list[Any] | None = None
 
     def call(self, inputs: Variable, states: Variable) -> tuple[Variable, Variable]:  # type: ignore[override]
-        """The new state, twice."""
+        """Return the new state as output and as state.
+
+        Raises TypeError unless ``inputs`` and ``states`` are variables.
+        """
         check_variable("GRUCell", "inputs", inputs)
         check_variable("GRUCell", "states", states)
         size = self.hidden_size
@@ -146,8 +157,8 @@ class GRUCell(RNNCell):
             biases = [self._unit.bias(2 * size, "_gate"), self._unit.bias(size, "_candidate")]
             self._parameters = [*weights, *biases]
         gate_weight, weight, gate_bias, bias = self._parameters
-        reset, update = split(self._gate(_joined([inputs, states], gate_weight, gate_bias)), 2, dim=1)
-        candidate = self._act(_joined([inputs, reset * states], weight, bias))
+        reset, update = split(self._gate(_project([inputs, states], gate_weight, gate_bias)), 2, dim=1)
+        candidate = self._act(_project([inputs, reset * states], weight, bias))
         state = update * states + (1 - update) * candidate
         return state, state
 
@@ -197,14 +208,17 @@ class LSTMCell(RNNCell):
     def call(  # type: ignore[override]
         self, inputs: Variable, states: Sequence[Variable]
     ) -> tuple[Variable, list[Variable]]:
-        """The new ``h``, and ``[h, c]``."""
+        """Return the new ``h``, and ``[h, c]``.
+
+        Raises TypeError unless ``inputs`` is a variable.
+        """
         check_variable("LSTMCell", "inputs", inputs)
         hidden, memory = states
         size = self.hidden_size
         if self._parameters is None:
             rows = inputs.shape[-1] + size
             self._parameters = self._unit.weight([rows, 4 * size]), self._unit.bias(4 * size)
-        i, j, f, o = split(_joined([inputs, hidden], *self._parameters), 4, dim=-1)
+        i, j, f, o = split(_project([inputs, hidden], *self._parameters), 4, dim=-1)
         kept = elementwise_mul(memory, self._gate(elementwise_add(f, self._forget_bias)))
         memory = elementwise_add(kept, elementwise_mul(self._gate(i), self._act(j)))
         hidden = self._act(memory) * self._gate(o)

@@ -1,4 +1,4 @@
-"""Sequences made step by step: Decoder, dynamic_decode, BasicDecoder and its helpers."""
+"""Decoding of sequences step by step: Decoder, dynamic_decode, BasicDecoder and its helpers."""
 
 from __future__ import annotations
 
@@ -39,18 +39,24 @@ __all__ = [
 
 
 class Decoder:
-    """What :func:`dynamic_decode` runs. A subclass gives :meth:`initialize` and :meth:`step`."""
+    """What :func:`dynamic_decode` runs. A subclass defines :meth:`initialize` and :meth:`step`."""
 
     def initialize(self, inits: Any) -> tuple[Any, Any, Variable]:
-        """The inputs and states of the first step, and which sequences are finished before it."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method initialize(inits)")
+        """Return the inputs and states of the first step, and which sequences are finished before it.
+
+        Raises NotImplementedError unless defined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define initialize(inits)")
 
     def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
-        """The outputs of step ``time``; states, inputs and finished sequences for the next."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method step(time, inputs, states)")
+        """Return the outputs of step ``time``; states, inputs and finished sequences for the next.
+
+        Raises NotImplementedError unless defined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define step(time, inputs, states)")
 
     def finalize(self, outputs: Any, final_states: Any, sequence_lengths: Variable) -> tuple[Any, Any]:
-        """The outputs of all steps and the last states as the caller gets them; as they are, by default."""
+        """Return the outputs of all steps and the last states for the caller, by default unchanged."""
         return outputs, final_states
 
 
@@ -69,7 +75,7 @@ def dynamic_decode(
     Parameters
     ----------
     inits
-        What ``decoder.initialize`` takes.
+        The argument of ``decoder.initialize``.
     output_time_major
         Whether time or batch is the first dim of the outputs.
     impute_finished
@@ -79,7 +85,7 @@ def dynamic_decode(
     return_length
         Return the number of steps of every sequence as well.
     kwargs
-        Handed to ``decoder.step``.
+        Passed to ``decoder.step``.
 
     Returns
     -------
@@ -100,8 +106,8 @@ def dynamic_decode(
         done = logical_or(done, finished)
         longer = elementwise_add(lengths, cast(logical_not(finished), lengths.dtype))
         if impute_finished:
-            after = map_structure(lambda old, new: _imputed(old, new, finished), before, after)
-        arrays = map_structure(lambda x: _array_around(loop, x.dtype), outputs)
+            after = map_structure(lambda old, new: _impute(old, new, finished), before, after)
+        arrays = map_structure(lambda x: _create_array_outside(loop, x.dtype), outputs)
         map_structure(lambda x, array: array_write(x, step, array), outputs, arrays)
         increment(step)
         carried.write(following, after)
@@ -118,7 +124,7 @@ def dynamic_decode(
 
 
 class _Kept:
-    """Inputs and states of all steps, in arrays, as a backward pass needs them."""
+    """Inputs and states of all steps, kept in arrays for a backward pass."""
 
     def __init__(self, inputs: Any, states: Any, step: Variable) -> None:
         self._step = step
@@ -126,44 +132,44 @@ class _Kept:
         self._states = map_structure(lambda x: array_write(x, step), states)
 
     def read(self) -> tuple[Any, Any]:
-        """Those of the present step."""
-        return self._now(self._inputs), self._now(self._states)
+        """Return the inputs and states of the current step."""
+        return self._read_current(self._inputs), self._read_current(self._states)
 
-    def _now(self, arrays: Any) -> Any:
+    def _read_current(self, arrays: Any) -> Any:
         return map_structure(lambda array: array_read(array, self._step), arrays)
 
     def write(self, inputs: Any, states: Any) -> None:
-        """Those of the next step, whose number is set already."""
+        """Write those of the next step, at the index that is already incremented."""
         for values, arrays in ((inputs, self._inputs), (states, self._states)):
             map_structure(lambda x, array: array_write(x, self._step, array), values, arrays)
 
     def last(self) -> Any:
-        """The states after the last step."""
-        return self._now(self._states)
+        """Return the states after the last step."""
+        return self._read_current(self._states)
 
 
 class _Reused:
-    """Inputs and states of the present step only."""
+    """Inputs and states of the current step only."""
 
     def __init__(self, inputs: Any, states: Any) -> None:
         self._inputs, self._states = inputs, states
 
     def read(self) -> tuple[Any, Any]:
-        """Those of the present step."""
+        """Return the inputs and states of the current step."""
         return self._inputs, self._states
 
     def write(self, inputs: Any, states: Any) -> None:
-        """Those of the next step, over the present ones."""
+        """Overwrite the current ones by those of the next step."""
         map_structure(assign, inputs, self._inputs)
         map_structure(assign, states, self._states)
 
     def last(self) -> Any:
-        """The states after the last step."""
+        """Return the states after the last step."""
         return self._states
 
 
-def _array_around(loop: While, dtype: Any) -> Variable:
-    """An array around the block of the loop being built."""
+def _create_array_outside(loop: While, dtype: Any) -> Variable:
+    """Return a new array in the parent of the block of the loop."""
     program = loop.helper.main_program
     inside = program.current_block()
     program.current_block_idx = inside.parent_idx
@@ -173,8 +179,8 @@ def _array_around(loop: While, dtype: Any) -> Variable:
         program.current_block_idx = inside.idx
 
 
-def _imputed(old: Variable, new: Variable, finished: Variable) -> Variable:
-    """``old`` in the rows that are finished, ``new`` in the others."""
+def _impute(old: Variable, new: Variable, finished: Variable) -> Variable:
+    """Return ``old`` in finished rows, ``new`` in the others."""
     kind = new.dtype
     if kind == VarType.BOOL:
         old, new = cast(old, "float32"), cast(new, "float32")
@@ -184,25 +190,31 @@ def _imputed(old: Variable, new: Variable, finished: Variable) -> Variable:
 
 
 class DecodeHelper:
-    """How a :class:`BasicDecoder` samples and chooses its next inputs."""
+    """The interface by which a :class:`BasicDecoder` samples and chooses its next inputs."""
 
     def initialize(self) -> tuple[Any, Variable]:
-        """The first inputs, and which sequences are finished before them."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method initialize()")
+        """Return the first inputs, and which sequences are finished.
+
+        Raises NotImplementedError unless defined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define initialize()")
 
     def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
-        """The numbers that the outputs of a step stand for."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method sample(time, outputs, states)")
+        """Return the ids sampled from the outputs of a step. Raises NotImplementedError unless defined."""
+        raise NotImplementedError(f"{type(self).__name__} must define sample(time, outputs, states)")
 
     def next_inputs(
         self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
-        """Finished sequences, inputs and states for the next step."""
-        raise NotImplementedError(f"{type(self).__name__} needs a method next_inputs")
+        """Return finished sequences, inputs and states for the next step.
+
+        Raises NotImplementedError unless defined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define next_inputs")
 
 
 class TrainingHelper(DecodeHelper):
-    """The next input is that of the true sequence ("teacher forcing").
+    """A helper whose next input is that of the true sequence ("teacher forcing").
 
     ``inputs`` are ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; ``sequence_length`` is ``(N,)``.
     """
@@ -212,27 +224,29 @@ class TrainingHelper(DecodeHelper):
         self.sequence_length = sequence_length
         self.time_major = time_major
         self._axis = 0 if time_major else 1
-        self._padded = map_structure(self._with_one_more, inputs)  # the step after the last is never used
+        self._inputs_and_one_step = map_structure(
+            self._append_step, inputs
+        )  # the step after the last is never used
 
-    def _with_one_more(self, x: Variable) -> Variable:
+    def _append_step(self, x: Variable) -> Variable:
         paddings = [0, 0] * len(x.shape)
         paddings[2 * self._axis + 1] = 1
         return pad(x, paddings)
 
     def initialize(self) -> tuple[Any, Variable]:
-        """The first step of the sequences; those of length 0 are finished."""
+        """Return the first step of the sequences, and which have length 0."""
         zero = fill_constant([1], self.sequence_length.dtype, 0)
         finished = equal(self.sequence_length, zero)
         return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
 
     def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
-        """The most likely number."""
+        """Return the most likely ids."""
         return argmax(outputs, axis=-1)
 
     def next_inputs(
         self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
-        """The next step of the sequences."""
+        """Return which sequences have ended, their next step, and the states."""
         time = cast(time, "int32")
         lengths = self.sequence_length
         if lengths.dtype != VarType.INT32:
@@ -244,11 +258,11 @@ class TrainingHelper(DecodeHelper):
         def part(x: Variable) -> Variable:
             return squeeze(slice(x, axes, [following], [following + 1]), axes)
 
-        return finished, map_structure(part, self._padded), states
+        return finished, map_structure(part, self._inputs_and_one_step), states
 
 
 class GreedyEmbeddingHelper(DecodeHelper):
-    """The next input is the embedding of the most likely number.
+    """A helper whose next input is the embedding of the most likely id.
 
     ``start_tokens`` is int64 ``(N,)``; a sequence is finished with ``end_token``.
     """
@@ -261,24 +275,24 @@ class GreedyEmbeddingHelper(DecodeHelper):
         self.end_token = fill_constant([1], "int64", end_token)
 
     def initialize(self) -> tuple[Any, Variable]:
-        """The embeddings of the start tokens; nothing is finished."""
+        """Return the embeddings of the start tokens; no sequence is finished."""
         finished = fill_constant_batch_size_like(self.start_tokens, [-1], "bool", 0, force_cpu=True)
         return self.embedding_fn(self.start_tokens), finished
 
     def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
-        """The most likely number."""
+        """Return the most likely ids."""
         return argmax(outputs, axis=-1)
 
     def next_inputs(
         self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
     ) -> tuple[Variable, Any, Any]:
-        """The embeddings of the samples."""
+        """Return which samples are the end token, the embeddings of the samples, and the states."""
         finished = equal(sample_ids, self.end_token)
         return finished, self.embedding_fn(sample_ids), states
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """The next input is the embedding of a number drawn from ``softmax(outputs / softmax_temperature)``."""
+    """A helper whose next input is the embedding of an id drawn from ``softmax(outputs / temperature)``."""
 
     def __init__(
         self,
@@ -295,7 +309,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
             self._temperature = fill_constant([1], "float32", softmax_temperature)
 
     def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
-        """Numbers drawn at random."""
+        """Return ids drawn at random."""
         logits = outputs if self.softmax_temperature is None else outputs / self._temperature
         chances = softmax(logits)
         chances.stop_gradient = True
@@ -303,7 +317,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 
 
 class BasicDecoder(Decoder):
-    """A cell, an optional layer behind it, and a helper that chooses the next inputs.
+    """A cell, an optional layer on its output, and a helper that chooses the next inputs.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.recurrent.cells import GRUCell
@@ -314,7 +328,7 @@ class BasicDecoder(Decoder):
     """
 
     class OutputWrapper(NamedTuple):
-        """What a step gives out."""
+        """The outputs of a step."""
 
         cell_outputs: Any
         sample_ids: Any
@@ -327,12 +341,12 @@ class BasicDecoder(Decoder):
         self.output_fn = output_fn
 
     def initialize(self, initial_cell_states: Any) -> tuple[Any, Any, Variable]:
-        """The helper's first inputs, the states given."""
+        """Return the first inputs of the helper, the given states, and which sequences are finished."""
         inputs, finished = self.helper.initialize()
         return inputs, initial_cell_states, finished
 
     def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
-        """One step of the cell, a sample of its output, the helper's next inputs."""
+        """Return the outputs of one step, and states, inputs and ends for the next."""
         outputs, states = self.cell(inputs, states, **kwargs)
         if self.output_fn is not None:
             outputs = self.output_fn(outputs)

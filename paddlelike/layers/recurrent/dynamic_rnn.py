@@ -1,4 +1,4 @@
-"""A network repeated over the steps of sequences of unequal length: DynamicRNN."""
+"""DynamicRNN: a network repeated over the steps of sequences of different lengths."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["DynamicRNN"]
 class DynamicRNN:
     """A network that runs for every step of a batch of sequences, without padding (operator ``while``).
 
-    Inputs carry a LoD. Inside, the sequences are sorted by length, the longest first, and the batch shrinks
-    as they end. Calling the object gives the outputs with the LoD of the inputs.
+    Inputs have a LoD. Inside, the sequences are sorted by length, the longest first, and the batch shrinks
+    as they end. Calling the object returns the outputs with the LoD of the inputs.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.nn.dense import fc
@@ -49,27 +49,30 @@ class DynamicRNN:
         self.cond = self.helper.create_variable_for_type_inference("bool")
         self.cond.stop_gradient = False
         self._loop = While(self.cond)
-        self._step: Variable | None = None  # the number of the step, while the block is being built
-        self._table: Variable | None = None  # the ranks of the sequences
+        self._step: Variable | None = None  # the index of the step, while the block is being built
+        self._table: Variable | None = None  # the rank table of the sequences
         self._longest: Variable | None = None
         self._zero: Variable | None = None
         self._inputs: list[Variable] = []  # arrays
-        self._memories: dict[str, Variable] = {}  # arrays by the name of what a step finds
-        self._links: list[tuple[Variable, Variable]] = []  # what a step leaves, and the array for it
+        self._memories: dict[str, Variable] = {}  # arrays by the name of the memory in a step
+        self._links: list[tuple[Variable, Variable]] = []  # the updated memory of a step, and its array
         self._arrays: list[Variable] = []  # of outputs
         self._outputs: list[Variable] | None = None
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Build the network of one step inside the ``with``."""
+        """Build the network of one step inside the ``with``.
+
+        Raises GraphError when it is called twice, or the block has no step input.
+        """
         if self._step is not None or self._outputs is not None:
-            raise GraphError("DynamicRNN: block() can be used once")
+            raise GraphError("DynamicRNN.block can be called once")
         self._step = step = fill_constant([1], "int64", 0, force_cpu=True)
         step.stop_gradient = False
         with self._loop.block():
             yield
             if self._longest is None:
-                raise GraphError("DynamicRNN: the block has no step_input")
+                raise GraphError("DynamicRNN: the block has no step input; call step_input in it")
             increment(step)
             for value, array in self._links:
                 array_write(value, step, array)
@@ -78,22 +81,23 @@ class DynamicRNN:
         self._outputs = [array_to_lod_tensor(array, self._table) for array in self._arrays]
         self._step = None
 
-    def _inside(self, method: str) -> tuple[Variable, Block]:
-        """The number of the step, and the block around the one being built."""
+    def _enter(self, method: str) -> tuple[Variable, Block]:
+        """Return the index of the step, and the parent of the block being built."""
         if self._step is None:
-            raise GraphError(f"DynamicRNN.{method} is called inside `with rnn.block():`")
+            raise GraphError(f"DynamicRNN.{method} must be called inside `with rnn.block():`")
         return self._step, parent_of(self.helper.main_program.current_block())
 
     def step_input(self, x: Variable, level: int = 0) -> Variable:
-        """Step ``t`` of every sequence of ``x`` (of its LoD's ``level``) that has one, the longest first.
+        """Return step ``t`` of every sequence of ``x`` (by its LoD at ``level``) that has one, longest first.
 
-        All inputs have one LoD.
+        All inputs have the same LoD. Raises TypeError unless ``x`` is a variable, GraphError outside of the
+        block.
         """
-        step, around = self._inside("step_input")
+        step, around = self._enter("step_input")
         check_variable("dynamic_rnn", "x", x)
         if self._table is None:
             self._sort(around, step, x, level)
-        array = _new(around, "dynamic_rnn_input_array", x, VarType.LOD_TENSOR_ARRAY)
+        array = _create(around, "dynamic_rnn_input_array", x, VarType.LOD_TENSOR_ARRAY)
         around.append_op(
             type="lod_tensor_to_array",
             inputs={"X": x, "RankTable": self._table},
@@ -103,7 +107,7 @@ class DynamicRNN:
         return array_read(array, step)
 
     def _sort(self, around: Block, step: Variable, x: Variable, level: int) -> None:
-        """Rank the sequences of the first input, and begin the loop over their steps."""
+        """Sort the sequences of the first input, and begin the loop over their steps."""
         name = unique_name.generate("lod_rank_table")
         self._table = around.create_var(name=name, type=VarType.LOD_RANK_TABLE, stop_gradient=True)
         around.append_op(
@@ -123,19 +127,23 @@ class DynamicRNN:
         )
 
     def static_input(self, x: Variable) -> Variable:
-        """All of ``x`` in every step: its sequences sorted as the steps are, without those that ended."""
-        step, around = self._inside("static_input")
-        check_variable("dynamic_rnn", "x", x)
-        table = self._ranks("static_input")
-        return shrink_memory(self._reordered(around, "dynamic_rnn_static_input_reordered", x), step, table)
+        """Return all sequences of ``x`` that have not ended in every step, in the order of the steps.
 
-    def _ranks(self, method: str) -> Variable:
+        Raises TypeError unless ``x`` is a variable, GraphError outside of the block, or before the first
+        step input.
+        """
+        step, around = self._enter("static_input")
+        check_variable("dynamic_rnn", "x", x)
+        table = self._rank_table("static_input")
+        return shrink_memory(self._reorder(around, "dynamic_rnn_static_input_reordered", x), step, table)
+
+    def _rank_table(self, method: str) -> Variable:
         if self._table is None:
             raise GraphError(f"DynamicRNN.{method} needs the order of the sequences: call step_input first")
         return self._table
 
-    def _reordered(self, around: Block, name: str, x: Variable) -> Variable:
-        out = _new(around, name, x)
+    def _reorder(self, around: Block, name: str, x: Variable) -> Variable:
+        out = _create(around, name, x)
         around.append_op(
             type="reorder_lod_tensor_by_rank",
             inputs={"X": [x], "RankTable": [self._table]},
@@ -151,35 +159,36 @@ class DynamicRNN:
         need_reorder: bool = False,
         dtype: Any = "float32",
     ) -> Variable:
-        """What the step before left: at first ``init``, or ``shape`` full of ``value`` for each sequence.
+        """Return the memory of the previous step, initially ``init``, or ``shape`` filled with ``value``.
 
-        ``need_reorder``: the rows of ``init`` are in the order of the batch, and must be sorted as the
-        sequences are.
+        ``need_reorder``: the rows of ``init`` are in the order of the batch, and are sorted like the
+        sequences. Raises TypeError unless ``init`` is a variable, GraphError outside of the block, before
+        the first step input, or without ``init`` and ``shape``.
         """
-        step, around = self._inside("memory")
+        step, around = self._enter("memory")
         if self._zero is None:
-            self._zero = _constant_zero(around)
+            self._zero = _append_zero(around)
         if init is None:
             if shape is None:
-                raise GraphError("DynamicRNN.memory takes init or shape")
-            init = self._filled(around, shape, value, dtype)
+                raise GraphError("DynamicRNN.memory needs init or shape")
+            init = self._fill(around, shape, value, dtype)
         else:
             check_variable("dynamic_rnn", "init", init)
             if need_reorder:
-                self._ranks("memory(need_reorder=True)")
-                init = self._reordered(around, "dynamic_rnn_mem_init_reordered", init)
-        array = _new(around, "dynamic_rnn_mem_array", init, VarType.LOD_TENSOR_ARRAY)
+                self._rank_table("memory(need_reorder=True)")
+                init = self._reorder(around, "dynamic_rnn_mem_init_reordered", init)
+        array = _create(around, "dynamic_rnn_mem_array", init, VarType.LOD_TENSOR_ARRAY)
         around.append_op(type="write_to_array", inputs={"X": init, "I": self._zero}, outputs={"Out": array})
-        before = shrink_memory(array_read(array, step), step, self._ranks("memory"))
+        before = shrink_memory(array_read(array, step), step, self._rank_table("memory"))
         self._memories[before.name] = array
         return before
 
-    def _filled(self, around: Block, shape: Sequence[int], value: float, dtype: Any) -> Variable:
-        """A tensor of one value, a row for each sequence."""
+    def _fill(self, around: Block, shape: Sequence[int], value: float, dtype: Any) -> Variable:
+        """Return a constant tensor with a row for each sequence."""
         if not self._inputs:
             raise GraphError("DynamicRNN.memory needs the number of sequences: call step_input first")
         init = around.create_var(name=unique_name.generate("mem_init"), dtype=dtype)
-        first = _new(around, "in0", self._inputs[0])
+        first = _create(around, "in0", self._inputs[0])
         around.append_op(
             type="read_from_array",
             inputs={"X": [self._inputs[0]], "I": [self._zero]},
@@ -194,38 +203,48 @@ class DynamicRNN:
         return init
 
     def update_memory(self, ex_mem: Variable, new_mem: Variable) -> None:
-        """Leave ``new_mem`` to the next step, which finds it as ``ex_mem``."""
-        self._inside("update_memory")
+        """Make ``new_mem`` the value of the memory ``ex_mem`` in the next step.
+
+        Raises TypeError unless ``ex_mem`` and ``new_mem`` are variables, GraphError outside of the block,
+        or when ``ex_mem`` is not a memory.
+        """
+        self._enter("update_memory")
         check_variable("dynamic_rnn", "ex_mem", ex_mem)
         check_variable("dynamic_rnn", "new_mem", new_mem)
         if ex_mem.name not in self._memories:
-            raise GraphError(f"DynamicRNN: {ex_mem.name!r} is no memory of this network")
+            raise GraphError(f"DynamicRNN: {ex_mem.name!r} is not a memory of this network")
         self._links.append((new_mem, self._memories[ex_mem.name]))
 
     def output(self, *outputs: Variable) -> None:
-        """Give variables out, of every step."""
-        step, around = self._inside("output")
+        """Declare outputs of every step.
+
+        Raises TypeError unless ``outputs`` is a variable, GraphError outside of the block.
+        """
+        step, around = self._enter("output")
         for one in outputs:
             check_variable("dynamic_rnn", "outputs", one)
             name = f"{self.helper.name}_output_array_{one.name}"
-            array = _new(around, name, one, VarType.LOD_TENSOR_ARRAY)
+            array = _create(around, name, one, VarType.LOD_TENSOR_ARRAY)
             array_write(one, step, array)
             self._arrays.append(array)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The output of all steps, or a list of several."""
+        """Return the output of all steps, or a list of several.
+
+        Raises GraphError before the block is complete, or when it has no output.
+        """
         if self._outputs is None:
-            raise GraphError("DynamicRNN: its outputs are there after `with rnn.block():`")
+            raise GraphError("DynamicRNN: its outputs can be used after `with rnn.block():`, not inside")
         if not self._outputs:
             raise GraphError("DynamicRNN: it has no output; call output in the block")
         return self._outputs[0] if len(self._outputs) == 1 else self._outputs
 
 
-def _new(around: Block, name: str, like: Variable, kind: VarType = VarType.LOD_TENSOR) -> Variable:
+def _create(around: Block, name: str, like: Variable, kind: VarType = VarType.LOD_TENSOR) -> Variable:
     return around.create_var(name=unique_name.generate(name), dtype=like.dtype, type=kind)
 
 
-def _constant_zero(around: Block) -> Variable:
+def _append_zero(around: Block) -> Variable:
     zero = around.create_var(name=unique_name.generate("zero_idx"), dtype="int64")
     around.append_op(
         type="fill_constant",

@@ -1,4 +1,4 @@
-"""Recurrent layers: along sequences of any length, and one step at a time."""
+"""LSTM and GRU layers: over sequences of any length, and one step at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
 __all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
 
-_ACTIVATIONS = ("identity", "sigmoid", "tanh", "relu")  # gru_unit knows them by number
+_ACTIVATIONS = ("identity", "sigmoid", "tanh", "relu")  # gru_unit takes their index
 
 
 def dynamic_lstm(
@@ -33,11 +33,12 @@ def dynamic_lstm(
     dtype: Any = "float32",
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """Long short-term memory along every sequence: the hidden states and the cells, (T, size / 4) each.
+    """Return the hidden states and cells of an LSTM over every sequence, (T, size / 4) each.
 
-    Operator ``lstm``. ``input`` (T, size) comes from a layer in front, often ``fc``; ``size`` is 4 times the
+    Operator ``lstm``. ``input`` (T, size) is the output of a layer, often ``fc``; ``size`` is 4 times the
     width of the cell. ``h_0`` and ``c_0``, (sequences, size / 4), are zeros by default. With ``is_reverse``
-    every sequence is run from its end. Hochreiter & Schmidhuber 1997.
+    every sequence is processed from its end. Hochreiter & Schmidhuber 1997. Raises TypeError unless
+    ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> hidden, cell = dynamic_lstm(data("projected", [None, 32], lod_level=1), size=32)
@@ -45,9 +46,9 @@ def dynamic_lstm(
     ((-1, 8), 1)
     """
     check_variable("dynamic_lstm", "input", input, WIDE_FLOATS)
-    width = _quarter("dynamic_lstm", size)
+    width = _cell_width("dynamic_lstm", size)
     helper = LayerHelper("lstm", name=name)
-    inputs = {"Input": input, **_initial("dynamic_lstm", width, h_0, width, c_0)}
+    inputs = {"Input": input, **_initial_states("dynamic_lstm", width, h_0, width, c_0)}
     inputs["Weight"] = helper.create_parameter(param_attr, [width, size], dtype)
     inputs["Bias"] = _bias(helper, "dynamic_lstm", bias_attr, (7 if use_peepholes else 4) * width, dtype)
     slots = ("Hidden", "Cell", "BatchGate", "BatchCellPreAct")
@@ -82,21 +83,21 @@ def dynamic_lstmp(
     cell_clip: float | None = None,
     proj_clip: float | None = None,
 ) -> tuple[Variable, Variable]:
-    """As :func:`dynamic_lstm`, feeding back a projection: (T, proj_size) of those, and the cells.
+    """Return the projections (T, proj_size) and cells of an LSTM whose projection is fed back.
 
     Operator ``lstmp``. ``h_0`` is (sequences, proj_size). ``cell_clip`` and ``proj_clip`` limit cells and
-    projections. Sak et al. 2014.
+    projections. Sak et al. 2014. Raises TypeError unless ``input`` is a variable of a supported dtype.
     """
     check_variable("dynamic_lstmp", "input", input, WIDE_FLOATS)
-    width = _quarter("dynamic_lstmp", size)
+    width = _cell_width("dynamic_lstmp", size)
     helper = LayerHelper("lstmp", name=name)
-    inputs = {"Input": input, **_initial("dynamic_lstmp", proj_size, h_0, width, c_0)}
+    inputs = {"Input": input, **_initial_states("dynamic_lstmp", proj_size, h_0, width, c_0)}
     inputs["Weight"] = helper.create_parameter(param_attr, [proj_size, size], dtype)
     inputs["ProjWeight"] = helper.create_parameter(param_attr, [width, proj_size], dtype)
     inputs["Bias"] = _bias(helper, "dynamic_lstmp", bias_attr, (7 if use_peepholes else 4) * width, dtype)
     projection, cell, _, hidden, gate, pre_act = (
         helper.create_variable_for_type_inference(dtype) for _ in range(6)
-    )  # the third is made and left alone, as in Fluid
+    )  # the third is created and not used, as in Fluid
     outputs = {
         "Projection": projection,
         "Cell": cell,
@@ -129,10 +130,11 @@ def dynamic_gru(
     h_0: Variable | None = None,
     origin_mode: bool = False,
 ) -> Variable:
-    """Gated recurrent units along every sequence: the hidden states, (T, size).
+    """Return the hidden states of gated recurrent units over every sequence, (T, size).
 
-    Operator ``gru``. ``input`` (T, 3 size) comes from a layer in front, often ``fc``. ``h_0``, (sequences,
+    Operator ``gru``. ``input`` (T, 3 size) is the output of a layer, often ``fc``. ``h_0``, (sequences,
     size), is zeros by default. ``origin_mode`` is the formula of Cho et al. 2014, else Chung et al. 2014.
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> dynamic_gru(data("projected", [None, 24], lod_level=1), size=8).shape
@@ -174,11 +176,12 @@ def lstm(
     default_initializer: Any = None,
     seed: int = -1,
 ) -> tuple[Variable, Variable, Variable]:
-    """Layers of long short-term memory over a batch of equal lengths (operator ``cudnn_lstm``).
+    """Return the outputs of stacked LSTMs over a batch of sequences of one length (``cudnn_lstm``).
 
-    ``input`` is (T, N, D); ``init_h`` and ``init_c`` are (layers x directions, N, hidden_size). Returns the
-    hidden states of the last layer, (T, N, hidden_size x directions), and the last states of all layers. All
-    weights are one vector. Dropout is between layers. Unlike Fluid's it runs on a CPU.
+    ``input`` is (T, N, D); ``init_h`` and ``init_c`` are (layers x directions, N, hidden_size). The results
+    are the hidden states of the last layer, (T, N, hidden_size x directions), and the last states of all
+    layers. All weights are one vector. Dropout is between layers. Unlike in Fluid it runs on a CPU. Raises
+    TypeError unless the inputs are variables of supported dtypes.
 
     >>> from paddlelike.input import data
     >>> first = [data(name, [2, 3, 8]) for name in ("h", "c")]
@@ -227,9 +230,11 @@ def gru_unit(
     gate_activation: str = "sigmoid",
     origin_mode: bool = False,
 ) -> tuple[Variable, Variable, Variable]:
-    """One step of gated recurrent units: the new hidden state, the old one after reset, the gates.
+    """Return the new hidden state of a GRU after one step, the old one after reset, and the gates.
 
-    Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size).
+    Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size). Raises
+    TypeError unless ``input`` and ``hidden`` are variables of supported dtypes and GraphError for another
+    ``activation`` or ``gate_activation``.
     """
     check_variable("gru_unit", "input", input, WIDE_FLOATS)
     check_variable("gru_unit", "hidden", hidden, WIDE_FLOATS)
@@ -262,10 +267,11 @@ def lstm_unit(
     bias_attr: Any = None,
     name: str | None = None,
 ) -> tuple[Variable, Variable]:
-    """One step of long short-term memory: the new hidden state and cell, (N, D) each.
+    """Return the new hidden state and cell of an LSTM after one step, (N, D) each.
 
-    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit`` on
-    those and ``cell_t_prev`` (N, D).
+    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit``
+    on those and ``cell_t_prev`` (N, D). Raises TypeError unless the inputs are variables of supported
+    dtypes, GraphError when shapes do not match.
     """
     rows = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
     for argument, variable in rows.items():
@@ -274,10 +280,10 @@ def lstm_unit(
             raise GraphError(f"layer 'lstm_unit': {argument} is {list(variable.shape)}, expected 2 dims")
     if len({variable.shape[0] for variable in rows.values()}) > 1:
         told = ", ".join(f"{argument} {list(v.shape)}" for argument, v in rows.items())
-        raise GraphError(f"layer 'lstm_unit': {told}; the three have the same number of rows")
+        raise GraphError(f"layer 'lstm_unit': {told}; expected equal counts of rows")
     if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
         told = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
-        raise GraphError(f"layer 'lstm_unit': {told}; the two have the same width")
+        raise GraphError(f"layer 'lstm_unit': {told}; expected equal widths")
     helper = LayerHelper("lstm_unit", name=name)
     gates = fc(
         concat([x_t, hidden_t_prev], axis=1),
@@ -295,7 +301,7 @@ def lstm_unit(
     return hidden, cell
 
 
-def _quarter(layer: str, size: int) -> int:
+def _cell_width(layer: str, size: int) -> int:
     if size % 4:
         raise GraphError(f"layer {layer!r}: size is {size}, expected 4 times the width of the cell")
     return size // 4
@@ -304,14 +310,14 @@ def _quarter(layer: str, size: int) -> int:
 def _bias(helper: LayerHelper, layer: str, attr: Any, width: int, dtype: Any) -> Variable:
     bias: Variable | None = helper.create_parameter(attr, [1, width], dtype, is_bias=True)
     if bias is None:
-        raise GraphError(f"layer {layer!r}: bias_attr is False, but the operator has a bias always")
+        raise GraphError(f"layer {layer!r}: bias_attr is False, but the operator always has a bias")
     return bias
 
 
-def _initial(
+def _initial_states(
     layer: str, h_width: int, h_0: Variable | None, c_width: int, c_0: Variable | None
 ) -> dict[str, Variable]:
-    """The first states, as inputs of an operator."""
+    """Return the initial states as inputs of an operator."""
     given = {}
     if h_0 is not None:
         given["H0"] = _check_width(layer, "h_0", h_0, h_width)

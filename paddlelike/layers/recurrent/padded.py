@@ -1,4 +1,4 @@
-"""A cell repeated over a batch of sequences padded to one length: rnn."""
+"""rnn: a cell repeated over a batch of sequences that are padded to one length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["rnn"]
 
 
 def swap_batch_and_time(x: Variable) -> Variable:
-    """``x`` with its first two dims, batch and time, exchanged."""
+    """Return ``x`` with its first two dims, batch and time, swapped."""
     return transpose(x, [1, 0, *range(2, len(x.shape))])
 
 
@@ -30,20 +30,20 @@ def rnn(
     is_reverse: bool = False,
     **kwargs: Any,
 ) -> tuple[Any, Any]:
-    """The outputs of ``cell`` at every step, and the last states (operator ``recurrent``).
+    """Return the outputs of ``cell`` at every step, and the last states (operator ``recurrent``).
 
     Parameters
     ----------
     cell
         Called with the inputs and states of one step, and ``kwargs``.
     inputs
-        ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; or a nest of such variables.
+        ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; or nested such variables.
     initial_states
         Zeros if None.
     sequence_length
-        ``(N,)``: behind its length a sequence keeps its states.
+        ``(N,)``: after its last step a sequence keeps its states.
     is_reverse
-        Begin with the last step.
+        Process the last step first.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.recurrent.cells import GRUCell
@@ -63,16 +63,16 @@ def rnn(
     if is_reverse:
         inputs = map_structure(lambda x: reverse(x, 0), inputs)
         mask = None if mask is None else reverse(mask, 0)
-    outputs, states = _repeated(cell, inputs, initial_states, mask, kwargs)
+    outputs, states = _repeat_cell(cell, inputs, initial_states, mask, kwargs)
     if is_reverse:
         outputs = map_structure(lambda x: reverse(x, 0), outputs)
     return (outputs if time_major else map_structure(swap_batch_and_time, outputs)), states
 
 
-def _repeated(
+def _repeat_cell(
     cell: RNNCell, inputs: Any, initial_states: Any, mask: Variable | None, kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """The outputs of all steps, the states of the last one."""
+    """Return the outputs of all steps, the states of the last one."""
     network = StaticRNN()
     with network.step():
         now = map_structure(network.step_input, inputs)
@@ -80,7 +80,7 @@ def _repeated(
         outputs, following = cell.call(now, map_structure(lambda x: x, states), **kwargs)
         if mask is not None:
             here = network.step_input(mask)
-            following = map_structure(lambda old, new: _masked(old, new, here), states, following)
+            following = map_structure(lambda old, new: _select_rows(old, new, here), states, following)
         map_structure(network.update_memory, states, following)
         for one in [*flatten(outputs), *flatten(following)]:
             network.step_output(one)
@@ -91,6 +91,6 @@ def _repeated(
     return pack_sequence_as(outputs, found[:count]), last
 
 
-def _masked(old: Variable, new: Variable, mask: Variable) -> Variable:
-    """``new`` in the rows where ``mask`` is 1, ``old`` where it is 0."""
+def _select_rows(old: Variable, new: Variable, mask: Variable) -> Variable:
+    """Return ``new`` in the rows where ``mask`` is 1, ``old`` where it is 0."""
     return elementwise_mul(new, mask, axis=0) - elementwise_mul(old, mask - 1, axis=0)

@@ -1,4 +1,4 @@
-"""A network repeated over the first dim of its inputs: StaticRNN."""
+"""StaticRNN: a network repeated over the first dim of its inputs."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["StaticRNN"]
 
 @dataclass
 class _Memory:
-    """What one step hands to the next."""
+    """A value passed from one step to the next."""
 
-    first: Variable  # around the block
-    before: Variable  # what a step finds
-    after: Variable | None = None  # what it leaves
+    first: Variable  # in the parent block
+    before: Variable  # at the begin of a step
+    after: Variable | None = None  # at the end of a step
 
 
 class StaticRNN:
     """A network that runs once for every ``x[t]`` (operator ``recurrent``).
 
-    Inputs are time-major, ``[T, N, ...]``, and all of one length. A memory hands a value from one step to
-    the next. Calling the object gives the outputs of all steps, ``[T, N, ...]``.
+    Inputs are time-major, ``[T, N, ...]``, and all of one length. A memory passes a value from one step to
+    the next. Calling the object returns the outputs of all steps, ``[T, N, ...]``.
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.nn.dense import fc
@@ -59,21 +59,25 @@ class StaticRNN:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Build the network of one step inside the ``with``."""
+        """Build the network of one step inside the ``with``; each memory must be updated."""
         with sub_block(self.helper.main_program) as self._block:
             yield
-            states = self._states(self._block)
+            states = self._state_names(self._block)
         self._complete(self._block, states)
         self._done = True
 
-    def _inside(self, method: str) -> Block:
+    def _enter(self, method: str) -> Block:
         if self._block is None or self._done:
-            raise GraphError(f"StaticRNN.{method} is called inside `with rnn.step():`")
+            raise GraphError(f"StaticRNN.{method} must be called inside `with rnn.step():`")
         return self._block
 
     def step_input(self, x: Variable) -> Variable:
-        """``x[t]``, of shape ``[N, ...]``, for ``x`` of shape ``[T, N, ...]``."""
-        block = self._inside("step_input")
+        """Return ``x[t]``, of shape ``[N, ...]``, for ``x`` of shape ``[T, N, ...]``.
+
+        Raises TypeError unless ``x`` is a variable, GraphError outside of the block, or when the inputs
+        differ in their count of steps.
+        """
+        block = self._enter("step_input")
         check_variable("static_rnn", "x", x)
         if self.seq_len is None:
             self.seq_len = x.shape[0]
@@ -95,24 +99,25 @@ class StaticRNN:
         init_batch_dim_idx: int = 0,
         ref_batch_dim_idx: int = 1,
     ) -> Variable:
-        """What the step before left: at first ``init``, or ``shape`` full of ``init_value``.
+        """Return the memory of the previous step, initially ``init``, or ``shape`` full of ``init_value``.
 
         With ``shape``, dim ``init_batch_dim_idx`` is as large as dim ``ref_batch_dim_idx`` of ``batch_ref``
-        (counted with the steps as dim 0).
+        (the steps being dim 0). Raises TypeError unless ``init`` is a variable, GraphError outside of the
+        block, or without ``init``, ``shape`` and ``batch_ref``.
         """
-        block = self._inside("memory")
+        block = self._enter("memory")
         if init is None:
             if shape is None or batch_ref is None:
-                raise GraphError("StaticRNN.memory takes init, or shape and batch_ref")
+                raise GraphError("StaticRNN.memory needs init, or shape and batch_ref")
             dims = init_batch_dim_idx, ref_batch_dim_idx
-            init = self._filled(parent_of(block), shape, batch_ref, init_value, dims)
+            init = self._fill(parent_of(block), shape, batch_ref, init_value, dims)
         check_variable("static_rnn", "init", init)
         name = unique_name.generate(f"{self.helper.name}@mem")
         before = block.create_var(name=name, dtype=init.dtype, shape=init.shape)
         self._memories[before.name] = _Memory(init, before)
         return before
 
-    def _filled(
+    def _fill(
         self, around: Block, shape: Sequence[int], like: Variable, value: float, dims: tuple[int, int]
     ) -> Variable:
         name = unique_name.generate(f"{self.helper.name}@memory_boot")
@@ -132,31 +137,38 @@ class StaticRNN:
         return boot
 
     def update_memory(self, mem: Variable, var: Variable) -> None:
-        """Leave ``var`` to the next step, which finds it as ``mem``."""
-        self._inside("update_memory")
+        """Make ``var`` the value of the memory ``mem`` in the next step.
+
+        Raises TypeError unless ``mem`` and ``var`` are variables, GraphError outside of the block, or when
+        ``mem`` is not a memory.
+        """
+        self._enter("update_memory")
         check_variable("static_rnn", "mem", mem)
         check_variable("static_rnn", "var", var)
         if mem.name not in self._memories:
-            raise GraphError(f"StaticRNN: {mem.name!r} is no memory of this network")
+            raise GraphError(f"StaticRNN: {mem.name!r} is not a memory of this network")
         self._memories[mem.name].after = var
 
     def step_output(self, o: Variable) -> None:
-        """Give ``o`` out, of every step."""
-        block = self._inside("step_output")
+        """Declare an output of every step.
+
+        Raises TypeError unless ``o`` is a variable, GraphError outside of the block.
+        """
+        block = self._enter("step_output")
         check_variable("static_rnn", "o", o)
-        part = self._helped(block, o)
+        part = self._copy(block, o)
         steps = -1 if self.seq_len is None else self.seq_len
         self._outputs.append(
             parent_of(block).create_var(name=part.name, shape=(steps, *part.shape), dtype=part.dtype)
         )
 
     def output(self, *outputs: Variable) -> None:
-        """Give several variables out, of every step."""
+        """Declare several outputs of every step. Raises GraphError outside of the block."""
         for one in outputs:
             self.step_output(one)
 
-    def _helped(self, block: Block, variable: Variable) -> Variable:
-        """A copy that the operator finds by name."""
+    def _copy(self, block: Block, variable: Variable) -> Variable:
+        """Return a copy under a name that the operator refers to."""
         out = self.helper.create_variable_for_type_inference(variable.dtype)
         block.append_op(
             type="rnn_memory_helper",
@@ -166,13 +178,13 @@ class StaticRNN:
         )
         return out
 
-    def _states(self, block: Block) -> list[str]:
-        """The names under which a step leaves its memories."""
+    def _state_names(self, block: Block) -> list[str]:
+        """Return the names of the memories at the end of a step."""
         states = []
         for name, memory in self._memories.items():
             if memory.after is None:
                 raise GraphError(f"StaticRNN: the memory {name!r} is never updated; call update_memory")
-            states.append(self._helped(block, block.var(memory.after.name)).name)
+            states.append(self._copy(block, block.var(memory.after.name)).name)
         return states
 
     def _complete(self, block: Block, states: list[str]) -> None:
@@ -184,7 +196,7 @@ class StaticRNN:
             inputs={
                 "inputs": [around._var_recursive(part.name) for part in self._inputs],
                 "initial_states": [memory.first for memory in self._memories.values()],
-                "parameters": self._parameters(block),
+                "parameters": self._outer_names(block),
             },
             outputs={"outputs": self._outputs, "step_scopes": [scopes]},
             attrs={
@@ -195,17 +207,20 @@ class StaticRNN:
             },
         )
 
-    def _parameters(self, block: Block) -> list[str]:
-        """What the block reads and has not made itself."""
+    def _outer_names(self, block: Block) -> list[str]:
+        """Return the names of the outer variables that the block reads."""
         own = {name for op in block.ops for name in op.output_arg_names}
         own |= {part.name for part in self._inputs} | set(self._memories)
         read = dict.fromkeys(name for op in block.ops for name in op.input_arg_names)
         return [name for name in read if name not in own]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The output of all steps, or a list of several."""
+        """Return the output of all steps, or a list of several.
+
+        Raises GraphError before the block is complete, or when it has no output.
+        """
         if not self._done:
-            raise GraphError("StaticRNN: its outputs are there after `with rnn.step():`")
+            raise GraphError("StaticRNN: its outputs can be used after `with rnn.step():`, not inside")
         if not self._outputs:
             raise GraphError("StaticRNN: it has no output; call step_output in a step")
         return self._outputs[0] if len(self._outputs) == 1 else self._outputs

@@ -1,4 +1,4 @@
-"""Many numbers into fewer: sums, means, extremes, and where they are."""
+"""Reductions along dims, sorting, and searching for extremes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Reduction(Protocol):
     ) -> Variable: ...
 
 
-def _reduction(type: str, what: str, dtypes: Sequence[VarType] = NUMBERS) -> Reduction:
+def _make_reduction(type: str, what: str, dtypes: Sequence[VarType] = NUMBERS) -> Reduction:
     def layer(
         input: Variable,
         dim: int | Sequence[int] | None = None,
@@ -67,17 +67,19 @@ def _reduction(type: str, what: str, dtypes: Sequence[VarType] = NUMBERS) -> Red
     return layer
 
 
-reduce_all = _reduction("reduce_all", "logical and", BOOL)
-reduce_any = _reduction("reduce_any", "logical or", BOOL)
-reduce_max = _reduction("reduce_max", "greatest number")
-reduce_mean = _reduction("reduce_mean", "mean")
-reduce_min = _reduction("reduce_min", "least number")
-reduce_prod = _reduction("reduce_prod", "product")
-reduce_sum = _reduction("reduce_sum", "sum")
+reduce_all = _make_reduction("reduce_all", "logical and", BOOL)
+reduce_any = _make_reduction("reduce_any", "logical or", BOOL)
+reduce_max = _make_reduction("reduce_max", "greatest number")
+reduce_mean = _make_reduction("reduce_mean", "mean")
+reduce_min = _make_reduction("reduce_min", "least number")
+reduce_prod = _make_reduction("reduce_prod", "product")
+reduce_sum = _make_reduction("reduce_sum", "sum")
 
 
 def mean(x: Variable, name: str | None = None) -> Variable:
-    """The mean of all numbers, of shape [1] (operator ``mean``).
+    """Return the mean of all elements, of shape [1] (operator ``mean``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> mean(data("costs", [None, 1])).shape
@@ -94,7 +96,10 @@ def logsumexp(
     out: Variable | None = None,
     name: str | None = None,
 ) -> Variable:
-    """``log(sum(exp(x)))`` along ``dim`` (operators ``exp``, ``reduce_sum``, ``log``)."""
+    """Return ``log(sum(exp(x)))`` along ``dim`` (operators ``exp``, ``reduce_sum``, ``log``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("logsumexp", "x", x, WIDE_FLOATS)
     total = reduce_sum(exp(x), dim=dim, keep_dim=keepdim)
     found = log(total, name=name)
@@ -107,9 +112,10 @@ def cumsum(
     exclusive: bool | None = None,
     reverse: bool | None = None,
 ) -> Variable:
-    """The running sum along ``axis``, the last by default, in the shape of ``x`` (operator ``cumsum``).
+    """Return the running sum along ``axis``, the last by default, in the shape of ``x`` (``cumsum``).
 
-    ``exclusive``: without the number itself; ``reverse``: from the end.
+    ``exclusive``: without the element itself; ``reverse``: from the end. Raises TypeError unless ``x`` is a
+    variable.
     """
     check_variable("cumsum", "x", x)
     attrs = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
@@ -117,7 +123,10 @@ def cumsum(
 
 
 def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: str | None = None) -> Variable:
-    """``x / sqrt(sum(x * x) + epsilon)`` along ``axis`` (1 for None) (operator ``norm``)."""
+    """Return ``x / sqrt(sum(x * x) + epsilon)`` along ``axis`` (1 for None) (operator ``norm``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    """
     check_variable("l2_normalize", "x", x, WIDE_FLOATS)
     if len(x.shape) == 1:
         axis = 0
@@ -134,13 +143,19 @@ def l2_normalize(x: Variable, axis: int | None, epsilon: float = 1e-12, name: st
 
 
 def argmax(x: Variable, axis: int = 0) -> Variable:
-    """Where the greatest number along ``axis`` is: int64, that dim left out (operator ``arg_max``)."""
+    """Return the indices of the maxima along ``axis``: int64, that dim left out (operator ``arg_max``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("argmax", "x", x)
     return emit("arg_max", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
 
 
 def argmin(x: Variable, axis: int = 0) -> Variable:
-    """Where the least number along ``axis`` is: int64, that dim left out (operator ``arg_min``)."""
+    """Return the indices of the minima along ``axis``: int64, that dim left out (operator ``arg_min``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("argmin", "x", x)
     return emit("arg_min", {"X": x}, {"axis": axis}, dtype=VarType.INT64, constant=True)
 
@@ -148,9 +163,9 @@ def argmin(x: Variable, axis: int = 0) -> Variable:
 def argsort(
     input: Variable, axis: int = -1, descending: bool = False, name: str | None = None
 ) -> tuple[Variable, ...]:
-    """The numbers sorted along ``axis``, and where they were (int64), both shaped as ``input``.
+    """Return the elements sorted along ``axis``, and their indices (int64), both shaped as ``input``.
 
-    Operator ``argsort``.
+    Operator ``argsort``. Raises TypeError unless ``input`` is a variable.
     """
     check_variable("argsort", "input", input)
     return emit_all(
@@ -164,9 +179,10 @@ def argsort(
 
 
 def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[Variable, ...]:
-    """The ``k`` greatest numbers of every row, greatest first, and where they are (operator ``top_k``).
+    """Return the ``k`` greatest elements of every row, in descending order, and their indices (``top_k``).
 
-    (..., D) gives values and int64 indices of shape (..., k). ``k`` may be a variable of shape [1].
+    (..., D) gives values and int64 indices of shape (..., k). ``k`` may be a variable of shape [1]. Raises
+    TypeError unless ``input`` is a variable.
 
     >>> from paddlelike.input import data
     >>> values, indices = topk(data("scores", [None, 10]), k=3)
@@ -184,9 +200,9 @@ def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[V
 
 
 def unique(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
-    """The different numbers of ``x`` (N,) in order of appearance, and for each of ``x`` which.
+    """Return the unique elements of ``x`` (N,) in order of appearance, and for each element its index there.
 
-    Operator ``unique``.
+    Operator ``unique``. Raises TypeError unless ``x`` is a variable.
     """
     check_variable("unique", "x", x)
     kind = convert_dtype(dtype)
@@ -194,7 +210,10 @@ def unique(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
 
 
 def unique_with_counts(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...]:
-    """As :func:`unique`, and how often each number appears (operator ``unique_with_counts``)."""
+    """Return :func:`unique` and how often each element appears (operator ``unique_with_counts``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("unique_with_counts", "x", x)
     kind = convert_dtype(dtype)
     outputs = {"Out": x.dtype, "Index": kind, "Count": kind}
@@ -202,9 +221,9 @@ def unique_with_counts(x: Variable, dtype: Any = "int32") -> tuple[Variable, ...
 
 
 def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names)
-    """The cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
+    """Return the cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
 
-    Operator ``cos_sim``.
+    Operator ``cos_sim``. Raises TypeError unless ``X`` and ``Y`` are variables of supported dtypes.
     """
     check_variable("cos_sim", "X", X, (VarType.FP32,))
     check_variable("cos_sim", "Y", Y, (VarType.FP32,))

@@ -1,1 +1,1 @@
-"""Layers on LoD sequences."""
+"""Layers on sequences described by a LoD."""

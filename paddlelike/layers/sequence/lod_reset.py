@@ -1,4 +1,4 @@
-"""Layers that cut the same rows into other sequences."""
+"""Layers that divide the same rows into other sequences."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["lod_append", "lod_reset"]
 
 
 def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] | None = None) -> Variable:
-    """``x`` cut as ``y`` is, or at the offsets that ``y`` (without LoD) or ``target_lod`` holds.
+    """Return ``x`` with the LoD of ``y``, or the offsets that ``y`` (without LoD) or ``target_lod`` holds.
 
-    Operator ``lod_reset``.
+    Operator ``lod_reset``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes,
+    GraphError when neither is given.
 
     >>> from paddlelike.input import data
     >>> lod_reset(data("x", [None, 6]), target_lod=[0, 2, 4]).lod_level
@@ -26,12 +27,16 @@ def lod_reset(x: Variable, y: Variable | None = None, target_lod: Sequence[int] 
     if y is not None:
         return emit("lod_reset", {"X": x, "Y": check_variable("lod_reset", "y", y)})
     if target_lod is None:
-        raise GraphError("layer 'lod_reset': neither y nor target_lod is given")
+        raise GraphError("layer 'lod_reset': y and target_lod are both None, expected one of them")
     return emit("lod_reset", {"X": x}, {"target_lod": list(target_lod)})
 
 
 def lod_append(x: Variable, level: Variable | Sequence[int]) -> Variable:
-    """``x`` with its sequences cut once more, at the offsets ``level`` (operator ``lod_reset``)."""
+    """Return ``x`` with a further LoD level of offsets ``level`` (operator ``lod_reset``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype, GraphError unless they are ints or a
+    variable.
+    """
     check_variable("lod_append", "x", x, NUMBERS)
     inputs = {"X": x}
     attrs: dict[str, Any] = {"append": True}

@@ -1,4 +1,4 @@
-"""Layers over sequences: rows cut by LoD ("level of detail") into sequences of any length.
+"""Layers over sequences: rows that a LoD ("level of detail") divides into sequences of any length.
 
 A variable is declared with ``lod_level=1`` and fed with ``fluid.create_lod_tensor(rows, [lengths], place)``.
 Shapes are written (T, D): T rows of all sequences together.
@@ -60,10 +60,11 @@ def sequence_conv(
     act: str | None = None,
     name: str | None = None,
 ) -> Variable:
-    """A convolution along each sequence: (T, D) gives (T, num_filters) (operator ``sequence_conv``).
+    """Return the convolution over each sequence: (T, D) gives (T, num_filters) (operator ``sequence_conv``).
 
-    A row sees ``filter_size`` rows, from ``padding_start`` (minus half of them) on; outside of the sequence
-    are zeros. The weight is (filter_size D, num_filters). ``padding`` means nothing, as in Fluid.
+    The window of a row is ``filter_size`` rows, from ``padding_start`` (by default minus half of them) on,
+    zeros outside of the sequence. The weight is (filter_size D, num_filters). ``padding`` is ignored, as in
+    Fluid. Raises TypeError unless ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> sequence_conv(data("words", [None, 8], lod_level=1), num_filters=4, act="tanh").shape
@@ -89,9 +90,10 @@ def sequence_conv(
 def row_conv(
     input: Variable, future_context_size: int, param_attr: Any = None, act: str | None = None
 ) -> Variable:
-    """Each row with those after it, column by column: ``sum of weight[j] * input[t + j]`` (``row_conv``).
+    """Return ``sum over j of weight[j] * input[t + j]`` for each row, column by column (``row_conv``).
 
-    The weight is (future_context_size + 1, D). Amodei et al. 2016.
+    The weight is (future_context_size + 1, D). Amodei et al. 2016. Raises TypeError unless ``input`` is a
+    variable of a supported dtype.
     """
     check_variable("row_conv", "input", input, WIDE_FLOATS)
     helper = LayerHelper("row_conv", act=act)
@@ -103,16 +105,20 @@ def row_conv(
 
 
 def sequence_softmax(input: Variable, use_cudnn: bool = False, name: str | None = None) -> Variable:
-    """A softmax over each sequence of numbers, (T, 1) (operator ``sequence_softmax``)."""
+    """Return the softmax over each sequence, (T, 1) (operator ``sequence_softmax``).
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+    """
     check_variable("sequence_softmax", "input", input, WIDE_FLOATS)
     return emit("sequence_softmax", {"X": input}, {"use_cudnn": use_cudnn}, name=name)
 
 
 def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0) -> Variable:
-    """One row per sequence: its average, sum, sqrt (sum / root of the length), max, last or first row.
+    """Return one row per sequence: its average, sum, sqrt (sum / root of the length), max, last or first row.
 
     Operator ``sequence_pool``. With several levels of LoD the innermost sequences are pooled. A sequence
-    without rows gives ``pad_value``.
+    without rows gives ``pad_value``. Raises TypeError unless ``input`` is a variable of a supported dtype
+    and GraphError for another ``pool_type``.
 
     >>> from paddlelike.input import data
     >>> sequence_pool(data("words", [None, 8], lod_level=1), "max").lod_level
@@ -129,28 +135,34 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_va
         outputs={"Out": out, "MaxIndex": index},
         attrs={"pooltype": pool_type.upper(), "is_test": is_test, "pad_value": pad_value},
     )
-    index.stop_gradient = pool_type == "max"  # as in Fluid, which does not know "MAX" here
+    index.stop_gradient = pool_type == "max"  # as in Fluid, which compares case-sensitively here
     return out
 
 
 def sequence_first_step(input: Variable) -> Variable:
-    """The first row of each sequence (operator ``sequence_pool``)."""
+    """Return the first row of each sequence (operator ``sequence_pool``)."""
     return sequence_pool(input, "first")
 
 
 def sequence_last_step(input: Variable) -> Variable:
-    """The last row of each sequence (operator ``sequence_pool``)."""
+    """Return the last row of each sequence (operator ``sequence_pool``)."""
     return sequence_pool(input, "last")
 
 
 def sequence_concat(input: Sequence[Variable], name: str | None = None) -> Variable:
-    """Sequence i of every input, one after the other, as sequence i (operator ``sequence_concat``)."""
+    """Return the concatenation of the sequences i of all inputs as sequence i (``sequence_concat``).
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+    """
     many = check_variables("sequence_concat", "input", input, NUMBERS)
     return emit("sequence_concat", {"X": many}, name=name)
 
 
 def sequence_slice(input: Variable, offset: Variable, length: Variable, name: str | None = None) -> Variable:
-    """Of each sequence ``length`` rows from ``offset`` on; both int64 (sequences, 1) (``sequence_slice``)."""
+    """Return ``length`` rows of each sequence from ``offset`` on; both int64 (sequences, 1).
+
+    Operator ``sequence_slice``. Raises TypeError unless the inputs are variables of supported dtypes.
+    """
     check_variable("sequence_slice", "input", input, NUMBERS)
     for argument, value in (("offset", offset), ("length", length)):
         check_variable("sequence_slice", argument, value, INTEGERS).stop_gradient = True
@@ -158,16 +170,20 @@ def sequence_slice(input: Variable, offset: Variable, length: Variable, name: st
 
 
 def sequence_expand(x: Variable, y: Variable, ref_level: int = -1, name: str | None = None) -> Variable:
-    """Sequence (or row) i of ``x`` as often as sequence i of ``y`` has parts (operator ``sequence_expand``).
+    """Return sequence (or row) i of ``x`` repeated once per part of sequence i of ``y``.
 
-    Parts are those of level ``ref_level`` of ``y``, the last by default.
+    Operator ``sequence_expand``. Parts are those of level ``ref_level`` of ``y``, the last by default.
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
     """
     check_variable("sequence_expand", "x", x, NUMBERS)
     return emit("sequence_expand", {"X": x, "Y": y}, {"ref_level": ref_level}, name=name)
 
 
 def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Variable:
-    """Row i of ``x`` as often as sequence i of ``y`` has rows (operator ``sequence_expand_as``)."""
+    """Return row i of ``x`` repeated once per row of sequence i of ``y`` (``sequence_expand_as``).
+
+    Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+    """
     check_variable("sequence_expand_as", "x", x, NUMBERS)
     check_variable("sequence_expand_as", "y", y)
     return emit("sequence_expand_as", {"X": x, "Y": y}, name=name)
@@ -176,9 +192,10 @@ def sequence_expand_as(x: Variable, y: Variable, name: str | None = None) -> Var
 def sequence_pad(
     x: Variable, pad_value: Variable, maxlen: int | None = None, name: str | None = None
 ) -> tuple[Variable, Variable]:
-    """Sequences as a batch (sequences, maxlen, D), filled up with ``pad_value``; and their lengths.
+    """Return sequences as a batch (sequences, maxlen, D), padded with ``pad_value``, and their lengths.
 
-    Operator ``sequence_pad``. ``pad_value`` holds one number, or a row; ``maxlen`` None is the longest.
+    Operator ``sequence_pad``. ``pad_value`` holds one number or a row; ``maxlen`` None is the longest.
+    Raises TypeError unless ``x`` and ``pad_value`` are variables of supported dtypes.
     """
     check_variable("sequence_pad", "x", x, NUMBERS)
     check_variable("sequence_pad", "pad_value", pad_value, NUMBERS).stop_gradient = True
@@ -194,7 +211,10 @@ def sequence_pad(
 
 
 def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Variable:
-    """A padded batch (N, width, ...) as sequences of these lengths, int64 (N,) (``sequence_unpad``)."""
+    """Return a padded batch (N, width, ...) as sequences of these lengths, int64 (N,) (``sequence_unpad``).
+
+    Raises TypeError unless ``x`` and ``length`` are variables of supported dtypes.
+    """
     check_variable("sequence_unpad", "x", x, NUMBERS)
     check_variable("sequence_unpad", "length", length, (VarType.INT64,)).stop_gradient = True
     return emit("sequence_unpad", {"X": x, "Length": length}, name=name)
@@ -203,9 +223,10 @@ def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Va
 def sequence_mask(
     x: Variable, maxlen: int | Variable | None = None, dtype: Any = "int64", name: str | None = None
 ) -> Variable:
-    """``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...) (``sequence_mask``).
+    """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...).
 
-    ``maxlen`` None is the greatest length.
+    Operator ``sequence_mask``. ``maxlen`` None is the greatest length. Raises TypeError unless ``x`` is a
+    variable.
 
     >>> from paddlelike.input import data
     >>> sequence_mask(data("length", [None], "int64"), maxlen=5).shape
@@ -224,7 +245,10 @@ def sequence_mask(
 
 
 def sequence_reshape(input: Variable, new_dim: int) -> Variable:
-    """The numbers of each sequence in rows of ``new_dim`` (operator ``sequence_reshape``)."""
+    """Return the elements of each sequence in rows of ``new_dim`` (operator ``sequence_reshape``).
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+    """
     check_variable("sequence_reshape", "input", input, NUMBERS)
     return emit("sequence_reshape", {"X": input}, {"new_dim": new_dim})
 
@@ -232,9 +256,10 @@ def sequence_reshape(input: Variable, new_dim: int) -> Variable:
 def sequence_scatter(
     input: Variable, index: Variable, updates: Variable, name: str | None = None
 ) -> Variable:
-    """``input`` (N, D) with the numbers of sequence i of ``updates`` added to row i (``sequence_scatter``).
+    """Return ``input`` (N, D) with sequence i of ``updates`` added to row i (``sequence_scatter``).
 
-    ``index``, sequences as those of ``updates``, tells the columns.
+    ``index`` holds their columns, in sequences like those of ``updates``. Raises TypeError unless
+    ``input``, ``index`` and ``updates`` are variables of supported dtypes.
     """
     check_variable("sequence_scatter", "input", input, NUMBERS)
     check_variable("sequence_scatter", "index", index, INTEGERS)
@@ -245,9 +270,9 @@ def sequence_scatter(
 def sequence_enumerate(
     input: Variable, win_size: int, pad_value: int = 0, name: str | None = None
 ) -> Variable:
-    """Ids (T, 1) with those after them, ``win_size`` to a row; ``pad_value`` after the end.
+    """Return ids (T, 1) with those that follow, ``win_size`` in a row, ``pad_value`` after the end.
 
-    Operator ``sequence_enumerate``.
+    Operator ``sequence_enumerate``. Raises TypeError unless ``input`` is a variable of a supported dtype.
     """
     check_variable("sequence_enumerate", "input", input, INTEGERS)
     attrs = {"win_size": win_size, "pad_value": pad_value, "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": True}
@@ -255,7 +280,10 @@ def sequence_enumerate(
 
 
 def sequence_reverse(x: Variable, name: str | None = None) -> Variable:
-    """Each sequence from its last row to its first (operator ``sequence_reverse``)."""
+    """Return each sequence with its rows reversed (operator ``sequence_reverse``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("sequence_reverse", "x", x)
     return emit("sequence_reverse", {"X": x}, name=name, slot="Y")
 
@@ -269,10 +297,11 @@ def im2sequence(
     out_stride: int | Sequence[int] = 1,
     name: str | None = None,
 ) -> Variable:
-    """Each image (N, C, H, W) as the sequence of its windows: (windows, C kh kw) (``im2sequence``).
+    """Return each image (N, C, H, W) as the sequence of its windows: (windows, C kh kw) (``im2sequence``).
 
     ``padding`` is one number, (height, width), or (top, left, bottom, right). ``input_image_size`` (N, 2)
-    holds the true sizes of images that were made ``out_stride`` times smaller.
+    holds the real sizes of images that were scaled down ``out_stride`` times. Raises TypeError unless
+    ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> im2sequence(data("x", [None, 3, 8, 8]), filter_size=2, stride=2).shape
@@ -295,5 +324,5 @@ def im2sequence(
 def _pair(argument: str, value: int | Sequence[int]) -> list[int]:
     numbers = [value, value] if isinstance(value, int) else list(value)
     if len(numbers) != 2 and (argument != "padding" or len(numbers) != 4):
-        raise GraphError(f"layer 'im2sequence': {argument} is {value!r}, expected a number or two of them")
+        raise GraphError(f"layer 'im2sequence': {argument} is {value!r}, expected one or two ints")
     return numbers

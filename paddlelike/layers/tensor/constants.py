@@ -1,4 +1,4 @@
-"""Tensors of constants, ranges and diagonals."""
+"""Constant tensors, ranges and diagonal matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paddlelike.layers.checks import check_variable, is_whole, tensor_dtype
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
-from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
 
 __all__ = [
     "arange",
@@ -36,7 +36,7 @@ _INTEGERS: Final = (VarType.INT32, VarType.INT64)
 def fill_constant(
     shape: Any, dtype: Any, value: Any, force_cpu: bool = False, out: Variable | None = None
 ) -> Variable:
-    """A tensor of one value (operator ``fill_constant``).
+    """Return a constant tensor (operator ``fill_constant``).
 
     ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1].
 
@@ -67,7 +67,7 @@ def add_shape(layer: str, shape: Any, inputs: dict[str, Any], attrs: dict[str, A
         inputs["ShapeTensor"] = shape
         return
     dims = as_list(layer, "shape", shape)
-    attrs["shape"] = numbers_known(dims)
+    attrs["shape"] = replace_variables(dims)
     if has_variables(dims):
         inputs["ShapeTensorList"] = [
             dim if isinstance(dim, Variable) else fill_constant([1], "int32", dim, force_cpu=True)
@@ -84,7 +84,7 @@ def fill_constant_batch_size_like(
     output_dim_idx: int = 0,
     force_cpu: bool = False,
 ) -> Variable:
-    """A tensor of one value whose dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
+    """Return a constant tensor; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
     kind = convert_dtype(dtype)
     attrs = {
         "shape": list(shape),
@@ -100,17 +100,20 @@ def fill_constant_batch_size_like(
 
 
 def zeros(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
-    """A tensor of zeros (operator ``fill_constant``)."""
+    """Return a tensor of zeros (operator ``fill_constant``)."""
     return fill_constant(shape, dtype, 0.0, force_cpu=force_cpu)
 
 
 def ones(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
-    """A tensor of ones (operator ``fill_constant``)."""
+    """Return a tensor of ones (operator ``fill_constant``)."""
     return fill_constant(shape, dtype, 1.0, force_cpu=force_cpu)
 
 
 def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
-    """Zeros in the shape and dtype of ``x`` (operator ``fill_zeros_like``)."""
+    """Return zeros in the shape and dtype of ``x`` (operator ``fill_zeros_like``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("zeros_like", "x", x)
     found = emit("fill_zeros_like", {"X": x}, layer="zeros_like", out=out)
     found.stop_gradient = True
@@ -118,7 +121,10 @@ def zeros_like(x: Variable, out: Variable | None = None) -> Variable:
 
 
 def ones_like(x: Variable, out: Variable | None = None) -> Variable:
-    """Ones in the shape and dtype of ``x`` (operator ``fill_any_like``)."""
+    """Return ones in the shape and dtype of ``x`` (operator ``fill_any_like``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("ones_like", "x", x)
     return emit("fill_any_like", {"X": x}, {"value": 1.0}, layer="ones_like", out=out)
 
@@ -132,7 +138,7 @@ def full(
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
-    """A tensor of one value, float32 if nothing else is said; ``device`` is not heeded."""
+    """Return a constant tensor, by default float32; ``device`` is ignored."""
     if out is None:
         helper = LayerHelper("full", name=name)
         kind = VarType.FP32 if dtype is None else convert_dtype(dtype)
@@ -151,7 +157,10 @@ def full_like(
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
-    """One value in the shape of ``input`` (operator ``fill_any_like``); ``device`` is not heeded."""
+    """Return a constant tensor in the shape of ``input`` (operator ``fill_any_like``); ``device`` is ignored.
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("full_like", "input", input)
     kind = input.dtype if dtype is None else convert_dtype(dtype)
     attrs = {"value": fill_value, "dtype": int(kind)}
@@ -161,33 +170,33 @@ def full_like(
 
 
 def range(start: Any, end: Any, step: Any, dtype: Any) -> Variable:
-    """The numbers from ``start`` up to, not with, ``end`` in steps (operator ``range``), of shape (N,).
+    """Return the numbers from ``start`` to ``end``, exclusive, in steps (operator ``range``), of shape (N,).
 
     Each of the three may be a number or a variable of shape [1].
     """
     kind = convert_dtype(dtype)
     limits = {"Start": start, "End": end, "Step": step}
-    inputs = {slot: _scalar(value, kind) for slot, value in limits.items()}
+    inputs = {slot: _make_scalar(value, kind) for slot, value in limits.items()}
     return emit("range", inputs, dtype=kind, constant=True)
 
 
 def arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, name: str | None = None) -> Variable:
-    """The numbers from ``start`` up to, not with, ``end``: :func:`range`, float32 if nothing else is said."""
+    """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32."""
     return range(start, end, step, "float32" if dtype is None else dtype)
 
 
 def linspace(start: Any, stop: Any, num: Any, dtype: Any) -> Variable:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``, both included (operator ``linspace``)."""
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, both included (``linspace``)."""
     inputs = {
-        "Start": _scalar(start, convert_dtype(dtype)),
-        "Stop": _scalar(stop, convert_dtype(dtype)),
-        "Num": _scalar(num, VarType.INT32),
+        "Start": _make_scalar(start, convert_dtype(dtype)),
+        "Stop": _make_scalar(stop, convert_dtype(dtype)),
+        "Num": _make_scalar(num, VarType.INT32),
     }
     return emit("linspace", inputs)
 
 
 def diag(diagonal: Any) -> Variable:
-    """The square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``)."""
+    """Return the square matrix with ``diagonal``, a variable or array of shape (N,) (operator ``diag``)."""
     if not isinstance(diagonal, Variable):
         diagonal = assign(diagonal)
     return emit("diag", {"Diagonal": diagonal}, constant=True)
@@ -199,7 +208,10 @@ def eye(
     batch_shape: Sequence[int] | None = None,
     dtype: Any = "float32",
 ) -> Variable:
-    """Ones on the diagonal, zeros elsewhere (operator ``eye``), repeated over ``batch_shape``."""
+    """Return the identity matrix (operator ``eye``), repeated over ``batch_shape``.
+
+    Raises TypeError for a size that is not an int of 0 or more.
+    """
     columns = num_rows if num_columns is None else num_columns
     for argument, value in (("num_rows", num_rows), ("num_columns", columns)):
         if not is_whole(value) or value < 0:
@@ -213,7 +225,7 @@ def eye(
 
 
 def as_variables(helper: LayerHelper, values: Sequence[Any]) -> list[Variable]:
-    """``values`` as int32 variables of shape [1]; a number becomes a ``fill_constant``."""
+    """Return ``values`` as int32 variables of shape [1]; numbers become constants."""
     found = []
     for value in values:
         if isinstance(value, Variable):
@@ -225,8 +237,8 @@ def as_variables(helper: LayerHelper, values: Sequence[Any]) -> list[Variable]:
     return found
 
 
-def _scalar(value: Any, dtype: VarType) -> Variable:
-    """``value`` as a variable of shape [1] and that dtype."""
+def _make_scalar(value: Any, dtype: VarType) -> Variable:
+    """Return ``value`` as a variable of shape [1] and that dtype."""
     if not isinstance(value, Variable):
         return fill_constant([1], dtype, value)
     return value if value.dtype == dtype else value.astype(dtype)

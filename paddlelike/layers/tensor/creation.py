@@ -1,4 +1,4 @@
-"""Variables made of nothing: parameters, constants, ranges, copies."""
+"""New variables: parameters, global variables, copies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _VALUE_SLOTS: Final = {
 
 
 def create_tensor(dtype: Any, name: str | None = None, persistable: bool = False) -> Variable:
-    """An empty variable, for an operator to write to."""
+    """Return an empty variable, for an operator to write to."""
     kind = tensor_dtype("create_tensor", dtype)
     helper = LayerHelper("create_tensor", name=name)
     return helper.create_variable(name=helper.name, dtype=kind, persistable=persistable)
@@ -47,13 +47,13 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
 ) -> Parameter:
-    """A parameter of its own; its first value is Xavier's, of a bias 0, if nothing else is said.
+    """Return a new parameter, initialized by default by Xavier's method, a bias by 0.
 
     >>> create_parameter([3, 4], "float32", name="table").shape
     (3, 4)
     """
     if not isinstance(shape, list | tuple | np.ndarray):
-        raise TypeError(f"layer 'create_parameter': shape is a list of ints, not {describe(shape)}")
+        raise TypeError(f"layer 'create_parameter': shape must be a list of ints, got {describe(shape)}")
     helper = LayerHelper("create_parameter")
     attr = ParamAttr(name=name) if attr is None else attr
     made: Parameter = helper.create_parameter(
@@ -74,10 +74,15 @@ def create_global_var(
     force_cpu: bool = False,
     name: str | None = None,
 ) -> Variable:
-    """A variable of block 0 that the startup program fills with ``value``; it gets no gradient."""
+    """Return a variable of block 0 that the startup program fills with ``value``; it gets no gradient.
+
+    Raises TypeError unless ``shape`` is a list of ints.
+    """
     wrong = [dim for dim in shape if not is_whole(dim)]
     if wrong:
-        raise TypeError(f"layer 'create_global_var': shape is a list of ints, not {describe(list(shape))}")
+        raise TypeError(
+            f"layer 'create_global_var': shape must be a list of ints, got {describe(list(shape))}"
+        )
     helper = LayerHelper("global_var")
     kind = tensor_dtype("create_global_var", dtype)
     variable = helper.create_global_variable(persistable=persistable, dtype=kind, shape=shape, name=name)
@@ -86,23 +91,24 @@ def create_global_var(
 
 
 def assign(input: Any, output: Variable | None = None) -> Variable:
-    """A copy of a variable (operator ``assign``), or the values of a numpy array (``assign_value``).
+    """Return a copy of a variable (operator ``assign``), or the values of a numpy array (``assign_value``).
 
     Arrays may be bool, float32, int32 or int64. The copy is written to ``output`` if that is given.
+    Raises TypeError for another kind of value, GraphError for an array too large for a program.
     """
     if isinstance(input, Variable):
         return emit("assign", {"X": input}, out=output)
     if not isinstance(input, np.ndarray):
-        raise TypeError(f"layer 'assign': input is a variable or a numpy array, not {describe(input)}")
+        raise TypeError(f"layer 'assign': input must be a variable or a numpy array, got {describe(input)}")
     dtype = convert_dtype(input.dtype)
     if dtype not in _VALUE_SLOTS:
         raise TypeError(
             f"layer 'assign': input is {describe(input)} of dtype {input.dtype}; "
-            "it takes bool, float32, int32 and int64"
+            "expected bool, float32, int32 or int64"
         )
     if input.size > 1024 * 1024:
         raise GraphError(
-            f"layer 'assign': input is {describe(input)}, too large to be kept in a program",
+            f"layer 'assign': input is {describe(input)}, too large for a program",
             hint="make it a parameter with a NumpyArrayInitializer, or feed it",
         )
     attrs = {
@@ -113,7 +119,7 @@ def assign(input: Any, output: Variable | None = None) -> Variable:
     return emit("assign_value", None, attrs, layer="assign", dtype=dtype, out=output)
 
 
-def named_temporary(helper: LayerHelper, name: str | None, **kwargs: Any) -> Variable:
-    """A variable that ``name`` itself names; None: a temporary of the layer."""
+def create_named_temporary(helper: LayerHelper, name: str | None, **kwargs: Any) -> Variable:
+    """Return a new variable called ``name``; None: a temporary of the layer."""
     name = unique_name.generate(f"{helper.name}.tmp") if name is None else name
     return helper.create_variable(name=name, persistable=False, **kwargs)

@@ -10,7 +10,10 @@ __all__ = ["hash"]
 
 
 def hash(input: Variable, hash_size: int, num_hash: int = 1, name: str | None = None) -> Variable:
-    """Rows of ids as ``num_hash`` numbers below ``hash_size``: (T, num_hash, 1) (operator ``hash``)."""
+    """Return ``num_hash`` hashes of each row of ids, below ``hash_size``: (T, num_hash, 1) (``hash``).
+
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+    """
     check_variable("hash", "input", input, INTEGERS)
     attrs = {"num_hash": num_hash, "mod_by": hash_size}
     return emit("hash", {"X": input}, attrs, name=name, constant=True)

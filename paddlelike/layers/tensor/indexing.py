@@ -1,4 +1,4 @@
-"""Parts of tensors: slices, gathered rows, scattered rows, crops and margins."""
+"""Indexing of tensors: slicing, gathering, scattering, cropping and padding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paddlelike.layers.checks import (
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import as_variables, zeros
-from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
 
 __all__ = [
     "crop",
@@ -47,45 +47,54 @@ __all__ = [
 
 
 def shape(input: Variable) -> Variable:
-    """The dims of ``input`` when the program runs, int32 of shape (rank,) (operator ``shape``)."""
+    """Return the dims of ``input`` at run time, int32 of shape (rank,) (operator ``shape``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("shape", "input", input)
     return emit("shape", {"Input": input}, dtype=VarType.INT32)
 
 
 def rank(input: Variable) -> Variable:
-    """How many dims ``input`` has, an int32 constant (operator ``assign_value``)."""
+    """Return the count of dims of ``input``, an int32 constant (operator ``assign_value``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("rank", "input", input)
     attrs = {"dtype": int(VarType.INT32), "shape": [], "int32_values": [len(input.shape)]}
     return emit("assign_value", None, attrs, layer="assign", dtype=VarType.INT32)
 
 
 def size(input: Variable) -> Variable:
-    """How many numbers ``input`` holds, int64 of shape [1] (operator ``size``)."""
+    """Return the count of elements of ``input``, int64 of shape [1] (operator ``size``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("size", "input", input)
     return emit("size", {"Input": input}, dtype=VarType.INT64)
 
 
 def slice(input: Variable, axes: Sequence[int], starts: Any, ends: Any) -> Variable:
-    """``input[..., start:end, ...]`` on each of ``axes`` (operator ``slice``).
+    """Return ``input[..., start:end, ...]`` on each of ``axes`` (operator ``slice``).
 
-    Negative limits count from the end, limits beyond it mean the end. ``starts`` and ``ends`` may be
+    Negative limits count from the end; limits beyond the end mean the end. ``starts`` and ``ends`` may be
     int variables, or lists with variables of shape [1].
 
     >>> from paddlelike.input import data
     >>> slice(data("x", [None, 6, 4]), axes=[1, 2], starts=[-3, 0], ends=[-1, 100]).shape
     (-1, 2, 4)
     """
-    return _slice("slice", input, axes, {"Starts": starts, "Ends": ends})
+    return _append_slice("slice", input, axes, {"Starts": starts, "Ends": ends})
 
 
 def strided_slice(input: Variable, axes: Sequence[int], starts: Any, ends: Any, strides: Any) -> Variable:
-    """``input[..., start:end:stride, ...]`` on each of ``axes`` (operator ``strided_slice``)."""
+    """Return ``input[..., start:end:stride, ...]`` on each of ``axes`` (operator ``strided_slice``)."""
     limits = {"Starts": starts, "Ends": ends, "Strides": strides}
-    return _slice("strided_slice", input, axes, limits)
+    return _append_slice("strided_slice", input, axes, limits)
 
 
-def _slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, Any]) -> Variable:
-    """Both slices. ``infer_flags`` is -1 on axes whose limits are known when the program runs."""
+def _append_slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, Any]) -> Variable:
+    """Append either operator; ``infer_flags`` is -1 on axes whose limits are known only at run time."""
     check_variable(type, "input", input)
     helper = LayerHelper(type)
     inputs: dict[str, Any] = {"Input": input}
@@ -101,9 +110,9 @@ def _slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, An
         if not isinstance(values, list | tuple) or len(values) != len(axes):
             raise GraphError(
                 f"layer {type!r}: {argument} is {describe(values)}, expected a variable or "
-                f"{len(axes)} numbers, one for each of axes {list(axes)}"
+                f"{len(axes)} ints, one for each of axes {list(axes)}"
             )
-        attrs[argument] = numbers_known(values)
+        attrs[argument] = replace_variables(values)
         if has_variables(values):
             inputs[f"{slot}TensorList"] = as_variables(helper, values)
             flags = [
@@ -116,9 +125,10 @@ def _slice(type: str, input: Variable, axes: Sequence[int], limits: dict[str, An
 
 
 def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable:
-    """The rows of ``input`` at the integers of ``index`` (N,) (operator ``gather``).
+    """Return the rows of ``input`` at the integers of ``index`` (N,) (operator ``gather``).
 
-    ``overwrite``: where a row is taken twice, its gradient is the last one's instead of the sum.
+    ``overwrite``: where a row is gathered twice, its gradient is the last one instead of the sum. Raises
+    TypeError unless ``input`` and ``index`` are variables of supported dtypes.
     """
     check_variable("gather", "input", input)
     check_variable("gather", "index", index, INTEGERS)
@@ -126,9 +136,10 @@ def gather(input: Variable, index: Variable, overwrite: bool = True) -> Variable
 
 
 def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Variable:
-    """What the rows of ``index`` (..., K) point to in the first K dims of ``input``.
+    """Return the slices of ``input`` that the rows of ``index`` (..., K) select in its first K dims.
 
-    Operator ``gather_nd``.
+    Operator ``gather_nd``. Raises TypeError unless ``input`` and ``index`` are variables of supported
+    dtypes.
     """
     check_variable("gather_nd", "input", input)
     check_variable("gather_nd", "index", index, INTEGERS)
@@ -136,21 +147,30 @@ def gather_nd(input: Variable, index: Variable, name: str | None = None) -> Vari
 
 
 def gather_tree(ids: Variable, parents: Variable) -> Variable:
-    """The sequences that beam search chose, from its ids and parents (T, N, beams) (``gather_tree``)."""
+    """Return the sequences of a beam search from its ids and parents (T, N, beams) (``gather_tree``).
+
+    Raises TypeError unless ``ids`` and ``parents`` are variables of supported dtypes.
+    """
     check_variable("gather_tree", "ids", ids, INTEGERS)
     check_variable("gather_tree", "parents", parents, INTEGERS)
     return emit("gather_tree", {"Ids": ids, "Parents": parents})
 
 
 def index_select(input: Variable, index: Variable, dim: int = 0) -> Variable:
-    """The slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (operator ``index_select``)."""
+    """Return the slices of ``input`` along ``dim`` at the integers of ``index`` (N,) (``index_select``).
+
+    Raises TypeError unless ``input`` and ``index`` are variables of supported dtypes.
+    """
     check_variable("index_select", "input", input)
     check_variable("index_select", "index", index, INTEGERS)
     return emit("index_select", {"X": input, "Index": index}, {"dim": dim})
 
 
 def index_sample(x: Variable, index: Variable) -> Variable:
-    """``out[i, j] = x[i, index[i, j]]`` (operator ``index_sample``)."""
+    """Return ``out[i, j] = x[i, index[i, j]]`` (operator ``index_sample``).
+
+    Raises TypeError unless ``x`` and ``index`` are variables of supported dtypes.
+    """
     check_variable("index_sample", "x", x)
     check_variable("index_sample", "index", index, INTEGERS)
     return emit("index_sample", {"X": x, "Index": index})
@@ -163,9 +183,10 @@ def scatter(
     name: str | None = None,
     overwrite: bool = True,
 ) -> Variable:
-    """``input`` with its rows at ``index`` (N,) replaced by ``updates`` (operator ``scatter``).
+    """Return ``input`` with its rows at ``index`` (N,) replaced by ``updates`` (operator ``scatter``).
 
-    Without ``overwrite`` these rows are first set to zero, then the updates added up.
+    Without ``overwrite`` these rows are set to zero first, then the updates are added. Raises TypeError
+    unless ``input``, ``index`` and ``updates`` are variables of supported dtypes.
     """
     check_variable("scatter", "input", input)
     check_variable("scatter", "index", index, INTEGERS)
@@ -175,7 +196,11 @@ def scatter(
 
 
 def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str | None = None) -> Variable:
-    """``ref`` with ``updates`` added where the rows of ``index`` (..., K) point to (``scatter_nd_add``)."""
+    """Return ``ref`` with ``updates`` added at the rows of ``index`` (..., K) (``scatter_nd_add``).
+
+    Raises TypeError unless ``index`` and ``ref`` are variables of supported dtypes, GraphError when their
+    dtypes differ.
+    """
     check_variable("scatter_nd_add", "index", index, INTEGERS)
     if check_variable("scatter_nd_add", "ref", ref).dtype != updates.dtype:
         raise GraphError(
@@ -186,18 +211,21 @@ def scatter_nd_add(ref: Variable, index: Variable, updates: Variable, name: str 
 
 
 def scatter_nd(index: Variable, updates: Variable, shape: Sequence[int], name: str | None = None) -> Variable:
-    """Zeros of ``shape`` with ``updates`` added where the rows of ``index`` point to (``scatter_nd_add``)."""
+    """Return zeros of ``shape`` with ``updates`` added at the rows of ``index`` (``scatter_nd_add``)."""
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
 
 
 def where(condition: Variable) -> Variable:
-    """Where ``condition`` is true: int64 positions of shape (count, rank) (operator ``where_index``)."""
+    """Return the int64 indices, (count, rank), where ``condition`` is true (operator ``where_index``).
+
+    Raises TypeError unless ``condition`` is a variable.
+    """
     check_variable("where", "condition", condition)
     return emit("where_index", {"Condition": condition}, dtype=VarType.INT64)
 
 
 def nonzero(input: Variable, as_tuple: bool = False) -> Any:
-    """Where ``input`` is not 0: int64 positions (count, rank), or a tuple of one column per dim."""
+    """Return the int64 indices, (count, rank), where ``input`` is not 0, or a tuple with a column per dim."""
     positions = where(input)
     if not as_tuple:
         return positions
@@ -208,7 +236,11 @@ def nonzero(input: Variable, as_tuple: bool = False) -> Any:
 
 
 def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
-    """Row ``i`` is row ``i`` of ``inputs[index[i]]``; ``index`` is int32 (N, 1) (operator ``multiplex``)."""
+    """Return rows ``i`` of ``inputs[index[i]]``; ``index`` is int32 (N, 1) (operator ``multiplex``).
+
+    Raises TypeError unless ``inputs`` and ``index`` are variables of supported dtypes, GraphError for fewer
+    than two inputs.
+    """
     if not isinstance(inputs, list | tuple) or len(inputs) < 2:
         raise GraphError(f"layer 'multiplex': inputs is {describe(inputs)}, expected two variables or more")
     many = check_variables("multiplex", "inputs", inputs)
@@ -219,9 +251,10 @@ def multiplex(inputs: Sequence[Variable], index: Variable) -> Variable:
 def shard_index(
     input: Variable, index_num: int, nshards: int, shard_id: int, ignore_value: int = -1
 ) -> Variable:
-    """Ids of shard ``shard_id`` as ids within it, others as ``ignore_value`` (operator ``shard_index``).
+    """Return ids of shard ``shard_id`` as ids within it, others as ``ignore_value`` (``shard_index``).
 
-    A shard holds ``ceil(index_num / nshards)`` ids.
+    A shard holds ``ceil(index_num / nshards)`` ids. Raises TypeError unless ``input`` is a variable of a
+    supported dtype, GraphError when there is no such shard.
     """
     check_variable("shard_index", "input", input, (VarType.INT64,))
     if not 0 <= shard_id < nshards:
@@ -236,7 +269,10 @@ def shard_index(
 
 
 def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str | None = None) -> Variable:
-    """``x`` with ``pad_value`` before and after each dim: [before 0, after 0, before 1, ...] (``pad``)."""
+    """Return ``x`` padded with ``pad_value`` by [before dim 0, after dim 0, before dim 1, ...] (``pad``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("pad", "x", x)
     return emit("pad", {"X": x}, {"paddings": paddings, "pad_value": float(pad_value)}, name=name)
 
@@ -249,10 +285,10 @@ def pad2d(
     data_format: str = "NCHW",
     name: str | None = None,
 ) -> Variable:
-    """Images with margins [top, bottom, left, right], which may be an int variable (operator ``pad2d``).
+    """Return images padded by [top, bottom, left, right], which may be an int variable (``pad2d``).
 
-    ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge,
-    ``"edge"`` repeats the edge.
+    ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"``
+    repeats the edge. Raises TypeError unless ``input`` is a variable and GraphError for another ``mode``.
     """
     check_variable("pad2d", "input", input)
     check_choice("pad2d", "mode", mode, ("constant", "reflect", "edge"))
@@ -265,7 +301,10 @@ def pad2d(
 
 
 def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None) -> Variable:
-    """``y`` with ``pad_value`` after each dim, up to the shape of ``x`` (operator ``pad_constant_like``)."""
+    """Return ``y`` padded with ``pad_value`` after each dim to the shape of ``x`` (``pad_constant_like``).
+
+    Raises TypeError unless ``x`` and ``y`` are variables.
+    """
     check_variable("pad_constant_like", "x", x)
     check_variable("pad_constant_like", "y", y)
     attrs = {"pad_value": float(pad_value)}
@@ -273,10 +312,13 @@ def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: st
 
 
 def crop(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
-    """The part of ``x`` of that shape (or the shape of a variable) that begins at ``offsets`` (``crop``)."""
+    """Return the part of ``x`` of that shape, or of a variable's shape, from ``offsets`` on (``crop``).
+
+    Raises TypeError unless ``x`` is a variable, GraphError unless ``shape`` is a list or a variable.
+    """
     check_variable("crop", "x", x)
     if not isinstance(shape, list | tuple | Variable):
-        raise GraphError(f"layer 'crop': shape is a list or a variable, not {describe(shape)}")
+        raise GraphError(f"layer 'crop': shape must be a list or a variable, got {describe(shape)}")
     inputs = {"X": x}
     attrs: dict[str, Any] = {}
     if isinstance(shape, Variable):
@@ -291,9 +333,10 @@ def crop(x: Variable, shape: Any = None, offsets: Any = None, name: str | None =
 
 
 def crop_tensor(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
-    """The part of ``x`` of that shape that begins at ``offsets`` (operator ``crop_tensor``).
+    """Return the part of ``x`` of that shape from ``offsets`` on (operator ``crop_tensor``).
 
-    A dim of -1 goes to the end. Both may be int variables, or lists with variables of shape [1].
+    A dim of -1 extends to the end. Both may be int variables, or lists with variables of shape [1]. Raises
+    TypeError unless ``x`` is a variable.
     """
     check_variable("crop_tensor", "x", x)
     helper = LayerHelper("crop_tensor", name=name)

@@ -1,4 +1,4 @@
-"""Tensors put together, taken apart, repeated."""
+"""Concatenating, splitting, stacking and repeating tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paddlelike.layers.checks import check_variable, check_variables, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import as_variables
-from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
 
 __all__ = [
     "concat",
@@ -24,7 +24,9 @@ __all__ = [
 
 
 def concat(input: Any, axis: int | Variable = 0, name: str | None = None) -> Variable:
-    """Variables one after the other along ``axis``; their other dims are equal (operator ``concat``).
+    """Return variables concatenated along ``axis``; their other dims are equal (operator ``concat``).
+
+    Raises TypeError unless ``input`` is a variable, GraphError when their dtypes differ.
 
     >>> from paddlelike.input import data
     >>> concat([data("a", [None, 3]), data("b", [None, 5])], axis=1).shape
@@ -48,9 +50,10 @@ def concat(input: Any, axis: int | Variable = 0, name: str | None = None) -> Var
 def split(
     input: Variable, num_or_sections: Any, dim: int | Variable = -1, name: str | None = None
 ) -> list[Variable]:
-    """``input`` cut along ``dim`` into a number of equal parts, or parts of the given lengths (``split``).
+    """Return ``input`` split along ``dim`` into a count of equal parts, or parts of given lengths.
 
-    One length may be -1: what is left. Lengths and ``dim`` may be variables.
+    Operator ``split``. One length may be -1, which means the rest. Lengths and ``dim`` may be variables.
+    Raises TypeError unless ``input`` is a variable, GraphError when equal parts are impossible.
 
     >>> from paddlelike.input import data
     >>> [part.shape for part in split(data("x", [None, 6]), [2, -1], dim=1)]
@@ -79,7 +82,7 @@ def split(
     else:
         sections = as_list("split", "num_or_sections", num_or_sections)
         count = len(sections)
-        attrs["sections"] = numbers_known(sections)
+        attrs["sections"] = replace_variables(sections)
         if has_variables(sections):
             inputs["SectionsTensorList"] = as_variables(helper, sections)
     outs = [helper.create_variable_for_type_inference(input.dtype) for _ in range(count)]
@@ -88,21 +91,25 @@ def split(
 
 
 def stack(x: Any, axis: int = 0) -> Variable:
-    """Variables of one shape along a new dim ``axis`` (operator ``stack``)."""
+    """Return variables of one shape stacked along a new dim ``axis`` (operator ``stack``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     many = check_variables("stack", "x", x)
     return emit("stack", {"X": many}, {"axis": axis}, slot="Y")
 
 
 def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable]:
-    """The slices of ``x`` along dim ``axis``, without that dim (operator ``unstack``).
+    """Return the slices of ``x`` along dim ``axis``, without that dim (operator ``unstack``).
 
-    ``num`` says how many there are where the dim is not known.
+    ``num`` is their count; it may be None when the dim is known. Raises TypeError unless ``x`` is a
+    variable, GraphError otherwise.
     """
     check_variable("unstack", "x", x)
     count = x.shape[axis] if num is None else num
     if count <= 0:
         raise GraphError(
-            f"layer 'unstack': dim {axis} of x {x.name!r} of shape {list(x.shape)} is not known",
+            f"layer 'unstack': dim {axis} of x {x.name!r} of shape {list(x.shape)} is unknown",
             hint="pass num",
         )
     helper = LayerHelper("unstack")
@@ -113,7 +120,9 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
 
 
 def expand(x: Variable, expand_times: Any, name: str | None = None) -> Variable:
-    """``x`` repeated so many times along each dim (operator ``expand``); the numbers may be variables.
+    """Return ``x`` repeated along each dim (operator ``expand``); the counts may be variables.
+
+    Raises TypeError unless ``x`` is a variable, GraphError for a negative count.
 
     >>> from paddlelike.input import data
     >>> expand(data("x", [None, 4]), [1, 3]).shape
@@ -132,9 +141,9 @@ def expand(x: Variable, expand_times: Any, name: str | None = None) -> Variable:
         if negative:
             raise GraphError(
                 f"layer 'expand': expand_times is {times} for x {x.name!r} of shape {list(x.shape)}; "
-                "a number of times is not negative"
+                "expected no negative count"
             )
-        attrs["expand_times"] = numbers_known(times)
+        attrs["expand_times"] = replace_variables(times)
         if has_variables(times):
             inputs["expand_times_tensor"] = as_variables(helper, times)
     out = helper.create_variable_for_type_inference(x.dtype)
@@ -143,9 +152,9 @@ def expand(x: Variable, expand_times: Any, name: str | None = None) -> Variable:
 
 
 def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> Variable:
-    """``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of its own.
+    """Return ``x`` repeated to the shape of ``target_tensor``, whose dims are multiples of its own.
 
-    Operator ``expand_as``.
+    Operator ``expand_as``. Raises TypeError unless ``x`` and ``target_tensor`` are variables.
     """
     check_variable("expand_as", "x", x)
     check_variable("expand_as", "target_tensor", target_tensor)
@@ -153,7 +162,10 @@ def expand_as(x: Variable, target_tensor: Variable, name: str | None = None) -> 
 
 
 def meshgrid(input: Any, name: str | None = None) -> list[Variable]:
-    """Vectors of lengths A, B, ... as tensors of shape (A, B, ...), each along its dim (``meshgrid``)."""
+    """Return vectors of lengths A, B, ... as tensors (A, B, ...), each along its dim (``meshgrid``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     many = check_variables("meshgrid", "input", input)
     helper = LayerHelper("meshgrid", name=name)
     outs = [helper.create_variable_for_type_inference(one.dtype) for one in many]

@@ -1,4 +1,4 @@
-"""Sparse gradients as layers see them: rows with their numbers (SelectedRows)."""
+"""Layers on sparse gradients: rows with their indices (SelectedRows)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ __all__ = ["get_tensor_from_selected_rows", "merge_selected_rows"]
 
 
 def merge_selected_rows(x: Variable, name: str | None = None) -> Variable:
-    """SelectedRows with rows of one number added up (operator ``merge_selected_rows``)."""
+    """Return SelectedRows with rows of equal index added (operator ``merge_selected_rows``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("merge_selected_rows", "x", x)
     return emit("merge_selected_rows", {"X": x}, name=name)
 
 
 def get_tensor_from_selected_rows(x: Variable, name: str | None = None) -> Variable:
-    """The rows of SelectedRows as a tensor, without their numbers (``get_tensor_from_selected_rows``)."""
+    """Return the rows of SelectedRows as a tensor, without their indices (``get_tensor_from_selected_rows``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("get_tensor_from_selected_rows", "x", x)
     return emit("get_tensor_from_selected_rows", {"X": x}, name=name)

@@ -1,4 +1,4 @@
-"""The same numbers in other shapes and orders: reshape, transpose, split, stack, repeat."""
+"""The same elements in another type, shape or order: cast, reshape, transpose, reverse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paddlelike.layers.checks import check_variable, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import as_variables
-from paddlelike.layers.tensor.sizes import as_list, has_variables, numbers_known
+from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
 
 __all__ = [
     "cast",
@@ -29,7 +29,10 @@ __all__ = [
 
 
 def cast(x: Variable, dtype: Any) -> Variable:
-    """``x`` as another element type (operator ``cast``)."""
+    """Return ``x`` converted to another element type (operator ``cast``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("cast", "x", x)
     kind = convert_dtype(dtype)
     attrs = {"in_dtype": int(x.dtype), "out_dtype": int(kind)}
@@ -44,10 +47,11 @@ def reshape(
     inplace: bool = False,
     name: str | None = None,
 ) -> Variable:
-    """The numbers of ``x``, in their order, in another ``shape`` (operator ``reshape2``).
+    """Return the elements of ``x``, in the same order, in another ``shape`` (operator ``reshape2``).
 
-    One dim may be -1: what is left. 0 keeps the dim of ``x`` in that place. ``shape`` may be an int
-    variable, or a list with variables of shape [1].
+    One dim may be -1, which is inferred; 0 means the dim of ``x`` at that index. ``shape`` may be an int
+    variable, or a list with variables of shape [1]. Raises TypeError unless ``x`` is a variable, GraphError
+    for an invalid shape.
 
     >>> from paddlelike.input import data
     >>> reshape(data("x", [None, 6, 4]), [0, 3, 8]).shape
@@ -63,18 +67,18 @@ def reshape(
     else:
         dims = as_list("reshape", "shape", shape)
         _check_new_shape(x, dims)
-        attrs["shape"] = numbers_known(dims)
+        attrs["shape"] = replace_variables(dims)
         if has_variables(dims):
             inputs["ShapeTensor"] = as_variables(helper, dims)
         elif isinstance(actual_shape, Variable):
             actual_shape.stop_gradient = True
             inputs["Shape"] = actual_shape
     out = x if inplace else helper.create_variable_for_type_inference(x.dtype)
-    return helper.append_activation(_with_xshape(helper, "reshape2", inputs, out, attrs))
+    return helper.append_activation(_append_with_xshape(helper, "reshape2", inputs, out, attrs))
 
 
 def _check_new_shape(x: Variable, dims: list[Any]) -> None:
-    told = f"layer 'reshape': shape is {numbers_known(dims)} for x {x.name!r} of shape {list(x.shape)}"
+    told = f"layer 'reshape': shape is {replace_variables(dims)} for x {x.name!r} of shape {list(x.shape)}"
     if not dims:
         raise GraphError(f"{told}; it cannot be empty")
     numbers = [dim for dim in dims if not isinstance(dim, Variable)]
@@ -84,14 +88,14 @@ def _check_new_shape(x: Variable, dims: list[Any]) -> None:
         if not isinstance(dim, Variable) and (dim < -1 or (dim == 0 and i >= len(x.shape))):
             raise GraphError(
                 f"{told}; dim {i} is {dim}",
-                hint="dims are positive, -1 for what is left, or 0 for the dim of x in that place",
+                hint="dims are positive, -1 for the inferred one, or 0 for the dim of x at that index",
             )
 
 
-def _with_xshape(
+def _append_with_xshape(
     helper: LayerHelper, type: str, inputs: dict[str, Any], out: Variable, attrs: dict[str, Any]
 ) -> Variable:
-    """Append one of the operators that also keep the shape of X for their gradient."""
+    """Append an operator that also outputs the shape of X for its gradient, and return its result."""
     xshape = helper.create_variable_for_type_inference(out.dtype)
     outputs = {"Out": out, "XShape": xshape}
     helper.append_op(type=type, inputs=inputs, outputs=outputs, attrs=attrs)
@@ -99,16 +103,22 @@ def _with_xshape(
 
 
 def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Variable:
-    """``input`` without its dims ``axes``, which are 1; [] drops all dims of 1 (operator ``squeeze2``)."""
+    """Return ``input`` without its dims ``axes``, which are 1; [] means all dims of 1 (``squeeze2``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("squeeze", "input", input)
     helper = LayerHelper("squeeze", name=name)
     attrs = {"axes": as_list("squeeze", "axes", axes)}
     out = helper.create_variable_for_type_inference(input.dtype)
-    return _with_xshape(helper, "squeeze2", {"X": input}, out, attrs)
+    return _append_with_xshape(helper, "squeeze2", {"X": input}, out, attrs)
 
 
 def unsqueeze(input: Variable, axes: Any, name: str | None = None) -> Variable:
-    """``input`` with new dims of 1 at ``axes``: an int, several, or variables (operator ``unsqueeze2``)."""
+    """Return ``input`` with new dims of 1 at ``axes``: an int, several, or variables (``unsqueeze2``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("unsqueeze", "input", input)
     helper = LayerHelper("unsqueeze2", name=name)
     inputs: dict[str, Any] = {"X": input}
@@ -123,11 +133,14 @@ def unsqueeze(input: Variable, axes: Any, name: str | None = None) -> Variable:
         else:
             attrs["axes"] = many
     out = helper.create_variable_for_type_inference(input.dtype)
-    return _with_xshape(helper, "unsqueeze2", inputs, out, attrs)
+    return _append_with_xshape(helper, "unsqueeze2", inputs, out, attrs)
 
 
 def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
-    """``x`` as a matrix: the dims before ``axis`` are its rows, the others its columns (``flatten2``)."""
+    """Return ``x`` as a matrix: the dims before ``axis`` are its rows, the others its columns (``flatten2``).
+
+    Raises TypeError unless ``x`` is a variable, GraphError when there is no such axis.
+    """
     check_variable("flatten", "x", x)
     if not is_whole(axis) or not 0 <= axis <= len(x.shape):
         raise GraphError(
@@ -136,11 +149,13 @@ def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
         )
     helper = LayerHelper("flatten", name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
-    return _with_xshape(helper, "flatten2", {"X": x}, out, {"axis": axis})
+    return _append_with_xshape(helper, "flatten2", {"X": x}, out, {"axis": axis})
 
 
 def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Variable:
-    """Dim ``i`` of the result is dim ``perm[i]`` of ``x`` (operator ``transpose2``).
+    """Return ``x`` with its dims permuted: dim ``i`` is dim ``perm[i]`` of ``x`` (operator ``transpose2``).
+
+    Raises TypeError unless ``x`` is a variable, GraphError unless ``perm`` is a permutation of the dims.
 
     >>> from paddlelike.input import data
     >>> transpose(data("images", [None, 28, 28, 3]), [0, 3, 1, 2]).shape
@@ -150,47 +165,57 @@ def transpose(x: Variable, perm: Sequence[int], name: str | None = None) -> Vari
     axes = as_list("transpose", "perm", perm)
     if sorted(axes) != [*range(len(x.shape))]:
         raise GraphError(
-            f"layer 'transpose': perm is {axes}, expected every number of 0 .. {len(x.shape) - 1} "
-            f"once for x {x.name!r} of shape {list(x.shape)}"
+            f"layer 'transpose': perm is {axes}, expected a permutation of 0 .. {len(x.shape) - 1} "
+            f"for x {x.name!r} of shape {list(x.shape)}"
         )
     helper = LayerHelper("transpose", name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
-    return _with_xshape(helper, "transpose2", {"X": x}, out, {"axis": axes})
+    return _append_with_xshape(helper, "transpose2", {"X": x}, out, {"axis": axes})
 
 
 def t(input: Variable, name: str | None = None) -> Variable:
-    """A matrix transposed; a vector as it is (operator ``transpose2``)."""
+    """Return a matrix transposed, a vector unchanged (operator ``transpose2``).
+
+    Raises TypeError unless ``input`` is a variable, GraphError for more than two dims.
+    """
     check_variable("t", "input", input)
     if len(input.shape) > 2:
         raise GraphError(
-            f"layer 't': input {input.name!r} of shape {list(input.shape)} is no matrix",
-            hint="layers.transpose takes any number of dims",
+            f"layer 't': input {input.name!r} of shape {list(input.shape)} has more than two dims",
+            hint="layers.transpose takes any count of dims",
         )
     helper = LayerHelper("t", name=name)
     out = helper.create_variable_for_type_inference(input.dtype)
     if len(input.shape) == 1:
         helper.create_variable_for_type_inference(input.dtype)
         return input
-    return _with_xshape(helper, "transpose2", {"X": input}, out, {"axis": [1, 0]})
+    return _append_with_xshape(helper, "transpose2", {"X": input}, out, {"axis": [1, 0]})
 
 
 def reverse(x: Variable, axis: int | Sequence[int]) -> Variable:
-    """``x`` backwards along one or several dims (operator ``reverse``)."""
+    """Return ``x`` reversed along one or several dims (operator ``reverse``).
+
+    Raises TypeError unless ``x`` is a variable.
+    """
     check_variable("reverse", "x", x)
     axes = [axis] if isinstance(axis, int) else list(axis)
     return emit("reverse", {"X": x}, {"axis": axes})
 
 
 def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Variable:
-    """``input`` backwards along ``dims`` (operator ``flip``)."""
+    """Return ``input`` reversed along ``dims`` (operator ``flip``).
+
+    Raises TypeError unless ``input`` is a variable.
+    """
     check_variable("flip", "input", input)
     return emit("flip", {"X": input}, {"dims": list(dims)}, name=name)
 
 
 def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Variable:
-    """``input`` moved on by ``shifts`` along ``dims``, what leaves at the end coming in at the front.
+    """Return ``input`` rotated by ``shifts`` along ``dims`` (operator ``roll``).
 
-    Without ``dims`` all numbers are one row (operators ``reshape2``, ``roll``).
+    Without ``dims`` the elements are rotated as one row. Raises TypeError unless ``input`` is a variable,
+    GraphError unless there is a shift per dim.
     """
     check_variable("roll", "input", input)
     helper = LayerHelper("roll")
@@ -198,7 +223,7 @@ def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int]
     axes = [dims] if isinstance(dims, int) else [0] if dims is None else list(dims)
     if dims is not None and len(moves) != len(axes):
         raise GraphError(
-            f"layer 'roll': {len(moves)} shifts {moves} for {len(axes)} dims {axes}; pass one for each"
+            f"layer 'roll': {len(moves)} shifts {moves} for {len(axes)} dims {axes}, expected one for each"
         )
     out = helper.create_variable_for_type_inference(input.dtype)
     shape = input.shape

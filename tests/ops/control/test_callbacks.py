@@ -124,7 +124,7 @@ def test_a_program_from_elsewhere_has_no_function() -> None:
 @pytest.mark.parametrize(
     ("arguments", "kind", "text"),
     [
-        (lambda x: (3, x, x), TypeError, "layer 'py_func': func is a function, not 3 (int)"),
+        (lambda x: (3, x, x), TypeError, "layer 'py_func': func must be a function, got 3 (int)"),
         (lambda x: (np.tanh, x, made("out", [])), ValueError, "layer 'py_func': out 'out' has no shape"),
         (
             lambda x: (np.tanh, x, x, None, made("other", [3])),
