@@ -38,9 +38,7 @@ def test_a_real_program_reads_as_an_independent_reader_reads_it(wanted: dict[str
     ],
     ids=["attribute", "slot", "variable", "surplus", "block"],
 )  # fmt: skip
-def test_a_difference_is_told_in_one_line(
-    wanted: dict[str, Any], path: list[Any], value: Any, line: str
-) -> None:
+def test_a_difference_is_one_line(wanted: dict[str, Any], path: list[Any], value: Any, line: str) -> None:
     changed = copy.deepcopy(wanted)
     at = changed["blocks"][0]
     for step in path[:-1]:

@@ -105,7 +105,7 @@ def test_an_error_inside_restores_the_parameters(exe: fluid.Executor) -> None:
     np.testing.assert_array_equal(value(), trained)
 
 
-def test_whole_steps_are_told_to_have_no_effect() -> None:
+def test_integer_steps_warn_that_they_have_no_effect() -> None:
     network()
     count = fluid.layers.autoincreased_step_counter()
     with pytest.warns(UserWarning, match="is an integer, so the decay stays at 0.4"):

@@ -76,14 +76,14 @@ def test_the_files_come_through_the_command(files: list[str], variables: list[An
     assert np.array(feed["x"]).tolist() == [[11.5, 2.5], [11.0, 1.0]]
 
 
-def test_a_command_that_fails_is_told(files: list[str], variables: list[Any]) -> None:
+def test_a_command_that_fails_is_an_error(files: list[str], variables: list[Any]) -> None:
     made = dataset("QueueDataset", files, variables)
     made.set_pipe_command("cat; exit 3")
     with pytest.raises(FeedError, match="ended with status 3"):
         list(made.feeds())
 
 
-def test_a_missing_file_is_told(variables: list[Any], tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(variables: list[Any], tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         list(dataset("QueueDataset", [str(tmp_path / "nowhere")], variables).feeds())
 

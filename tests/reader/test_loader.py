@@ -212,7 +212,7 @@ def test_an_exported_model_is_fed_instead(inputs: list[Any], exe: fluid.Executor
     assert made.queue is not None
 
 
-def test_misuse_is_told(inputs: list[Any]) -> None:
+def test_misuse_is_an_error(inputs: list[Any]) -> None:
     with pytest.raises(UnsupportedError, match="from_generator"):
         fluid.io.DataLoader([1, 2, 3])
     with pytest.raises(GraphError, match="capacity"):
