@@ -183,8 +183,7 @@ class Format(ABC, Generic[S, W]):
     suffixes
         The usual ends of file names, with the dot.
     advice
-        The next step for somebody who gave such a file where a Paddle variable was expected; "" where
-        the format consists of Paddle variables.
+        How such a file is opened where ``filename=`` of a load does not open it; "" where it does.
     holds
         What the format can hold.
     """

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.core.tensor import Array, SelectedRows
+from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FolderFormat, Value, Values
@@ -98,7 +98,7 @@ def encode_value(value: Value | Array) -> list[Buffer]:
     if isinstance(value, SelectedRows):
         return selected_rows.encode(value)
     array = value if isinstance(value, np.ndarray) else value.array
-    if array is None or not (isinstance(value, np.ndarray) or not value._lod):
+    if array is None or (isinstance(value, LoDTensor) and value._lod):
         return lod_tensor.encode(value)
     return [_encode_plain_header(array.dtype, array.shape), tensor_desc.elements(array)]
 

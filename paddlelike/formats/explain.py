@@ -47,8 +47,8 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
     if asked == "rows" and find_dense_part(head) is not None:
         return "this is a dense tensor: declare the variable with type LOD_TENSOR to read it"
     known = registry.sniff_head(head, size)
-    if known is not None and known.advice:
-        return f"this is {known.title}: {known.advice}"
+    if known is not None and (known.advice or known.holds.names):
+        return f"this is {known.title}: {known.advice or 'pass its name as filename= of the load'}"
     for kind in _KINDS:
         if kind.looks(head, size):
             return f"this is {kind.what}: {kind.next_step}"

@@ -39,6 +39,9 @@ class Folder(Protocol):
     def list_names(self) -> list[str]:
         """Return the names of all files, sorted; "/" between parts."""
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name."""
+
     def open_file(self, name: str) -> AbstractContextManager[Source]:
         """Open the file of that name."""
 

@@ -1,4 +1,4 @@
-"""A program's values as pickled dicts (``.pdparams``, ``.pdopt``) and as plain numpy arrays."""
+"""Save and load a program's values as pickled dicts (``.pdparams``, ``.pdopt``) and as numpy arrays."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core.dtypes import convert_dtype
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.errors import LoadError, MissingFileError, NotInitializedError, PaddlelikeError
+from paddlelike.errors import LoadError, MissingFileError, NotInitializedError
 from paddlelike.executor.run import Executor
-from paddlelike.formats import combined, lod_tensor, state
+from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import warn_user
 from paddlelike.io.export.compat import add_compatibility
+from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.match import near_names
 from paddlelike.io.load.plan import check
+from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.save import asynchronous
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
-from paddlelike.storage.location import Location, beside, locate
+from paddlelike.storage.location import beside, locate
 from paddlelike.storage.options import SaveOptions
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
@@ -34,23 +37,23 @@ __all__ = ["load", "load_program_state", "save", "set_program_state"]
 Array = np.ndarray[Any, Any]
 
 _WAIT: Final = 60.0  # seconds: trainers may all save into one directory
-_TRIES: Final = 5  # when somebody saves the same files at the same time
 
 
 def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     """Save ``model_path.pdparams``, ``.pdopt`` and ``.pdmodel``: parameters, other state, the program.
 
-    The two first are pickles of ``{name: array}`` that any Paddle reads. The three replace those that are
-    there as one. ``model_path`` may be a URL such as ``s3://bucket/models/net``: see the extra "remote".
+    The first two are pickles of ``{name: array}`` that any Paddle reads. The three replace earlier files of
+    these names together, or not at all. ``model_path`` may be a URL such as ``s3://bucket/models/net``: see
+    the extra "remote".
 
-    Another process that saves the same files is waited for, 60 s at most.
+    A save by another process of the same files is waited for, up to 60 s.
 
     Raises
     ------
-    SaveError
-        A file cannot be written, or another process is still saving; the files are as they were.
     NotInitializedError
         A variable holds no value.
+    SaveError
+        A file cannot be written, or another process is still saving; the earlier files are as they were.
     """
     program = program_of(program)
     path = os.fspath(model_path)
@@ -64,9 +67,9 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     message = build_message(program)
     add_compatibility(message)
     writing = where.begin(SaveOptions(wait=_WAIT))
-    writing.add(f"{base}.pdparams", state.encode(parameters))
-    writing.add(f"{base}.pdopt", state.encode(others))
-    writing.add(f"{base}.pdmodel", [message.SerializeToString(deterministic=True)])
+    for suffix, buffers in FluidSave(parameters=frozenset(parameters)).write(parameters | others).items():
+        writing.add(base + suffix, buffers)
+    writing.add(base + PROGRAM_FILE, [message.SerializeToString(deterministic=True)])
     writing.commit()
     saved = {n: Moved(a.shape, a.dtype.name, a.nbytes) for n, a in (parameters | others).items()}
     return SaveReport(path, saved, time.perf_counter() - begin)
@@ -80,13 +83,20 @@ def load(
 ) -> LoadReport:
     """Load what :func:`save` saved; also a directory of one file per variable, or a combined file.
 
-    A directory needs ``executor``, a combined file also ``var_list``, the variables it holds.
+    A directory or a single file needs ``executor``, a combined file also ``var_list``, the variables in it.
+
+    Raises
+    ------
+    LoadError
+        Something is missing, damaged or does not fit the program; the scope is as it was.
+    ValueError
+        ``executor`` or ``var_list`` is needed and was not given.
     """
     program = program_of(program)
-    prefix = _prefix(model_path)
+    prefix = strip_suffix(model_path)
     asynchronous.finish()
     begin = time.perf_counter()
-    values = _read_pickles(prefix)
+    values = read_pickles(prefix)
     if values is None:
         return _load_older(program, os.fspath(model_path), executor, var_list)
     wanted = [v for v in program.list_vars() if is_persistable(v)]
@@ -108,42 +118,18 @@ def load(
     )
 
 
-def load_program_state(
-    model_path: str | os.PathLike[str], var_list: Iterable[Variable] | None = None
-) -> dict[str, Array]:
-    """The values in a directory, a combined file or a ``.pdparams``, as ``{name: array}``.
-
-    No program is needed. A combined file stores no names: it needs ``var_list``, the variables it holds.
-    """
-    prefix = _prefix(model_path)
-    asynchronous.finish()
-    pickled = _read_pickles(prefix)
-    if pickled is not None:
-        return pickled
-    path = os.fspath(model_path)
-    directory, (where, name) = locate(path), beside(path)
-    if directory.exists():
-        return _read_directory(directory, var_list)
-    if where.has(name):
-        if var_list is None:
-            raise ValueError(
-                f"{path} is a combined file, which stores no names: pass var_list, the variables it holds"
-            )
-        with where.open_file(name) as file:
-            tensors = combined.read(file)
-        names = sorted(v.name for v in var_list)
-        if len(names) != len(tensors):
-            raise LoadError(f"{path} holds {len(tensors)} variables, var_list names {len(names)}")
-        return {n: np.array(t) for n, t in zip(names, tensors, strict=True)}
-    raise MissingFileError(
-        f"there is neither {prefix}.pdparams, nor a directory or file {path}", hint="check the path"
-    )
-
-
 def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadReport:
     """Set the persistables of ``program`` from ``{name: array}``, all or none.
 
-    Names that the program does not have are warned of; variables that are not given keep their value.
+    Variables that ``state_dict`` does not name keep their value; names that the program does not have cause a
+    warning.
+
+    Raises
+    ------
+    LoadError
+        No name is a persistable of the program, or an array does not fit its variable.
+    NotInitializedError
+        A variable has no value that could be replaced.
     """
     program = program_of(program)
     wanted = [v for v in program.list_vars() if is_persistable(v) and v.name in state_dict]
@@ -168,60 +154,28 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
     return LoadReport("a dict", moved, unexpected=tuple(unused))
 
 
-def _prefix(model_path: str | os.PathLike[str]) -> str:
-    path = os.fspath(model_path)
-    for suffix in (".pdparams", ".pdopt", ".pdmodel"):
-        path = path.removesuffix(suffix)
-    return path
-
-
-def _read_pickles(prefix: str) -> dict[str, Array] | None:
-    """The values in the ``.pdparams`` and ``.pdopt``, both of one save; None: there is no ``.pdparams``."""
-    where, base = beside(prefix)
-    for _ in range(_TRIES):
-        where.recover()
-        stamp = where.stamp()
-        values: dict[str, Array] = {}
-        names = [name for name in (base + ".pdparams", base + ".pdopt") if base and where.has(name)]
-        if not names or not names[0].endswith(".pdparams"):
-            return None
-        try:
-            for name in names:
-                with where.open_file(name) as file:
-                    values |= state.decode(file.read()).read()
-        except PaddlelikeError:
-            if where.stamp() == stamp:
-                raise
-        else:
-            if where.stamp() == stamp:
-                return values
-    raise LoadError(f"{prefix}.pdparams was saved anew, {_TRIES} times, while it was being read")
-
-
-def _read_directory(directory: Location, var_list: Iterable[Variable] | None) -> dict[str, Array]:
-    names = directory.list_names() if var_list is None else [v.name for v in var_list]
-    models = ("__model__", "__model__.main_program")
-    wanted = [name for name in names if os.path.basename(name) not in models]
-    return directory.read_all(wanted, lambda _, file: np.array(lod_tensor.read(file)))
-
-
 def _load_older(
     program: Program, path: str, executor: Executor | None, var_list: Iterable[Variable] | None
 ) -> LoadReport:
+    """Load a directory or a single file, which older programs pass to ``fluid.load``."""
     directory, (where, name) = locate(path), beside(path)
-    whole = directory.exists()
-    if not whole and not where.has(name):
+    is_directory = directory.exists()
+    if not is_directory and not where.has(name):
         raise MissingFileError(f"there is neither {path}.pdparams, nor a directory or file {path}")
     if executor is None:
         raise ValueError(f"{path} holds variables in Paddle's older form; loading them needs executor=")
-    if whole:
+    wanted = list(program.list_vars() if var_list is None else var_list)
+    if is_directory:
         present = set(directory.list_names())
-        wanted = program.list_vars() if var_list is None else var_list
-        there = [v for v in wanted if is_persistable(v) and os.path.normpath(v.name) in present]
-        return load_vars(executor, path, program, vars=there)
-    if var_list is None:
+        found = [v for v in wanted if is_persistable(v) and os.path.normpath(v.name) in present]
+        return load_vars(executor, path, program, vars=found)
+    contents = FileContents(name, where, only_headers=True)
+    if contents.unnamed is None:
+        present = set(contents.names())
+        wanted = [v for v in wanted if is_persistable(v) and (var_list is not None or v.name in present)]
+    elif var_list is None:
         raise ValueError(f"{path} is a combined file, which stores no names: pass var_list")
-    return load_vars(executor, where.path or ".", program, vars=list(var_list), filename=name)
+    return load_vars(executor, where.path or ".", program, vars=wanted, filename=name)
 
 
 def _value(variable: Variable) -> Array:
@@ -245,16 +199,10 @@ def _misfits(variables: list[Variable], values: Mapping[str, Array]) -> list[str
     for variable in variables:
         if variable.name in values:
             array = values[variable.name]
-            problem = check(variable, _dtype(array), array.shape)
+            problem = check(variable, convert_dtype(array.dtype), array.shape)
             if problem:
                 problems.append(f"{variable.name}: {problem}")
     return problems
-
-
-def _dtype(array: Array) -> Any:
-    from paddlelike.core.dtypes import convert_dtype
-
-    return convert_dtype(array.dtype)
 
 
 def _set_all(variables: list[Variable], values: Mapping[str, Array], origin: str) -> dict[str, Moved]:

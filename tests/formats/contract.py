@@ -39,6 +39,9 @@ class MemoryFolder:
     def list_names(self) -> list[str]:
         return sorted(self._files)
 
+    def has(self, name: str) -> bool:
+        return name in self._files
+
     def open_file(self, name: str) -> AbstractContextManager[Source]:
         if name not in self._files:
             raise FormatError(f"there is no file {name}")
@@ -328,6 +331,9 @@ class _OneFile:
 
     def list_names(self) -> list[str]:
         return [self._name]
+
+    def has(self, name: str) -> bool:
+        return name == self._name
 
     def open_file(self, name: str) -> AbstractContextManager[Source]:
         assert name == self._name

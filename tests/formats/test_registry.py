@@ -15,58 +15,7 @@ from paddlelike.formats import lod_tensor, registry
 from paddlelike.formats.base import FileFormat
 from paddlelike.formats.registry import Registry
 from tests.formats.contract import FormatContract, suites
-
-TOY = '''
-"""The toy format: b"TOY1", then a line and the elements of every tensor."""
-
-import math
-
-from paddlelike.core.dtypes import VarType
-from paddlelike.errors import FormatError
-from paddlelike.formats.base import Capabilities, Entry, FileFormat
-from paddlelike.formats.sources import as_source
-from paddlelike.formats.tensor_desc import elements
-
-
-class Toy(FileFormat):
-    name = "toy"
-    title = "a toy file"
-    suffixes = (".toy",)
-    advice = "load it with filename="
-    holds = Capabilities(dtypes=frozenset({VarType.FP32}))
-
-    def sniff(self, head, size):
-        return head.startswith(b"TOY1")
-
-    def entries(self, source):
-        file = as_source(source)
-        if bytes(file.read_at(0, 4)) != b"TOY1":
-            raise FormatError("no toy file")
-        found, at = [], 4
-        while at < file.size:
-            line = bytes(file.read_at(at, 200)).partition(b"\\n")[0]
-            try:
-                name, *dims = line.decode().split(" ")
-                shape = tuple(int(dim) for dim in dims)
-            except ValueError as error:
-                raise FormatError(f"offset {at}: no line of name and dims") from error
-            at += len(line) + 1
-            found.append(Entry(name, VarType.FP32, shape, offset=at, nbytes=4 * math.prod(shape)))
-            at += found[-1].nbytes
-        return found
-
-    def write(self, values):
-        self.check(values)
-        return self._encode(values)
-
-    def _encode(self, values):
-        yield b"TOY1"
-        for name, value in values.items():
-            array = getattr(value, "array", value)
-            yield " ".join([name, *map(str, array.shape)]).encode() + b"\\n"
-            yield elements(array)
-'''
-TOY_FILE = b"TOY1w 2 1\n" + np.float32([[1], [2]]).tobytes()
+from tests.formats.toy import TOY, TOY_FILE, install
 
 
 @pytest.fixture
@@ -74,20 +23,6 @@ def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> Registry:
     """A registry of its own, that has not looked for packages yet."""
     monkeypatch.setattr(registry, "_registry", Registry())
     return registry._registry
-
-
-def install(home: Path, monkeypatch: pytest.MonkeyPatch, module: str, text: str, **formats: str) -> None:
-    """A package of one module, installed into ``home`` with entry points for its formats."""
-    home.mkdir(exist_ok=True)
-    (home / f"{module}.py").write_text(text)
-    facts = home / f"{module}-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
-    lines = "\n".join(f"{name} = {module}:{value}" for name, value in formats.items())
-    (facts / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{lines}\n")
-    monkeypatch.syspath_prepend(str(home))
-    importlib.invalidate_caches()
-    monkeypatch.delitem(sys.modules, module, raising=False)
 
 
 def test_every_format_has_a_suite() -> None:
@@ -116,7 +51,7 @@ def test_a_format_in_one_file_is_known_everywhere(
     assert b"".join(toy.write({"w": np.float32([[1], [2]])})) == TOY_FILE
     with pytest.raises(FormatError) as caught:
         lod_tensor.read(TOY_FILE)
-    assert caught.value.hint == "this is a toy file: load it with filename="
+    assert caught.value.hint == "this is a toy file: pass its name as filename= of the load"
     with pytest.raises(FormatError, match=r"known formats: .*toy"):
         registry.find("tiy")
 
@@ -197,4 +132,4 @@ def test_file_formats_declare_their_suffixes() -> None:
     for one in registry.all_formats().values():
         assert all(suffix.startswith(".") for suffix in one.suffixes)
         assert one.title.split(" ")[0] in ("a", "an", "the")
-        assert isinstance(one, FileFormat) or one.advice == "" or one.suffixes
+        assert isinstance(one, FileFormat) or one.suffixes or one.name == "directory"

@@ -44,6 +44,10 @@ class PrefixedFolder:
         cut = len(self._prefix)
         return [name[cut:] for name in self._folder.list_names() if name.startswith(self._prefix)]
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name, without the prefix."""
+        return self._folder.has(self._prefix + name)
+
     def open_file(self, name: str) -> AbstractContextManager[Source]:
         """Open the file of that name, without the prefix."""
         return self._folder.open_file(self._prefix + name)
@@ -69,7 +73,7 @@ class FluidSave(FolderFormat):
 
     def sniff(self, folder: Folder) -> bool:
         try:
-            if PARAMETER_FILE not in folder.list_names():
+            if not folder.has(PARAMETER_FILE):
                 return False
             with folder.open_file(PARAMETER_FILE) as file:
                 return StateFile().sniff(bytes(file.read_at(0, SNIFF_BYTES)), file.size)
@@ -78,14 +82,13 @@ class FluidSave(FolderFormat):
 
     def entries(self, source: Folder) -> list[Entry]:
         found: dict[str, Entry] = {}
-        names = source.list_names()
-        if PARAMETER_FILE not in names:
-            raise FormatError(f"there is no {PARAMETER_FILE} among {names}")
-        for file in (PARAMETER_FILE, OPTIMIZER_FILE):
-            if file in names:
-                with source.open_file(file) as opened:
-                    contents = decode(opened.read_at(0, opened.size))
-                found |= {entry.name: entry for entry in list_entries(contents, file)}
+        files = [file for file in (PARAMETER_FILE, OPTIMIZER_FILE) if source.has(file)]
+        if not files:
+            raise FormatError(f"there is neither {PARAMETER_FILE} nor {OPTIMIZER_FILE}")
+        for file in files:
+            with source.open_file(file) as opened:
+                contents = decode(opened.read_at(0, opened.size))
+            found |= {entry.name: entry for entry in list_entries(contents, file)}
         return list(found.values())
 
     def read(self, source: Folder, entry: Entry, *, into: Array | None = None) -> Value:

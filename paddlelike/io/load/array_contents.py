@@ -1,4 +1,4 @@
-"""Arrays by name as a source of values: a dict, or a state file whose arrays are still in it."""
+"""A dict of arrays as a source of values, for a load."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ArrayContents"]
 
 
 class ArrayContents:
-    """Arrays by name: numpy's, or others with dtype, shape, nbytes and ``read()``."""
+    """Arrays by name, as ``load_program_state`` returns them."""
 
     unnamed = None
 
@@ -42,16 +42,9 @@ class ArrayContents:
         return Held(name, Entry(name, dtype, tuple(array.shape), nbytes=array.nbytes))
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
-        """Return the arrays as values, those of a dict without a copy.
-
-        Raises
-        ------
-        FormatError
-            The elements of a pickled array are damaged.
-        """
+        """Return the arrays as values, without a copy."""
         values: list[Value] = []
         for name, rows in ((want.held.name, want.rows) for want in wants):
-            array = self._arrays[name]
-            whole = array.read() if hasattr(array, "read") else np.asarray(array)
+            whole = np.asarray(self._arrays[name])
             values.append(LoDTensor(whole if rows is None else whole[slice(*rows)]))
         return Reading(values, [])

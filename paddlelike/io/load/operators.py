@@ -145,14 +145,19 @@ def _read_combined(op: OpView, file: str, where: Location) -> list[Value]:
 
 def _combined_values(contents: FileContents, op: OpView) -> list[Value]:
     names = op.output("Out")
-    if len(names) != len(contents.headers):
-        raise LoadError(
-            f"{contents.where} holds {len(contents.headers)} variables, the operator load_combine has "
-            f"{len(names)} outputs",
-            hint="load a combined file with the variables that were saved into it",
-        )
-    contents.assign_names(names)
-    wants = [Want(Held(name, header)) for name, header in zip(names, contents.headers, strict=True)]
+    if contents.unnamed is not None:
+        if len(names) != len(contents.headers):
+            raise LoadError(
+                f"{contents.where} holds {len(contents.headers)} variables, the operator load_combine has "
+                f"{len(names)} outputs",
+                hint="load a combined file with the variables that were saved into it",
+            )
+        contents.assign_names(names)
+    found = [contents.look(name, VarType.LOD_TENSOR) for name in names]
+    wants = [Want(held) for held in found if isinstance(held, Held)]
+    if len(wants) < len(names):
+        absent = [name for name, held in zip(names, found, strict=True) if not isinstance(held, Held)]
+        raise LoadError(f"{contents.where} does not hold {absent[:20]}, which load_combine is to load")
     return contents.read(wants).values
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError
-from paddlelike.formats import state
+from paddlelike.formats.state.fluid_save import FluidSave, PrefixedFolder
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.array_contents import ArrayContents
 from paddlelike.io.load.contents import Contents
+from paddlelike.io.load.folder_contents import FolderContents
 from paddlelike.io.load.load import Asked, asked_for, names_of, opened
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.values import constant, values_of
@@ -133,14 +134,10 @@ def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes |
     prefix = path.removesuffix(".pdparams").removesuffix(".pdopt")
     where, base = beside(prefix)
     where.recover()
-    files = [base + suffix for suffix in (".pdparams", ".pdopt") if base and where.has(base + suffix)]
-    if not files:
+    found = [suffix for suffix in FluidSave.suffixes if base and where.has(base + suffix)]
+    if not found:
         return opened(source, None)
-    arrays: dict[str, Any] = {}
-    for name in files:
-        with where.open_file(name) as file:
-            arrays |= state.decode(file.read()).arrays
-    return ArrayContents(f"{prefix}{files[0].removeprefix(base)}", arrays)
+    return FolderContents(prefix + found[0], PrefixedFolder(where, base), FluidSave())
 
 
 def _array(value: Any) -> Array:

@@ -12,12 +12,12 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
-from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
+from paddlelike.formats.directory import encode_value
 from paddlelike.formats.sources import Buffer
 from paddlelike.io.report import Moved
 from paddlelike.io.save.incremental import State, array_of, state_of
 
-__all__ = ["Item", "check_value", "combined_facts", "combined_file", "facts_of", "file_of", "item_of"]
+__all__ = ["Item", "check_value", "combined_facts", "combined_file", "facts_of", "item_of"]
 
 Array = np.ndarray[Any, Any]
 Value = LoDTensor | SelectedRows
@@ -89,16 +89,6 @@ def check_value(name: str, value: Any) -> Value:
     return value
 
 
-def file_of(value: Value) -> list[Buffer]:
-    """The file of one variable."""
-    if isinstance(value, SelectedRows):
-        return selected_rows.encode(value)
-    array: Array = array_of(value)
-    if value._lod:
-        return [lod_tensor.encode_header(array.dtype, array.shape, value._lod), tensor_desc.elements(array)]
-    return [_plain_header(array.dtype, array.shape), tensor_desc.elements(array)]
-
-
 def facts_of(item: Item) -> dict[str, Any]:
     """What the manifest says of a variable's file."""
     array, value = item.array, item.value
@@ -130,18 +120,13 @@ def combined_file(items: Sequence[Item]) -> list[Buffer]:
             f"{rows} hold SelectedRows, which a combined file cannot hold",
             hint="save without filename=, one file for each variable",
         )
-    return [buffer for item in items for buffer in file_of(item.value)]
+    return [buffer for item in items for buffer in encode_value(item.value)]
 
 
 def combined_facts(items: Sequence[Item]) -> dict[str, Any]:
     """What the manifest says of a combined file: the variables in its order."""
     variables = [[item.name, _type_name(item.array.dtype), list(item.array.shape)] for item in items]
     return {"kind": "combined", "variables": variables}
-
-
-@functools.lru_cache(4096)
-def _plain_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    return lod_tensor.encode_header(dtype, shape)
 
 
 @functools.lru_cache(64)

@@ -7,10 +7,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from paddlelike.formats.directory import encode_value
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.asynchronous import Copies
-from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of, file_of
+from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of
 from paddlelike.io.save.incremental import Known, ledger
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
@@ -88,7 +89,7 @@ class Writer:
             singles = {file: item.copied(next(copied)) for file, item in singles.items()}
             combined = {f: [item.copied(next(copied)) for item in items] for f, items in combined.items()}
         for file, item in singles.items():
-            self._writing.add(file, file_of(item.value), facts_of(item))
+            self._writing.add(file, encode_value(item.value), facts_of(item))
         for file, items in combined.items():
             self._writing.add(file, combined_file(items), combined_facts(items))
         for one in self._gathered:

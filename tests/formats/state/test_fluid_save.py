@@ -42,6 +42,7 @@ def test_real_files_under_their_prefix() -> None:
     assert real.endswith(values["fc_0.w_0"].array.tobytes())
 
 
-def test_a_save_without_parameters_is_refused() -> None:
-    with pytest.raises(FormatError, match=r"there is no \.pdparams among \['\.pdopt'\]"):
-        FluidSave().entries(MemoryFolder({".pdopt": ONE}))
+def test_a_folder_without_either_file_is_refused() -> None:
+    assert [entry.name for entry in FluidSave().entries(MemoryFolder({".pdopt": ONE}))] == ["w"]
+    with pytest.raises(FormatError, match=r"there is neither \.pdparams nor \.pdopt"):
+        FluidSave().entries(MemoryFolder({".pdmodel": ONE}))

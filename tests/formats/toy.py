@@ -1,0 +1,77 @@
+"""A format of another package: its whole source, a file of it, and how a test installs the package."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paddlelike.formats import registry
+
+TOY = '''
+"""The toy format: b"TOY1", then a line and the elements of every tensor."""
+
+import math
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import FormatError
+from paddlelike.formats.base import Capabilities, Entry, FileFormat
+from paddlelike.formats.sources import as_source
+from paddlelike.formats.tensor_desc import elements
+
+
+class Toy(FileFormat):
+    name = "toy"
+    title = "a toy file"
+    suffixes = (".toy",)
+    holds = Capabilities(dtypes=frozenset({VarType.FP32}))
+
+    def sniff(self, head, size):
+        return head.startswith(b"TOY1")
+
+    def entries(self, source):
+        file = as_source(source)
+        if bytes(file.read_at(0, 4)) != b"TOY1":
+            raise FormatError("no toy file")
+        found, at = [], 4
+        while at < file.size:
+            line = bytes(file.read_at(at, 200)).partition(b"\\n")[0]
+            try:
+                name, *dims = line.decode().split(" ")
+                shape = tuple(int(dim) for dim in dims)
+            except ValueError as error:
+                raise FormatError(f"offset {at}: no line of name and dims") from error
+            at += len(line) + 1
+            found.append(Entry(name, VarType.FP32, shape, offset=at, nbytes=4 * math.prod(shape)))
+            at += found[-1].nbytes
+        return found
+
+    def write(self, values):
+        self.check(values)
+        return self._encode(values)
+
+    def _encode(self, values):
+        yield b"TOY1"
+        for name, value in values.items():
+            array = getattr(value, "array", value)
+            yield " ".join([name, *map(str, array.shape)]).encode() + b"\\n"
+            yield elements(array)
+'''
+TOY_FILE = b"TOY1w 2 1\n" + np.float32([[1], [2]]).tobytes()
+
+
+def install(home: Path, monkeypatch: pytest.MonkeyPatch, module: str, text: str, **formats: str) -> None:
+    """A package of one module, installed into ``home`` with entry points for its formats."""
+    home.mkdir(exist_ok=True)
+    (home / f"{module}.py").write_text(text)
+    facts = home / f"{module}-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    lines = "\n".join(f"{name} = {module}:{value}" for name, value in formats.items())
+    (facts / "entry_points.txt").write_text(f"[{registry.GROUP}]\n{lines}\n")
+    monkeypatch.syspath_prepend(str(home))
+    importlib.invalidate_caches()
+    monkeypatch.delitem(sys.modules, module, raising=False)
