@@ -1,6 +1,6 @@
-"""fleet: one object that knows this process's role and does what the role asks for.
+"""fleet: one object that has this process's role, makes its programs, serves, trains and saves.
 
-A script says ``fleet.init(role_maker)``, wraps its optimizer in ``fleet.distributed_optimizer``, and then
-serves or trains, whichever its role is. Underneath are the transpiler, the servers and the saves that
-scripts can also use without it. Fluid's names for what is here begin with ``incubate.fleet``.
+A script calls ``fleet.init(role_maker)``, wraps its optimizer in ``fleet.distributed_optimizer``, and then
+serves or trains according to its role. fleet uses the transpiler, the servers and the saves, which scripts
+can also use without it. Fluid's names for these modules begin with ``incubate.fleet``.
 """

@@ -1,4 +1,4 @@
-"""What every kind of fleet has: questions about the role, a share of the files, an optimizer to wrap."""
+"""The base of every kind of fleet: queries of the role, the split of files, the optimizer wrapper."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ParamGrads = list[tuple[Parameter, Variable]]
 
 
 class Mode(IntEnum):
-    """Kinds of fleet; only the first is here."""
+    """Kinds of fleet; only the first is supported."""
 
     TRANSPILER = 1
     PSLIB = 2
@@ -29,12 +29,12 @@ class Mode(IntEnum):
 
 
 class Fleet:
-    """The part of this process in a job; ask after ``init``.
+    """The role of this process in a job; available after ``init``.
 
     Raises
     ------
     RoleError
-        By every question before ``init``.
+        By every query before ``init``.
     """
 
     def __init__(self, mode: Mode) -> None:
@@ -44,7 +44,7 @@ class Fleet:
         self._executor = Executor(CPUPlace())
 
     def init(self, role_maker: RoleMakerBase | None = None) -> None:
-        """Find out the role of this process.
+        """Determine the role of this process.
 
         Parameters
         ----------
@@ -54,15 +54,15 @@ class Fleet:
         Raises
         ------
         TypeError
-            For anything else.
+            ``role_maker`` is something else.
         RoleError
-            If the environment does not say the role.
+            The environment does not define the role.
         """
         if not isinstance(role_maker, RoleMakerBase):
             raise TypeError(
                 f"fleet.init takes a role maker such as role_maker.PaddleCloudRoleMaker(), not {role_maker!r}"
             )
-        role_maker._known()
+        role_maker._generated()
         self._executor = Executor(CPUPlace())
         self._role_maker = role_maker
         self._is_initialized = True
@@ -70,57 +70,62 @@ class Fleet:
     @property
     def _role(self) -> RoleMakerBase:
         if self._role_maker is None:
-            raise RoleError("fleet does not know its role yet", hint="call fleet.init(role_maker) first")
+            raise RoleError("fleet has no role yet", hint="call fleet.init(role_maker) first")
         return self._role_maker
 
     def is_worker(self) -> bool:
-        """Whether this process is a trainer."""
+        """Return whether this process is a trainer. Raises RoleError before ``init``."""
         return self._role.is_worker()
 
     def is_server(self) -> bool:
-        """Whether this process is a server."""
+        """Return whether this process is a server. Raises RoleError before ``init``."""
         return self._role.is_server()
 
     def is_first_worker(self) -> bool:
-        """Whether this process is trainer 0, the one that saves."""
+        """Return whether this process is trainer 0, which saves. Raises RoleError before ``init``."""
         return self._role.is_first_worker()
 
     def worker_index(self) -> int:
-        """The number of this trainer."""
+        """Return the id of this trainer. Raises RoleError before ``init``."""
         return self._role.worker_index()
 
     def worker_num(self) -> int:
-        """How many trainers there are."""
+        """Return the count of trainers. Raises RoleError before ``init``."""
         return self._role.worker_num()
 
     def server_index(self) -> int:
-        """The number of this server."""
+        """Return the index of this server. Raises RoleError before ``init``."""
         return self._role.server_index()
 
     def server_num(self) -> int:
-        """How many servers there are."""
+        """Return the count of servers. Raises RoleError before ``init``."""
         return len(self._role.get_pserver_endpoints())
 
     def worker_endpoints(self, to_string: bool = False) -> list[str] | str:
-        """The trainers' endpoints if the job names them, as a list or joined by commas."""
+        """Return the trainers' endpoints if the job names them, as a list or joined by commas.
+
+        Raises RoleError before ``init``.
+        """
         endpoints = self._role.get_trainer_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
     def server_endpoints(self, to_string: bool = False) -> list[str] | str:
-        """The servers' endpoints, as a list or joined by commas."""
+        """Return the servers' endpoints, as a list or joined by commas. Raises RoleError before ``init``."""
         endpoints = self._role.get_pserver_endpoints()
         return ",".join(endpoints) if to_string else endpoints
 
     def split_files(self, files: list[str]) -> list[str]:
-        """This trainer's share of a list: neighbours; the first trainers get one more if it is uneven.
+        """Return this trainer's share of a list: consecutive items, one more for the first if uneven.
 
-        Of five files the first of two trainers gets three. (In Python 3 Fluid 1.8.5 cannot split at all: it
-        divides with ``/``.)
+        Of five files the first of two trainers gets three. (In Python 3 Fluid 1.8.5 fails here: it divides
+        with ``/``.)
 
         Raises
         ------
         TypeError
-            For anything but a list.
+            ``files`` is no list.
+        RoleError
+            Before ``init``.
         """
         if not isinstance(files, list):
             raise TypeError(f"files is a list of names, not {type(files).__name__}")
@@ -130,18 +135,18 @@ class Fleet:
         return files[begin : begin + share + (trainer < more)]
 
     def barrier_worker(self) -> None:
-        """Ask the role maker to wait for all trainers; see there."""
+        """Call :meth:`.RoleMakerBase.barrier_worker` of the role maker. Raises as it does."""
         self._role.barrier_worker()
 
     def all_reduce_worker(self, input: Any, output: Any) -> None:  # noqa: A002  (Fluid's name)
-        """Ask the role maker to add up over all trainers; see there."""
+        """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises as it does."""
         self._role.all_reduce_worker(input, output)
 
 
 class DistributedOptimizer:
-    """An optimizer of which a job's servers do their part.
+    """A wrapper of an optimizer whose updates run on servers.
 
-    Raises TypeError for anything but an optimizer.
+    Raises TypeError where ``optimizer`` is no optimizer.
     """
 
     def __init__(self, optimizer: Any, strategy: Any = None) -> None:
@@ -158,9 +163,9 @@ class DistributedOptimizer:
         no_grad_set: Iterable[Variable | str] | None = None,
         callbacks: Sequence[Callable[..., None]] | None = None,
     ) -> ParamGrads:
-        """The first half of minimize, by the optimizer itself."""
+        """Append the gradients, as the wrapped optimizer does. Raises as it does."""
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """The second half of minimize, by the optimizer itself."""
+        """Append the updates, as the wrapped optimizer does. Raises as it does."""
         return self._optimizer.apply_gradients(params_grads)

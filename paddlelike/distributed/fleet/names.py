@@ -1,4 +1,4 @@
-"""Fluid's ``incubate``: the names of fleet's modules, ``incubate.fleet...``, and those that are not here.
+"""Fluid's ``incubate``: the module paths of fleet, ``incubate.fleet...``, and the unsupported ones.
 
 ``paddlelike.incubate`` is this module. Importing it makes the modules below importable under Fluid's names.
 """
@@ -18,7 +18,7 @@ _INSTEAD: Final = "incubate.fleet.parameter_server.distribute_transpiler is the 
 
 
 class _Refused(ModuleType):
-    """A module of Fluid's whose contents are not here: whoever takes something out of it learns why."""
+    """A module of Fluid's that is not supported: importing a name from it raises UnsupportedError."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(name, why)
@@ -30,10 +30,10 @@ class _Refused(ModuleType):
         raise UnsupportedError(f"{self.__name__}.{name}: {self._why}", hint=_INSTEAD)
 
 
-_COLLECTIVE: Final = "training by collectives (all-reduce between GPUs) is not here"
-_PSLIB: Final = "pslib, a parameter server inside Baidu's own builds of Paddle, is not here"
+_COLLECTIVE: Final = "training by collectives (all-reduce between GPUs) is not supported"
+_PSLIB: Final = "pslib, a parameter server inside Baidu's own builds of Paddle, is not supported"
 
-#: What ``from paddlelike.incubate.fleet.... import ...`` finds.
+#: The modules behind ``from paddlelike.incubate.fleet.... import ...``.
 FLEET_MODULES: Final = {
     "incubate.fleet.base.role_maker": role_maker,
     "incubate.fleet.base.fleet_base": base,

@@ -1,4 +1,4 @@
-"""fleet for parameter servers: the transpiler, servers and saves behind one object."""
+"""fleet for parameter servers: programs, serving and saving of one process by its role."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ __all__ = [
 
 
 class DistributedTranspiler(Fleet):
-    """Roles, programs, serving and saving of a job on parameter servers.
+    """The fleet of a job on parameter servers.
 
     Attributes
     ----------
     main_program, startup_program
-        The programs of this process's role, once ``minimize`` of the distributed optimizer was called.
+        The programs of this process's role, after ``minimize`` of the distributed optimizer.
 
     Examples
     --------
@@ -80,52 +80,56 @@ class DistributedTranspiler(Fleet):
     def distributed_optimizer(
         self, optimizer: Any, strategy: DistributedStrategy | DistributeTranspilerConfig | None = None
     ) -> TranspilerOptimizer:
-        """The optimizer whose ``minimize`` also makes the programs of this process's role.
+        """Return an optimizer whose ``minimize`` also makes the programs of this process's role.
 
         Parameters
         ----------
         optimizer
             Any optimizer.
         strategy
-            A strategy of StrategyFactory, or a DistributeTranspilerConfig; None: round by round.
+            A strategy of StrategyFactory, or a DistributeTranspilerConfig; None: synchronous rounds.
 
         Raises
         ------
         RoleError
             Before ``init``.
         TypeError
-            If one of the two is something else.
+            ``optimizer`` or ``strategy`` is something else.
         """
         _ = self._role
         return TranspilerOptimizer(self, optimizer, strategy_for(strategy))
 
     def init_worker(self) -> None:
-        """Return when every server listens.
+        """Wait until every server listens.
 
         Raises
         ------
         DeadlineError
-            Names the servers that do not.
+            Some servers do not listen in time; the error names them.
+        GraphError
+            Before ``minimize``.
         """
         self._programs()
         from paddlelike.distributed.settings import Settings
-        from paddlelike.distributed.wire import wait_for_servers  # only for who needs it
+        from paddlelike.distributed.wire import wait_for_servers  # late: most scripts need no wire
 
         window = Settings.from_environment().limits.window
         wait_for_servers(self._role.get_pserver_endpoints(), window)
 
     def init_server(self, model_dir: str | None = None) -> None:
-        """Give the parameters their first values, or those that trainer 0 saved.
+        """Initialize the parameters, or load those that trainer 0 saved.
 
         Parameters
         ----------
         model_dir
-            A directory of ``save_persistables``, whole; this server reads its rows of it.
+            A complete directory of ``save_persistables``; this server reads its rows of it.
 
         Raises
         ------
         LoadError
-            If it does not fit; names this server's endpoint.
+            The directory does not fit this server's program; the error names the endpoint.
+        GraphError
+            Before ``minimize``.
         """
         main, startup = self._programs()
         self._executor.run(startup)
@@ -133,41 +137,43 @@ class DistributedTranspiler(Fleet):
             load_persistables(self._executor, model_dir, main)
 
     def run_server(self) -> None:
-        """Serve until every trainer has stopped."""
+        """Serve until every trainer has left. Raises OperatorError where that fails; names the endpoint."""
         self._executor.run(self._programs()[0])
 
     def stop_worker(self) -> None:
-        """Leave the job; servers end when all trainers have."""
+        """Leave the job; servers end when all trainers have left. Raises FaultError for a lost job."""
         from paddlelike.distributed.client.trainers import leave_jobs
 
         leave_jobs()
         self._executor.close()
 
     def save_persistables(self, executor: Executor, dirname: str, main_program: Program | None = None) -> Any:
-        """Save what going on needs, whole, with what only the servers have: on trainer 0.
+        """Save all persistables, including those that only the servers have: on trainer 0.
 
         Parameters
         ----------
         executor
             Any executor of this process.
         dirname
-            Where to.
+            The directory.
         main_program
             The trainer's program; None: fleet's.
 
         Raises
         ------
         TypeError
-            For a compiled program or something that is no executor.
-        ValueError
-            For a program that was not transpiled.
+            ``executor`` is no Executor, or ``main_program`` no Program.
+        GraphError
+            The program was not transpiled.
+        SaveError
+            The save failed; the earlier files are as they were.
         """
         _check_executor(executor, "save_persistables")
         program = self._programs()[0] if main_program is None else main_program
         _check_program(program, "save_persistables")
         if not program._is_distributed:
             raise GraphError(
-                "fleet.save_persistables: the program is not a transpiled one",
+                "fleet.save_persistables: the program was not transpiled",
                 hint="pass fleet.main_program, or use fluid.io.save_persistables",
             )
         return save_persistables(executor, dirname, program, None)
@@ -181,16 +187,16 @@ class DistributedTranspiler(Fleet):
         main_program: Program | None = None,
         export_for_deployment: bool = True,
     ) -> list[str]:
-        """Save what predicting needs, with the tables that only the servers have: on trainer 0.
+        """Save an inference model, including the tables that only the servers have: on trainer 0.
 
         Parameters
         ----------
         executor
             Any executor of this process.
         dirname
-            Where to.
+            The directory.
         feeded_var_names, target_vars
-            What is fed and what is computed.
+            The inputs and outputs of the model.
         main_program
             A program to prune; None: the network as it was before it was transpiled.
         export_for_deployment
@@ -200,6 +206,13 @@ class DistributedTranspiler(Fleet):
         -------
         list of str
             The names of the target variables.
+
+        Raises
+        ------
+        TypeError
+            ``executor`` is no Executor, or ``main_program`` no Program.
+        SaveError
+            The save failed; the earlier files are as they were.
         """
         _check_executor(executor, "save_inference_model")
         if main_program is not None:
@@ -224,7 +237,7 @@ class DistributedTranspiler(Fleet):
             dirname, feeded_var_names, targets, executor, self._origin_program,
             export_for_deployment=export_for_deployment, program_only=True,
         )  # fmt: skip
-        # The values as the servers have them, of what predicting needs.
+        # The values of the model's variables as the servers have them.
         needed = self._origin_program
         if export_for_deployment:
             needed = inference_program(needed, list(feeded_var_names), names)
@@ -244,7 +257,7 @@ class DistributedTranspiler(Fleet):
         return self.main_program, self.startup_program
 
     def _transpile(self, program: Program, startup: Program, strategy: DistributedStrategy) -> None:
-        """Make the programs of this role from the network with its optimizer."""
+        """Make the programs of this role from a network with its updates."""
         config = strategy.get_program_config()
         self._origin_program = program.clone()
         self._strategy = strategy
@@ -269,7 +282,7 @@ class DistributedTranspiler(Fleet):
 
 
 class TranspilerOptimizer(DistributedOptimizer):
-    """An optimizer that ends by making the programs of this process's role."""
+    """An optimizer whose ``minimize`` also makes the programs of this process's role."""
 
     _strategy: DistributedStrategy
 
@@ -287,22 +300,31 @@ class TranspilerOptimizer(DistributedOptimizer):
     ) -> tuple[list[Operator], ParamGrads]:
         """Append the training step, then make ``fleet.main_program`` and ``fleet.startup_program`` of it.
 
-        A trainer waits here until the servers listen, unless its DistributeTranspilerConfig says
+        A trainer waits here until the servers listen, unless its DistributeTranspilerConfig has
         ``wait_port = False``.
 
         Parameters
         ----------
         loss
-            One loss.
+            The loss.
         scopes
             Not used, as in Fluid.
         startup_program, parameter_list, no_grad_set
-            As of the optimizer.
+            As for the wrapped optimizer.
 
         Returns
         -------
         tuple
             The update operators, and pairs of parameters and gradients.
+
+        Raises
+        ------
+        TypeError
+            ``loss`` or ``startup_program`` is a list.
+        GraphError
+            The program cannot be transpiled.
+        DeadlineError
+            Some servers do not listen in time.
         """
         if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
             raise TypeError("minimize takes one loss and one startup program, not lists of them")

@@ -1,4 +1,4 @@
-"""Role makers: who this process is in a job, by the environment or by what the script says."""
+"""Role makers: determine the role of this process from the environment or from the script."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 
 
 class Role(IntEnum):
-    """The parts that a process can play."""
+    """The roles of processes."""
 
     WORKER = 1
     SERVER = 2
 
 
 class RoleMakerBase:
-    """What fleet asks a role maker; derive from it and fill the role in ``generate_role``.
+    """The base of role makers; subclasses determine the role in ``generate_role``.
 
     That sets ``_role``, ``_current_id``, ``_server_endpoints``, ``_worker_endpoints`` and ``_trainers_num``.
     """
@@ -43,77 +43,81 @@ class RoleMakerBase:
         self._role_is_generated = False
 
     def generate_role(self) -> None:
-        """Find out the role; called once, by ``fleet.init`` or by the first question."""
+        """Determine the role; called once, by ``fleet.init`` or by the first query.
+
+        Raises NotImplementedError where a subclass does not define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no generate_role()")
 
-    def _known(self) -> RoleMakerBase:
+    def _generated(self) -> RoleMakerBase:
         if not self._role_is_generated:
             self.generate_role()
             self._role_is_generated = True
         return self
 
     def is_worker(self) -> bool:
-        """Whether this process is a trainer."""
-        return self._known()._role == Role.WORKER
+        """Return whether this process is a trainer."""
+        return self._generated()._role == Role.WORKER
 
     def is_server(self) -> bool:
-        """Whether this process is a server."""
-        return self._known()._role == Role.SERVER
+        """Return whether this process is a server."""
+        return self._generated()._role == Role.SERVER
 
     def is_first_worker(self) -> bool:
-        """Whether this process is trainer 0, the one that saves."""
+        """Return whether this process is trainer 0, which saves."""
         return self.is_worker() and self._current_id == 0
 
     def worker_index(self) -> int:
-        """The number of this trainer; on a server, its own number."""
-        return self._known()._current_id
+        """Return the id of this trainer; on a server, its index."""
+        return self._generated()._current_id
 
     def server_index(self) -> int:
-        """The number of this server; on a trainer, its own number."""
-        return self._known()._current_id
+        """Return the index of this server; on a trainer, its id."""
+        return self._generated()._current_id
 
     def worker_num(self) -> int:
-        """How many trainers there are."""
-        return self._known()._trainers_num
+        """Return the count of trainers."""
+        return self._generated()._trainers_num
 
     def server_num(self) -> int:
-        """How many servers there are."""
-        return len(self._known()._server_endpoints)
+        """Return the count of servers."""
+        return len(self._generated()._server_endpoints)
 
     def get_trainer_endpoints(self) -> list[str]:
-        """The trainers' endpoints, if the job names them."""
-        return self._known()._worker_endpoints
+        """Return the trainers' endpoints, if the job names them."""
+        return self._generated()._worker_endpoints
 
     def get_pserver_endpoints(self) -> list[str]:
-        """The servers' endpoints."""
-        return self._known()._server_endpoints
+        """Return the servers' endpoints."""
+        return self._generated()._server_endpoints
 
     def to_string(self) -> str:
-        """All of it, in Fluid's words."""
+        """Return the role as text, in Fluid's form."""
         return (
             f"role: {self._role}, current_id: {self._current_id}, "
             f"worker_endpoints: {self._worker_endpoints}, server_endpoints: {self._server_endpoints}"
         )
 
     def barrier_worker(self) -> None:
-        """Does not wait, and says so: trainers meet at the servers, round by round."""
-        self._does_nothing("barrier_worker")
+        """Do nothing but warn: trainers synchronize at the servers, round by round."""
+        self._warn_no_effect("barrier_worker")
 
     def barrier_all(self) -> None:
-        """Does not wait, and says so."""
-        self._does_nothing("barrier_all")
+        """Do nothing but warn."""
+        self._warn_no_effect("barrier_all")
 
     def all_gather(self, input: Any) -> Any:  # noqa: A002  (Fluid's name)
-        """Gathers nothing, and says so."""
-        self._does_nothing("all_gather")
+        """Do nothing but warn; return None."""
+        self._warn_no_effect("all_gather")
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
-        """Reduces nothing, and says so."""
-        self._does_nothing("all_reduce_worker")
+        """Do nothing but warn."""
+        self._warn_no_effect("all_reduce_worker")
 
-    def _does_nothing(self, name: str) -> None:
+    def _warn_no_effect(self, name: str) -> None:
         warnings.warn(
-            f"{type(self).__name__}.{name}() does nothing: processes meet at the parameter servers only",
+            f"{type(self).__name__}.{name}() has no effect: processes synchronize at the "
+            "parameter servers only",
             stacklevel=3,
         )
 
@@ -122,13 +126,13 @@ class _EnvironmentRoleMaker(RoleMakerBase):
     """Reads the role from the environment, in the spellings of every generation."""
 
     def generate_role(self) -> None:
-        """Read the environment. Raises RoleError that names all that is missing or contradictory."""
+        """Read the environment. Raises RoleError that lists everything missing or contradictory."""
         self._fill(read_role())
 
     def _fill(self, role: ProcessRole) -> None:
         if role.kind == "local":
             raise RoleError(
-                f"{type(self).__name__}: no variable of the environment says what this process is to do",
+                f"{type(self).__name__}: no environment variable defines the role of this process",
                 hint="start it by python -m paddlelike.distributed.launch, or set TRAINING_ROLE, "
                 "PADDLE_PSERVERS_IP_PORT_LIST and PADDLE_TRAINERS_NUM",
             )
@@ -141,19 +145,19 @@ class _EnvironmentRoleMaker(RoleMakerBase):
 
 
 class PaddleCloudRoleMaker(_EnvironmentRoleMaker):
-    """The role as PaddleCloud and launchers put it into the environment.
+    """Reads the role that PaddleCloud or a launcher put into the environment.
 
     Parameters
     ----------
     is_collective
-        Must be False; see Raises.
+        Must be False.
 
     Raises
     ------
     UnsupportedError
-        For collective training.
+        ``is_collective`` is True.
     RoleError
-        By ``fleet.init``, if the environment does not say the role.
+        By ``fleet.init``: the environment does not define the role.
 
     Examples
     --------
@@ -174,18 +178,18 @@ class PaddleCloudRoleMaker(_EnvironmentRoleMaker):
 
 
 class GeneralRoleMaker(_EnvironmentRoleMaker):
-    """The role as PaddleCloudRoleMaker reads it, with the number of a server from PADDLE_PSERVER_ID as well.
+    """Reads the role as PaddleCloudRoleMaker does, and the index of a server from PADDLE_PSERVER_ID as well.
 
     Parameters
     ----------
     **kwargs
-        Where gloo's processes would meet (``path``, ``hdfs_name``, ``hdfs_ugi``, ``http_ip_port``,
+        Settings of gloo (``path``, ``hdfs_name``, ``hdfs_ugi``, ``http_ip_port``,
         ``init_timeout_seconds``, ``run_timeout_seconds``): accepted, and not needed.
 
     Raises
     ------
     TypeError
-        For other arguments.
+        Another argument is given.
     UnsupportedError
         By barriers and reductions between several processes, which need gloo.
     """
@@ -199,58 +203,60 @@ class GeneralRoleMaker(_EnvironmentRoleMaker):
             raise TypeError(f"GeneralRoleMaker has no arguments {unknown}; it takes {sorted(known)}")
 
     def get_local_endpoint(self) -> str:
-        """This process's own endpoint. Raises RoleError for a trainer whose job does not name it."""
+        """Return this process's own endpoint. Raises RoleError for a trainer whose job does not name it."""
         endpoints = self.get_pserver_endpoints() if self.is_server() else self.get_trainer_endpoints()
         if not endpoints:
-            raise RoleError("trainers have no endpoints here", hint="set PADDLE_TRAINER_ENDPOINTS")
+            raise RoleError(
+                "the endpoints of the trainers are not known", hint="set PADDLE_TRAINER_ENDPOINTS"
+            )
         return endpoints[self._current_id]
 
     def all_gather(self, input: Any) -> Any:  # noqa: A002
-        """``[input]`` in a job of one process."""
-        self._alone("all_gather", self.worker_num() + self.server_num())
+        """Return ``[input]`` in a job of one process. Raises UnsupportedError in others."""
+        self._check_single("all_gather", self.worker_num() + self.server_num())
         return [input]
 
     def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
-        """Copy ``input`` to ``output`` in a job of one trainer."""
+        """Copy ``input`` to ``output`` in a job of one trainer. Raises UnsupportedError in others."""
         if self.is_worker():
-            self._alone("all_reduce_worker", self.worker_num())
+            self._check_single("all_reduce_worker", self.worker_num())
             output[:] = input
 
     def barrier_worker(self) -> None:
-        """Return, in a job of one trainer."""
+        """Do nothing in a job of one trainer. Raises UnsupportedError in others."""
         if self.is_worker():
-            self._alone("barrier_worker", self.worker_num())
+            self._check_single("barrier_worker", self.worker_num())
 
     def barrier_all(self) -> None:
-        """Not here; see Raises of the class."""
-        self._alone("barrier_all", self.worker_num() + self.server_num())
+        """Do nothing in a job of one process. Raises UnsupportedError in others."""
+        self._check_single("barrier_all", self.worker_num() + self.server_num())
 
-    def _alone(self, name: str, processes: int) -> None:
+    def _check_single(self, name: str, processes: int) -> None:
         if processes > 1:
             raise UnsupportedError(
-                f"GeneralRoleMaker.{name}() among {processes} processes needs gloo, which is not here",
+                f"GeneralRoleMaker.{name}() among {processes} processes needs gloo, which is not supported",
                 hint="in synchronous training every exe.run of a trainer ends with a barrier at the servers",
             )
 
 
 class UserDefinedRoleMaker(RoleMakerBase):
-    """The role as the script itself says it.
+    """The role as the script gives it.
 
     Parameters
     ----------
     current_id
-        The number of this process among those of its role.
+        The trainer id, or the index of the server.
     role
         ``Role.WORKER`` or ``Role.SERVER``.
     worker_num
-        How many trainers there are, at least 1.
+        The count of trainers, at least 1.
     server_endpoints
-        The list of all servers' endpoints.
+        The endpoints of all servers.
 
     Raises
     ------
     TypeError, ValueError
-        For what cannot be a role.
+        An argument has a wrong type, or a value out of range.
 
     Examples
     --------
@@ -270,36 +276,38 @@ class UserDefinedRoleMaker(RoleMakerBase):
         endpoints = _endpoint_list(server_endpoints)
         if role not in (Role.WORKER, Role.SERVER):
             raise TypeError(f"role is Role.WORKER or Role.SERVER, not {role!r}")
-        _check_number("current_id", current_id, 0)
+        _check_integer("current_id", current_id, 0)
         if role == Role.SERVER and current_id >= len(endpoints):
             raise ValueError(
-                f"current_id is {current_id}, but the {len(endpoints)} servers are numbered from 0"
+                f"current_id is {current_id}, expected 0 to {len(endpoints) - 1} for {len(endpoints)} servers"
             )
-        _check_number("worker_num", worker_num, 1)
+        _check_integer("worker_num", worker_num, 1)
         if role == Role.WORKER and current_id >= worker_num:
-            raise ValueError(f"current_id is {current_id}, but the {worker_num} workers are numbered from 0")
+            raise ValueError(
+                f"current_id is {current_id}, expected 0 to {worker_num - 1} for {worker_num} workers"
+            )
         self._role = Role(role)
         self._current_id = current_id
         self._trainers_num = worker_num
         self._server_endpoints = endpoints
 
     def generate_role(self) -> None:
-        """Nothing: everything is said."""
+        """Do nothing: the role was given."""
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """For collective training, which is not here. Raises UnsupportedError."""
+    """For collective training, which is not supported. Raises UnsupportedError."""
 
     def __init__(self, current_id: int = 0, worker_endpoints: Sequence[str] | None = None) -> None:
         _refuse_collective("UserDefinedCollectiveRoleMaker")
 
 
 class MPISymetricRoleMaker(RoleMakerBase):
-    """For processes that mpirun starts, which is not here. Raises UnsupportedError."""
+    """For processes that mpirun starts, which is not supported. Raises UnsupportedError."""
 
     def __init__(self) -> None:
         raise UnsupportedError(
-            "MPISymetricRoleMaker: under MPI the loss of one process ends the job; roles by MPI are not here",
+            "MPISymetricRoleMaker: under MPI the loss of one process ends the job; MPI is not supported",
             hint="PaddleCloudRoleMaker() with python -m paddlelike.distributed.launch",
         )
 
@@ -312,20 +320,20 @@ def _endpoint_list(endpoints: Sequence[str] | None) -> list[str]:
     if strange := [endpoint for endpoint in endpoints if not isinstance(endpoint, str)]:
         raise TypeError(f"server_endpoints is a list of 'host:port', not of {strange[0]!r}")
     if len(set(endpoints)) < len(endpoints):
-        raise ValueError(f"server_endpoints names one twice: {endpoints}")
+        raise ValueError(f"server_endpoints names an endpoint twice: {endpoints}")
     return list(endpoints)
 
 
-def _check_number(name: str, value: int, least: int) -> None:
+def _check_integer(name: str, value: int, least: int) -> None:
     if not isinstance(value, int):
         raise TypeError(f"{name} is an int, not {value!r}")
     if value < least:
         raise ValueError(f"{name} is {value}, expected {least} or more")
 
 
-def _refuse_collective(what: str) -> NoReturn:
+def _refuse_collective(name: str) -> NoReturn:
     raise UnsupportedError(
-        f"{what}: collective training (nccl2, all-reduce) is not here",
+        f"{name}: collective training (nccl2, all-reduce) is not supported",
         hint="train with parameter servers: PaddleCloudRoleMaker() and "
         "incubate.fleet.parameter_server.distribute_transpiler",
     )

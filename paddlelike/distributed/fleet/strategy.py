@@ -1,4 +1,4 @@
-"""How trainers keep step: strategies for fleet's distributed optimizer."""
+"""Strategies for fleet's distributed optimizer: how trainers synchronize."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from paddlelike.distributed.transpiler.config import (
     DistributedMode,
     DistributeTranspilerConfig,
-    thread_numbers,
+    thread_counts,
 )
 from paddlelike.executor import BuildStrategy, ExecutionStrategy
 
@@ -27,7 +27,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: What Fluid's trainers can be told, and the default; ``None`` stands for CPU_NUM.
+#: The settings of Fluid's trainers and their defaults; ``None`` stands for CPU_NUM.
 _TRAINER: Mapping[str, str | None] = {
     "communicator_max_merge_var_num": None,
     "communicator_send_queue_size": None,
@@ -42,9 +42,9 @@ _TRAINER: Mapping[str, str | None] = {
 
 
 class TrainerRuntimeConfig:
-    """What Fluid's communicator can be told. Names are checked; how trainers send is decided elsewhere here.
+    """The settings of Fluid's communicator. Their names are checked, and they have no effect.
 
-    ``runtime_configs`` begins with the FLAGS_ of the environment.
+    ``runtime_configs`` is initialized from the FLAGS_ of the environment.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class TrainerRuntimeConfig:
         }
 
     def get_communicator_flags(self) -> dict[str, str]:
-        """The settings as text."""
+        """Return the settings as text."""
         return {name: str(value) for name, value in self.runtime_configs.items()}
 
     def __repr__(self) -> str:
@@ -64,18 +64,18 @@ class TrainerRuntimeConfig:
 
 
 class ServerRuntimeConfig:
-    """How many threads Fluid's servers have; the servers here size themselves by the number of trainers."""
+    """The thread counts of Fluid's servers. They have no effect: servers here count by the trainers."""
 
     def __init__(self) -> None:
-        for name, threads in thread_numbers().items():
+        for name, threads in thread_counts().items():
             setattr(self, f"_{name}", threads)
 
 
 class DistributedStrategy:
-    """What all strategies hold; made by ``StrategyFactory``.
+    """The base of strategies, which ``StrategyFactory`` makes.
 
-    The setters take an object of the right class or a dict of what to change; a name that the object does
-    not have is a ValueError.
+    The setters take an object of the right class or a dict of attributes to change. They raise TypeError for
+    another type, and ValueError for an attribute that the object does not have.
     """
 
     def __init__(self) -> None:
@@ -88,24 +88,30 @@ class DistributedStrategy:
         self.check_program_config()
 
     def check_program_config(self) -> None:
-        """Make the transpiler's configuration say what this strategy is."""
+        """Set the attributes of the transpiler's configuration that define this strategy.
+
+        Raises NotImplementedError in this base class.
+        """
         raise NotImplementedError("make a strategy by StrategyFactory.create_sync_strategy() and the like")
 
     def get_program_config(self) -> DistributeTranspilerConfig:
-        """The transpiler's configuration."""
+        """Return the transpiler's configuration."""
         return self._program_config
 
     def set_program_config(self, config: DistributeTranspilerConfig | dict[str, Any]) -> None:
-        """Set the transpiler's configuration; what decides the strategy stays as it is."""
-        self._program_config = _changed(self._program_config, config)
+        """Set the transpiler's configuration, except the attributes that define this strategy.
+
+        Raises TypeError or ValueError; see the class.
+        """
+        self._program_config = _update(self._program_config, config)
         self.check_program_config()
 
     def get_trainer_runtime_config(self) -> TrainerRuntimeConfig:
-        """What trainers are told."""
+        """Return the settings of trainers."""
         return self._trainer_runtime_config
 
     def set_trainer_runtime_config(self, config: TrainerRuntimeConfig | dict[str, Any]) -> None:
-        """Set what trainers are told."""
+        """Set the settings of trainers. Raises TypeError or ValueError; see the class."""
         if isinstance(config, TrainerRuntimeConfig):
             self._trainer_runtime_config = config
             return
@@ -117,35 +123,35 @@ class DistributedStrategy:
         settings.update(config)
 
     def get_server_runtime_config(self) -> ServerRuntimeConfig:
-        """What servers are told."""
+        """Return the settings of servers."""
         return self._server_runtime_config
 
     def set_server_runtime_config(self, config: ServerRuntimeConfig | dict[str, Any]) -> None:
-        """Set what servers are told."""
-        self._server_runtime_config = _changed(self._server_runtime_config, config)
+        """Set the settings of servers. Raises TypeError or ValueError; see the class."""
+        self._server_runtime_config = _update(self._server_runtime_config, config)
 
     def get_execute_strategy(self) -> ExecutionStrategy:
-        """How a compiled program runs."""
+        """Return how a compiled program runs."""
         return self._execute_strategy
 
     def set_execute_strategy(self, config: ExecutionStrategy | dict[str, Any]) -> None:
-        """Set how a compiled program runs."""
-        self._execute_strategy = _changed(self._execute_strategy, config)
+        """Set how a compiled program runs. Raises TypeError or ValueError; see the class."""
+        self._execute_strategy = _update(self._execute_strategy, config)
 
     def get_build_strategy(self) -> BuildStrategy:
-        """How a program is compiled."""
+        """Return how a program is compiled."""
         return self._build_strategy
 
     def set_build_strategy(self, config: BuildStrategy | dict[str, Any]) -> None:
-        """Set how a program is compiled."""
-        self._build_strategy = _changed(self._build_strategy, config)
+        """Set how a program is compiled. Raises TypeError or ValueError; see the class."""
+        self._build_strategy = _update(self._build_strategy, config)
 
     def set_debug_opt(self, opt_info: dict[str, Any]) -> None:
-        """Keep what a dataset's trainer would dump."""
+        """Set what a dataset's trainer would dump; without effect."""
         self._debug_opt = dict(opt_info)
 
     def get_debug_opt(self) -> dict[str, Any]:
-        """What ``set_debug_opt`` kept."""
+        """Return what ``set_debug_opt`` set."""
         return dict(self._debug_opt)
 
 
@@ -153,17 +159,17 @@ class SyncStrategy(DistributedStrategy):
     """Servers apply the mean of all trainers' gradients, round by round."""
 
     def check_program_config(self) -> None:
-        """As ``transpile(sync_mode=True)``."""
+        """Configure as ``transpile(sync_mode=True)``."""
         self._program_config.runtime_split_send_recv = False
         self._program_config.sync_mode = True
         self._trainer_runtime_config.mode = DistributedMode.SYNC
 
 
 class AsyncStrategy(DistributedStrategy):
-    """Servers apply each trainer's gradients as they come."""
+    """Servers apply each trainer's gradients as they arrive."""
 
     def check_program_config(self) -> None:
-        """As ``transpile(sync_mode=False)``."""
+        """Configure as ``transpile(sync_mode=False)``."""
         self._program_config.sync_mode = False
         self._program_config.runtime_split_send_recv = True
         self._program_config.half_async = False
@@ -171,10 +177,10 @@ class AsyncStrategy(DistributedStrategy):
 
 
 class HalfAsyncStrategy(DistributedStrategy):
-    """Trainers add up several batches' gradients before they send them, and do not wait for each other."""
+    """Trainers sum the gradients of several batches before sending, and do not wait for each other."""
 
     def check_program_config(self) -> None:
-        """As the transpiler's ``half_async``."""
+        """Configure the transpiler's ``half_async``."""
         self._program_config.sync_mode = False
         self._program_config.runtime_split_send_recv = True
         self._program_config.half_async = True
@@ -182,12 +188,12 @@ class HalfAsyncStrategy(DistributedStrategy):
 
 
 class GeoStrategy(DistributedStrategy):
-    """Geo-SGD: can be configured, and is refused by ``minimize``; see the transpiler.
+    """Geo-SGD: can be configured, but ``minimize`` refuses it.
 
     Parameters
     ----------
     update_frequency
-        After how many batches a trainer sends its parameters.
+        The count of batches after which a trainer sends its parameters.
     """
 
     def __init__(self, update_frequency: int = 100) -> None:
@@ -195,7 +201,7 @@ class GeoStrategy(DistributedStrategy):
         super().__init__()
 
     def check_program_config(self) -> None:
-        """As the transpiler's ``geo_sgd_mode``."""
+        """Configure the transpiler's ``geo_sgd_mode``."""
         self._program_config.sync_mode = False
         self._program_config.runtime_split_send_recv = True
         self._program_config.geo_sgd_mode = True
@@ -211,29 +217,29 @@ class StrategyFactory:
 
     @staticmethod
     def create_sync_strategy() -> SyncStrategy:
-        """Round by round."""
+        """Return a strategy of synchronous rounds."""
         return SyncStrategy()
 
     @staticmethod
     def create_async_strategy() -> AsyncStrategy:
-        """As gradients come."""
+        """Return a strategy of asynchronous updates."""
         return AsyncStrategy()
 
     @staticmethod
     def create_half_async_strategy() -> HalfAsyncStrategy:
-        """As gradients of several batches come."""
+        """Return a strategy of asynchronous updates by several batches."""
         return HalfAsyncStrategy()
 
     @staticmethod
     def create_geo_strategy(update_frequency: int = 100) -> GeoStrategy:
-        """Geo-SGD; refused by ``minimize``."""
+        """Return a strategy of geo-SGD, which ``minimize`` refuses."""
         return GeoStrategy(update_frequency)
 
 
 def strategy_for(strategy: DistributedStrategy | DistributeTranspilerConfig | None) -> DistributedStrategy:
-    """A strategy as scripts give it: itself, a transpiler's configuration, or None for round by round.
+    """Return the strategy for what a script gives: itself, for a transpiler's configuration, or for None.
 
-    Raises TypeError for anything else.
+    Raises TypeError for another type.
     """
     if strategy is None:
         return SyncStrategy()
@@ -244,21 +250,21 @@ def strategy_for(strategy: DistributedStrategy | DistributeTranspilerConfig | No
             "a strategy is a DistributeTranspilerConfig, or a SyncStrategy, AsyncStrategy, HalfAsyncStrategy "
             f"or GeoStrategy of StrategyFactory, not {strategy!r}"
         )
-    made: DistributedStrategy
+    result: DistributedStrategy
     if strategy.sync_mode:
-        made = SyncStrategy()
+        result = SyncStrategy()
     elif strategy.geo_sgd_mode:
-        made = GeoStrategy(strategy.geo_sgd_need_push_nums)
+        result = GeoStrategy(strategy.geo_sgd_need_push_nums)
     elif strategy.half_async or not strategy.runtime_split_send_recv:
-        made = HalfAsyncStrategy()
+        result = HalfAsyncStrategy()
     else:
-        made = AsyncStrategy()
-    made.set_program_config(strategy)
-    return made
+        result = AsyncStrategy()
+    result.set_program_config(strategy)
+    return result
 
 
-def _changed(current: T, config: T | dict[str, Any]) -> T:
-    """The object given, or the current one with what a dict says."""
+def _update(current: T, config: T | dict[str, Any]) -> T:
+    """Return the given object, or the current one with the attributes in a dict."""
     if isinstance(config, type(current)):
         return config
     if not isinstance(config, dict):

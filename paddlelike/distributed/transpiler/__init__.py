@@ -1,4 +1,4 @@
-"""``fluid.transpiler``: programs for trainers and parameter servers out of one training program."""
+"""``fluid.transpiler``: makes the programs of trainers and parameter servers from a training program."""
 
 from paddlelike.distributed.transpiler.config import DistributeTranspilerConfig
 from paddlelike.distributed.transpiler.dispatch import HashName, PSDispatcher, RoundRobin

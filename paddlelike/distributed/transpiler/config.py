@@ -1,4 +1,4 @@
-"""What a transpiler is told besides the job itself."""
+"""The configuration of a transpiler, and the checked arguments of ``transpile``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import IntEnum
 from paddlelike.distributed.transpiler.dispatch import PSDispatcher, RoundRobin
 from paddlelike.errors import UnsupportedError
 
-__all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config", "thread_numbers"]
+__all__ = ["DistributeTranspilerConfig", "DistributedMode", "Job", "check_config", "thread_counts"]
 
 MIN_BLOCK_SIZE = 8192  # elements; Fluid's own lower bound
 
@@ -17,30 +17,30 @@ MIN_BLOCK_SIZE = 8192  # elements; Fluid's own lower bound
 class DistributedMode(IntEnum):
     """When a server applies gradients (attribute ``distributed_mode`` of listen_and_serv)."""
 
-    SYNC = 0  # when those of all trainers are there
-    ASYNC = 1  # as each comes, merged by the trainer before
-    HALF_ASYNC = 2  # as each comes
+    SYNC = 0  # when those of all trainers have arrived
+    ASYNC = 1  # each as it arrives, merged by the trainer before
+    HALF_ASYNC = 2  # each as it arrives
 
 
 class DistributeTranspilerConfig:
-    """How variables are cut and dealt out, and how trainers keep step.
+    """How variables are cut and placed on servers, and how trainers synchronize.
 
     Attributes
     ----------
     slice_var_up : bool
-        Cut variables into blocks of rows, one for each server at most.
+        Cut variables into blocks of rows, at most one per server.
     min_block_size : int
-        The least number of elements of a block; 8192 or more.
+        The least count of elements of a block; 8192 or more.
     split_method : type
         RoundRobin (also when None), HashName, or a subclass of PSDispatcher.
     sync_mode, runtime_split_send_recv : bool
-        Both rounds of all trainers; a trainer that is not in sync mode may cut gradients while it sends.
+        Train in rounds of all trainers; a trainer that is not in sync mode may cut gradients while it sends.
     half_async, completely_not_async : bool
         Half-asynchronous trainers; asynchronous programs in which servers still wait for all.
     enable_dc_asgd, mode, geo_sgd_mode, nccl_comm_num, collective_mode, ...
-        For ways of training that are not here; see Raises.
+        For ways of training that are not supported; see Raises.
     print_log, wait_port
-        Of no effect.
+        No effect in the transpiler; fleet waits for the servers unless ``wait_port`` is False.
 
     Raises
     ------
@@ -76,7 +76,10 @@ class DistributeTranspilerConfig:
 
     @property
     def runtime_split_send_recv(self) -> bool:
-        """Whether trainers cut gradients while they send them; only without sync_mode."""
+        """Whether trainers cut gradients while they send them; only without sync_mode.
+
+        Setting it raises ValueError for None, and for True while ``sync_mode`` is True.
+        """
         return self._runtime_split_send_recv
 
     @runtime_split_send_recv.setter
@@ -89,7 +92,10 @@ class DistributeTranspilerConfig:
 
     @property
     def sync_mode(self) -> bool:
-        """Whether servers wait for the gradients of all trainers."""
+        """Whether servers wait for the gradients of all trainers.
+
+        Setting it raises ValueError for None, and for True while ``runtime_split_send_recv`` is True.
+        """
         return self._sync_mode
 
     @sync_mode.setter
@@ -108,34 +114,44 @@ class DistributeTranspilerConfig:
 
 
 def check_config(config: DistributeTranspilerConfig) -> None:
-    """Raise for what cannot be transpiled."""
+    """Check a configuration.
+
+    Raises
+    ------
+    UnsupportedError
+        A mode other than pserver, DC-ASGD, or geo-SGD.
+    ValueError, TypeError
+        ``min_block_size`` is too small, or ``split_method`` is no dispatcher.
+    """
     if config.mode != "pserver":
         raise UnsupportedError(
-            f"config.mode is {config.mode!r}: training by collectives (nccl2, collective) is not here",
+            f"config.mode is {config.mode!r}: training by collectives (nccl2, collective) is not supported",
             hint='config.mode = "pserver"; CompiledProgram.with_data_parallel uses several threads instead',
         )
     if config.enable_dc_asgd:
         raise UnsupportedError(
-            "config.enable_dc_asgd: DC-ASGD, which corrects late gradients, is not here",
+            "config.enable_dc_asgd: DC-ASGD, which corrects late gradients, is not supported",
             hint="leave it False; asynchronous training without it is config.sync_mode = False",
         )
     if config.geo_sgd_mode:
         raise UnsupportedError(
-            "config.geo_sgd_mode: geo-SGD, in which trainers update parameters themselves, is not here",
+            "config.geo_sgd_mode: geo-SGD, in which trainers update parameters themselves, is not supported",
             hint="leave it False; half-asynchronous training is config.half_async = True",
         )
     if config.min_block_size < MIN_BLOCK_SIZE:
         raise ValueError(
-            f"config.min_block_size is {config.min_block_size}, expected {MIN_BLOCK_SIZE} at least"
+            f"config.min_block_size is {config.min_block_size}, expected {MIN_BLOCK_SIZE} or more"
         )
     method = config.split_method
     if method is not None and not (isinstance(method, type) and issubclass(method, PSDispatcher)):
-        raise TypeError(f"config.split_method is RoundRobin, HashName or a PSDispatcher, not {method!r}")
+        raise TypeError(
+            f"config.split_method is {method!r}, expected RoundRobin, HashName or another PSDispatcher"
+        )
 
 
 @dataclass(frozen=True)
 class Job:
-    """What ``transpile`` was asked for, checked."""
+    """The checked arguments of ``transpile``."""
 
     config: DistributeTranspilerConfig
     trainer_id: int
@@ -146,21 +162,24 @@ class Job:
 
     @property
     def dispatcher(self) -> type[PSDispatcher]:
-        """How blocks are dealt out."""
+        """The dispatcher that places blocks on servers."""
         return self.config.split_method or RoundRobin
 
     @property
     def merges(self) -> bool:
-        """Whether servers add up the gradients of all trainers, kept apart under ``.trainer_<i>``."""
+        """Whether servers sum the gradients of all trainers, which arrive as ``NAME.trainer_<i>``."""
         return self.sync or (self.config.completely_not_async and self.trainers > 1)
 
     @property
     def suffix(self) -> str:
-        """What this trainer adds to the names of its gradients."""
+        """The suffix of the names of this trainer's gradients."""
         return f".trainer_{self.trainer_id}" if self.sync and self.trainers > 1 else ""
 
 
-def thread_numbers() -> dict[str, int]:
-    """The attributes of listen_and_serv that say how many threads serve, from the environment."""
+def thread_counts() -> dict[str, int]:
+    """Return the thread counts among listen_and_serv's attributes, from the environment.
+
+    Raises ValueError for a variable that is no integer.
+    """
     names = ("rpc_send_thread_num", "rpc_get_thread_num", "rpc_prefetch_thread_num")
     return {name: int(os.getenv(f"FLAGS_{name}", "12")) for name in names}

@@ -1,4 +1,4 @@
-"""Which server gets which block: one after the other, or by the name."""
+"""Dispatchers: place blocks on servers in turn, or by a hash of the name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["HashName", "PSDispatcher", "RoundRobin"]
 
 
 class PSDispatcher:
-    """Deals variables out to servers. Subclass it and write ``dispatch`` for a way of your own.
+    """Places variables on servers; subclasses define ``dispatch``.
 
-    The blocks of one variable must go to different servers.
+    The blocks of one variable must be placed on different servers.
     """
 
     def __init__(self, pserver_endpoints: Sequence[str]) -> None:
@@ -26,19 +26,19 @@ class PSDispatcher:
         return self._eps
 
     def reset(self) -> None:
-        """Begin with the first server again."""
+        """Start with the first server again."""
         self._step = 0
 
     def dispatch(self, varlist: Sequence[Any]) -> list[str]:
-        """The endpoint of each variable."""
+        """Return the endpoint of each variable. Raises NotImplementedError in this base class."""
         raise NotImplementedError(f"{type(self).__name__} has no dispatch()")
 
 
 class HashName(PSDispatcher):
-    """By the name: the same variable goes to the same server whatever else there is.
+    """Places a variable by a hash of its name, independently of other variables.
 
-    The blocks of one variable follow each other, so that no server gets two of them. Fluid 1.8.5 cannot
-    transpile with it (it calls ``var.name()``), and its hash would change from process to process.
+    The blocks of one variable are placed on consecutive servers, so that no server gets two of them. Fluid
+    1.8.5 cannot transpile with it (it calls ``var.name()``), and its hash differs from process to process.
 
     >>> from types import SimpleNamespace
     >>> variables = [SimpleNamespace(name=f"fc_0.w_0.block{i}") for i in range(3)]
@@ -50,7 +50,7 @@ class HashName(PSDispatcher):
         super().__init__(pserver_endpoints)
 
     def dispatch(self, varlist: Sequence[Any]) -> list[str]:
-        """The endpoint of each variable."""
+        """Return the endpoint of each variable."""
         return [self._eps[self._hash_block(var.name, len(self._eps))] for var in varlist]
 
     @staticmethod
@@ -61,7 +61,7 @@ class HashName(PSDispatcher):
 
 
 class RoundRobin(PSDispatcher):
-    """One after the other.
+    """Places variables on the servers in turn.
 
     >>> RoundRobin(["a:1", "b:1"]).dispatch(["u", "v", "w"])
     ['a:1', 'b:1', 'a:1']
@@ -71,7 +71,7 @@ class RoundRobin(PSDispatcher):
         super().__init__(pserver_endpoints)
 
     def dispatch(self, varlist: Sequence[Any]) -> list[str]:
-        """The endpoint of each variable."""
+        """Return the endpoint of each variable."""
         first = self._step
         self._step = (first + len(varlist)) % len(self._eps)
         return [self._eps[(first + i) % len(self._eps)] for i in range(len(varlist))]

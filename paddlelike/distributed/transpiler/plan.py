@@ -1,4 +1,4 @@
-"""What goes where: every trained variable, its blocks, their servers, under the names both sides use."""
+"""The plan of a transpiled job: every trained variable, its blocks, their servers and names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["Piece", "Plan", "Trained", "control_variable", "make_plan"]
+__all__ = ["Piece", "Plan", "Trained", "make_control_variable", "make_plan"]
 
 #: Optimizers that look at all rows of a parameter at once, so that it must stay in one piece.
 _NEEDS_WHOLE = ("lamb",)
@@ -25,18 +25,18 @@ _NEEDS_WHOLE = ("lamb",)
 
 @dataclass
 class Piece:
-    """One block of rows of a parameter, and of its gradient as this trainer calls it."""
+    """One block of rows of a parameter, and of its gradient by the name that this trainer uses."""
 
     param: Variable
     grad: Variable
     block: int
     first_row: int
-    merged: str  #: the gradient on the server, all trainers' together
+    merged: str  #: the name of the gradient of all trainers on the server
     endpoint: str = ""
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """The count of rows."""
         return self.param.shape[0]
 
 
@@ -46,10 +46,10 @@ class Trained:
 
     param: Variable
     grad: Variable
-    grad_name: str  #: as it was before this trainer's suffix
+    grad_name: str  #: without this trainer's suffix
     pieces: list[Piece]
-    sent: Variable | None = None  #: says that the gradient has been sent
-    remote: bool = False  #: trainers fetch rows of it instead of receiving it
+    sent: Variable | None = None  #: the control variable of the send
+    remote: bool = False  #: trainers prefetch rows of it instead of receiving it
 
     @property
     def is_cut(self) -> bool:
@@ -68,12 +68,12 @@ class Trained:
 
     @property
     def endpoints(self) -> list[str]:
-        """Where the pieces live."""
+        """The endpoint of each piece."""
         return [piece.endpoint for piece in self.pieces]
 
     @property
     def heights(self) -> list[int]:
-        """The rows of each piece."""
+        """The count of rows of each piece."""
         return [piece.rows for piece in self.pieces]
 
     @property
@@ -84,23 +84,24 @@ class Trained:
 
 @dataclass
 class Plan:
-    """The whole: trained variables in program order, and the order in which they are sent."""
+    """The trained variables in program order and in the order of sending, and the sharded table."""
 
     job: Job
     trained: list[Trained]
     sending: list[Trained] = field(default_factory=list)
     table: str | None = None  #: the table that is sharded by id
-    table_sent: Variable | None = None  #: says that the table's gradient has been sent
+    table_sent: Variable | None = None  #: the control variable of its send
 
     def pieces_on(self, endpoint: str) -> list[Piece]:
-        """What a server keeps, in the order of sending."""
+        """Return the pieces on a server, in the order of sending."""
         return [p for one in self.sending for p in one.pieces if p.endpoint == endpoint]
 
 
 def make_plan(program: Program, training: Training, job: Job, table: str | None) -> Plan:
-    """Cut the variables of a program, declare the pieces in it and deal them out.
+    """Cut the variables of a program, declare the pieces in it and place them on servers.
 
-    A gradient in one piece is given this trainer's suffix, wherever it is named.
+    A gradient in one piece gets this trainer's suffix wherever it is named. Raises GraphError where the
+    dispatcher does not give every piece a server of its own.
     """
     whole = {op.input("Param")[0] for op in training.ops if op.type in _NEEDS_WHOLE}
     trained = []
@@ -117,7 +118,7 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
             renamed[grad.name] = grad.name + job.suffix
     _rename(program, renamed)
     plan = Plan(job, trained, _sending_order(trained, job, program.random_seed), table)
-    _deal_out(plan)
+    _place_pieces(plan)
     return plan
 
 
@@ -144,7 +145,7 @@ def _declare(program: Program, name: str, like: Variable, rows: int) -> Variable
 
 
 def _rename(program: Program, new: Mapping[str, str]) -> None:
-    """Rename variables in block 0 and in its operators, ``op_role_var`` included, as Paddle does."""
+    """Rename variables in block 0 and in its operators, including ``op_role_var``, as Paddle does."""
     block = program.global_block()
     block.vars = {new.get(name, name): var for name, var in block.vars.items()}
     for var in block.vars.values():
@@ -159,9 +160,9 @@ def _rename(program: Program, new: Mapping[str, str]) -> None:
 
 
 def _sending_order(trained: list[Trained], job: Job, seed: int) -> list[Trained]:
-    """Uncut variables are shuffled, so that not one server gets all weights and another all biases.
+    """Return the order of sending: uncut variables are shuffled, to mix weights and biases on each server.
 
-    The shuffle is numpy's of the program's seed, as Fluid's; numpy's own generator is left alone.
+    The shuffle is numpy's by the program's seed, as Fluid's; numpy's global generator is not used.
     """
     order = list(range(len(trained)))
     if not job.config.slice_var_up:
@@ -169,24 +170,24 @@ def _sending_order(trained: list[Trained], job: Job, seed: int) -> list[Trained]
     return [trained[i] for i in order]
 
 
-def _deal_out(plan: Plan) -> None:
+def _place_pieces(plan: Plan) -> None:
     dispatcher = plan.job.dispatcher(list(plan.job.endpoints))
     for one in plan.sending:
         endpoints = dispatcher.dispatch(one.param_pieces)
         unknown = sorted(set(endpoints) - set(plan.job.endpoints))
         if len(endpoints) != len(one.pieces) or unknown or len(set(endpoints)) < len(endpoints):
             raise GraphError(
-                f"{plan.job.dispatcher.__name__} dealt the {len(one.pieces)} blocks of {one.param.name!r} "
-                f"out to {endpoints}; every block needs a server of its own out of {list(plan.job.endpoints)}"
+                f"{plan.job.dispatcher.__name__} placed the {len(one.pieces)} blocks of {one.param.name!r} "
+                f"on {endpoints}, expected different servers among {list(plan.job.endpoints)}"
             )
         for piece, endpoint in zip(one.pieces, endpoints, strict=True):
             piece.endpoint = endpoint
 
 
-def control_variable(program: Program) -> Variable:
-    """A new variable without a value, which says what comes before what.
+def make_control_variable(program: Program) -> Variable:
+    """Return a new variable without a value, which orders operators.
 
-    As in Paddle its description has no tensor, and so no element type and no shape.
+    As in Paddle, its description has no tensor, and so no element type and no shape.
     """
     block = program.global_block()
     variable = block.create_var(name=f"__control_var@{len(block.vars)}")

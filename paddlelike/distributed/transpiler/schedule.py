@@ -1,4 +1,4 @@
-"""Learning rates are computed on the servers, once a round, each server for itself."""
+"""Learning-rate schedules: moved to the servers, each of which computes them once a round."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["add_schedule", "count_asynchronously"]
 
 
 def count_asynchronously(program: Program, startup: Program, job: Job) -> Variable | None:
-    """Let every trainer count its steps, and the servers add the counts up.
+    """Let every trainer count its steps, and the servers sum the counts.
 
-    Without rounds no server knows what a step is: ``increment`` becomes the sum of what the trainers sent.
-    Returns what this trainer sends; None when no schedule counts.
+    Without rounds a server cannot count steps: ``increment`` becomes the sum of the trainers' counts.
+    Returns the counter that this trainer sends; None if no schedule counts.
     """
     block, first = program.global_block(), startup.global_block()
     mine = None
@@ -30,7 +30,7 @@ def count_asynchronously(program: Program, startup: Program, job: Job) -> Variab
             if init.type == "fill_constant" and init.output("Out") == [counter.name]:
                 init._set_attr("value", float(-job.trainers))
         for name in names:
-            _begin_with_one(first, name, counter)
+            _initialize_with_one(first, name, counter)
         mine = counts[job.trainer_id]
         _replace(block, op, counts)
     return mine
@@ -42,7 +42,7 @@ def _clone_as(block: Block, name: str, like: Variable) -> Variable:
     )
 
 
-def _begin_with_one(block: Block, name: str, like: Variable) -> None:
+def _initialize_with_one(block: Block, name: str, like: Variable) -> None:
     from paddlelike.initializer import Constant
 
     Constant(1)(_clone_as(block, name, like), block)
@@ -56,7 +56,7 @@ def _replace(block: Block, op: Operator, counts: list[Variable]) -> None:
 
 
 def add_schedule(server: Program, source: Program) -> Block | None:
-    """Put the operators that compute learning rates into a block of their own; None when there are none."""
+    """Put the operators that compute learning rates into a new block; return it, None without operators."""
     ops = schedule_ops(source.global_block())
     if not ops:
         return None
@@ -68,7 +68,7 @@ def add_schedule(server: Program, source: Program) -> Block | None:
 
 
 def _copy(op: Operator, block: Block, declare_in: Block) -> Operator:
-    """The operator in another program, its variables declared in ``declare_in``."""
+    """Append a copy of an operator of another program; declare its variables in ``declare_in``."""
     for name in (*op.input_arg_names, *op.output_arg_names):
         if not declare_in.has_var(name):
             declare_in._clone_variable(op.block._var_recursive(name))
@@ -76,7 +76,7 @@ def _copy(op: Operator, block: Block, declare_in: Block) -> Operator:
 
 
 def _copy_sub_block(copy: Operator, op: Operator, block: Block, source: Program) -> None:
-    """Copy the block that an operator runs, and let the copy run that copy."""
+    """Copy the block that an operator runs, and make the copied operator run the copied block."""
     if "sub_block" not in op.attrs:
         return
     original = source.blocks[op.attrs["sub_block"]]

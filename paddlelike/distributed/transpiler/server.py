@@ -1,4 +1,4 @@
-"""The program of one server: it listens, and updates what it keeps, a block of operators for each."""
+"""The program of one server: listen_and_serv, and a block of update operators for each piece."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.transpiler.config import thread_numbers
+from paddlelike.distributed.transpiler.config import thread_counts
 from paddlelike.distributed.transpiler.plan import Piece, Plan
 from paddlelike.distributed.transpiler.schedule import add_schedule
 from paddlelike.distributed.transpiler.state import shape_on_server, state_of
@@ -20,14 +20,14 @@ from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["make_server_program"]
 
-#: What the sum of a sparse gradient and its decay is called.
+#: In the name of the sum of a sparse gradient and its decay.
 _NEW_GRAD = "@NEWGRAD@"
 
 
 def make_server_program(source: Program, training: Training, plan: Plan, endpoint: str) -> Program:
-    """The program of the server at ``endpoint``.
+    """Return the program of the server at ``endpoint``.
 
-    ``source`` is the network with its updates, ``training`` what it holds; neither is changed.
+    ``source`` is the network with its updates, ``training`` its training operators; neither is changed.
     """
     server = _Server(source, training, plan, endpoint)
     server.declare()
@@ -41,7 +41,9 @@ def make_server_program(source: Program, training: Training, plan: Plan, endpoin
         server.gradient_blocks.append(f"{table.gradient}:{table.update.idx}")
         blocks.append(table.update)
     if not blocks:
-        warnings.warn(f"server {endpoint} keeps nothing: there are fewer blocks than servers", stacklevel=3)
+        warnings.warn(
+            f"server {endpoint} keeps no variable: there are fewer blocks than servers", stacklevel=3
+        )
         blocks.append(server.program._create_block(server.program.num_blocks - 1))
     server.listen(blocks, schedule, table)
     return server.program
@@ -54,7 +56,7 @@ class _Server:
         self.block, self.source = self.program.global_block(), source.global_block()
         self.training, self.plan, self.endpoint = training, plan, endpoint
         self.pieces = plan.pieces_on(endpoint)
-        self.here: dict[str, str] = {}  # what the network's parameters and gradients are called here
+        self.here: dict[str, str] = {}  # by name in the network: parameters and gradients on this server
         self.of_param: dict[str, Piece] = {}
         for one in plan.trained:
             for piece in one.pieces:
@@ -69,7 +71,7 @@ class _Server:
     # Block 0
 
     def declare(self) -> None:
-        """Declare the pieces and the gradients that come for them."""
+        """Declare the pieces and the gradients that arrive for them."""
         for piece in self.pieces:
             self._variable(piece.param.name, piece.param, persistable=True)
         for piece in self.pieces:
@@ -80,7 +82,7 @@ class _Server:
                 self.received.append(name)
 
     def _arriving(self, piece: Piece) -> list[str]:
-        """The variables that a gradient arrives in: one for each trainer where they are added up."""
+        """Return the variables that a gradient arrives in: one for each trainer where they are summed."""
         job = self.plan.job
         if not job.merges:
             return [piece.merged]
@@ -92,7 +94,7 @@ class _Server:
         )
 
     def listen(self, blocks: list[Block], schedule: Block | None, table: TableBlocks | None) -> None:
-        """Append the operator that serves."""
+        """Append the operator listen_and_serv."""
         config = self.plan.job.config
         attrs: dict[str, Any] = {
             "optimize_blocks": blocks,
@@ -103,7 +105,7 @@ class _Server:
             "grad_to_block_id": self.gradient_blocks,
             "sparse_grad_to_param": self.sparse,
             "lr_decay_block_id": -1 if schedule is None else schedule.idx,
-            **thread_numbers(),
+            **thread_counts(),
         }
         if table is not None:
             attrs["checkpint_block_id"] = table.save.idx
@@ -114,7 +116,7 @@ class _Server:
     # A block for each update
 
     def add_updates(self, parent: int) -> list[Block]:
-        """The blocks that update the pieces of this server."""
+        """Add the blocks that update the pieces of this server, and return them."""
         by_target: dict[str, list[Operator]] = {}
         for op in self.training.ops:
             by_target.setdefault(target_of(op), []).append(op)
@@ -141,7 +143,7 @@ class _Server:
                 self._copy(block, op)
 
     def _cut_averages(self, op: Operator, piece: Piece) -> None:
-        """Declare state that is cut like the parameter that it is updated beside."""
+        """Declare state that is cut like the parameter that it belongs to."""
         for name in op.input_arg_names:
             if name not in self.here and not self.block.has_var(name):
                 like = self.source.var(name)
@@ -149,13 +151,13 @@ class _Server:
                     self._variable(name, like, persistable=True).shape = piece.param.shape
 
     def _copy(self, block: Block, op: Operator) -> None:
-        """An operator beside the updates (decay, powers of beta), on what this server keeps."""
-        inputs = {slot: [self._own(name) for name in names] for slot, names in op.inputs.items()}
-        outputs = {slot: [self._own(name) for name in names] for slot, names in op.outputs.items()}
+        """Copy an operator beside the updates (decay, powers of beta), on this server's variables."""
+        inputs = {slot: [self._local_name(name) for name in names] for slot, names in op.inputs.items()}
+        outputs = {slot: [self._local_name(name) for name in names] for slot, names in op.outputs.items()}
         block.append_op(op.type, inputs, outputs, own_attrs(op))
 
-    def _own(self, name: str) -> str:
-        """What this server calls a variable of the network, declared if need be."""
+    def _local_name(self, name: str) -> str:
+        """Return the name on this server of a variable of the network; declare it if it is not."""
         if name in self.here:
             return self.here[name]
         if not self.block.has_var(name):
@@ -174,7 +176,7 @@ class _Server:
             inputs[slot] = whole.name
         for slot, names in op.inputs.items():
             if slot not in inputs and names:  # betas that are variables
-                inputs[slot] = [self._own(name) for name in names]
+                inputs[slot] = [self._local_name(name) for name in names]
         outputs = {**op.outputs, "ParamOut": piece.param.name}
         block.append_op(op.type, inputs, outputs, own_attrs(op))
         grad = self.block.var(inputs["Grad"])
@@ -182,7 +184,7 @@ class _Server:
             self.sparse.append(f"{grad.name}:{piece.param.name}")
 
     def _gradient_of(self, op: Operator, piece: Piece) -> str:
-        """The gradient, or what the decay of a sparse one made of it."""
+        """Return the gradient, or its sum with the decay if it is sparse."""
         name = op.input("Grad")[0]
         return name if _NEW_GRAD in name and self.block.has_var(name) else piece.merged
 

@@ -1,4 +1,4 @@
-"""How a variable is cut into blocks of rows."""
+"""The cut of a variable into blocks of rows, and the names of blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["block_name", "origin_name", "rows_of_blocks"]
 
 
 def rows_of_blocks(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
-    """How many rows each block of a variable has: as many blocks as servers, unless they would be too small.
+    """Return the count of rows of each block: a block per server, unless they would be too small.
 
     >>> rows_of_blocks([201, 130], servers=3, min_block_size=8192)
     [67, 67, 67]
@@ -27,7 +27,7 @@ def rows_of_blocks(shape: Sequence[int], *, servers: int, min_block_size: int) -
 
 
 def block_name(origin: str, block: int, blocks: int) -> str:
-    """The name of a block; a variable in one piece keeps its own.
+    """Return the name of a block; a variable in one piece keeps its name.
 
     >>> block_name("fc_0.w_0", 1, 2), block_name("fc_0.w_0", 0, 1)
     ('fc_0.w_0.block1', 'fc_0.w_0')
@@ -36,7 +36,7 @@ def block_name(origin: str, block: int, blocks: int) -> str:
 
 
 def origin_name(name: str) -> str:
-    """A name without the number of its block and of its trainer.
+    """Return a name without the index of its block and the id of its trainer.
 
     >>> origin_name("fc_0.w_0@GRAD.block1.trainer_0")
     'fc_0.w_0@GRAD'

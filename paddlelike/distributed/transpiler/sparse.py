@@ -1,7 +1,7 @@
-"""Tables of which trainers fetch only the rows they look up.
+"""Tables on servers, of which trainers fetch only the rows that they look up.
 
-In blocks of rows (``is_sparse``): lookups become ``distributed_lookup_table``. Sharded by id
-(``is_distributed``): lookups become split_ids, prefetch, merge_ids, and gradients are split by id as well.
+Of tables in blocks of rows (``is_sparse``) lookups become ``distributed_lookup_table``. Of tables sharded by
+id (``is_distributed``) lookups become split_ids, prefetch, merge_ids, and gradients are split by id as well.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["declare_table_gradients", "fetch_rows_remotely", "shard_table"]
 
 
 def fetch_rows_remotely(program: Program, plan: Plan) -> None:
-    """Replace the lookups into tables that servers keep in blocks of rows."""
+    """Replace the lookups in tables that servers keep in blocks of rows."""
     lookups = remote_lookups(program.global_block())
     for one in plan.trained:
         if one.remote:
-            for alike in _alike(lookups[one.param.name]):
-                _fetch_rows(program.global_block(), plan, one, alike)
+            for group in _group_lookups(lookups[one.param.name]):
+                _fetch_rows(program.global_block(), plan, one, group)
 
 
-def _alike(lookups: Iterable[Operator]) -> list[list[Operator]]:
-    """Lookups that one operator can answer, together."""
+def _group_lookups(lookups: Iterable[Operator]) -> list[list[Operator]]:
+    """Return groups of lookups that one operator can do."""
     groups: dict[tuple[str, int], list[Operator]] = {}
     for op in lookups:
         groups.setdefault((op.type, op.attrs["padding_idx"]), []).append(op)
@@ -40,12 +40,12 @@ def _alike(lookups: Iterable[Operator]) -> list[list[Operator]]:
 
 
 def _fetch_rows(block: Block, plan: Plan, one: Trained, lookups: list[Operator]) -> None:
-    at = _place_for(block, lookups)
-    if at is None and len(lookups) > 1:  # some look up what depends on others
+    at = _index_for(block, lookups)
+    if at is None and len(lookups) > 1:  # some depend on others
         for op in lookups:
             _fetch_rows(block, plan, one, [op])
         return
-    at = _without(block, lookups, at if at is not None else lookups[0].idx)
+    at = _remove_ops(block, lookups, at if at is not None else lookups[0].idx)
 
     def append() -> None:
         block.append_op(
@@ -65,8 +65,8 @@ def _fetch_rows(block: Block, plan: Plan, one: Trained, lookups: list[Operator])
     _insert(block, at, append)
 
 
-def _place_for(block: Block, lookups: Sequence[Operator]) -> int | None:
-    """Where all lookups can be answered at once: behind the last of their ids, before the first use."""
+def _index_for(block: Block, lookups: Sequence[Operator]) -> int | None:
+    """Return an index where all lookups can be done: after their ids, before the first use; or None."""
     ids = {name for op in lookups for name in op.input("Ids")}
     outs = {name for op in lookups for name in op.output("Out")}
     mine = {id(op) for op in lookups}
@@ -76,8 +76,8 @@ def _place_for(block: Block, lookups: Sequence[Operator]) -> int | None:
     return at if at <= first_use else None
 
 
-def _without(block: Block, ops: Sequence[Operator], at: int) -> int:
-    """Take operators out; returns where the place ``at`` is now."""
+def _remove_ops(block: Block, ops: Sequence[Operator], at: int) -> int:
+    """Remove operators; return the new index of the operator at ``at``."""
     gone = {id(op) for op in ops}
     at -= sum(id(op) in gone for op in block.ops[:at])
     block.ops = [op for op in block.ops if id(op) not in gone]
@@ -85,7 +85,7 @@ def _without(block: Block, ops: Sequence[Operator], at: int) -> int:
 
 
 def _insert(block: Block, at: int, append: Callable[[], None]) -> None:
-    """Let ``append`` put operators at the end of a block, and move them to a place."""
+    """Call ``append``, which appends operators to a block, and move these to the index ``at``."""
     count = len(block.ops)
     append()
     ops, added = block.ops[:count], block.ops[count:]
@@ -97,7 +97,7 @@ def _insert(block: Block, at: int, append: Callable[[], None]) -> None:
 
 
 def declare_table_gradients(program: Program, plan: Plan) -> list[Variable]:
-    """This trainer's variables for the part of the table's gradient that each server gets."""
+    """Declare this trainer's variables for the part of the table's gradient of each server."""
     assert plan.table is not None
     block, job = program.global_block(), plan.job
     grad = block.var(f"{plan.table}@GRAD")
@@ -111,7 +111,10 @@ def declare_table_gradients(program: Program, plan: Plan) -> list[Variable]:
 
 
 def shard_table(program: Program, plan: Plan, grads: Sequence[Variable]) -> None:
-    """Replace the lookups into the table that is sharded by id, and send its gradient."""
+    """Replace the lookups in the table that is sharded by id, and send its gradient.
+
+    Raises GraphError where the lookups depend on each other.
+    """
     block = program.global_block()
     _prefetch(block, plan)
     name = f"{plan.table}@GRAD"
@@ -122,11 +125,11 @@ def shard_table(program: Program, plan: Plan, grads: Sequence[Variable]) -> None
 def _prefetch(block: Block, plan: Plan) -> None:
     table = plan.table
     lookups = [op for op in block.ops if op.type == "lookup_table" and op.input("W")[0] == table]
-    at = _place_for(block, lookups)
+    at = _index_for(block, lookups)
     if at is None:
         raise GraphError(
-            f"the lookups into the distributed table {table!r} depend on each other",
-            hint="is_sparse=True without is_distributed=True has no such limit",
+            f"the lookups in the distributed table {table!r} depend on each other",
+            hint="use is_sparse=True without is_distributed=True, which has no such limit",
         )
     if any(op.attrs["padding_idx"] != -1 for op in lookups):
         warnings.warn(
@@ -134,12 +137,12 @@ def _prefetch(block: Block, plan: Plan) -> None:
             "is looked up and trained like others",
             stacklevel=5,
         )
-    at = _without(block, lookups, max(at, lookups[0].idx))
+    at = _remove_ops(block, lookups, max(at, lookups[0].idx))
     ids = [block._var_recursive(op.input("Ids")[0]) for op in lookups]
     outs = [block._var_recursive(op.output("Out")[0]) for op in lookups]
     servers = len(plan.job.endpoints)
-    asked = _for_each_server(block, "prefetch_compress_in_tmp", ids[0], servers)
-    found = _for_each_server(block, "prefetch_compress_out_tmp", outs[0], servers)
+    asked = _declare_per_server(block, "prefetch_compress_in_tmp", ids[0], servers)
+    found = _declare_per_server(block, "prefetch_compress_out_tmp", outs[0], servers)
 
     def append() -> None:
         block.append_op("split_ids", {"Ids": ids}, {"Out": asked})
@@ -149,8 +152,8 @@ def _prefetch(block: Block, plan: Plan) -> None:
     _insert(block, at, append)
 
 
-def _for_each_server(block: Block, name: str, like: Variable, servers: int) -> list[Variable]:
-    """A variable like another for each server."""
+def _declare_per_server(block: Block, name: str, like: Variable, servers: int) -> list[Variable]:
+    """Declare a variable like another for each server."""
     return [
         block.create_var(name=f"{name}_{i}", type=like.type, shape=like.shape, dtype=like.dtype)
         for i in range(servers)

@@ -1,18 +1,18 @@
-"""The startup programs: trainers begin with the servers' values, each server with its own rows."""
+"""The startup programs: trainers receive the servers' values, each server initializes its rows."""
 
 from __future__ import annotations
 
-from paddlelike.distributed.transpiler.plan import Plan, control_variable
+from paddlelike.distributed.transpiler.plan import Plan, make_control_variable
 from paddlelike.distributed.transpiler.training import own_attrs
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["check_startup", "fake_tables", "make_server_startup", "receive_first_values"]
+__all__ = ["check_startup", "fake_tables", "make_server_startup", "receive_initial_values"]
 
-#: Initializers that are asked for the shape of a slice. What they draw depends on the whole shape only
-#: through their bounds, which stay.
+#: Initializers that can make a slice by its shape: the whole shape matters only for their bounds, which are
+#: attributes.
 _SHAPED = ("fill_constant", "gaussian_random", "truncated_gaussian_random", "uniform_random")
 _TRAFFIC = ("recv", "fetch_barrier", "concat", "fake_init")
 
@@ -39,13 +39,13 @@ def check_startup(startup: Program, plan: Plan) -> None:
 
 
 def _tables(plan: Plan) -> list[str]:
-    """The variables that trainers have no values of."""
+    """Return the tables, of which trainers have no values."""
     tables = [one.param.name for one in plan.trained if one.remote]
     return sorted(tables if plan.table is None else [*tables, plan.table])
 
 
-def receive_first_values(startup: Program, main: Program, plan: Plan) -> None:
-    """Let a trainer's startup program take the first values of all parameters from the servers."""
+def receive_initial_values(startup: Program, main: Program, plan: Plan) -> None:
+    """Let a trainer's startup program receive the initial values of all parameters from the servers."""
     block, job = startup.global_block(), plan.job
     dense = [one for one in plan.trained if not one.remote]
     for one in dense:
@@ -57,7 +57,7 @@ def receive_first_values(startup: Program, main: Program, plan: Plan) -> None:
     block.append_op(
         "fetch_barrier",
         {},
-        {"Out": control_variable(startup)},
+        {"Out": make_control_variable(startup)},
         {"endpoints": list(job.endpoints), "trainer_id": job.trainer_id, "op_role": OpRole.RPC},
     )
     for one in dense:
@@ -69,7 +69,7 @@ def receive_first_values(startup: Program, main: Program, plan: Plan) -> None:
 
 
 def fake_tables(startup: Program, plan: Plan) -> None:
-    """Tables that trainers look up remotely get no values there. Nothing more happens the second time."""
+    """Replace the initializers of tables by ``fake_init`` in a trainer's startup program; idempotent."""
     block = startup.global_block()
     for table in _tables(plan):
         writer = next(op for op in block.ops if table in op.output_arg_names)
@@ -79,13 +79,13 @@ def fake_tables(startup: Program, plan: Plan) -> None:
 
 
 def make_server_startup(startup: Program, server: Program, plan: Plan, endpoint: str) -> Program:
-    """The startup program of one server: the initializers of what it keeps, in the shape it keeps.
+    """Return the startup program of one server: the initializers of its variables in their shapes.
 
     ``startup`` is the startup program of the network, ``server`` the program of that server.
     """
-    made = Program()
-    made.random_seed = startup.random_seed
-    block, kept = made.global_block(), server.global_block().vars
+    program = Program()
+    program.random_seed = startup.random_seed
+    block, kept = program.global_block(), server.global_block().vars
     for var in kept.values():
         block._clone_variable(var)
     pieces = {
@@ -112,18 +112,18 @@ def make_server_startup(startup: Program, server: Program, plan: Plan, endpoint:
             piece = pieces[outputs["Out"]]
             rows = {"axes": [0], "starts": [piece.first_row], "ends": [piece.first_row + piece.rows]}
             block.append_op("slice", {"Input": outputs["Out"]}, {"Out": mine["Out"]}, rows)
-    return made
+    return program
 
 
 class _Whole:
-    """Values computed whole on a server, as the network's startup program does, with all that they need."""
+    """Computes whole values on a server as the network's startup program does, with their inputs."""
 
     def __init__(self, source: Block, target: Block) -> None:
         self._source, self._target = source, target
         self._done: set[int] = set()
 
     def compute(self, op: Operator) -> None:
-        """Append an operator behind those that it needs."""
+        """Append an operator after those that compute its inputs."""
         if id(op) in self._done:
             return
         self._done.add(id(op))

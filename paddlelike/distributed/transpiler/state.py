@@ -1,7 +1,7 @@
 """Optimizer state on servers: which of it is cut like the parameter it belongs to.
 
-Source: what Fluid 1.8.5 knows of each optimizer; the optimizers that it refuses (adadelta, lamb, ...) go by
-the shape of their state.
+Source: the table of Fluid 1.8.5; for the optimizers that it refuses (adadelta, lamb, ...) the shape of the
+state decides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["shape_on_server", "state_of"]
 
-#: Slots that are cut; what else such an optimizer has is whole on every server.
+#: By optimizer the slots that are cut; its other state is whole on every server.
 _CUT = {
     "adagrad": ("Moment",),
     "adam": ("Moment1", "Moment2"),
@@ -29,14 +29,14 @@ _NO_STATE = ("Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor")
 
 
 def state_of(op: Operator, block: Block) -> Iterator[tuple[str, Variable]]:
-    """The slots of an update operator that hold state, and the whole variables in them."""
+    """Yield the slots of an update operator that hold state, and the whole variables in them."""
     for slot, names in op.inputs.items():
         if slot not in _NO_STATE and names:
             yield slot, block.var(names[0])
 
 
 def shape_on_server(op: Operator, slot: str, whole: Variable, cut: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a state variable whose parameter has shape ``cut`` on a server."""
+    """Return the shape of a state variable whose parameter has shape ``cut`` on a server."""
     if op.type in _CUT:
         used = slot in _CUT[op.type] or (slot == "MeanGrad" and op.attrs["centered"])
         return cut if used else tuple(whole.shape)

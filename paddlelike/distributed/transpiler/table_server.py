@@ -1,7 +1,7 @@
 """One server's shard of a table that is sharded by id: its update, its lookups, its saving.
 
-The table is SelectedRows there: rows come into being when they are first looked up. Its update is that of
-sgd: ``minimize`` gives such a table no other, whatever the optimizer.
+The table is SelectedRows there: a row is created when it is first looked up. Its update is that of sgd:
+``minimize`` gives such a table no other, whatever the optimizer.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ __all__ = ["TableBlocks", "add_table", "rows_of_shard"]
 
 
 class TableBlocks(NamedTuple):
-    """What listen_and_serv has to know of a sharded table."""
+    """The blocks and variables of a sharded table, for the attributes of listen_and_serv."""
 
     gradient: str
-    asked: str  #: the ids that are looked up
+    asked: str  #: the variable of the ids that are looked up
     update: Block
     lookup: Block
     save: Block
 
 
 def rows_of_shard(rows: int, servers: int) -> int:
-    """How many rows a server declares."""
+    """Return the count of rows that a server declares."""
     return math.ceil(rows / servers)
 
 
 def add_table(
     program: Program, source: Program, training: Training, plan: Plan, endpoint: str, parent: int
 ) -> TableBlocks:
-    """Put the blocks for the shard of ``endpoint`` into its program."""
+    """Add the blocks for the shard of ``endpoint`` to its program."""
     server = plan.job.endpoints.index(endpoint)
     block, whole = program.global_block(), source.global_block().var(str(plan.table))
     table = block.create_var(
@@ -61,7 +61,7 @@ def add_table(
 def _add_update(
     update: Block, table: Variable, source: Program, training: Training, plan: Plan, server: int
 ) -> str:
-    """Update the table by sgd; returns the name of the gradient that arrives or is summed up."""
+    """Update the table by sgd; return the name of the gradient that arrives or is summed."""
     block, network = update.program.global_block(), source.global_block()
     op = _update_of(training, table.name)
     whole = network.var(f"{table.name}@GRAD")

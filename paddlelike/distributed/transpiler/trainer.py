@@ -1,13 +1,18 @@
-"""The program of a trainer: gradients are sent as soon as they are there, parameters come back at the end."""
+"""The program of a trainer: sends each gradient once it is computed, receives parameters at the end."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.distributed.transpiler.plan import Plan, Trained, control_variable
+from paddlelike.distributed.transpiler.plan import Plan, Trained, make_control_variable
 from paddlelike.distributed.transpiler.sparse import fetch_rows_remotely
-from paddlelike.distributed.transpiler.training import Training, read_whole, remote_lookups, schedule_ops
+from paddlelike.distributed.transpiler.training import (
+    Training,
+    remote_lookups,
+    schedule_ops,
+    tables_read_whole,
+)
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
@@ -21,12 +26,13 @@ _DIST = {"op_role": OpRole.Dist}
 
 
 def add_traffic(program: Program, plan: Plan, counter: Variable | None) -> None:
-    """Put the sends, barriers and receives into a trainer's program.
+    """Add the sends, barriers and receives to a trainer's program.
 
-    ``counter`` is what an asynchronous trainer sends to move the schedules on, once a step.
+    ``counter`` is the step counter that an asynchronous trainer sends for the schedules. Raises GraphError
+    where no operator computes a gradient.
     """
     lookups = remote_lookups(program.global_block())
-    needed = read_whole(program, lookups)
+    needed = tables_read_whole(program, lookups)
     for one in plan.trained:
         is_rows = one.pieces[0].grad.type == VarType.SELECTED_ROWS
         one.remote = is_rows and one.param.name in lookups and one.param.name not in needed
@@ -38,9 +44,9 @@ def _send_gradients(program: Program, plan: Plan) -> None:
     block = program.global_block()
     count = len(block.ops)
     writers = {name: op for op in block.ops for name in op.output_arg_names}
-    behind: dict[int, list[Operator]] = {}  # what follows an operator; the last gradient comes first
+    behind: dict[int, list[Operator]] = {}  # by id of an operator, the ones after it; the last gradient first
     for one in plan.sending:
-        one.sent = control_variable(program)
+        one.sent = make_control_variable(program)
         start = len(block.ops)
         _send(block, plan, one)
         if one.grad.name not in writers:
@@ -75,10 +81,10 @@ def _cut_gradient(block: Block, one: Trained) -> None:
 
 def _receive_parameters(program: Program, plan: Plan, counter: Variable | None) -> None:
     block, job = program.global_block(), plan.job
-    barrier = control_variable(program)
+    barrier = make_control_variable(program)
     sent = [one.sent for one in plan.sending]
     if plan.table is not None:
-        plan.table_sent = control_variable(program)
+        plan.table_sent = make_control_variable(program)
         sent.append(plan.table_sent)
     if counter is not None:
         sent.append(_send_counter(program, plan, counter))
@@ -101,7 +107,7 @@ def _receive_parameters(program: Program, plan: Plan, counter: Variable | None) 
 
 
 def _send_counter(program: Program, plan: Plan, counter: Variable) -> Variable:
-    job, sent = plan.job, control_variable(program)
+    job, sent = plan.job, make_control_variable(program)
     attrs = {
         "epmap": list(job.endpoints),
         "send_varnames": [counter.name] if job.config.runtime_split_send_recv else [],
@@ -115,7 +121,7 @@ def _send_counter(program: Program, plan: Plan, counter: Variable) -> Variable:
 
 
 def _receive(block: Block, plan: Plan, one: Trained, after: Variable | None) -> list[Variable]:
-    """Receive one parameter; returns the variables that are filled."""
+    """Receive one parameter; return the variables that are received."""
     attrs = {
         "epmap": one.endpoints,
         "trainer_id": plan.job.trainer_id,
@@ -131,10 +137,7 @@ def _receive(block: Block, plan: Plan, one: Trained, after: Variable | None) -> 
 
 
 def remove_updates(program: Program, startup: Program, training: Training) -> None:
-    """Take out what servers do: updates, learning rates, and the variables that only those need.
-
-    Nothing more happens the second time.
-    """
+    """Remove updates, learning rates, and the variables that only these need; idempotent."""
     block, first = program.global_block(), startup.global_block()
     named = {name for op in training.ops for name in op.attrs["op_role_var"]}
     surplus = {name for op in training.ops for name in op.input_arg_names} - named

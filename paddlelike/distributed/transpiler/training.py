@@ -1,7 +1,7 @@
-"""What a training program holds: its updates, its learning rates, its lookups of rows.
+"""The operators of a training program: updates, learning rates, lookups of rows.
 
-Sources: the operators' attribute ``op_role`` says it (Optimize: updates and what prepares gradients for
-them; LRSched: learning rates), ``op_role_var`` names the parameter and its gradient.
+The attribute ``op_role`` tells them apart (Optimize: updates and the preparation of gradients for them;
+LRSched: learning rates); ``op_role_var`` names the parameter and its gradient.
 """
 
 from __future__ import annotations
@@ -25,34 +25,39 @@ __all__ = [
     "find_training",
     "is_update",
     "own_attrs",
-    "read_whole",
     "remote_lookups",
     "schedule_ops",
+    "tables_read_whole",
     "target_of",
     "trainable_pairs",
 ]
 
-#: Lookups of rows that a server may answer.
+#: Operators that look up rows, which a server may do.
 LOOKUPS = ("lookup_table", "lookup_table_v2")
 _LOOKUP_GRADS = tuple(f"{type_}_grad" for type_ in LOOKUPS)
-_CLIP = re.compile(r"/gra(di|id)ent_clip")  # Paddle has it in both spellings
-_OF_THE_PLACE = ("op_namescope", "op_callstack")
+_CLIP = re.compile(r"/gra(di|id)ent_clip")  # both spellings occur in Paddle
+_LOCAL_ATTRS = ("op_namescope", "op_callstack")
 
 
 @dataclass
 class Training:
-    """The operators that update parameters, and what they update by which gradient, in program order."""
+    """The update operators, and the pairs of parameters and gradients, in program order."""
 
     ops: list[Operator] = field(default_factory=list)
     pairs: list[tuple[Variable, Variable]] = field(default_factory=list)
 
 
 def find_training(program: Program) -> Training:
-    """The updates of a program.
+    """Return the training operators of a program.
 
-    Clipping belongs to trainers, which have whole gradients: its operators count as backward ones from now
-    on. Fluid 1.8.5 sees that of ``set_gradient_clip`` only; with an optimizer's ``grad_clip`` its trainers
-    send what they never compute.
+    Clipping belongs to trainers, which have whole gradients: its operators get the role Backward. Fluid 1.8.5
+    recognizes that of ``set_gradient_clip`` only; with an optimizer's ``grad_clip`` its trainers send
+    gradients that they never compute.
+
+    Raises
+    ------
+    GraphError
+        The program has no updates, or one that names no parameter and gradient.
     """
     block = program.global_block()
     found = Training()
@@ -68,7 +73,7 @@ def find_training(program: Program) -> Training:
         if len(target) < 2:
             raise GraphError(
                 f"operator {op.type!r} -> {op.output_arg_names} belongs to the optimizer (op_role Optimize), "
-                "but its op_role_var names no parameter and gradient: no server knows whether to run it",
+                "but its op_role_var names no parameter and gradient, so that no server can run it",
                 hint="append it under program._optimized_guard([parameter, gradient])",
             )
         param, grad = target[:2]
@@ -77,24 +82,24 @@ def find_training(program: Program) -> Training:
             found.pairs.append((block.var(param), block.var(grad)))
     if not found.ops:
         raise GraphError(
-            "the program holds no updates: there is nothing that servers could do",
+            "the program holds no updates that servers could run",
             hint="call minimize() of an optimizer before transpile()",
         )
     return found
 
 
 def own_attrs(op: Operator) -> dict[str, Any]:
-    """The attributes of an operator that a copy of it in another program takes along."""
-    return {name: value for name, value in op.attrs.items() if name not in _OF_THE_PLACE}
+    """Return the attributes of an operator that its copy in another program keeps."""
+    return {name: value for name, value in op.attrs.items() if name not in _LOCAL_ATTRS}
 
 
 def target_of(op: Operator) -> str:
-    """The parameter that an operator of the optimizer works for."""
+    """Return the parameter that an operator of the optimizer belongs to."""
     return str(op.attrs["op_role_var"][0])
 
 
 def trainable_pairs(training: Training, *, without: str | None) -> list[tuple[Variable, Variable]]:
-    """Parameters to be updated with their gradients; ``without`` the table that is sharded by id."""
+    """Return the trainable parameters with their gradients, ``without`` the table that is sharded by id."""
     return [
         (param, grad)
         for param, grad in training.pairs
@@ -103,18 +108,18 @@ def trainable_pairs(training: Training, *, without: str | None) -> list[tuple[Va
 
 
 def is_update(op: Operator) -> bool:
-    """Whether an operator writes a parameter (sgd, adam, ...; adadelta has no learning rate)."""
+    """Return whether an operator writes a parameter (sgd, adam, ...; adadelta has no learning rate)."""
     return "Param" in op.inputs and "Grad" in op.inputs
 
 
 def schedule_ops(block: Block) -> list[Operator]:
-    """The operators that compute learning rates."""
+    """Return the operators that compute learning rates."""
     roles = (OpRole.LRSched, OpRole.LRSched | OpRole.Optimize)
     return [op for op in block.ops if op.attrs.get("op_role") in roles]
 
 
 def remote_lookups(block: Block) -> dict[str, list[Operator]]:
-    """Lookups whose rows may come from servers, by table."""
+    """Return by table the lookups whose rows may come from servers."""
     found: dict[str, list[Operator]] = {}
     for op in block.ops:
         if op.type in LOOKUPS and op.attrs.get("remote_prefetch"):
@@ -122,15 +127,15 @@ def remote_lookups(block: Block) -> dict[str, list[Operator]]:
     return found
 
 
-def read_whole(program: Program, lookups: Mapping[str, Sequence[Operator]]) -> set[str]:
-    """The tables that trainers read otherwise than by these lookups, and so need whole."""
+def tables_read_whole(program: Program, lookups: Mapping[str, Sequence[Operator]]) -> set[str]:
+    """Return the tables that other operators than these lookups read, so that trainers need them whole."""
     answered = {id(op) for ops in lookups.values() for op in ops}
     return {
         name
         for block in program.blocks
         for op in block.ops
         if id(op) not in answered
-        and op.type not in _LOOKUP_GRADS  # they ask for its shape
+        and op.type not in _LOOKUP_GRADS  # they read its shape only
         and op.attrs.get("op_role") != OpRole.Optimize
         for name in op.input_arg_names
         if name in lookups
@@ -138,7 +143,7 @@ def read_whole(program: Program, lookups: Mapping[str, Sequence[Operator]]) -> s
 
 
 def find_table(program: Program) -> str | None:
-    """The table that is sharded by id: ``embedding(is_distributed=True)``; None when there is none.
+    """Return the table that is sharded by id: ``embedding(is_distributed=True)``; None if there is none.
 
     Raises GraphError when there are two, or when some lookups in it are not distributed or not sparse. Only
     ``layers.embedding`` has such tables, in Fluid as well.
@@ -160,13 +165,13 @@ def find_table(program: Program) -> str | None:
     for op in lookups:
         if tables and op.input("W")[0] == tables[0] and not op.attrs.get("is_distributed"):
             raise GraphError(
-                f"table {tables[0]!r} is distributed, but the lookup into {op.output('Out')} has "
+                f"table {tables[0]!r} is distributed, but the lookup to {op.output('Out')} has "
                 "is_distributed=False",
                 hint="pass is_distributed=True to every embedding that uses it",
             )
         if tables and op.input("W")[0] == tables[0] and not op.attrs.get("is_sparse"):
             raise GraphError(
-                f"table {tables[0]!r} is distributed, but the lookup into {op.output('Out')} makes a "
+                f"table {tables[0]!r} is distributed, but the lookup to {op.output('Out')} makes a "
                 "gradient of the whole table",
                 hint="pass is_sparse=True together with is_distributed=True",
             )

@@ -1,7 +1,7 @@
-"""DistributeTranspiler: one training program becomes a trainer's program and one for each server.
+"""DistributeTranspiler: turns a training program into a trainer's program and one for each server.
 
-Everything is decided in :meth:`DistributeTranspiler.transpile`; the other methods only hand out what follows
-from it, in any order and as often as wanted.
+:meth:`DistributeTranspiler.transpile` makes every decision; the other methods return the programs that follow
+from it, in any order and any number of times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from paddlelike.distributed.transpiler.startup import (
     check_startup,
     fake_tables,
     make_server_startup,
-    receive_first_values,
+    receive_initial_values,
 )
 from paddlelike.distributed.transpiler.trainer import add_traffic, remove_updates
 from paddlelike.distributed.transpiler.training import Training, find_table, find_training
@@ -38,36 +38,36 @@ __all__ = ["DistributeTranspiler"]
 
 @dataclass
 class _Transpiled:
-    """What is known once a program has been transpiled."""
+    """The result of ``transpile``."""
 
     job: Job
     plan: Plan
-    main: Program  # the trainer's; still with its updates until it is asked for
+    main: Program  # the trainer's; holds its updates until get_trainer_program
     startup: Program
-    of_trainer: Training  # of main
-    source: Program  # as main was then: servers' programs are made of it
+    main_training: Training  # the training operators of main
+    source: Program  # a copy of main, of which servers' programs are made
     source_startup: Program
-    of_servers: Training  # of source
+    source_training: Training  # the training operators of source
     placement: Overview
 
 
 class DistributeTranspiler:
     """Turns a training program into programs for trainers and parameter servers.
 
-    Trainers compute gradients, send them to the servers and receive parameters; servers update the rows
-    that they keep. Learning-rate schedules and regularization move to the servers, clipping stays with the
+    Trainers compute gradients, send them to the servers and receive parameters; servers update their rows.
+    Learning-rate schedules and regularization move to the servers, clipping remains with the
     trainers. Tables of ``embedding(is_sparse=True)`` stay on the servers, and trainers fetch the rows they
     look up; ``is_distributed=True`` shards a table by id.
 
     Parameters
     ----------
     config
-        How variables are cut and dealt out; by default in blocks, one after the other.
+        How variables are cut and placed; by default in blocks, on the servers in turn.
 
     Notes
     -----
-    Programs equal those of Fluid 1.8.5 (``DistributeTranspiler``) where its own can run. What fails there and
-    works here:
+    Programs equal those of Fluid 1.8.5 (``DistributeTranspiler``) where these can run. The following fail in
+    Fluid and work here:
 
     - the methods in any order; one trainer alone; ``transpile(sync_mode=False)`` with a default config;
     - ``split_method=HashName``; ``is_distributed=True``; ``grad_clip`` of optimizers;
@@ -99,7 +99,7 @@ class DistributeTranspiler:
     def __init__(self, config: DistributeTranspilerConfig | None = None) -> None:
         self.config = DistributeTranspilerConfig() if config is None else config
         check_config(self.config)
-        self._done: _Transpiled | None = None
+        self._result: _Transpiled | None = None
 
     def transpile(
         self,
@@ -111,7 +111,7 @@ class DistributeTranspiler:
         startup_program: Program | None = None,
         current_endpoint: str = "127.0.0.1:6174",
     ) -> None:
-        """Decide who keeps what, and turn ``program`` and ``startup_program`` into a trainer's.
+        """Place the variables on servers, and turn ``program`` and ``startup_program`` into a trainer's.
 
         Parameters
         ----------
@@ -121,72 +121,85 @@ class DistributeTranspiler:
             The network with its updates, and its initializers; the default programs when None. Both are
             changed.
         pservers
-            The endpoints of all servers, with commas between them, the same for all processes.
+            The endpoints of all servers, with commas between them, equal in all processes.
         trainers
-            How many trainers there are.
+            The count of trainers.
         sync_mode
-            Whether servers wait for the gradients of all trainers; say the same in the config.
+            Whether servers wait for the gradients of all trainers; set it alike in the config.
         current_endpoint
-            The server that this process is, if it is one.
+            This process's endpoint, if it is a server.
 
         Raises
         ------
         GraphError
             The program was transpiled before, or holds no updates, or updates that cannot be moved; or
-            ``startup_program`` does not initialize it. Both are as they were.
+            ``startup_program`` does not initialize it. Both programs are unchanged.
+        TypeError, ValueError
+            Another argument is wrong.
+        UnsupportedError
+            The config asks for a way of training that is not supported.
         """
         main = default_main_program() if program is None else program
         startup = default_startup_program() if startup_program is None else startup_program
         job = self._job(trainer_id, pservers, trainers, sync_mode, current_endpoint)
         if main._is_distributed:
             raise GraphError(
-                "this program has been transpiled before",
+                "this program was transpiled before",
                 hint="build the network again, in a program of its own, to transpile it differently",
             )
         source, source_startup = main.clone(), startup.clone()
-        of_servers, plan = _rewrite(source, source_startup, job)  # nothing has changed if this fails
-        placement = place_all(source, source_startup, of_servers, plan)
-        with warnings.catch_warnings(action="ignore"):  # it has all been said
-            of_trainer, _ = _rewrite(main, startup, job)
-        done = _Transpiled(
-            job, plan, main, startup, of_trainer, source, source_startup, of_servers, placement
+        source_training, plan = _rewrite(
+            source, source_startup, job
+        )  # main and startup are unchanged if this fails
+        placement = place_all(source, source_startup, source_training, plan)
+        with warnings.catch_warnings(action="ignore"):  # the same warnings again
+            main_training, _ = _rewrite(main, startup, job)
+        result = _Transpiled(
+            job, plan, main, startup, main_training, source, source_startup, source_training, placement
         )
         for one in (main, startup):
-            self._mark(one, job.current_endpoint, done)
-        self._done = done
+            self._mark(one, job.current_endpoint, result)
+        self._result = result
 
     def get_trainer_program(self, wait_port: bool = True) -> Program:
-        """The trainer's program: the one that was transpiled, without its updates.
+        """Return the trainer's program: the one that was transpiled, without its updates.
 
-        ``wait_port``: wait until all servers listen, at most as long as FLAGS_rpc_deadline says.
-        """
-        done = _known(self._done)
-        if done.job.trainer_id >= done.job.trainers:
-            raise GraphError(
-                f"there is no trainer {done.job.trainer_id}: transpile() was told of {done.job.trainers}"
-            )
-        remove_updates(done.main, done.startup, done.of_trainer)
-        fake_tables(done.startup, done.plan)
-        if wait_port:
-            _wait_for(done.job.endpoints)
-        return done.main
-
-    def get_pserver_program(self, endpoint: str) -> Program:
-        """The program of the server at ``endpoint``; whoever runs it serves until all trainers have left.
+        ``wait_port``: wait until all servers listen, for at most FLAGS_rpc_deadline.
 
         Raises
         ------
         GraphError
-            ``endpoint`` is none of the servers.
+            Before ``transpile``, or its ``trainer_id`` is that of no trainer.
+        DeadlineError
+            Some servers do not listen in time; the error names them.
         """
-        done = _known(self._done)
-        done.placement.on(endpoint)
-        program = make_server_program(done.source, done.of_servers, done.plan, endpoint)
-        self._mark(program, endpoint, done)
+        result = _require(self._result)
+        if result.job.trainer_id >= result.job.trainers:
+            raise GraphError(
+                f"there is no trainer {result.job.trainer_id}: transpile() has trainers={result.job.trainers}"
+            )
+        remove_updates(result.main, result.startup, result.main_training)
+        fake_tables(result.startup, result.plan)
+        if wait_port:
+            _wait_for(result.job.endpoints)
+        return result.main
+
+    def get_pserver_program(self, endpoint: str) -> Program:
+        """Return the program of the server at ``endpoint``; it runs until all trainers have left.
+
+        Raises
+        ------
+        GraphError
+            Before ``transpile``, or ``endpoint`` is not one of the servers.
+        """
+        result = _require(self._result)
+        result.placement.on(endpoint)
+        program = make_server_program(result.source, result.source_training, result.plan, endpoint)
+        self._mark(program, endpoint, result)
         return program
 
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
-        """The program of a server and its startup program."""
+        """Return the program of a server and its startup program. Raises as :meth:`get_pserver_program`."""
         program = self.get_pserver_program(endpoint)
         return program, self.get_startup_program(endpoint, program)
 
@@ -196,24 +209,24 @@ class DistributeTranspiler:
         pserver_program: Program | None = None,
         startup_program: Program | None = None,
     ) -> Program:
-        """The startup program of the server at ``endpoint``: initializers of the rows that it keeps.
+        """Return the startup program of the server at ``endpoint``: the initializers of its rows.
 
-        ``pserver_program`` is made anew when it is not given; ``startup_program`` is the one that was
-        transpiled.
+        ``pserver_program`` is made again if it is not given; ``startup_program`` is the one that was
+        transpiled. Raises as :meth:`get_pserver_program`.
         """
-        done = _known(self._done)
+        result = _require(self._result)
         if pserver_program is None:
             pserver_program = self.get_pserver_program(endpoint)
-        done.placement.on(endpoint)
-        made = make_server_startup(done.source_startup, pserver_program, done.plan, endpoint)
-        self._mark(made, endpoint, done)
-        return made
+        result.placement.on(endpoint)
+        program = make_server_startup(result.source_startup, pserver_program, result.plan, endpoint)
+        self._mark(program, endpoint, result)
+        return program
 
     def _job(
         self, trainer_id: int, pservers: str, trainers: int, sync_mode: bool, current_endpoint: str
     ) -> Job:
         if not isinstance(trainers, int) or isinstance(trainers, bool) or trainers < 1:
-            raise TypeError(f"trainers is how many there are, 1 or more, not {trainers!r}")
+            raise TypeError(f"trainers is {trainers!r}, expected the count of trainers, 1 or more")
         if not isinstance(trainer_id, int) or trainer_id < 0:
             raise ValueError(f"trainer_id is {trainer_id!r}, expected 0 to {trainers - 1}")
         endpoints = tuple(part.strip() for part in pservers.split(","))
@@ -221,27 +234,27 @@ class DistributeTranspiler:
             raise ValueError(
                 f"pservers is {pservers!r}, expected different endpoints host:port with commas between them"
             )
-        check_config(self.config)  # it may have been changed since
+        check_config(self.config)  # it may have changed since __init__
         if sync_mode and self.config._distributed_mode != DistributedMode.SYNC:
             warnings.warn(
-                "config.sync_mode is False, transpile(sync_mode=True) asks for rounds: servers will not wait "
-                "for all trainers, as in Fluid; pass sync_mode=False, or leave the config as it is",
+                "config.sync_mode is False but transpile() has sync_mode=True: servers will not wait for all "
+                "trainers, as in Fluid; pass sync_mode=False, or leave config.sync_mode True",
                 stacklevel=3,
             )
         return Job(self.config, trainer_id, trainers, endpoints, current_endpoint, bool(sync_mode))
 
-    def _mark(self, program: Program, endpoint: str, done: _Transpiled) -> None:
-        """Note on a program what saving and loading have to know."""
+    def _mark(self, program: Program, endpoint: str, result: _Transpiled) -> None:
+        """Set the attributes of a program that saving and loading read."""
         program._is_distributed = True
-        program._is_chief = done.job.trainer_id == 0
-        program._endpoints = list(done.job.endpoints)
+        program._is_chief = result.job.trainer_id == 0
+        program._endpoints = list(result.job.endpoints)
         program._ps_endpoint = endpoint
-        program._distributed_lookup_table = done.plan.table
-        program._parameters_on_pservers = done.placement
+        program._distributed_lookup_table = result.plan.table
+        program._parameters_on_pservers = result.placement
 
 
 def _rewrite(main: Program, startup: Program, job: Job) -> tuple[Training, Plan]:
-    """Make a trainer's programs of a network, its updates still in them."""
+    """Turn a network into a trainer's programs, which still hold the updates."""
     training = find_training(main)
     table = find_table(main)
     plan = make_plan(main, training, job, table)
@@ -249,16 +262,16 @@ def _rewrite(main: Program, startup: Program, job: Job) -> tuple[Training, Plan]
     counter = None if job.sync else count_asynchronously(main, startup, job)
     add_traffic(main, plan, counter)
     check_startup(startup, plan)
-    receive_first_values(startup, main, plan)
+    receive_initial_values(startup, main, plan)
     if table is not None:
         shard_table(main, plan, grads)
     return training, plan
 
 
-def _known(done: _Transpiled | None) -> _Transpiled:
-    if done is None:
-        raise GraphError("nothing has been transpiled yet", hint="call transpile() first")
-    return done
+def _require(result: _Transpiled | None) -> _Transpiled:
+    if result is None:
+        raise GraphError("no program was transpiled yet", hint="call transpile() first")
+    return result
 
 
 def _wait_for(endpoints: tuple[str, ...]) -> None:

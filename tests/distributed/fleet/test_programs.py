@@ -173,7 +173,7 @@ def test_saving_asks_for_an_executor_and_a_transpiled_program() -> None:
         fleet.save_persistables(None, "models", program)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"takes a fluid\.Program, not CompiledProgram"):
         fleet.save_persistables(exe, "models", fluid.CompiledProgram(program))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="not a transpiled one"):
+    with pytest.raises(ValueError, match="the program was not transpiled"):
         fleet.save_persistables(exe, "models", program)
 
 

@@ -56,7 +56,7 @@ def test_a_server_of_the_environment(own: dict[str, str], monkeypatch: pytest.Mo
 
 def test_the_environment_is_read_when_the_role_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     role = PaddleCloudRoleMaker()
-    with pytest.raises(RoleError, match="no variable of the environment says"):
+    with pytest.raises(RoleError, match="no environment variable defines the role"):
         role.is_worker()
     in_job(monkeypatch, TRAINING_ROLE="TRAINER", PADDLE_TRAINER_ID="0")
     assert role.is_first_worker()
@@ -81,16 +81,16 @@ WRONG = {
     "an empty list": ({"server_endpoints": []}, ValueError, "name at least one"),
     "text for a list": ({"server_endpoints": "a:1"}, TypeError, "list of 'host:port'"),
     "numbers in the list": ({"server_endpoints": [6174]}, TypeError, "not of 6174"),
-    "one server twice": ({"server_endpoints": ["a:1", "a:1"]}, ValueError, "names one twice"),
+    "one server twice": ({"server_endpoints": ["a:1", "a:1"]}, ValueError, "names an endpoint twice"),
     "a role by name": ({"role": "WORKER"}, TypeError, r"Role\.WORKER or Role\.SERVER"),
     "a number as text": ({"current_id": "0"}, TypeError, "current_id is an int"),
     "a number below 0": ({"current_id": -1}, ValueError, "expected 0 or more"),
     "a server too many": (
         {"role": Role.SERVER, "current_id": 2},
         ValueError,
-        "2 servers are numbered from 0",
+        "current_id is 2, expected 0 to 1 for 2 servers",
     ),
-    "a worker too many": ({"current_id": 2}, ValueError, "2 workers are numbered from 0"),
+    "a worker too many": ({"current_id": 2}, ValueError, "current_id is 2, expected 0 to 1 for 2 workers"),
     "no workers": ({"worker_num": 0}, ValueError, "expected 1 or more"),
 }
 
@@ -121,7 +121,7 @@ def test_other_kinds_of_training_are_refused_with_the_way_out() -> None:
 
 def test_a_barrier_that_does_not_wait_says_so() -> None:
     role = UserDefinedRoleMaker(0, Role.WORKER, 2, SERVERS)
-    with pytest.warns(UserWarning, match=r"barrier_worker\(\) does nothing"):
+    with pytest.warns(UserWarning, match=r"barrier_worker\(\) has no effect"):
         role.barrier_worker()
     with pytest.warns(UserWarning, match="all_reduce_worker"):
         role.all_reduce_worker([1], [0])

@@ -1,4 +1,4 @@
-"""The variables of four generations, as scripts and clusters set them, and the traps between them."""
+"""The variables of four generations, as scripts and clusters set them, and their contradictions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-def test_each_generation_says_who_a_trainer_is(name: str) -> None:
+def test_each_generation_defines_a_trainer(name: str) -> None:
     job, role, _ = SPELLINGS[name]
     found = read_role(job | {role: "TRAINER", "PADDLE_TRAINER_ID": "1"})
     assert (found.kind, found.index, found.trainers, found.servers) == ("trainer", 1, 2, SERVERS)
@@ -46,7 +46,7 @@ def test_each_generation_says_who_a_trainer_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
-def test_each_generation_says_who_a_server_is(name: str) -> None:
+def test_each_generation_defines_a_server(name: str) -> None:
     job, role, own = SPELLINGS[name]
     found = read_role(job | {role: "PSERVER"} | own)
     assert (found.kind, found.index, found.endpoint) == ("server", 1, SERVERS[1])
@@ -74,7 +74,7 @@ def test_is_local_overrules_a_role() -> None:
 def problem_of(environ: dict[str, str]) -> str:
     with pytest.raises(RoleError) as caught:
         read_role(environ)
-    assert str(caught.value).startswith("the environment does not say which part")
+    assert str(caught.value).startswith("the environment variables do not define the role of this process")
     return str(caught.value)
 
 
@@ -94,7 +94,7 @@ def test_a_role_is_written_as_fluid_writes_it(value: str, meant: str) -> None:
 
 def test_everything_that_is_missing_is_named_at_once() -> None:
     text = problem_of({"TRAINING_ROLE": "PSERVER", "PADDLE_PSERVERS_IP_PORT_LIST": "10.0.0.1:6174"})
-    assert "PADDLE_TRAINERS_NUM, the number of trainers" in text
+    assert "PADDLE_TRAINERS_NUM, the count of trainers" in text
     assert "POD_IP and PADDLE_PORT, this server's own host and port" in text
 
 
@@ -109,8 +109,8 @@ def test_servers_without_a_role_ask_for_the_role() -> None:
 
 def test_an_own_address_must_be_in_the_list_as_it_is_written() -> None:
     text = problem_of(THIRD | {"TRAINING_ROLE": "PSERVER", "POD_IP": "10.0.0.2", "PADDLE_PORT": "6175"})
-    assert "10.0.0.2:6175, which is not in the list of servers 10.0.0.1:6174,10.0.0.2:6174" in text
-    assert "near it is 10.0.0.2:6174" in text
+    assert "10.0.0.2:6175, which is not in the list of servers 10.0.0.1:6174,10.0.0.2:6174 as it is" in text
+    assert "did you mean 10.0.0.2:6174?" in text
 
 
 def test_two_own_addresses_that_differ_are_refused() -> None:
@@ -160,20 +160,20 @@ def test_the_slip_of_the_guide_is_understood_and_named() -> None:
     assert "PADDLE_TRAINER_ROLE: a slip of the guide" in str(found)
 
 
-def test_a_trainer_without_a_number_is_the_first_only_where_that_was_the_rule() -> None:
+def test_a_trainer_without_an_id_is_the_first_only_where_that_was_the_rule() -> None:
     assert read_role(FIRST | {"PADDLE_TRAINING_ROLE": "TRAINER"}).index == 0
     assert "PADDLE_TRAINER_ID" in problem_of(THIRD | {"TRAINING_ROLE": "TRAINER"})
     assert read_role(THIRD | {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINERS_NUM": "1"}).index == 0
 
 
-def test_a_number_beyond_the_trainers_is_refused() -> None:
+def test_an_id_beyond_the_trainers_is_refused() -> None:
     text = problem_of(THIRD | {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "2"})
-    assert "PADDLE_TRAINER_ID=2, but the 2 trainers are numbered from 0" in text
+    assert "PADDLE_TRAINER_ID=2, expected 0 to 1 for 2 trainers" in text
 
 
 def test_endpoints_of_trainers_without_servers_are_collective_training() -> None:
     collective = {"PADDLE_TRAINER_ENDPOINTS": "10.0.0.3:1,10.0.0.4:1", "PADDLE_TRAINER_ID": "0"}
-    assert "collective training (nccl2), which is not here" in problem_of(collective)
+    assert "collective training (nccl2), which is not supported" in problem_of(collective)
     assert "collective training" in problem_of(collective | {"PADDLE_TRAINING_ROLE": "TRAINER"})
 
 
@@ -196,14 +196,14 @@ def test_an_endpoint_that_is_listed_twice_is_refused() -> None:
     assert "lists a:1 2 times" in problem_of(environ | {"TRAINING_ROLE": "TRAINER"})
 
 
-def test_numbers_that_are_none_are_named() -> None:
+def test_values_that_are_no_integers_are_named() -> None:
     environ = THIRD | {"PADDLE_TRAINERS_NUM": "two", "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "first"}
     text = problem_of(environ)
     assert "PADDLE_TRAINERS_NUM=two is not a whole number" in text
     assert "PADDLE_TRAINER_ID=first is not a whole number" in text
 
 
-def test_a_count_of_servers_that_does_not_fit_is_refused() -> None:
+def test_a_wrong_count_of_servers_is_refused() -> None:
     text = problem_of(
         THIRD | {"PADDLE_PSERVERS_NUM": "3", "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "0"}
     )

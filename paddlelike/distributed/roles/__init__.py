@@ -1,0 +1,13 @@
+"""The role of this process in a job, from environment variables in all spellings that scripts use.
+
+Four generations of variables are in use (``GENERATIONS``). Each fact, such as the list of servers, is looked
+up under every spelling; spellings that contradict each other are an error that names both. Sources: Fluid's
+cluster guides from 0.14 to 1.5, ``PaddleCloudRoleMaker`` and ``GeneralRoleMaker`` of 1.8.5, the launcher
+of Paddle 2, and the ``env.py`` that training scripts bring along.
+"""
+
+from paddlelike.distributed.roles.entry import describe, read_role
+from paddlelike.distributed.roles.facts import ProcessRole, Reading, Understanding
+from paddlelike.distributed.roles.variables import GENERATIONS
+
+__all__ = ["GENERATIONS", "ProcessRole", "Reading", "Understanding", "describe", "read_role"]
