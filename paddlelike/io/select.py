@@ -1,4 +1,4 @@
-"""Which variables a save or a load is about."""
+"""Selection of the variables of a save or a load."""
 
 from __future__ import annotations
 
@@ -22,34 +22,37 @@ __all__ = [
 
 
 def is_parameter(var: Variable) -> bool:
-    """Whether ``var`` is a parameter, something training changes."""
+    """Return whether ``var`` is a parameter, which training changes."""
     return isinstance(var, Parameter)
 
 
 def is_persistable(var: Variable) -> bool:
-    """Whether the value of ``var`` outlives a run. Holders of feeds and fetches, and readers, never do."""
+    """Return whether the value of ``var`` outlives a run; never of holders of feeds and fetches."""
     return var.type not in HOLDERS and var.persistable
 
 
 def is_belong_to_optimizer(var: Variable) -> bool:
-    """Whether ``var`` is state of training besides the parameters: accumulators, learning rate, counters."""
+    """Return whether ``var`` is state of training besides the parameters: accumulators, rates, counters."""
     if isinstance(var, Parameter) or var.need_check_feed:
         return False
     return var.persistable and var.type not in HOLDERS
 
 
 def get_program_parameter(program: Program) -> list[Variable]:
-    """The parameters of ``program``."""
+    """Return the parameters of ``program``."""
     return [v for v in program.list_vars() if is_parameter(v)]
 
 
 def get_program_persistable_vars(program: Program) -> list[Variable]:
-    """The persistable variables of ``program``, parameters included."""
+    """Return the persistable variables of ``program``, parameters included."""
     return [v for v in program.list_vars() if is_persistable(v)]
 
 
 def program_of(main_program: Any) -> Program:
-    """The Program meant by ``main_program``: itself, the default one for None, that of a CompiledProgram."""
+    """Return the Program in ``main_program``: itself, the default one for None, that of a CompiledProgram.
+
+    Raises TypeError when it is none of these.
+    """
     if main_program is None:
         return default_main_program()
     program = getattr(main_program, "_program", main_program)
@@ -63,9 +66,10 @@ def select(
     vars: Iterable[Variable | str] | None,  # noqa: A002  (Fluid's name)
     predicate: Callable[[Variable], bool] | None,
 ) -> list[Variable]:
-    """The variables to move: ``vars`` if given, else those of ``program`` that ``predicate`` accepts.
+    """Return the variables to save or load: ``vars``, else those of ``program`` that ``predicate`` accepts.
 
-    RAW variables hold no tensor and are passed over, as in Fluid. A name stands for its variable.
+    RAW variables hold no tensor and are left out, as in Fluid. Raises TypeError for an item of ``vars`` that
+    is neither a variable nor a name, and GraphError for an unknown name.
     """
     if vars is not None:
         block = program.global_block()

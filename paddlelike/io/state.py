@@ -60,7 +60,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     where, base = beside(path)
     if not base:
         raise AssertionError(f"model_path {path!r} has no file name; pass directory/name")
-    asynchronous.settle()
+    asynchronous.check_pending()
     begin = time.perf_counter()
     parameters = {v.name: _value(v) for v in program.list_vars() if is_parameter(v)}
     others = {v.name: _value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
@@ -94,7 +94,7 @@ def load(
     """
     program = program_of(program)
     prefix = strip_suffix(model_path)
-    asynchronous.finish()
+    asynchronous.wait_for_pending()
     begin = time.perf_counter()
     values = read_pickles(prefix)
     if values is None:

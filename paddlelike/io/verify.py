@@ -30,7 +30,7 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     >>> bool(result), result.extra
     (False, ('fc_0.w_0',))
     """
-    asynchronous.finish()
+    asynchronous.wait_for_pending()
     where = locate(dirname)
     return where.verify()
 

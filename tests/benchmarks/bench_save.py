@@ -169,7 +169,7 @@ def measure(model: Model, contender: Contender, home: Path) -> Measured:
     done = Measured(
         time.perf_counter() - wall, time.process_time() - processor, max(_memory("VmHWM") - before, 0)
     )
-    model.fluid.io.asynchronous.settle()
+    model.fluid.io.asynchronous.check_pending()
     return done
 
 

@@ -37,7 +37,7 @@ def exe() -> fluid.Executor:
 def program() -> Iterator[fluid.Program]:
     """A large and a small variable."""
     ledger.forget()
-    asynchronous.forget()
+    asynchronous.discard_pending()
     program = fluid.Program()
     with fluid.scope_guard(fluid.Scope()):
         for name, size in (("large", 300_000), ("small", 4)):
@@ -45,7 +45,7 @@ def program() -> Iterator[fluid.Program]:
             fluid.global_scope().var(name).get_tensor().set(np.zeros(size, "float32"))
         fill(1)
         yield program
-    asynchronous.forget()
+    asynchronous.discard_pending()
 
 
 def fill(number: float, *names: str) -> None:
@@ -115,9 +115,9 @@ def test_a_wait_may_end_before_the_save(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program, gate: threading.Event
 ) -> None:
     pending = save(exe, tmp_path / "a", program)
-    with pytest.raises(TimeoutError, match="goes on still"):
+    with pytest.raises(TimeoutError, match="has not ended after"):
         pending.wait(0.01)
-    assert "goes on" in repr(pending)
+    assert "running" in repr(pending)
     gate.set()
     assert pending.wait(30)
 
@@ -168,7 +168,7 @@ def test_threads_that_save_at_once_take_turns(exe: fluid.Executor, tmp_path: Pat
         thread.start()
     for thread in threads:
         thread.join(120)
-    asynchronous.settle()
+    asynchronous.check_pending()
     assert failures == []
     for number, program in enumerate(programs):
         fluid.io.load_persistables(exe, str(tmp_path / str(number)), program, verify=True)
@@ -194,8 +194,8 @@ def test_memory_for_copies_is_used_again() -> None:
 
 
 def test_large_and_strided_arrays_are_copied_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asynchronous, "_MUCH", 1000)
-    monkeypatch.setattr(asynchronous, "_PARTS", 1001)
+    monkeypatch.setattr(asynchronous, "_PARALLEL", 1000)
+    monkeypatch.setattr(asynchronous, "_CHUNK", 1001)
     whole = np.arange(30_000, dtype="float64").reshape(100, 300)
     for array in (whole, whole[:, ::2], whole.T, whole[:0], whole[3, 4]):
         (copy,) = Copies().copy([np.asarray(array)])
@@ -229,7 +229,7 @@ def test_the_next_save_raises_what_nobody_was_told(
 ) -> None:
     broken(tmp_path / "a")
     save(exe, tmp_path / "a", program)
-    with pytest.raises(SaveError, match=r"(?s)a that was begun before this one failed.*is a file"):
+    with pytest.raises(SaveError, match=r"(?s)a failed, and this save was not begun.*is a file"):
         fluid.io.save_persistables(exe, str(tmp_path / "b"), program)
     assert not (tmp_path / "b").exists()
     assert fluid.io.save_persistables(exe, str(tmp_path / "b"), program).written == 2
@@ -249,12 +249,12 @@ def test_any_error_is_passed_on() -> None:
     def work() -> SaveReport:
         raise MemoryError("no room")
 
-    pending = asynchronous.start("x", work)
+    pending = asynchronous.start_save("x", work)
     with pytest.raises(SaveError, match="MemoryError: no room"):
-        asynchronous.settle()
+        asynchronous.check_pending()
     with pytest.raises(MemoryError):
         pending.wait(5)
-    asynchronous.settle()
+    asynchronous.check_pending()
 
 
 # The end of the process

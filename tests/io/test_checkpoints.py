@@ -35,10 +35,10 @@ def exe() -> fluid.Executor:
 def program() -> Iterator[fluid.Program]:
     """Two variables: a changes at every step, b does not."""
     ledger.forget()
-    asynchronous.forget()
+    asynchronous.discard_pending()
     program = two_variables()
     yield program
-    asynchronous.forget()
+    asynchronous.discard_pending()
 
 
 def entries(root: Path) -> list[str]:

@@ -60,9 +60,9 @@ class Net:
 @pytest.fixture(autouse=True)
 def _alone() -> Iterator[None]:
     ledger.forget()
-    asynchronous.forget()
+    asynchronous.discard_pending()
     yield
-    asynchronous.forget()
+    asynchronous.discard_pending()
 
 
 @pytest.fixture(params=["local", "file", "memory"])

@@ -51,14 +51,14 @@ def exe() -> fluid.Executor:
 def program() -> Iterator[fluid.Program]:
     """Five variables of the values 0 to 4; one has more than a head of 4 KB, one lies in a folder."""
     ledger.forget()
-    asynchronous.forget()
+    asynchronous.discard_pending()
     program = fluid.Program()
     for number, name in enumerate(NAMES):
         size = 3000 if name == "big" else 3
         program.global_block().create_var(name=name, shape=[size], dtype="float32", persistable=True)
         put(name, number)
     yield program
-    asynchronous.forget()
+    asynchronous.discard_pending()
 
 
 def put(name: str, number: float) -> None:

@@ -35,11 +35,11 @@ def root() -> str:
 def program() -> Iterator[fluid.Program]:
     """Two variables: a changes at every step, b does not."""
     ledger.forget()
-    asynchronous.forget()
+    asynchronous.discard_pending()
     with fluid.scope_guard(fluid.Scope()):
         program = two_variables()
         yield program
-    asynchronous.forget()
+    asynchronous.discard_pending()
 
 
 def where(url: str) -> RemoteDirectory:
@@ -178,4 +178,4 @@ def test_checkpoints_that_do_not_block(exe: fluid.Executor, program: fluid.Progr
     checkpoints = fluid.io.Checkpoints(root, keep_last=2, blocking=False)
     train(checkpoints, exe, program, 1, 2, 3)
     assert steps(checkpoints) == [2, 3]  # listing waits for the save that is under way
-    asynchronous.settle()
+    asynchronous.check_pending()

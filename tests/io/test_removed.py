@@ -16,9 +16,9 @@ from paddlelike.io.save.incremental import ledger
 @pytest.fixture(autouse=True)
 def _alone() -> Iterator[None]:
     ledger.forget()
-    asynchronous.forget()
+    asynchronous.discard_pending()
     yield
-    asynchronous.forget()
+    asynchronous.discard_pending()
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ class Checkpoints:
             raise ValueError(f"Checkpoints.save: step is a number from 0 on, not {step}")
         if step % self._every and not force:
             return None
-        asynchronous.settle()
+        asynchronous.check_pending()
         program = program_of(program)
         path = self._shelf.path(step)
         self._shelf.reserve(path)
@@ -186,7 +186,7 @@ class Checkpoints:
 
     def list(self) -> Listing:
         """All checkpoints that are complete, by their steps."""
-        asynchronous.finish()
+        asynchronous.wait_for_pending()
         found = [self._read(path) for path in self._shelf.paths()]
         return sorted((checkpoint for checkpoint in found if checkpoint is not None), key=lambda c: c.step)
 
@@ -216,7 +216,7 @@ class Checkpoints:
         LoadError
             The checkpoint does not fit the program, or there is none of that step, or all are damaged.
         """
-        asynchronous.finish()
+        asynchronous.wait_for_pending()
         damaged = []
         candidates = self.list()[::-1]
         if step is not None:

@@ -76,7 +76,7 @@ def save_inference_model(
     if dirname is None:
         raise TypeError("save_inference_model: dirname is a path, not None")
     where = locate(dirname)
-    asynchronous.settle()
+    asynchronous.check_pending()
     _check_feeds(program, feeds, targets)
     partition = partition_of(program)
     idle = (
@@ -142,7 +142,7 @@ def load_inference_model(
         data = _in_memory(model_filename, params_filename)
         return _loaded(executor, data, "memory", None, params_filename, trusted=trusted)
     where = locate(dirname)
-    asynchronous.finish()
+    asynchronous.wait_for_pending()
     for _ in range(_TRIES):
         if not where.exists():
             raise ValueError(f"load_inference_model: there is no directory {where.path}")

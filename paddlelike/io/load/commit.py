@@ -1,4 +1,4 @@
-"""The end of a load: values go into the scope all at once, and what was done is told."""
+"""The end of a load: its values are put into the scope at once, and its report is made."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from paddlelike.io.report import LoadReport, Moved
 from paddlelike.io.save.incremental import ledger
 from paddlelike.storage.location import Location
 
-__all__ = ["note", "put", "report"]
+__all__ = ["commit_values", "make_report", "record_loaded"]
 
 
-def put(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
-    """Put the values into the scope. Nothing fails from here on; an interrupt comes through afterwards."""
+def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
+    """Put the values into the scope. Nothing fails in here; an interrupt is raised when all are in place."""
     scope = global_scope()
     filled = [
         (scope.find_var(fill.variable.name) or scope.var(fill.variable.name), LoDTensor(constant(fill)))
@@ -36,31 +36,31 @@ def put(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
         assert array is not None
         moved[holder.name] = Moved(array.shape, _name_of(array.dtype), array.nbytes, holder.is_initialized())
 
-    def hand_over() -> None:
+    def assign() -> None:
         for holder, value in (*named, *filled):
             old = holder.value
             if type(old) is type(value) is LoDTensor:
                 assert value.array is not None
-                old.adopt(value.array, value._lod)  # whoever holds the tensor sees its new value
+                old.adopt(value.array, value._lod)  # references to the tensor see its new value
             elif old is not value:
                 holder.set_value(value)
             holder.origin = plan.source
 
     try:
-        hand_over()
+        assign()
     except BaseException:
-        hand_over()
+        assign()
         raise
     return moved
 
 
 @functools.lru_cache(64)
 def _name_of(dtype: np.dtype[Any]) -> str:
-    return dtype.name  # which numpy makes anew every time
+    return dtype.name  # numpy builds the text every time
 
 
-def note(where: Location, stamp: object, plan: LoadPlan) -> None:
-    """Tell the ledger of saves which variables now hold just what lies in the files of their names."""
+def record_loaded(where: Location, stamp: object, plan: LoadPlan) -> None:
+    """Record in the ledger which variables now hold exactly the values in the files of their names."""
     scope = global_scope()
     holders = [scope.find_var(step.variable.name) for step in plan.steps if step.recipe is None]
     same = [
@@ -71,10 +71,10 @@ def note(where: Location, stamp: object, plan: LoadPlan) -> None:
     ledger.note_loaded(where, stamp, same)
 
 
-def report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verify: bool) -> LoadReport:
-    """What was loaded, and what was not, by the plan."""
+def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verify: bool) -> LoadReport:
+    """Return the report of a load that was carried out."""
     notes = [
-        f"{held.name}: {held.header.surplus} bytes after the tensor were passed over"
+        f"{held.name}: {held.header.surplus} bytes after the tensor were ignored"
         for step in plan.steps
         for held in step.held
         if held.header.surplus and held.size
@@ -82,7 +82,7 @@ def report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verify: bo
     if reading.unaligned:
         notes.append(
             f"{reading.unaligned} of {reading.mapped} mapped values do not begin at a multiple of their "
-            "element's size: each will be copied when it is first used"
+            "element's size: each is copied when it is first used"
         )
     by_kind: dict[str, list[Row]] = {}
     for row in plan.others:

@@ -16,7 +16,7 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import check_executor, warn_user
-from paddlelike.io.load import commit as hand_over
+from paddlelike.io.load.commit import commit_values, make_report, record_loaded
 from paddlelike.io.load.contents import Contents, Reading, Value
 from paddlelike.io.load.directory_contents import DirectoryContents
 from paddlelike.io.load.file_contents import FileContents
@@ -178,10 +178,10 @@ def load_vars(
     rates = find_initial_rates(program, global_scope())
     with collections_paused(), _named_reader(asked.reader):
         stamp, plan, reading, values = _read(executor, dirname, filename, asked, lazy, verify, in_place)
-        moved = hand_over.put(plan, values)
+        moved = commit_values(plan, values)
         if dirname is not None and filename is None and asked.view is None:
-            hand_over.note(locate(dirname), stamp, plan)
-        report = hand_over.report(plan, reading, moved, verify)
+            record_loaded(locate(dirname), stamp, plan)
+        report = make_report(plan, reading, moved, verify)
     seconds = time.perf_counter() - begin
     changed = name_changed_rates(rates, report.loaded, global_scope())
     return replace(report, seconds=seconds, notes=(*report.notes, *asked.notes, *changed))
@@ -321,7 +321,7 @@ def _read(
     """
     where = None if dirname is None else locate(dirname)
     over = InPlace(global_scope())
-    asynchronous.finish()
+    asynchronous.wait_for_pending()
     for _ in range(_TRIES):
         if where is not None:
             where.recover()  # a save that was interrupted there is finished now

@@ -58,7 +58,7 @@ class OperatorReader:
         """
         if id(op) not in self._values:
             pending, self._pending = self._pending, []
-            asynchronous.finish()
+            asynchronous.wait_for_pending()
             self._read_all(pending if any(one is op for one in pending) else [op])
         return self._values.pop(id(op))
 

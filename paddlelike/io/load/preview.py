@@ -127,7 +127,7 @@ def fit_state(
 def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
     if isinstance(source, Mapping):
         return ArrayContents("a dict", source)
-    asynchronous.finish()
+    asynchronous.wait_for_pending()
     if source is None or filename is not None or locate(source).exists():
         return opened(source, filename)
     path = os.fspath(source)

@@ -44,7 +44,7 @@ def load_program_state(
         ``var_list`` is needed and was not given.
     """
     prefix = strip_suffix(model_path)
-    asynchronous.finish()
+    asynchronous.wait_for_pending()
     pickled = read_pickles(prefix)
     if pickled is not None:
         return pickled

@@ -65,7 +65,7 @@ def load_slice(
     """
     start, stop = _check_rows(rows)
     where = locate(dirname)
-    asynchronous.finish()
+    asynchronous.wait_for_pending()
     where.recover()  # completes a save that was interrupted in this directory
     if filename is None:
         held = _find_file(where, name)

@@ -115,7 +115,7 @@ class RunFiles:
         if not self._saved:
             return
         begin = time.perf_counter()
-        asynchronous.settle()
+        asynchronous.check_pending()
         directories: dict[str, list[str]] = {}
         for path in self._saved:
             directories.setdefault(beside(path)[0].path, []).append(path)

@@ -1,7 +1,7 @@
-"""Saves that go on in a thread while training does: their handle, and the memory that their copies lie in.
+"""Asynchronous saves, which run in a thread beside training: their handle, and the memory of their copies.
 
-One save is under way at a time. Every failure is told once at least: by the handle, else by the next save,
-else at the end of the interpreter, on stderr and by an exit code of 1. Saves under way are finished before.
+One save runs at a time. Every failure is reported at least once: by the handle, else by the next save, else
+when the interpreter exits, on stderr and with exit code 1. A running save is finished before the exit.
 """
 
 from __future__ import annotations
@@ -22,17 +22,25 @@ from paddlelike.core import memory
 from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.io.report import SaveReport
 
-__all__ = ["Copies", "PendingSave", "finish", "forget", "settle", "start", "turn"]
+__all__ = [
+    "Copies",
+    "PendingSave",
+    "check_pending",
+    "discard_pending",
+    "pending_lock",
+    "start_save",
+    "wait_for_pending",
+]
 
 Array = np.ndarray[Any, Any]
 
-_LARGE: Final = 64 << 10  # bytes; memory for smaller copies is not worth keeping
-_MUCH: Final = 64 << 20  # bytes; from here on several threads copy
-_PARTS: Final = 16 << 20  # bytes that one thread copies at a time
+_LARGE: Final = 64 << 10  # bytes; memory of smaller copies is not reused
+_PARALLEL: Final = 64 << 20  # bytes from which on several threads copy
+_CHUNK: Final = 16 << 20  # bytes that one thread copies at a time
 
 
 class PendingSave:
-    """A save that goes on while the program does.
+    """The handle of a save that runs beside the program.
 
     >>> save = PendingSave("model", lambda: SaveReport("model"))
     >>> save.wait(10.0).target, save.done()
@@ -48,43 +56,43 @@ class PendingSave:
         self._thread = threading.Thread(target=self._run, name="paddlelike-save", daemon=False)
         try:
             self._thread.start()
-        except RuntimeError:  # the interpreter is about to end and starts no threads any more
+        except RuntimeError:  # no thread can be started: a limit of the system, or the interpreter exits
             self._run()
 
     def done(self) -> bool:
-        """Whether the save has ended, well or not."""
+        """Return whether the save has ended, with or without an error."""
         return self._finished.is_set()
 
     def wait(self, timeout: float | None = None) -> SaveReport:
-        """Wait for the end of the save.
+        """Wait for the end of the save and return its report.
 
         Raises
         ------
         TimeoutError
-            It goes on still after ``timeout`` seconds.
+            It has not ended after ``timeout`` seconds.
         SaveError
-            What the save failed of; the directory is as it was.
+            The save failed; the directory is as it was.
         """
         if not self._finished.wait(timeout):
-            raise TimeoutError(f"the save into {self.target} goes on still after {timeout} s")
+            raise TimeoutError(f"the save into {self.target} has not ended after {timeout} s")
         if self._error is not None:
-            _told(self)
+            _mark_reported(self)
             raise self._error
         assert self._report is not None
         return self._report
 
     @property
     def report(self) -> SaveReport:
-        """What the save did; waits for its end, and raises what it failed of."""
+        """The report of the save; waits for its end, and raises the exception that ended it."""
         return self.wait()
 
     @property
     def error(self) -> BaseException | None:
-        """What the save failed of; None: nothing, or it goes on. Asking for it is not yet being told."""
+        """The exception that ended the save, or None. Reading it does not mark it as reported."""
         return self._error
 
     def __repr__(self) -> str:
-        state = "goes on" if not self.done() else "failed" if self._error is not None else "is done"
+        state = "running" if not self.done() else "failed" if self._error is not None else "done"
         return f"<PendingSave into {self.target}: {state}>"
 
     def _run(self) -> None:
@@ -92,42 +100,42 @@ class PendingSave:
         assert work is not None
         try:
             self._report = work()
-        except BaseException as error:  # whoever waits is told
+        except BaseException as error:  # raised again by wait()
             self._error = error
         finally:
-            del work  # with the copies
+            del work  # frees the copies
             self._finished.set()
 
 
 class _State:
-    """The save under way, and the failures that nobody was told yet."""
+    """The running save, and the saves whose failure has not been reported."""
 
     def __init__(self) -> None:
         self.last: PendingSave | None = None
-        self.untold: list[PendingSave] = []
-        self.turn = threading.RLock()  # of the thread that begins one
-        self.watches = 0  # the process in which the end is watched
+        self.unreported: list[PendingSave] = []
+        self.lock = threading.RLock()  # held by the thread that begins a save
+        self.registered_in = 0  # the id of the process in which the exit handlers are registered
 
 
 _state: Final = _State()
 
 
-def turn() -> threading.RLock:
-    """Held by the thread that begins a save: one after the other, with the memory that copies lie in."""
-    return _state.turn
+def pending_lock() -> threading.RLock:
+    """Return the lock that a thread holds while it begins a save and uses the memory of the copies."""
+    return _state.lock
 
 
-def start(target: str, work: Callable[[], SaveReport]) -> PendingSave:
-    """Begin a save in a thread. The last one has ended: see :func:`settle`."""
-    _watch_the_end()
+def start_save(target: str, work: Callable[[], SaveReport]) -> PendingSave:
+    """Begin a save in a thread. The one before has ended: see :func:`check_pending`."""
+    _register_exit_handlers()
     save = PendingSave(target, work)
     _state.last = save
-    _state.untold.append(save)
+    _state.unreported.append(save)
     return save
 
 
-def settle() -> None:
-    """Wait for the save under way; raise what it failed of if nobody was told.
+def check_pending() -> None:
+    """Wait for the running save, and raise its failure unless that has been reported.
 
     Raises
     ------
@@ -139,44 +147,43 @@ def settle() -> None:
         return
     last._finished.wait()
     _state.last = None
-    failed = last in _state.untold and last.error is not None
-    _told(last)
+    failed = last in _state.unreported and last.error is not None
+    _mark_reported(last)
     if failed:
         error = last.error
         reason = error.message if isinstance(error, PaddlelikeError) else f"{type(error).__name__}: {error}"
         raise SaveError(
-            f"the save into {last.target} that was begun before this one failed, and nothing more was begun: "
-            f"{reason}",
-            hint=getattr(error, "hint", None) or "call this once more; wait() of a save tells earlier",
+            f"the asynchronous save into {last.target} failed, and this save was not begun: {reason}",
+            hint=getattr(error, "hint", None) or "save again; wait() of the handle reports a failure earlier",
         ) from error
 
 
-def finish() -> None:
-    """Wait for the save under way, if there is one; what it failed of is told later.
+def wait_for_pending() -> None:
+    """Wait for the running save, if there is one; its failure is reported later.
 
-    Whoever reads files does so first: what was asked to be saved before counts as saved.
+    Every function that reads files calls this first, so that it sees what was saved before.
     """
     last = _state.last
     if last is not None and last._thread is not threading.current_thread():
         last._finished.wait()
 
 
-def forget() -> None:
-    """Drop the save under way without a word, as in a process that was forked from the one that saves."""
+def discard_pending() -> None:
+    """Forget the running save and all failures, as in a process that was forked while saving."""
     _state.last = None
-    _state.untold.clear()
-    _state.turn = threading.RLock()
+    _state.unreported.clear()
+    _state.lock = threading.RLock()
 
 
-def _told(save: PendingSave) -> None:
+def _mark_reported(save: PendingSave) -> None:
     with contextlib.suppress(ValueError):
-        _state.untold.remove(save)
+        _state.unreported.remove(save)
 
 
 class Copies:
-    """Copies of arrays in memory that is used again for those of the next time.
+    """Copies of arrays, whose memory is reused by the copies of the next save.
 
-    What was not used again by a whole round is given back to the system.
+    Memory that a save does not reuse is returned to the system.
     """
 
     def __init__(self) -> None:
@@ -184,21 +191,21 @@ class Copies:
         self._used: list[Array] = []
 
     def copy(self, arrays: Iterable[Array]) -> list[Array]:
-        """Copies of the arrays, in C order, which are good until :meth:`release`."""
+        """Return copies of the arrays in C order, which are valid until :meth:`release`."""
         sources = list(arrays)
         copies = [self._take(array) for array in sources]
         self._free = {}
-        if sum(array.nbytes for array in sources) < _MUCH:
+        if sum(array.nbytes for array in sources) < _PARALLEL:
             for target, source in zip(copies, sources, strict=True):
                 np.copyto(target, source)
             return copies
-        pieces = [piece for pair in zip(copies, sources, strict=True) for piece in _pieces(*pair)]
+        pieces = [piece for pair in zip(copies, sources, strict=True) for piece in _split(*pair)]
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1), "paddlelike-copy") as pool:
             list(pool.map(lambda piece: np.copyto(*piece), pieces))
         return copies
 
     def release(self) -> None:
-        """Let go of the copies; their memory is for the next ones."""
+        """End the use of the copies; their memory is for the next ones."""
         for buffer in self._used:
             self._free.setdefault(buffer.nbytes, []).append(buffer)
         self._used = []
@@ -212,56 +219,56 @@ class Copies:
         return buffer.view(like.dtype).reshape(like.shape)
 
 
-def _pieces(target: Array, source: Array) -> list[tuple[Array, Array]]:
-    """A copy in parts, which several threads may make."""
-    if not source.flags.c_contiguous or source.nbytes <= _PARTS:
+def _split(target: Array, source: Array) -> list[tuple[Array, Array]]:
+    """Split a copy into chunks for several threads."""
+    if not source.flags.c_contiguous or source.nbytes <= _CHUNK:
         return [(target, source)]
     flat, out = source.reshape(-1), target.reshape(-1)
-    step = max(_PARTS // source.itemsize, 1)
+    step = max(_CHUNK // source.itemsize, 1)
     return [(out[at : at + step], flat[at : at + step]) for at in range(0, len(flat), step)]
 
 
-# The end of the interpreter
+# The exit of the interpreter
 
 
-def _watch_the_end() -> None:
+def _register_exit_handlers() -> None:
     process = os.getpid()
-    if _state.watches != process:
-        _watch_multiprocessing()
-    if _state.watches:  # also in the process that this one was forked from
-        _state.watches = process
+    if _state.registered_in != process:
+        _register_in_multiprocessing()
+    if _state.registered_in:  # also in the process that this one was forked from
+        _state.registered_in = process
         return
-    _state.watches = process
-    atexit.register(_tell_at_exit)
-    # Python ends its own pools of threads before it calls what atexit knows, and a save needs one.
+    _state.registered_in = process
+    atexit.register(_report_at_exit)
+    # Python shuts down its thread pools before it calls the atexit functions, and a save needs one.
     early: Callable[[Callable[[], None]], None] | None = getattr(threading, "_register_atexit", None)
-    with contextlib.suppress(RuntimeError):  # the end has begun
+    with contextlib.suppress(RuntimeError):  # the shutdown has begun
         if early is not None:
-            early(finish)
+            early(wait_for_pending)
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forget)
+        os.register_at_fork(after_in_child=discard_pending)
 
 
-def _watch_multiprocessing() -> None:
-    """Processes that ``multiprocessing`` began end without asking atexit; it has a register of its own."""
+def _register_in_multiprocessing() -> None:
+    """Register in ``multiprocessing`` too: the processes that it starts exit without calling atexit."""
     multiprocessing = sys.modules.get("multiprocessing")
     if multiprocessing is not None and multiprocessing.parent_process() is not None:
         from multiprocessing.util import Finalize
 
-        Finalize(None, _tell_at_exit, exitpriority=0)
+        Finalize(None, _report_at_exit, exitpriority=0)
 
 
-def _tell_at_exit() -> None:
-    """Print the failures that nobody was told of, and end with an exit code that says so."""
-    finish()
-    failed = [save for save in _state.untold if save.error is not None]
+def _report_at_exit() -> None:
+    """Print the failures that have not been reported, and exit with code 1 if there are any."""
+    wait_for_pending()
+    failed = [save for save in _state.unreported if save.error is not None]
     if not failed:
         return
-    forget()
+    discard_pending()
     for save in failed:
         when = time.strftime("%H:%M:%S")
         print(f"paddlelike: the save into {save.target} failed ({when}): {save.error}", file=sys.stderr)  # noqa: T201
-    atexit._run_exitfuncs()  # what others want to be done, since there is no way back from here
+    atexit._run_exitfuncs()  # those of others, because os._exit skips them
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

@@ -1,9 +1,8 @@
-"""Which value of which variable lies in which directory, so that a save writes only what changed since.
+"""The ledger: which value of which variable is saved in which directory, so that a save writes changes only.
 
-A variable counts as saved in a directory after a save of it there, and after a load of it from there. What
-is remembered is the count of its writes, the array itself, and the facts of the file; a file that is not the
-one that was saved any more is noticed by those, and written again. Nothing is remembered from one process to
-the next but by loading.
+A variable counts as saved in a directory after it was saved there or loaded from there. The ledger keeps the
+count of its writes, the array itself and the record of the file; a file that has been replaced or changed
+since does not fit its record and is written again. The ledger does not outlive the process.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ __all__ = ["Known", "Ledger", "Location", "State", "array_of", "ledger", "state_
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 
-_MOST: Final = 200_000  # values that are remembered, of all directories; the last ones in any case
+_MOST: Final = 200_000  # values remembered of all directories; those of the last one in any case
 
 
 class Location(Protocol):
-    """What the ledger asks of a directory."""
+    """The directory of a save or a load, as the ledger sees it."""
 
     @property
     def key(self) -> str:
-        """The same text for the same directory, however it is spelt."""
+        """A text that is the same for every spelling of the directory."""
 
     def stamp(self) -> object:
-        """What changes when files of the directory are replaced; None: there is no telling."""
+        """Return a value that changes when files of the directory are replaced; None: unknown."""
 
     def manifest(self) -> Manifest | None:
-        """The manifest; None when there is none, or none to be trusted."""
+        """Return the manifest; None when there is none that can be trusted."""
 
 
 class State(NamedTuple):
-    """A value of a variable: how often it had been written, and its array."""
+    """A value of a variable: the count of writes so far, and its array."""
 
     version: int
     array: ref[Array]
 
     def is_of(self, holder: ScopeVariable) -> bool:
-        """Whether the variable holds this value still."""
+        """Return whether the variable still holds this value."""
         if holder.version != self.version:
             return False
         held = self.array()
@@ -57,12 +56,12 @@ class State(NamedTuple):
 
 
 def state_of(holder: ScopeVariable) -> State:
-    """The value that a variable holds now. It is a tensor."""
+    """Return the state of a variable that holds a tensor."""
     return State(holder.version, ref(array_of(holder.value)))
 
 
 def array_of(value: Any) -> Any:
-    """The array of a value as it lies, also where it is a view of a file that nobody has used yet."""
+    """Return the array of a value without copying it, also where it is a view of a mapped file."""
     return value._array if isinstance(value, LoDTensor) else getattr(value, "array", None)
 
 
@@ -75,7 +74,7 @@ Saves = WeakKeyDictionary[ScopeVariable, tuple[State, Record]]
 
 
 class Known:
-    """What lies in one location, as far as it is known."""
+    """The part of the ledger that is about one location."""
 
     def __init__(self, saves: Saves, loaded: _Loaded | None, location: Location) -> None:
         self._saves = saves
@@ -84,12 +83,12 @@ class Known:
         self._files: Mapping[str, Record] | None = None  # of a load, looked up when they are needed
 
     def saved(self, holder: ScopeVariable) -> Record | None:
-        """The record of the file into which this value of the variable was saved, or None."""
+        """Return the record of the file into which this value of the variable was saved, or None."""
         saved = self._saves.get(holder)
         return saved[1] if saved is not None and saved[0].is_of(holder) else None
 
     def loaded(self, holder: ScopeVariable, name: str) -> Record | None:
-        """The record of the file out of which this value was loaded, or None. Its form may be another."""
+        """Return the record of the file from which this value was loaded, or None. Its shape may differ."""
         state = None if self._loaded is None else self._loaded.states.get(holder)
         if state is None or not state.is_of(holder) or "/" in name:  # the stamp is of the top folder only
             return None
@@ -104,7 +103,7 @@ class Known:
 
 
 class Ledger:
-    """The saves and loads of this process, the last of each directory; weak, so that it keeps no variable."""
+    """The last save and load of each directory in this process. It keeps no variable alive."""
 
     def __init__(self) -> None:
         self._saves: dict[tuple[str, str | None], Saves] = {}
@@ -112,7 +111,7 @@ class Ledger:
         self._lock = threading.Lock()  # saves end in threads of their own
 
     def known(self, location: Location, filename: str | None = None) -> Known:
-        """What is known of a directory, or of one combined file in it."""
+        """Return what is known of a directory, or of one combined file in it."""
         with self._lock:
             saves: Saves = self._saves.get((location.key, filename), WeakKeyDictionary())
             return Known(saves, self._loaded.get(location.key) if filename is None else None, location)
@@ -123,18 +122,18 @@ class Ledger:
         filename: str | None,
         saved: Iterable[tuple[ScopeVariable, State, Record]],
     ) -> None:
-        """Remember that these values lie in these files."""
+        """Remember that these values are saved in these files."""
         with self._lock:
             where = location.key, filename
             saves = WeakKeyDictionary(self._saves.pop(where, {}))
             for holder, state, record in saved:
                 saves[holder] = state, record
             self._saves[where] = saves
-            self._loaded.pop(location.key, None)  # its stamp is not true any more
+            self._loaded.pop(location.key, None)  # its stamp is out of date
             _shorten(self._saves, len)
 
     def note_loaded(self, location: Location, stamp: object, holders: Iterable[ScopeVariable]) -> None:
-        """Remember that these variables hold what lies in the files of their names.
+        """Remember that these variables hold the values in the files of their names.
 
         ``stamp`` is what ``location.stamp()`` was before the files were read.
         """
@@ -154,14 +153,14 @@ class Ledger:
             self._loaded.pop(key, None)
 
     def forget(self) -> None:
-        """Know nothing: the next save into any directory writes everything."""
+        """Forget everything: the next save into any directory writes all files."""
         with self._lock:
             self._saves.clear()
             self._loaded.clear()
 
 
 def _shorten(remembered: dict[Any, T], size: Callable[[T], int]) -> None:
-    """Forget directories, those of long ago first."""
+    """Forget directories, the oldest first, until few enough values are remembered."""
     total = sum(map(size, remembered.values()))
     for where in list(remembered)[:-1]:
         if total <= _MOST:
@@ -173,7 +172,7 @@ ledger: Final = Ledger()
 
 
 def _renew_lock() -> None:
-    """In a forked process: who held the lock at that moment is not here to let go of it."""
+    """Replace the lock in a forked process, where the thread that held it does not exist."""
     ledger._lock = threading.Lock()
 
 

@@ -95,7 +95,7 @@ def _save(
     if not chosen:
         warn_user("there is no variable to save")
         return None
-    asynchronous.settle()
+    asynchronous.check_pending()
     if dirname is None:
         return _to_memory(executor, chosen)
     return save_chosen(program, chosen, dirname, filename, part=part, executor=executor, options=options)
@@ -175,8 +175,8 @@ def save_chosen(
         if holding is not None:
             ending.push(holding)
         if not options.blocking:
-            turn.enter_context(asynchronous.turn())
-            asynchronous.settle()  # also one that another thread has begun meanwhile
+            turn.enter_context(asynchronous.pending_lock())
+            asynchronous.check_pending()  # also one that another thread has begun meanwhile
         partition = partition_of(program)
         share = SaveShare(chosen)
         if partition is not None:
@@ -208,7 +208,7 @@ def save_chosen(
                     afterwards()
                 return report
 
-            return work() if options.blocking else asynchronous.start(writer.target, work)
+            return work() if options.blocking else asynchronous.start_save(writer.target, work)
 
 
 def add_to(
