@@ -1,4 +1,4 @@
-"""Parameter servers: programs for trainers and servers, what travels between them, and who keeps what."""
+"""Parameter servers: programs for trainers and servers, the protocol between them, saving and loading."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["connect_remote", "find_partition", "resumable_steps"]
 
 
 def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
-    """The numbers of the steps to train, up to ``steps``, wherever the servers stand.
+    """Return the indexes of the steps to train, up to ``steps``, beginning at the servers' round.
 
-    A job that goes on from a save begins with the step after it. When servers go back to a save while the
-    loop runs (``PADDLELIKE_RESUME_POLICY=rollback``), the step under way ends without an effect and the loop
-    goes on from there. Every step must run the trainer's program once, with what belongs to its number. A
-    save in the loop that is cut short so raises RoundRolledBack, which may be caught: the save before stands.
-    Without servers it is ``range(steps)``.
+    A job that resumes from a save begins with the step after it. When servers go back to a save while the
+    loop runs (``PADDLELIKE_RESUME_POLICY=rollback``), the step under way has no effect and the loop continues
+    from the step after that save. Every step must run the trainer's program once, with the batch of its
+    index. A save in the loop that is interrupted by this raises RoundRolledBack, which may be caught: the
+    previous save is unchanged. Without servers the steps are ``range(steps)``.
 
     Parameters
     ----------
     scope
-        Where the parameters are; None: the global scope. The startup program must have been run in it.
+        The scope of the parameters; None: the global scope. The startup program must have been run in it.
 
     Examples
     --------
@@ -32,9 +32,9 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
     >>> [step for step in resumable_steps(3)]
     [0, 1, 2]
     """
-    from paddlelike.distributed.client.trainers import resumable_steps
+    from paddlelike.distributed.client import trainers  # late: imports the wire, needed by few
 
-    return resumable_steps(steps, scope)
+    return trainers.resumable_steps(steps, scope)
 
 
 def connect_remote() -> Remote:
@@ -45,11 +45,11 @@ def connect_remote() -> Remote:
 
 
 def find_partition(program: Program) -> Partition | None:
-    """Return how a program is distributed (the hook of that name)."""
+    """Return how the variables of a program are distributed (the hook of that name)."""
     if not program._is_distributed and not any(op.type == "listen_and_serv" for op in program.blocks[0].ops):
-        from paddlelike.distributed.checkpoint.alone import Alone
+        from paddlelike.distributed.checkpoint.local import LocalPartition  # late: for few loads
 
-        return Alone(program)
-    from paddlelike.distributed.checkpoint.programs import part_of  # late: more to import, needed by few
+        return LocalPartition(program)
+    from paddlelike.distributed.checkpoint import partitions  # late: imports much more, needed by few
 
-    return part_of(program)
+    return partitions.distributed_partition_of(program)

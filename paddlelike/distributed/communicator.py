@@ -1,4 +1,4 @@
-"""Fluid's Communicator: asynchronous training whose gradients travel while the next step is computed."""
+"""Fluid's Communicator: asynchronous training that sends gradients while the next step is computed."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Communicator"]
 
-_GEO = 3  # Fluid's number of the mode
+_GEO = 3  # Fluid's id of the mode
 
 
 class Communicator:
-    """Sends a trainer's gradients by a thread of its own, between :meth:`start` and :meth:`stop`.
+    """Sends a trainer's gradients in a thread, between :meth:`start` and :meth:`stop`.
 
     Without one, every step of asynchronous training sends its gradients and waits for new parameters. With
-    one, steps go on with the parameters they have, the gradients of steps that come meanwhile are added up,
-    and each sum is sent once. ``exe.close()`` sends what is left.
+    one, steps continue with the parameters they have, the gradients of several steps are summed, and each
+    sum is sent once. ``exe.close()`` sends what is left.
 
-    ``FLAGS_communicator_max_merge_var_num`` (20) is how many steps are added up at most before the next
-    one waits; ``FLAGS_communicator_is_sgd_optimizer`` (1): 0 sends their mean instead.
+    ``FLAGS_communicator_max_merge_var_num`` (20) is the largest count of steps that are summed before the
+    next one waits; ``FLAGS_communicator_is_sgd_optimizer`` (1): 0 sends their mean instead.
 
     Parameters
     ----------
     program
         The trainer's program. Its startup program must have been run in the global scope before the start.
     mode, kwargs, envs
-        As in Fluid; how trainers and servers work together is what the program says. Geo mode is not here.
+        As in Fluid; the program decides how trainers and servers work together. There is no Geo mode.
 
     Raises
     ------
     UnsupportedError
         Geo mode.
+    TypeError
+        ``program`` is not a Program.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Communicator:
             raise TypeError(f"Communicator takes a trainer's Program, not {program!r}")
         if mode == _GEO:
             raise UnsupportedError(
-                "Communicator: trainers that send differences of parameters (Geo) are not here",
+                "Communicator: trainers that send differences of parameters (Geo mode) are not supported",
                 hint="use asynchronous mode; gradients of several steps are sent together",
             )
         self._program = program
@@ -60,7 +62,15 @@ class Communicator:
         self._client: Client | None = None
 
     def start(self) -> None:
-        """Begin; in synchronous training, which has nothing to send meanwhile, nothing happens."""
+        """Start the thread; in synchronous training do nothing.
+
+        Raises
+        ------
+        FaultError
+            A server does not answer in time; names its endpoint.
+        RoleError
+            A flag is not a number.
+        """
         from paddlelike.distributed.client.background import Background
         from paddlelike.distributed.client.trainers import client_of, trainer_id_of
 
@@ -68,25 +78,25 @@ class Communicator:
         client = client_of(global_scope(), trainer_id_of(block), block)
         if client.mode == "sync" or self.is_running():
             return
-        most = self._number("communicator_max_merge_var_num", 20)
-        average = not self._number("communicator_is_sgd_optimizer", 1)
+        most = self._flag("communicator_max_merge_var_num", 20)
+        average = not self._flag("communicator_is_sgd_optimizer", 1)
         client.run_in_background(Background(most=max(most, 1), average=average))
         self._client = client
 
     def stop(self) -> None:
-        """Send what is left and end. Raises what has gone wrong meanwhile."""
+        """Send what is left and end the thread. Raises the error that ended it before, if there was one."""
         client, self._client = self._client, None
         if client is not None:
             client.run_in_background(None)
 
     def is_running(self) -> bool:
-        """Whether the thread is at work."""
+        """Return whether the thread is running."""
         return self._client is not None
 
-    def _number(self, name: str, default: int) -> int:
+    def _flag(self, name: str, default: int) -> int:
         text = str(self._envs.get(name, os.environ.get(f"FLAGS_{name}", default)))
         words = {"true": 1, "false": 0}
         try:
             return words[text.lower()] if text.lower() in words else int(text)
         except ValueError:
-            raise RoleError(f"FLAGS_{name} is {text!r}; it is a number") from None
+            raise RoleError(f"FLAGS_{name} is {text!r}; expected a number") from None

@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.checkpoint import operators
-from paddlelike.distributed.checkpoint.programs import placement_of
+from paddlelike.distributed.checkpoint.partitions import placement_of
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.exits import exit_by_code
 from paddlelike.distributed.client.outbox import SAME_NETWORK

@@ -80,8 +80,8 @@ class Processes:
     def __init__(self, run: dict[str, Any], *, servers: int = 2, trainers: int = 2, **more: str) -> None:
         self.endpoints = free_endpoints(servers)
         self.trainers = trainers
+        self.run = run
         self._environment = {
-            "RUN": json.dumps(run),
             "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.endpoints),
             "PADDLE_TRAINERS_NUM": str(trainers),
             "OMP_NUM_THREADS": "1",
@@ -115,6 +115,6 @@ class Processes:
         return servers, [self.trainer(number) for number in range(self.trainers)]
 
     def _start(self, **environment: str) -> Process:
-        process = Process(self._environment | environment)
+        process = Process(self._environment | {"RUN": json.dumps(self.run)} | environment)
         self._all.append(process)
         return process

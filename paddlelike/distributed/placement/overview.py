@@ -13,7 +13,7 @@ __all__ = ["DistributedVar", "Overview"]
 
 
 class VarStruct(NamedTuple):
-    """What Fluid's table says of a variable."""
+    """A variable as Fluid's table has it."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,21 +35,21 @@ class DistributedVar(NamedTuple):
     endpoint: str
 
     def __str__(self) -> str:
-        def shown(var: VarStruct) -> str:
+        def describe(var: VarStruct) -> str:
             return f"{var.name} : fluid.{var.type}.shape{var.shape}.astype({var.dtype})"
 
         where = f".slice({self.is_slice}).block({self.block_id}).offset({self.offset})"
         return (
-            f"var owned: {self.vtype}, origin var: ( {shown(self.origin)} ), "
-            f"slice var: ( {shown(self.slice)}{where} ), endpoint: {self.endpoint} "
+            f"var owned: {self.vtype}, origin var: ( {describe(self.origin)} ), "
+            f"slice var: ( {describe(self.slice)}{where} ), endpoint: {self.endpoint} "
         )
 
 
 class Overview(Placement):
-    """A :class:`Placement` that also answers as Fluid's ``VarsDistributed`` does.
+    """A :class:`Placement` with the methods of Fluid's ``VarsDistributed``.
 
-    Tables sharded by id, averages and learning rates are not in Fluid's table, and so not in its answers,
-    which come in the order in which the slices were given.
+    Tables sharded by id, averages and learning rates are not in Fluid's table, so these methods leave them
+    out. They return slices in the order in which they were given.
     """
 
     def __init__(self, slices: Iterable[Slice], *, endpoints: Sequence[str], trainers: int = 1) -> None:
@@ -58,17 +58,17 @@ class Overview(Placement):
 
     @property
     def distributed_vars(self) -> list[DistributedVar]:
-        """All of Fluid's table."""
+        """The whole table of Fluid."""
         return [_view(s, s.vtype) for s in self._given if s.vtype is not None]
 
     def get_distributed_var_by_slice(self, var_name: str) -> DistributedVar | None:
-        """The first slice that servers call ``var_name``."""
+        """Return the first slice that servers call ``var_name``, or None."""
         return next((v for v in self.distributed_vars if v.slice.name == var_name), None)
 
     def get_distributed_var_by_origin_and_ep(
         self, origin_var_name: str, endpoint: str
     ) -> DistributedVar | None:
-        """The slice of a variable on one server."""
+        """Return the slice of a variable on one server, or None."""
         found = (
             v for v in self.distributed_vars if (v.origin.name, v.endpoint) == (origin_var_name, endpoint)
         )
@@ -77,7 +77,7 @@ class Overview(Placement):
     def get_distributed_vars_by_vtypes(
         self, vtypes: Iterable[str], groupby: bool = False
     ) -> list[DistributedVar] | dict[str, list[DistributedVar]]:
-        """The slices of kinds ``Param``, ``RemotePrefetch``, ``Optimizer``; grouped by origin if asked."""
+        """Return the slices of kinds ``Param``, ``RemotePrefetch``, ``Optimizer``; on request by origin."""
         wanted = set(vtypes)
         found = [v for v in self.distributed_vars if v.vtype in wanted]
         if not groupby:
@@ -88,11 +88,11 @@ class Overview(Placement):
         return groups
 
     def get_distributed_vars_by_ep(self, endpoint: str, vtype: str | None = None) -> list[DistributedVar]:
-        """The slices on one server."""
+        """Return the slices on one server."""
         return [v for v in self.distributed_vars if v.endpoint == endpoint and vtype in (None, v.vtype)]
 
     def overview(self) -> str:
-        """The table as text, a line for each slice."""
+        """Return the table as text, a line for each slice."""
         return "\n".join(str(var) for var in self.distributed_vars)
 
 

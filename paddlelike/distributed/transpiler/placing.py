@@ -1,4 +1,4 @@
-"""The placement of a transpiled job: what its plan says, with the optimizer state and the schedules."""
+"""Make the placement of a transpiled job: its plan, with the optimizer state and the schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["place_all"]
 
 
 def place_all(source: Program, startup: Program, training: Training, plan: Plan) -> Overview:
-    """The table of all slices. ``source`` is the network with its updates, ``startup`` its initializers."""
+    """Return all slices of a job. ``source`` has the network and its updates, ``startup`` its initializers."""
     slices = list(_trained(plan))
     slices += _optimizer_state(source, training, plan)
     slices += _table(source, plan)
@@ -50,7 +50,7 @@ def _slice(
     gradient: str = "",
     owner: str = "",
 ) -> Slice:
-    """A slice that lies where ``piece`` does, if it is cut at all."""
+    """Return the slice on the server of ``piece``, cut as it is, or whole if the shapes are equal."""
     is_whole = tuple(shape) == tuple(origin.shape)
     return Slice(
         origin.name,
@@ -90,30 +90,30 @@ def _table(source: Program, plan: Plan) -> Iterator[Slice]:
     table, servers = source.global_block().var(plan.table), len(plan.job.endpoints)
     shape = (rows_of_shard(table.shape[0], servers), *table.shape[1:])
     suffix = "" if plan.job.sync else ".pserver_{}"
-    for number, endpoint in enumerate(plan.job.endpoints):
+    for server, endpoint in enumerate(plan.job.endpoints):
         yield Slice(
             table.name,
             table.name,
             endpoint,
-            number,
-            number,
+            server,
+            server,
             shape,
             tuple(table.shape),
             table.dtype,
             Kind.TABLE,
-            gradient=f"{table.name}@GRAD" + suffix.format(number),
+            gradient=f"{table.name}@GRAD" + suffix.format(server),
             stride=servers,
         )
 
 
 def _schedules(source: Program, startup: Program, training: Training, plan: Plan) -> Iterator[Slice]:
     """Return learning rates and counters, on every server that has them."""
-    begun = {name for op in startup.global_block().ops for name in op.output_arg_names}
+    initialised = {name for op in startup.global_block().ops for name in op.output_arg_names}
     block = source.global_block()
     ops = schedule_ops(block)
     rates = {name for op in training.ops for name in op.input("LearningRate")}
     constants = rates - {name for one in source.blocks for op in one.ops for name in op.output_arg_names}
-    everywhere = {n for op in ops for n in (*op.input_arg_names, *op.output_arg_names) if n in begun}
+    everywhere = {n for op in ops for n in (*op.input_arg_names, *op.output_arg_names) if n in initialised}
     for endpoint in plan.job.endpoints:
         names = set(everywhere)
         here = {one.param.name for one in plan.trained for p in one.pieces if p.endpoint == endpoint}
@@ -121,7 +121,7 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
         for op in training.ops:
             if is_update(op) and op.input("Param")[0] in here:
                 for slot in ("LearningRate", "Beta1Tensor", "Beta2Tensor"):
-                    names |= begun.intersection(op.input(slot))
+                    names |= initialised.intersection(op.input(slot))
         for name in sorted(names):
             var = block._find_var_recursive(name)
             if var is not None and var.persistable and var.type == VarType.LOD_TENSOR:
@@ -133,22 +133,24 @@ def _schedules(source: Program, startup: Program, training: Training, plan: Plan
 def _averages(
     source: Program, startup: Program, training: Training, plan: Plan, known: set[tuple[str, str]]
 ) -> Iterator[Slice]:
-    """State of operators beside the updates, such as moving averages; ``known`` are the slices so far."""
+    """Return state of operators beside the updates, such as moving averages; ``known``: the slices so far."""
     block = source.global_block()
-    begun = {name for op in startup.global_block().ops for name in op.output_arg_names}
+    initialised = {name for op in startup.global_block().ops for name in op.output_arg_names}
     trained = {one.param.name: one for one in plan.trained}
     written = {name for op in training.ops for name in op.output_arg_names}
     for op in training.ops:
         one = trained.get(target_of(op))
         if one is None or is_update(op):
             continue
-        for name in sorted(begun.intersection(op.input_arg_names) - set(trained)):
+        for name in sorted(initialised.intersection(op.input_arg_names) - set(trained)):
             var = block.var(name)
             is_like_parameter = var.shape == block.var(one.param.name).shape
             for piece in one.pieces:
                 if var.persistable and (piece.endpoint, name) not in known:
                     known.add((piece.endpoint, name))
                     shape = piece.param.shape if is_like_parameter else var.shape
-                    kind = Kind.AVERAGE if name in written else Kind.SCHEDULE  # a rate: nobody's own
+                    kind = (
+                        Kind.AVERAGE if name in written else Kind.SCHEDULE
+                    )  # else a constant
                     owner = one.param.name if name in written else ""
                     yield _slice(var, piece, name=name, shape=shape, kind=kind, owner=owner)

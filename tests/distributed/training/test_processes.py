@@ -100,3 +100,23 @@ def test_a_server_whose_trainers_are_gone_says_whom_it_waits_for_and_ends() -> N
     assert any("waits for trainer 0 (last heard of " in line for line in lines), server.errors
     assert f"the server at {job.endpoints[0]} ends at round" in server.errors
     assert "from trainer 0 (last heard of" in server.errors
+
+
+@pytest.mark.parametrize("follow", [False, True], ids=["counts by itself", "follows the servers"])
+def test_trainers_of_another_run_join_a_server_only_if_they_follow_it(follow: bool) -> None:
+    with Processes({"steps": 12, "slow": 0.02}, servers=1, trainers=1) as job:
+        (server,), (trainer,) = job.start()
+        trainer.says(step=5)
+        trainer.popen.kill()
+        job.run = {"steps": 12, "follow": follow}
+        successor = job.trainer(0)
+        code = successor.wait()
+        if follow:
+            assert (code, server.wait()) == (0, 0), successor.errors
+            assert min(one["step"] for one in successor.said if "step" in one) >= 5
+            assert successor.said[-2]["step"] == 11
+        else:
+            assert code == 75
+            assert "They belong to another run" in successor.errors
+            assert f"{job.endpoints[0]} began at round 0 and is at round" in successor.errors
+            assert server.popen.poll() is None  # it goes on waiting for its own trainer

@@ -17,10 +17,10 @@ from paddlelike.io.partition import LoadShare, SaveShare
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["Alone"]
+__all__ = ["LocalPartition"]
 
 
-class Alone:
+class LocalPartition:
     """The partition of an ordinary program: all its variables are here; a saved table may be in shards."""
 
     takes_slices = False
@@ -46,7 +46,7 @@ class Alone:
 
 
 class _Joined:
-    """A directory whose sharded tables look like whole ones."""
+    """The contents of a directory whose sharded tables are read as whole variables."""
 
     def __init__(self, contents: Contents, shapes: dict[str, tuple[int, ...]], *, for_training: bool) -> None:
         self.where = contents.where

@@ -30,7 +30,7 @@ from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.manifest import path_of
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["ServerPart", "TrainerPart", "endpoint_of", "part_of", "placement_of"]
+__all__ = ["ServerPartition", "TrainerPartition", "distributed_partition_of", "endpoint_of", "placement_of"]
 
 #: Operators of trainers' programs only.
 _TRAINERS = frozenset(
@@ -38,12 +38,12 @@ _TRAINERS = frozenset(
 )
 
 
-def part_of(program: Program) -> Partition | None:
+def distributed_partition_of(program: Program) -> Partition | None:
     """Return how ``program`` is saved and loaded in this process; None: as an ordinary one."""
     placement, endpoint = placement_of(program), endpoint_of(program)
     if endpoint is not None:
-        return ServerPart(program, placement, endpoint)
-    return None if placement is None else TrainerPart(program, placement)
+        return ServerPartition(program, placement, endpoint)
+    return None if placement is None else TrainerPartition(program, placement)
 
 
 def placement_of(program: Program) -> Placement | None:
@@ -65,7 +65,7 @@ def endpoint_of(program: Program) -> str | None:
     return program._ps_endpoint
 
 
-class ServerPart:
+class ServerPartition:
     """A server's main or startup program: it loads its own rows; trainer 0 saves them."""
 
     takes_slices = True
@@ -138,7 +138,7 @@ class ServerPart:
         return LoadShare([], notes=(note,))
 
 
-class TrainerPart:
+class TrainerPartition:
     """A trainer's program: trainer 0 saves everything, the others nothing."""
 
     takes_slices = False
