@@ -43,11 +43,6 @@ def raised(*names: str) -> Iterator[None]:
     assert all(after[name] >= before[name] for name in before)
 
 
-@pytest.fixture
-def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
-
-
 def test_reading_raises_nothing(exe: fluid.Executor) -> None:
     built()
     exe.run(fluid.default_startup_program())

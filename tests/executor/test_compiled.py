@@ -56,11 +56,6 @@ def compiled(exe: fluid.Executor) -> tuple[Any, Any]:
     return program.with_data_parallel(loss.name, places=fluid.cpu_places(2)), loss
 
 
-@pytest.fixture
-def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
-
-
 def test_each_copy_gives_its_value(exe: fluid.Executor, compiled: Any) -> None:
     program, loss = compiled
     feed = {"x": X, "label": LABELS}

@@ -12,11 +12,6 @@ import paddlelike as fluid
 FEED = {"x": np.ones((2, 4), "float32")}
 
 
-@pytest.fixture
-def exe() -> fluid.Executor:
-    return fluid.Executor(fluid.CPUPlace())
-
-
 def network() -> Any:
     return fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 4]), 3))
 
@@ -110,3 +105,21 @@ def test_a_child_scope_sees_the_parent_s_parameters(exe: fluid.Executor) -> None
     child = fluid.global_scope().new_scope()
     exe.run(feed=FEED, fetch_list=[loss], scope=child)
     assert child.local_var_names() == []
+
+
+def test_a_sub_block_reads_and_writes_the_persistables_around_it() -> None:
+    """Programs of parameter servers declare what a schedule's branches use once more in those."""
+    total = fluid.layers.create_global_var([1], 1.0, "float32", persistable=True, name="total")
+    doubled = total * 2.0
+    doubled.persistable = True  # computed in this run: the scope holds nothing before it
+    yes = fluid.layers.fill_constant([1], "bool", True)
+    with fluid.layers.control_flow.ConditionalBlock([yes], is_scalar_condition=True).block():
+        fluid.layers.assign(doubled, total)
+    main = fluid.default_main_program()
+    for var in (total, doubled):
+        main.blocks[1]._clone_variable(var)
+    after = total + 0.5
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    exe.run(fluid.default_startup_program(), scope=scope)
+    assert exe.run(main, fetch_list=[after], scope=scope) == [[2.5]]
+    assert np.array(scope.find_var("total").get_tensor()) == [2.0]

@@ -1,0 +1,90 @@
+"""Fed values: never written to, converted, checked against their variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import (
+    EnforceNotMet,
+    FeedError,
+)
+
+
+def value(name: str) -> Any:
+    return np.array(fluid.global_scope().find_var(name).get_tensor())
+
+
+def test_fed_arrays_are_never_written_to(exe: fluid.Executor) -> None:
+    x = fluid.layers.data("x", [1], append_batch_size=False)
+    fluid.layers.increment(x, 5.0)
+    y = fluid.layers.data("y", [1], append_batch_size=False)
+    view = fluid.layers.reshape(y, [1])
+    fluid.layers.increment(view, 2.0)
+    fed = {"x": np.zeros(1, "float32"), "y": np.zeros(1, "float32")}
+    got = exe.run(feed=fed, fetch_list=[x, view, y])
+    assert [float(array[0]) for array in got] == [5.0, 2.0, 0.0]
+    assert fed["x"][0] == fed["y"][0] == 0
+
+
+def test_a_fed_parameter_is_a_copy(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 4])
+    fluid.optimizer.SGD(0.5).minimize(fluid.layers.mean(fluid.layers.fc(x, 3)))
+    exe.run(fluid.default_startup_program())
+    weight = np.ones((4, 3), "float32")
+    exe.run(feed={"x": np.ones((2, 4), "float32"), "fc_0.w_0": weight})
+    assert (weight == 1).all()
+    assert (value("fc_0.w_0") != 1).any()
+    weight[...] = 7
+    assert (value("fc_0.w_0") != 7).all()
+
+
+def test_arrays_in_another_byte_order_are_turned(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 2])
+    y = fluid.layers.scale(x, 2.0)
+    (got,) = exe.run(feed={"x": np.array([[1.5, 2.5]], ">f4")}, fetch_list=[y])
+    assert got.dtype == np.dtype("<f4")
+    assert got.tolist() == [[3.0, 5.0]]
+    tensor = fluid.LoDTensor()
+    tensor.set(np.array([1.5], ">f4"))
+    assert np.array(tensor).tobytes() == np.array([1.5], "<f4").tobytes()
+
+
+def test_arrays_with_gaps_are_taken_as_they_read(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 2])
+    y = fluid.layers.reshape(x, [-1])
+    source = np.arange(12, dtype="float32").reshape(6, 2)[::2]
+    (got,) = exe.run(feed={"x": source}, fetch_list=[y])
+    assert got.tolist() == source.ravel().tolist()
+
+
+X = np.ones((2, 4), "float32")
+
+
+def test_a_variable_as_key_of_a_feed_is_not_fed(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 4])
+    fluid.layers.scale(x, 2.0)
+    with pytest.raises((EnforceNotMet, TypeError), match="x"):
+        exe.run(feed={x: X})
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (X.astype("float64"), "float32, the fed array has float64"),
+        (np.ones((2, 5), "float32"), r"\[None, 4\], the fed array has \[2, 5\]"),
+        ([[1.0, 2.0, 3.0, 4.0]], "is fed a list"),
+        (None, "is fed a NoneType"),
+        (fluid.LoDTensor(), "is empty"),
+        (np.array([["a", "b", "c", "d"]]), "dtype"),
+    ],
+    ids=["dtype", "shape", "list", "none", "empty", "text"],
+)
+def test_feeds_that_do_not_fit(exe: fluid.Executor, value: object, words: str) -> None:
+    x = fluid.data("x", [None, 4])
+    y = fluid.layers.scale(x, 2.0)
+    with pytest.raises((FeedError, TypeError), match=words):
+        exe.run(feed={"x": value}, fetch_list=[y])

@@ -1,0 +1,80 @@
+"""Fetched values: arrays that later runs do not change, and what cannot be fetched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import (
+    EnforceNotMet,
+    NotInitializedError,
+)
+from tests.executor.views import VIEWS
+
+
+def parameter(name: str = "fc_0.w_0") -> Any:
+    return fluid.default_main_program().global_block().var(name)
+
+
+def value(name: str) -> Any:
+    return np.array(fluid.global_scope().find_var(name).get_tensor())
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_fetched_arrays_stay_as_they_were(exe: fluid.Executor, view: str) -> None:
+    x = fluid.data("x", [None, 4])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 3))
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    out = VIEWS[view](parameter())
+    exe.run(fluid.default_startup_program())
+    feed = {"x": np.ones((2, 4), "float32")}
+    for return_numpy in (True, False):
+        got = exe.run(feed=feed, fetch_list=[out, "fc_0.w_0", "x"], return_numpy=return_numpy)
+        kept = [np.array(one) for one in got]
+        for _ in range(2):
+            exe.run(feed=feed)
+            exe.run(fluid.default_startup_program())
+        for one, copy in zip(got, kept, strict=True):
+            np.testing.assert_array_equal(np.array(one), copy)
+
+
+def test_a_fetched_array_is_the_user_s_to_change(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 4])
+    y = fluid.layers.fc(x, 3)
+    flat = fluid.layers.reshape(parameter(), [12])
+    same = fluid.layers.reshape(x, [-1, 2, 2])
+    exe.run(fluid.default_startup_program())
+    before, fed = value("fc_0.w_0"), np.ones((2, 4), "float32")
+    for one in exe.run(feed={"x": fed}, fetch_list=[y, "fc_0.w_0", flat, x, same]):
+        one[...] = 99
+    np.testing.assert_array_equal(value("fc_0.w_0"), before)
+    assert (fed == 1).all()
+
+
+X = np.ones((2, 4), "float32")
+
+
+def test_a_value_that_nothing_computes_is_not_fetched(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 4])
+    fluid.layers.scale(x, 2.0)
+    fluid.default_main_program().global_block().create_var(name="lost", shape=[1])
+    with pytest.raises(NotInitializedError, match="'lost', which holds no value"):
+        exe.run(feed={"x": X}, fetch_list=["lost"])
+
+
+def test_near_names_are_told(exe: fluid.Executor) -> None:
+    fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    exe.run(fluid.default_startup_program())
+    with pytest.raises(EnforceNotMet, match=r"near names: fc_0\.tmp_"):
+        exe.run(feed={"x": X}, fetch_list=["fc_0.tmp_9"])
+
+
+def test_none_among_the_fetches_is_told(exe: fluid.Executor) -> None:
+    x, other = fluid.data("x", [None, 4]), fluid.data("other", [None, 4])
+    x.stop_gradient = other.stop_gradient = False
+    found = fluid.gradients([fluid.layers.tanh(x)], [other])
+    with pytest.raises(TypeError, match=r"fetch_list holds None, expected variables or names: \[None\]"):
+        exe.run(feed={"x": X}, fetch_list=found)

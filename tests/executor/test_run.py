@@ -1,0 +1,15 @@
+"""Executors: what they run on, and what a run refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import (
+    UnsupportedError,
+)
+
+
+def test_other_places_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"CUDAPlace\(0\) has no kernels here"):
+        fluid.Executor(fluid.CUDAPlace(0))

@@ -1,0 +1,33 @@
+"""Guards put back what was there."""
+
+from __future__ import annotations
+
+import pytest
+
+import paddlelike as fluid
+
+L = fluid.layers
+
+
+def test_guards_put_back_what_was_there_even_after_an_error() -> None:
+    before = fluid.default_main_program(), fluid.default_startup_program()
+    with pytest.raises(KeyError), fluid.program_guard(fluid.Program(), fluid.Program()):
+        raise KeyError
+    with (
+        pytest.raises(KeyError),
+        fluid.unique_name.guard("p_"),
+        fluid.name_scope("s"),
+        fluid.device_guard("cpu"),
+    ):
+        raise KeyError
+    x = L.relu(fluid.data("x", [None, 4]))
+    assert x.name == "relu_0.tmp_0"
+    op = x.op
+    assert (op.attr("op_namescope"), op.attr("op_device")) == ("/", "")
+    assert (fluid.default_main_program(), fluid.default_startup_program()) == before
+
+
+def test_a_guard_takes_programs_only() -> None:
+    for programs in ((None,), ("main",), (fluid.Program(), "startup")):
+        with pytest.raises(TypeError, match="expected a Program"), fluid.program_guard(*programs):
+            pass

@@ -1,0 +1,22 @@
+"""Seeds of programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+
+
+@pytest.mark.parametrize("seed", ["5", 1.5, None, True])
+def test_a_seed_is_an_integer(seed: Any) -> None:
+    with pytest.raises(ValueError, match="random_seed"):
+        fluid.Program().random_seed = seed
+
+
+def test_a_seed_for_everything() -> None:
+    program = fluid.Program()
+    program.global_seed(5)
+    seeds = [p.random_seed for p in (program, fluid.default_main_program(), fluid.default_startup_program())]
+    assert seeds == [5, 5, 5]
