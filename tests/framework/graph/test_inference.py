@@ -1,0 +1,42 @@
+"""Shape inference when an operator is appended."""
+
+from __future__ import annotations
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import ShapeError
+
+L = fluid.layers
+
+
+def test_outputs_get_shape_dtype_and_lod_level() -> None:
+    x = fluid.data("x", [None, 4], "float64", lod_level=2)
+    block = x.block
+    out = block.create_var(name="out")
+    block.append_op(type="relu", inputs={"X": x}, outputs={"Out": out})
+    assert (out.shape, out.dtype, out.lod_level) == ((-1, 4), VarType.FP64, 2)
+
+
+def test_an_operator_that_passes_no_lod_on_gives_level_zero() -> None:
+    out = L.mean(fluid.data("x", [None, 4], lod_level=1))
+    assert (out.shape, out.lod_level) == ((1,), 0)
+
+
+def test_a_gradient_has_the_shape_of_its_variable() -> None:
+    x = fluid.data("x", [None, 4])
+    weight = L.create_parameter([4, 3], "float64", name="w")
+    (pair,) = fluid.backward.append_backward(L.mean(L.mul(L.cast(x, "float64"), weight)))
+    assert (pair[1].name, pair[1].shape, pair[1].dtype) == ("w@GRAD", (4, 3), VarType.FP64)
+
+
+def test_a_shape_rule_that_fails_names_the_operator_and_the_shapes() -> None:
+    x = fluid.data("x", [None, 4])
+    block = x.block
+    out = block.create_var(name="out", shape=[9])
+    with pytest.raises(ShapeError, match=r"transpose.*\b4\b"):
+        block.append_op(type="transpose2", inputs={"X": x}, outputs={"Out": out, "XShape": "y"},
+                        attrs={"axis": [0, 1, 5]})  # fmt: skip
+    assert out.shape == (9,)
+    assert block.ops == []
