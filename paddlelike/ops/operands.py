@@ -15,9 +15,9 @@ __all__ = [
     "check_same_shape",
     "count_elements",
     "fill_box",
-    "known",
+    "is_known",
     "normalize_axis",
-    "numbers",
+    "read_numbers",
 ]
 
 
@@ -31,7 +31,7 @@ def normalize_axis(op: str, axis: int, rank: int, *, name: str = "axis") -> int:
     return axis % rank
 
 
-def numbers(attr: Sequence[int], tensor: Array | None, tensors: Sequence[Array] | None) -> list[int]:
+def read_numbers(attr: Sequence[int], tensor: Array | None, tensors: Sequence[Array] | None) -> list[int]:
     """Return numbers from one tensor each if there are any, else from one tensor, else from the attribute."""
     if tensors:
         return [int(one.reshape(-1)[0]) for one in tensors]
@@ -40,7 +40,7 @@ def numbers(attr: Sequence[int], tensor: Array | None, tensors: Sequence[Array] 
     return list(attr)
 
 
-def known(shape: Iterable[int]) -> bool:
+def is_known(shape: Iterable[int]) -> bool:
     """Return whether every dim is known (none is -1)."""
     return all(dim >= 0 for dim in shape)
 
@@ -48,7 +48,7 @@ def known(shape: Iterable[int]) -> bool:
 def count_elements(shape: Iterable[int]) -> int:
     """Return the number of elements, -1 when a dim is unknown."""
     dims = list(shape)
-    return math.prod(dims) if known(dims) else -1
+    return math.prod(dims) if is_known(dims) else -1
 
 
 def can_be_equal(a: int, b: int) -> bool:

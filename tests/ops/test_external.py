@@ -38,7 +38,7 @@ BY_VALUE = {"create_double_buffer_reader", "create_py_reader", "py_func", "read"
 FUNCTIONS = ("infer", "forward", "forward_many", "backward")
 
 #: Names by which code would reach outside of the variables of a run.
-OUTSIDE_NAMES = {"open", "remote", "service", "__import__", "import_module", "exec", "eval", "compile"}
+OUTSIDE_NAMES = {"open", "find_remote", "service", "__import__", "import_module", "exec", "eval", "compile"}
 #: Modules that an operator which only computes has no business with.
 OUTSIDE_MODULES = (
     "builtins.open", "ctypes", "http", "io", "multiprocessing", "os", "pathlib", "paddlelike.formats",

@@ -1,8 +1,8 @@
-"""What an operator declares, and the table of all operators.
+"""The declaration of an operator, and the table of all operators.
 
 An operator is one class: slots, attributes with types and defaults, shape rule, kernel and gradient.
-It is checked once, when it is registered, and ``<type>_grad`` is derived from it, so that whoever runs
-or differentiates a program meets plain functions only.
+It is checked once, when it is registered, and ``<type>_grad`` is derived from it. Executors and
+the backward pass call plain functions only.
 
     @register
     class Mul(OpDef):

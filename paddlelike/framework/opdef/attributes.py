@@ -56,7 +56,7 @@ class _Marker:
         return self._text
 
 
-REQUIRED: Final = _Marker("REQUIRED")  # whoever appends the operator must give the attribute
+REQUIRED: Final = _Marker("REQUIRED")  # an operator cannot be appended without the attribute
 ABSENT: Final = _Marker("ABSENT")  # not filled in when it is not given; functions get None
 
 

@@ -20,7 +20,11 @@ Kernel = Callable[..., Any]
 
 
 class OpDef:
-    """An operator. Subclass it, fill in the table and the functions, pass it to :func:`register`."""
+    """An operator. Subclass it, fill in the table and the functions, pass it to :func:`register`.
+
+    ``infer`` raises ShapeError for operands that do not fit; ``forward`` and ``backward`` raise
+    EnforceNotMet, or an error derived from it, for values that do not.
+    """
 
     type: ClassVar[str]
     inputs: ClassVar[tuple[str, ...]] = ("X",)
@@ -36,7 +40,7 @@ class OpDef:
     views: ClassVar[bool] = False
     #: The kernel (and backward) takes a Context before its arrays.
     context: ClassVar[bool] = False
-    #: Outputs are new arrays that nobody else holds, so that a scope may take them over.
+    #: Outputs are new arrays without another reference, so that a scope may keep them without a copy.
     fresh: ClassVar[bool] = False
     #: True for operators that reach outside of the run's variables: files, readers, other processes, Python
     #: functions, the terminal. A program read from bytes runs them only when its reader says it is trusted.
@@ -142,7 +146,7 @@ class OpDef:
         return cls.gradient is not None or overrides or "make_block_grad" in vars(cls)
 
 
-#: Every operator by type. It stands beside the class because ``make_grad`` looks gradients up.
+#: Every operator by type; in this module because ``make_grad`` looks gradient operators up.
 OPERATORS: Final[OperatorTable[type[OpDef]]] = OperatorTable()
 
 

@@ -14,7 +14,7 @@ OWN: Final = "own"  # see Gradient
 
 
 class Gradient:
-    """How ``<type>_grad`` is made from an operator.
+    """The rule by which ``<type>_grad`` is derived from an operator.
 
     ``inputs`` are the slots that ``backward`` takes, by position: slots of the operator, or of its
     outputs with ``@GRAD``; a mark of their own (``"Mean?"``) goes before the operator's. ``outputs``
@@ -49,9 +49,9 @@ class GradOp(NamedTuple):
 
 
 class BlockGradient(NamedTuple):
-    """The gradient of the sub-block of an operator, as far as its own gradient has to know it."""
+    """The gradient of a sub-block, as the gradient of its operator needs it."""
 
-    number: int  # of the block that the steps are put into
+    block_index: int  # of the block that the steps are put into
     steps: list[GradOp]
     knows: Callable[[str], bool]  # whether a name means a variable around that block, or of the forward one
     exists: Callable[[str], bool]  # whether a gradient has been computed before

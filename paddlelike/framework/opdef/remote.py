@@ -1,7 +1,7 @@
-"""What operators between trainers and parameter servers ask of the run that they are part of.
+"""The interface between operators of distributed programs and the client that carries them out.
 
-The operators are declared in :mod:`paddlelike.ops`; what they do over the network is filled in by a higher
-floor. A kernel finds it through its context: ``remote(ctx).send(ctx, values)``.
+The operators are declared in :mod:`paddlelike.ops`; a higher floor implements what they do over the
+network. A kernel finds it through its context: ``find_remote(ctx).send(ctx, values)``.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from typing import Any, Protocol
 from paddlelike.errors import UnsupportedError
 from paddlelike.framework.opdef import Array, Context
 
-__all__ = ["Remote", "Switch", "remote"]
+__all__ = ["Remote", "Switch", "find_remote"]
 
 
 class Remote(Protocol):
     """The other end of a distributed program. Attributes and names come from ``ctx.op``."""
 
     def send(self, ctx: Context, values: list[Any]) -> None:
-        """Hand over values (arrays or SelectedRows), one for each variable in ``X``."""
+        """Send values (arrays or SelectedRows), one for each variable in ``X``."""
 
     def send_barrier(self, ctx: Context) -> None:
-        """All of this step was sent: push it to every server, then ask for the round to be applied."""
+        """End the sending of a step: push it to every server, then ask for the round to be applied."""
 
     def recv(self, ctx: Context) -> list[Array]:
-        """The variables in ``Out``."""
+        """Return the variables in ``Out``."""
 
     def fetch_barrier(self, ctx: Context) -> None:
-        """All of this step was received."""
+        """End the receiving of a step."""
 
     def prefetch(self, ctx: Context, ids: list[Array]) -> list[Array]:
-        """For ids of each endpoint (n, 1) their rows (n, width)."""
+        """Return, for the ids of each endpoint (n, 1), their rows (n, width)."""
 
     def lookup(self, ctx: Context, ids: list[Array]) -> list[Array]:
-        """For each array of ids the rows of a table that lies on servers in blocks."""
+        """Return, for each array of ids, the rows of a table whose blocks are on several servers."""
 
     def serve(self, ctx: Context) -> None:
-        """Be a server until every trainer has left."""
+        """Serve until every trainer has left."""
 
     def recv_save(self, ctx: Context) -> None:
         """Gather the slices of a variable into a file."""
@@ -49,14 +49,14 @@ class Remote(Protocol):
 
 
 class Switch(Protocol):
-    """What an executor lends to its runs as the service ``"remote"``."""
+    """The service ``"remote"`` that an executor provides to its runs."""
 
     def open(self) -> Remote:
-        """The remote end, set up at the first use."""
+        """Return the remote end, connected at the first use."""
 
 
-def remote(ctx: Context) -> Remote:
-    """The remote end of the run of ``ctx``."""
+def find_remote(ctx: Context) -> Remote:
+    """Return the remote end of a run; raise UnsupportedError when the run has none."""
     switch: Switch | None = ctx.service("remote")
     if switch is None:
         raise UnsupportedError(

@@ -16,7 +16,7 @@ LoD = list[list[int]]  # offsets per level, as Paddle stores them
 Value = TypeVar("Value")
 
 GRAD: Final = "@GRAD"
-EMPTY: Final = "@EMPTY@"  # Paddle's name for a gradient nobody wants
+EMPTY: Final = "@EMPTY@"  # Paddle's name for a gradient that is not wanted
 
 
 def grad_name(name: str) -> str:
@@ -25,7 +25,7 @@ def grad_name(name: str) -> str:
 
 
 class Spec(NamedTuple):
-    """What is known of a variable while a program is built; a dim of -1 is not known yet."""
+    """Shape, dtype and LoD level of a variable at build time; a dim of -1 is known at run time only."""
 
     shape: tuple[int, ...]
     dtype: VarType

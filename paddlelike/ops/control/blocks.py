@@ -80,7 +80,7 @@ class ConditionalBlock(OpDef):
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
-        """Runs the gradient of the block; zeros when the block did not run."""
+        """Return an operator that runs the gradient of the block; zeros when the block did not run."""
         inputs = {
             "Cond": op.input("Cond"),
             "Input": op.input("Input"),
@@ -89,13 +89,13 @@ class ConditionalBlock(OpDef):
             "Scope": op.output("Scope"),
         }
         outputs = {"Input@GRAD": [grad_name(name) for name in op.input("Input")]}
-        attrs = {"sub_block": block.number, "is_scalar_condition": op.attrs["is_scalar_condition"]}
+        attrs = {"sub_block": block.block_index, "is_scalar_condition": op.attrs["is_scalar_condition"]}
         return [GradOp("conditional_block_grad", inputs, outputs, attrs, own_attrs=True)]
 
 
 @register
 class ConditionalBlockGrad(OpDef):
-    """Gradient of ``conditional_block``: of what the block read."""
+    """Gradient of ``conditional_block`` for the variables that the block read."""
 
     type = "conditional_block_grad"
     inputs = ("Cond*", "Input*", "Out*", "Out@GRAD*", "Scope")
@@ -150,7 +150,7 @@ def _zeros(x: Any) -> Any:
 
 @register
 class While(OpDef):
-    """Runs ``sub_block`` as long as Condition, one bool that the block sets anew, is true."""
+    """Runs ``sub_block`` as long as Condition, one bool that the block updates, is true."""
 
     type = "while"
     inputs = ("X*", "Condition*")
@@ -180,7 +180,7 @@ class While(OpDef):
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
-        """Takes those gradients that the gradient of the block reads and does not compute itself."""
+        """Return ``while_grad``; it takes the gradients that the block's gradient reads but does not make."""
         made = {name for step in block.steps for names in step.outputs.values() for name in names}
         gradients = [grad_name(name) for name in op.input("X")]
         given = [name for name in _find_taken_gradients(op, block) if block.exists(name) or name in gradients]
@@ -192,7 +192,7 @@ class While(OpDef):
         }
         outputs = {"X@GRAD": [name if name in made else EMPTY for name in gradients]}
         attrs = dict(op.attrs) | {
-            "sub_block": block.number,
+            "sub_block": block.block_index,
             "original_output_grad": given,
             "skip_eager_deletion_vars": [],
         }

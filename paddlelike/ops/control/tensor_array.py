@@ -166,7 +166,7 @@ class SelectInput(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """Hands the gradient to the one that was chosen."""
+        """Return an operator that gives the gradient to the variable that was chosen."""
         inputs = {"Mask": op.input("Mask"), "X": _make_grad_ops(op.output("Out"))}
         return [GradOp("select_output", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
 
@@ -194,7 +194,7 @@ class SelectOutput(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """Takes the gradient of the one that was written."""
+        """Return an operator that takes the gradient of the variable that was written."""
         inputs = {"Mask": op.input("Mask"), "X": _make_grad_ops(op.output("Out"))}
         return [GradOp("select_input", inputs, {"Out": _make_grad_ops(op.input("X"))}, {})]
 

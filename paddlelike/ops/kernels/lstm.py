@@ -12,7 +12,7 @@ import numpy as np
 
 from paddlelike.framework.environment import get_flags
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.recurrent import Activation, Steps, activation, clip, clip_gradient
+from paddlelike.ops.kernels.recurrent import Activation, Steps, clip, clip_gradient, find_activation
 
 __all__ = [
     "Cell",
@@ -94,9 +94,9 @@ def make_cell(
         weight,
         parts[:4].reshape(-1),
         list(parts[4:7]) if use_peepholes else None,
-        activation(op, "gate_activation", gate_activation),
-        activation(op, "cell_activation", cell_activation),
-        activation(op, "candidate_activation", candidate_activation),
+        find_activation(op, "gate_activation", gate_activation),
+        find_activation(op, "cell_activation", cell_activation),
+        find_activation(op, "candidate_activation", candidate_activation),
         limit,
         projection,
         _must_stop_gradients(weight, limit),

@@ -16,15 +16,22 @@ from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array
 
 __all__ = [
-    "ACTIVATIONS", "Activation", "Steps", "activation", "clip", "clip_gradient",
-    "initial_gradient", "initial_rows", "scatter_rows",
+    "ACTIVATIONS",
+    "Activation",
+    "Steps",
+    "clip",
+    "clip_gradient",
+    "find_activation",
+    "order_initial_rows",
+    "restore_initial_gradient",
+    "scatter_rows",
 ]  # fmt: skip
 
 
 class Steps(NamedTuple):
     """The rows of sequences in batch order."""
 
-    rows: Array  # the row of the sequences that stands at each place of the batch order
+    rows: Array  # the row of the sequences at each index of the batch order
     bounds: list[int]  # where each step begins; the last entry is the number of rows
     order: Array  # the sequences, longest first
 
@@ -70,14 +77,14 @@ class Steps(NamedTuple):
         return out
 
 
-def initial_rows(initial: Array | None, steps: Steps, width: int, dtype: np.dtype[np.generic]) -> Array:
+def order_initial_rows(initial: Array | None, steps: Steps, width: int, dtype: np.dtype[np.generic]) -> Array:
     """Return the initial states of the sequences with rows, in the order of the steps; zeros by default."""
     if initial is None:
         return np.zeros((steps.first, width), dtype)
     return initial[steps.order[: steps.first]]
 
 
-def initial_gradient(d_rows: Array, steps: Steps, initial: Array | None) -> Array | None:
+def restore_initial_gradient(d_rows: Array, steps: Steps, initial: Array | None) -> Array | None:
     """Return the gradient of the initial states; sequences without rows get zeros."""
     if initial is None:
         return None
@@ -120,8 +127,8 @@ ACTIVATIONS: Final = {
 }
 
 
-def activation(op: str, attribute: str, name: str) -> Activation:
-    """Return the activation of that name."""
+def find_activation(op: str, attribute: str, name: str) -> Activation:
+    """Return the activation called ``name``; raise EnforceNotMet when there is none."""
     found = ACTIVATIONS.get(name)
     if found is None:
         known = ", ".join(ACTIVATIONS)

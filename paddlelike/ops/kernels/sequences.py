@@ -11,19 +11,22 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import GRAD, Array, Context, Spec
 
 __all__ = [
+    "check_equal_counts",
     "check_level",
-    "fits",
-    "last_level",
-    "levels",
+    "expand_ranges",
+    "index_sequences",
     "make_lod",
-    "offsets_of",
-    "positions",
-    "spread",
+    "make_offsets",
+    "read_last_level",
+    "read_levels",
 ]
 
 
-def levels(ctx: Context, slot: str, index: int = 0) -> LoD:
-    """Return the LoD of an input, which must have one; a gradient has that of what it is the gradient of."""
+def read_levels(ctx: Context, slot: str, index: int = 0) -> LoD:
+    """Return the LoD of an input; a gradient has that of the variable it belongs to.
+
+    Raises EnforceNotMet when the input has none.
+    """
     lod = ctx.lod(slot, index)
     name = ctx.op.input(slot)[index]
     if not lod and GRAD in name:
@@ -37,9 +40,9 @@ def levels(ctx: Context, slot: str, index: int = 0) -> LoD:
     return lod
 
 
-def last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array:
-    """Return the offsets of the sequences of an input in its ``rows`` rows."""
-    offsets = np.array(levels(ctx, slot, index)[-1], np.int64)
+def read_last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array:
+    """Return the offsets of the sequences of an input; raise EnforceNotMet unless they end at ``rows``."""
+    offsets = np.array(read_levels(ctx, slot, index)[-1], np.int64)
     if offsets[-1] != rows:
         raise EnforceNotMet(
             f"{ctx.op.type}: the sequences of {slot} ({ctx.op.input(slot)[index]!r}) have "
@@ -48,28 +51,28 @@ def last_level(ctx: Context, slot: str, rows: int, index: int = 0) -> Array:
     return offsets
 
 
-def positions(starts: Array, lengths: Array) -> Array:
+def expand_ranges(starts: Array, lengths: Array) -> Array:
     """Return the row indices of many ranges one after the other: ``lengths[i]`` from ``starts[i]`` on.
 
-    >>> positions(np.array([4, 0]), np.array([2, 3])).tolist()
+    >>> expand_ranges(np.array([4, 0]), np.array([2, 3])).tolist()
     [4, 5, 0, 1, 2]
     """
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if ends.size else 0) + np.repeat(starts - ends + lengths, lengths)
 
 
-def spread(offsets: Array) -> Array:
-    """For each row the number of its sequence.
+def index_sequences(offsets: Array) -> Array:
+    """Return, for each row, the index of its sequence.
 
-    >>> spread(np.array([0, 2, 2, 5])).tolist()
+    >>> index_sequences(np.array([0, 2, 2, 5])).tolist()
     [0, 0, 2, 2, 2]
     """
     lengths = np.diff(offsets)
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
-def offsets_of(lengths: Array) -> Array:
-    """Offsets from lengths: 0 and the running sum."""
+def make_offsets(lengths: Array) -> Array:
+    """Return offsets from lengths: 0 and the running sum."""
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
@@ -77,11 +80,11 @@ def offsets_of(lengths: Array) -> Array:
 
 def make_lod(lengths: Array) -> list[int]:
     """Return one level of LoD from lengths."""
-    return [int(offset) for offset in offsets_of(lengths)]
+    return [int(offset) for offset in make_offsets(lengths)]
 
 
 def check_level(op: str, slot: str, x: Spec) -> None:
-    """Refuse, while a program is built, a variable that is declared without LoD."""
+    """Raise ShapeError, while a program is built, for a variable that is declared without LoD."""
     if x.lod_level == 0:
         raise ShapeError(
             f"{op}: {slot} of shape {list(x.shape)} has lod_level 0, it takes sequences",
@@ -89,8 +92,8 @@ def check_level(op: str, slot: str, x: Spec) -> None:
         )
 
 
-def fits(op: str, names: Sequence[str], counts: Sequence[int]) -> None:
-    """Numbers of sequences that must agree."""
+def check_equal_counts(op: str, names: Sequence[str], counts: Sequence[int]) -> None:
+    """Raise EnforceNotMet unless the counts of sequences are equal."""
     if len(set(counts)) > 1:
-        told = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
-        raise EnforceNotMet(f"{op}: the numbers of sequences differ: {told}")
+        shown = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        raise EnforceNotMet(f"{op}: the numbers of sequences differ: {shown}")

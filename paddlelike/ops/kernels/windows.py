@@ -125,8 +125,10 @@ def make_windows(
 ) -> Windows:
     """Return the windows that an operator's attributes describe for data of these spatial dims.
 
-    ``paddings`` holds one number per dim, or two (before, after). VALID pads nothing. SAME pads so
-    that every ``stride``-th element is the middle of a window; as Paddle has it, without dilation.
+    ``paddings`` holds one number per dim, or two (before, after). VALID pads nothing. SAME pads so that
+    every ``stride``-th element is the middle of a window; as Paddle has it, without dilation.
+
+    Raises ShapeError when an attribute has a wrong length.
     """
     rank = len(spatial)
     dilations = (1,) * rank if dilations is None else dilations

@@ -17,7 +17,7 @@ from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, OpDef, Spec, register
 from paddlelike.ops.kernels.recurrent import Steps
-from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.kernels.sequences import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["CrfDecoding", "LinearChainCrf"]
@@ -33,7 +33,7 @@ class _Chains(NamedTuple):
     @classmethod
     def of(cls, ctx: Context, emission: Array, length: Array | None) -> _Chains:
         if length is None:
-            offsets = last_level(ctx, "Emission", len(emission))
+            offsets = read_last_level(ctx, "Emission", len(emission))
             starts, lengths = offsets[:-1], np.diff(offsets)
         else:
             starts, lengths = np.arange(len(emission)) * emission.shape[1], length.reshape(-1)
@@ -62,7 +62,7 @@ class _Chains(NamedTuple):
         )
 
     def labels(self, label: Array, op: str, count: int) -> Array:
-        """Return the labels in batch order, each below ``count``."""
+        """Return the labels in batch order; raise EnforceNotMet unless each is below ``count``."""
         labels = label.reshape(-1).take(self.steps.rows)
         if labels.size and not 0 <= labels.min() <= labels.max() < count:
             raise EnforceNotMet(

@@ -64,7 +64,10 @@ def flatten_labels(
 
 
 def check_label(op: str, x: Spec, label: Spec, *, soft: bool, may_drop: bool = True) -> None:
-    """Label must have X's dims, but for the last: 1 or (with ``may_drop``) absent if it is hard."""
+    """Raise ShapeError unless Label has X's dims, but for the last.
+
+    If it is hard, its last dim is 1 or (with ``may_drop``) absent.
+    """
     last = x.shape[-1] if soft else 1
     fits = [(*x.shape[:-1], last)] + ([x.shape[:-1]] if may_drop and not soft else [])
     if not any(len(label.shape) == len(want) and all(map(can_be_equal, label.shape, want)) for want in fits):

@@ -14,7 +14,13 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, OpDef, Spec, register
 from paddlelike.ops.kernels.recurrent import Steps
-from paddlelike.ops.kernels.sequences import fits, last_level, make_lod, positions, spread
+from paddlelike.ops.kernels.sequences import (
+    check_equal_counts,
+    expand_ranges,
+    index_sequences,
+    make_lod,
+    read_last_level,
+)
 
 __all__ = ["CtcAlign", "Warpctc"]
 
@@ -32,12 +38,12 @@ class _Batch(NamedTuple):
 
 
 def _read_lod_batch(ctx: Context, logits: Array, label: Array, blank: int) -> _Batch:
-    offsets = last_level(ctx, "Logits", len(logits))
-    label_lengths = np.diff(last_level(ctx, "Label", len(label)))
-    fits("warpctc", ("Logits", "Label"), (len(offsets) - 1, len(label_lengths)))
+    offsets = read_last_level(ctx, "Logits", len(logits))
+    label_lengths = np.diff(read_last_level(ctx, "Label", len(label)))
+    check_equal_counts("warpctc", ("Logits", "Label"), (len(offsets) - 1, len(label_lengths)))
     labels = np.full((len(label_lengths), int(label_lengths.max(initial=0))), blank, np.int64)
     which = np.repeat(np.arange(len(label_lengths)), label_lengths)
-    labels[which, positions(np.zeros_like(label_lengths), label_lengths)] = label.reshape(-1)
+    labels[which, expand_ranges(np.zeros_like(label_lengths), label_lengths)] = label.reshape(-1)
     steps = Steps.of(offsets)
     return _Batch(logits.take(steps.rows, axis=0), steps, np.diff(offsets), labels, label_lengths)
 
@@ -48,7 +54,7 @@ def _read_padded_batch(
     """Return the batch of padded sequences; logits are (longest, N, C), row t of sequence i is t N + i."""
     lengths, label_lengths = lengths.reshape(-1), label_lengths.reshape(-1)
     time, count = logits.shape[:2]
-    fits("warpctc", ("Logits", "LogitsLength", "Label", "LabelLength"),
+    check_equal_counts("warpctc", ("Logits", "LogitsLength", "Label", "LabelLength"),
          (count, len(lengths), len(label), len(label_lengths)))  # fmt: skip
     if lengths.max(initial=0) > time or label_lengths.max(initial=0) > label.shape[1]:
         raise EnforceNotMet(
@@ -119,7 +125,7 @@ class Warpctc(OpDef):
         loss, d_rows = _compute_loss(batch, blank)
         time = int(batch.lengths.max(initial=0)) if length is None else len(logits)
         d_logits = np.zeros((time, len(batch.lengths), logits.shape[-1]), logits.dtype)
-        d_logits[spread(np.array(batch.steps.bounds)), batch.steps.owner()] = d_rows
+        d_logits[index_sequences(np.array(batch.steps.bounds)), batch.steps.owner()] = d_rows
         return d_logits, loss[:, None]
 
     @staticmethod
@@ -133,9 +139,9 @@ class Warpctc(OpDef):
         norm_by_times: bool,
     ) -> Array:
         if length is None:
-            lengths = np.diff(last_level(ctx, "Logits", len(logits)))
+            lengths = np.diff(read_last_level(ctx, "Logits", len(logits)))
             which = np.repeat(np.arange(len(lengths)), lengths)
-            d_x = d_logits[positions(np.zeros_like(lengths), lengths), which]
+            d_x = d_logits[expand_ranges(np.zeros_like(lengths), lengths), which]
         else:
             lengths = length.reshape(-1)
             which = np.arange(len(lengths))
@@ -251,7 +257,7 @@ class CtcAlign(OpDef):
         padding_value: int,
     ) -> tuple[Array, Array | None]:
         if length is None:
-            offsets = last_level(ctx, "Input", len(x))
+            offsets = read_last_level(ctx, "Input", len(x))
             flat, starts = x.reshape(-1), offsets[:-1][np.diff(offsets) > 0]
         else:
             offsets = np.arange(len(x) + 1) * x.shape[1]
@@ -270,5 +276,5 @@ class CtcAlign(OpDef):
             found = flat[kept][:, None]
             return (found if len(found) else np.full((1, 1), -1, x.dtype)), None
         out = np.full(x.shape, padding_value, x.dtype)
-        out.reshape(-1)[positions(offsets[:-1], counts)] = flat[kept]
+        out.reshape(-1)[expand_ranges(offsets[:-1], counts)] = flat[kept]
         return out, counts[:, None]

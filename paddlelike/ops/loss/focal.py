@@ -28,7 +28,7 @@ def _split_terms(x: Array, label: Array, fg_num: Array, alpha: float) -> tuple[A
 class SigmoidFocalLoss(OpDef):
     """``-w * (1 - p)**gamma * log(p)`` where the class is right, ``-w * p**gamma * log(1 - p)`` elsewhere.
 
-    ``p`` is the sigmoid of X; ``w`` is ``alpha / FgNum``, elsewhere ``(1 - alpha) / FgNum``.
+    ``p`` is the sigmoid of X; ``w`` is ``alpha / FgNum`` for the right class, else ``(1 - alpha) / FgNum``.
     """
 
     type = "sigmoid_focal_loss"

@@ -96,9 +96,9 @@ def _compute_distance(hyp: Array, ref: Array) -> int:
     """Row by row of the table of prefixes; insertions within a row are a running minimum."""
     columns = np.arange(len(ref) + 1)
     row = columns.copy()
-    for number, token in enumerate(hyp, 1):
+    for index, token in enumerate(hyp, 1):
         best = np.empty_like(row)
-        best[0] = number
+        best[0] = index
         np.minimum(row[1:] + 1, row[:-1] + (ref != token), out=best[1:])
         row = np.minimum.accumulate(best - columns) + columns
     return int(row[-1])
@@ -153,8 +153,8 @@ class ChunkEval(OpDef):
             raise ShapeError(
                 f"chunk_eval: chunk_scheme is {chunk_scheme!r}, expected one of {list(_SCHEMES)}"
             )
-        share, number = Spec((1,), VarType.FP32), Spec((1,), VarType.INT64)
-        return share, share, share, number, number, number
+        share, count = Spec((1,), VarType.FP32), Spec((1,), VarType.INT64)
+        return share, share, share, count, count, count
 
     @staticmethod
     def forward(

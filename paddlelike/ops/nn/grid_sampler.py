@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.windows import check_image
-from paddlelike.ops.operands import can_be_equal, numbers
+from paddlelike.ops.operands import can_be_equal, read_numbers
 
 __all__ = ["AffineGrid", "GridSampler"]
 
@@ -40,13 +40,13 @@ class AffineGrid(OpDef):
 
     @staticmethod
     def forward(theta: Array, shape_tensor: Array | None, *, output_shape: list[int]) -> Array:
-        points = _find_points(numbers(output_shape, shape_tensor, None), theta.dtype)
+        points = _find_points(read_numbers(output_shape, shape_tensor, None), theta.dtype)
         out = points.reshape(-1, 3) @ theta.swapaxes(1, 2)
         return out.reshape(len(theta), *points.shape[:2], 2)
 
     @staticmethod
     def backward(shape_tensor: Array | None, d_out: Array, *, output_shape: list[int]) -> Array:
-        points = _find_points(numbers(output_shape, shape_tensor, None), d_out.dtype)
+        points = _find_points(read_numbers(output_shape, shape_tensor, None), d_out.dtype)
         return d_out.reshape(len(d_out), -1, 2).swapaxes(1, 2) @ points.reshape(-1, 3)
 
 

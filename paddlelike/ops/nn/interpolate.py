@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.windows import is_channels_last, to_channels_first, to_format
-from paddlelike.ops.operands import numbers
+from paddlelike.ops.operands import read_numbers
 
 __all__ = ["BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp"]
 
@@ -84,7 +84,7 @@ class _Interpolation(OpDef):
         scale = attrs.scale if scale_tensor is None else float(scale_tensor.item())
         if scale > 0:
             size = [int(n * scale) for n in x.shape[2:]]
-        size = numbers(size, out_size, size_tensors)
+        size = read_numbers(size, out_size, size_tensors)
         if len(size) != rank or min(size) < 1:
             raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
         for dim, n in enumerate(size, 2):
@@ -184,7 +184,7 @@ _TAPS = {"nearest": _nearest, "bilinear": _linear, "trilinear": _linear, "bicubi
 
 @register
 class NearestInterp(_Interpolation):
-    """The nearest element: number ``round(i (n - 1) / (m - 1))``, or without corners ``int(i n / m)``."""
+    """The nearest element: index ``round(i (n - 1) / (m - 1))``, or without corners ``int(i n / m)``."""
 
     type = "nearest_interp"
 
@@ -193,7 +193,7 @@ class NearestInterp(_Interpolation):
 class BilinearInterp(_Interpolation):
     """Linear in height and width between the two nearest elements.
 
-    Output i lies at ``i (n - 1) / (m - 1)``; without ``align_corners`` at ``i n / m`` (``align_mode`` 1)
+    Output i is at ``i (n - 1) / (m - 1)``; without ``align_corners`` at ``i n / m`` (``align_mode`` 1)
     or ``(i + 0.5) n / m - 0.5`` (``align_mode`` 0).
     """
 

@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Float, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.normalization import normalize, normalize_dx
-from paddlelike.ops.operands import can_be_equal, known
+from paddlelike.ops.operands import can_be_equal, is_known
 
 __all__ = ["GroupNorm", "InstanceNorm", "LayerNorm"]
 
@@ -40,7 +40,7 @@ class LayerNorm(OpDef):
             )
         columns = x.shape[begin_norm_axis:]
         for name, spec in (("Scale", scale), ("Bias", bias)):
-            if spec is not None and known(columns) and spec.shape != (math.prod(columns),):
+            if spec is not None and is_known(columns) and spec.shape != (math.prod(columns),):
                 raise ShapeError(
                     f"layer_norm: {name} has shape {spec.shape}; X of shape {x.shape} from axis "
                     f"{begin_norm_axis} on needs ({math.prod(columns)},)"

@@ -17,7 +17,7 @@ __all__ = ["Maxout", "Prelu", "Softmax"]
 class Softmax(OpDef):
     """``Out = e^X / sum(e^X)`` along ``axis``.
 
-    As in Paddle, what lies more than 64 below the greatest counts as 64 below it, so that no
+    As in Paddle, a number more than 64 below the greatest counts as 64 below it, so that no
     element of Out is 0 and its logarithm is finite.
     """
 

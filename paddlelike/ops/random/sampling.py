@@ -14,7 +14,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.random import Generator, shuffle_range
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, Ints, Longs, OpDef, Spec, register
-from paddlelike.ops.operands import numbers
+from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.random.tensors import SHAPE_INPUTS, check_dtype, check_order
 from paddlelike.ops.sizes import check_shape_attr, infer_sizes
 
@@ -52,7 +52,7 @@ class Randint(OpDef):
 
     @staticmethod
     def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: RandintAttrs) -> Array:
-        sizes = check_shape_attr("randint", numbers(attrs.shape, tensor, tensors))
+        sizes = check_shape_attr("randint", read_numbers(attrs.shape, tensor, tensors))
         whole = ctx.random(attrs.seed).integers(attrs.low, attrs.high, sizes)
         return whole.astype(numpy_dtype(attrs.dtype), copy=False)
 

@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.operands import numbers
+from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
 
 __all__ = [
@@ -113,7 +113,7 @@ class UniformRandom(OpDef):
 
     @staticmethod
     def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: UniformAttrs) -> Array:
-        return attrs.draw(ctx, check_shape_attr("uniform_random", numbers(attrs.shape, tensor, tensors)))
+        return attrs.draw(ctx, check_shape_attr("uniform_random", read_numbers(attrs.shape, tensor, tensors)))
 
 
 class _BatchSizeLike(OpDef):
@@ -166,7 +166,9 @@ class GaussianRandom(OpDef):
 
     @staticmethod
     def forward(ctx: Context, tensor: Array | None, tensors: list[Array], *, attrs: GaussianAttrs) -> Array:
-        return attrs.draw(ctx, check_shape_attr("gaussian_random", numbers(attrs.shape, tensor, tensors)))
+        return attrs.draw(
+            ctx, check_shape_attr("gaussian_random", read_numbers(attrs.shape, tensor, tensors))
+        )
 
 
 @register
@@ -208,7 +210,7 @@ def check_dtype(op: str, dtype: int, allowed: tuple[VarType, ...]) -> VarType:
 def check_order(op: str, low: float, high: float, names: tuple[str, str] = ("min", "max")) -> None:
     """Raise ShapeError unless ``low`` is below ``high``."""
     if not low < high:
-        raise ShapeError(f"{op}: {names[0]} is {low}, {names[1]} is {high}: nothing lies between")
+        raise ShapeError(f"{op}: {names[0]} is {low}, {names[1]} is {high}: no number is between")
 
 
 def _set_diagonal(out: Array, count: int, step: int, value: Any) -> Array:

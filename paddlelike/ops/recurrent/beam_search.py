@@ -15,7 +15,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import levels
+from paddlelike.ops.kernels.sequences import read_levels
 
 __all__ = ["BeamSearch", "BeamSearchDecode"]
 
@@ -74,7 +74,7 @@ class BeamSearch(OpDef):
         *,
         attrs: BeamSearchAttrs,
     ) -> tuple[Array, Array, Array]:
-        sources = _find_row_offsets(levels(ctx, "scores"), attrs.level)
+        sources = _find_row_offsets(read_levels(ctx, "scores"), attrs.level)
         if sources[-1] != len(scores):
             raise EnforceNotMet(
                 f"beam_search: level {attrs.level} of the LoD of scores ends at row {sources[-1]}, "

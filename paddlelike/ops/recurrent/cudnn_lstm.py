@@ -74,7 +74,7 @@ def _split_weights(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
 class _Pass(NamedTuple):
     """One layer in one direction, run."""
 
-    x: Array  # (T, N, width), turned when it was run from its end
+    x: Array  # (T, N, width), reversed when it was run from its end
     weight: Array  # of x, (4H, width), gates in the order of the steps
     ran: StepResults
     cell: Cell

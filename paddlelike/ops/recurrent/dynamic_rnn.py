@@ -232,7 +232,7 @@ class ReorderLodTensorByRank(OpDef):
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:
-        """Back into the order that X has."""
+        """Return an operator that restores the order of X."""
         (grad,) = _make_inverse(op, "reorder_lod_tensor_by_rank_grad")
         return [grad._replace(own_attrs=True)]
 
@@ -249,7 +249,7 @@ class ReorderLodTensorByRank(OpDef):
 
 @register
 class ReorderLodTensorByRankGrad(OpDef):
-    """Gradient of ``reorder_lod_tensor_by_rank``: the order before."""
+    """Gradient of ``reorder_lod_tensor_by_rank``: restores the order."""
 
     type = "reorder_lod_tensor_by_rank_grad"
     inputs = ("X", "RankTable")

@@ -1,6 +1,6 @@
 """Gated recurrent units: gru along sequences, gru_unit for one step. Cho et al. 2014.
 
-Gates stand in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
+Gates are in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
 other in memory: (H, 2H) for update and reset, (H, H) for the candidate.
 """
 
@@ -27,17 +27,17 @@ from paddlelike.ops.kernels.recurrent import (
     ACTIVATIONS,
     Activation,
     Steps,
-    activation,
-    initial_gradient,
-    initial_rows,
+    find_activation,
+    order_initial_rows,
+    restore_initial_gradient,
     scatter_rows,
 )
-from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.kernels.sequences import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Gru", "GruUnit"]
 
-_BY_NUMBER: Final = ("identity", "sigmoid", "tanh", "relu")  # as gru_unit's attributes have it
+_BY_INDEX: Final = ("identity", "sigmoid", "tanh", "relu")  # as gru_unit's attributes have it
 
 
 class _Cell(NamedTuple):
@@ -154,12 +154,12 @@ class Gru(OpDef):
         ctx: Context, x: Array, h0: Array | None, weight: Array, bias: Array | None, *, attrs: GruAttrs
     ) -> tuple[Array, Array, Array, Array]:
         cell = _make_named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         gates = x.take(steps.rows, axis=0)
         if bias is not None:
             gates += bias
         reset_last, hidden = (np.empty((len(x), len(weight)), x.dtype) for _ in range(2))
-        first = initial_rows(h0, steps, len(weight), x.dtype)
+        first = order_initial_rows(h0, steps, len(weight), x.dtype)
         for begin, end, before in steps.forwards():
             last = hidden[before : before + end - begin] if before >= 0 else first
             cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end])
@@ -181,8 +181,8 @@ class Gru(OpDef):
         attrs: GruAttrs,
     ) -> tuple[Array | None, ...]:
         cell = _make_named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
-        last = steps.before(hidden, initial_rows(h0, steps, len(weight), x.dtype))
+        steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        last = steps.before(hidden, order_initial_rows(h0, steps, len(weight), x.dtype))
         d_hidden = d_out.take(steps.rows, axis=0)
         d_gates = np.empty_like(gates)
         d_next = d_hidden[:0]
@@ -192,7 +192,7 @@ class Gru(OpDef):
             d_next = cell.step_back(d_step, gates[begin:end], last[begin:end], d_gates[begin:end])
         return (
             scatter_rows(d_gates, steps.rows),
-            initial_gradient(d_next, steps, h0),
+            restore_initial_gradient(d_next, steps, h0),
             cell.weight_gradient(d_gates, last, reset_last),
             None if bias is None else d_gates.sum(0, keepdims=True),
         )
@@ -200,7 +200,10 @@ class Gru(OpDef):
 
 def _make_named_cell(weight: Array, gate: str, act: str, origin: bool) -> _Cell:
     return _Cell.of(
-        weight, activation("gru", "gate_activation", gate), activation("gru", "activation", act), origin
+        weight,
+        find_activation("gru", "gate_activation", gate),
+        find_activation("gru", "activation", act),
+        origin,
     )
 
 
@@ -267,7 +270,7 @@ class GruUnit(OpDef):
 
 
 def _make_indexed_cell(weight: Array, gate: int, act: int, origin: bool) -> _Cell:
-    for name, number in (("gate_activation", gate), ("activation", act)):
-        if not 0 <= number < len(_BY_NUMBER):
-            raise ShapeError(f"gru_unit: {name} is {number}, expected 0 (identity) to 3 (relu)")
-    return _Cell.of(weight, ACTIVATIONS[_BY_NUMBER[gate]], ACTIVATIONS[_BY_NUMBER[act]], origin)
+    for name, index in (("gate_activation", gate), ("activation", act)):
+        if not 0 <= index < len(_BY_INDEX):
+            raise ShapeError(f"gru_unit: {name} is {index}, expected 0 (identity) to 3 (relu)")
+    return _Cell.of(weight, ACTIVATIONS[_BY_INDEX[gate]], ACTIVATIONS[_BY_INDEX[act]], origin)

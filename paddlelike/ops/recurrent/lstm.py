@@ -23,8 +23,14 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels import lstm as lstm_steps
 from paddlelike.ops.kernels.lstm import Cell, Initial, Projection, StepResults, make_cell
-from paddlelike.ops.kernels.recurrent import Steps, activation, initial_gradient, initial_rows, scatter_rows
-from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.kernels.recurrent import (
+    Steps,
+    find_activation,
+    order_initial_rows,
+    restore_initial_gradient,
+    scatter_rows,
+)
+from paddlelike.ops.kernels.sequences import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Lstm", "LstmAttrs", "Lstmp", "LstmpAttrs"]
@@ -43,7 +49,7 @@ class LstmAttrs(Attrs):
         """Raise UnsupportedError unless every activation is known."""
         for role in ("gate", "cell", "candidate"):
             name = f"{role}_activation"
-            activation(op, name, getattr(self, name))
+            find_activation(op, name, getattr(self, name))
 
     def make_cell(self, weight: Array, bias: Array) -> Cell:
         """Return the cell of all steps."""
@@ -67,9 +73,9 @@ class LstmpAttrs(LstmAttrs):
 
     def make_projecting_cell(self, weight: Array, proj_weight: Array, bias: Array) -> Cell:
         """Return the cell of all steps, with its projection."""
-        known = activation("lstmp", "proj_activation", self.proj_activation)
+        known = find_activation("lstmp", "proj_activation", self.proj_activation)
         is_identity = self.proj_activation == "identity"
-        act = known if is_identity else activation("lstmp", "cell_activation", self.cell_activation)
+        act = known if is_identity else find_activation("lstmp", "cell_activation", self.cell_activation)
         return make_cell(
             "lstmp",
             weight,
@@ -131,9 +137,9 @@ class Lstm(OpDef):
         *,
         attrs: LstmAttrs,
     ) -> tuple[Array, Array, Array, Array]:
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         cell = attrs.make_cell(weight, bias)
-        initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
+        initial = Initial(*(order_initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
         ran = lstm_steps.run_steps(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
         hidden, state = (scatter_rows(rows, steps.rows) for rows in (ran.hidden, ran.cell))
         return hidden, state, ran.gates, ran.pre_act
@@ -154,16 +160,16 @@ class Lstm(OpDef):
         *,
         attrs: LstmAttrs,
     ) -> tuple[Array | None, ...]:
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         cell = attrs.make_cell(weight, bias)
-        initial = Initial(*(initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
+        initial = Initial(*(order_initial_rows(first, steps, cell.width, x.dtype) for first in (h0, c0)))
         hidden, state, d_hidden = (rows.take(steps.rows, axis=0) for rows in (hidden, state, d_hidden))
         ran = StepResults(gates, state, pre_act, hidden, hidden)
         back = lstm_steps.run_steps_back(cell, steps, ran, d_hidden, initial)
         return (
             scatter_rows(back.gates, steps.rows),
-            initial_gradient(back.initial.fed_back, steps, h0),
-            initial_gradient(back.initial.cell, steps, c0),
+            restore_initial_gradient(back.initial.fed_back, steps, h0),
+            restore_initial_gradient(back.initial.cell, steps, c0),
             steps.before(hidden, initial.fed_back).T @ back.gates,
             lstm_steps.bias_gradient(cell, back.gates, state, steps.before(state, initial.cell)),
         )
@@ -201,7 +207,7 @@ class Lstmp(OpDef):
         attrs: LstmpAttrs,
     ) -> tuple[Spec, Spec, Spec, Spec, Spec]:
         attrs.check_activations("lstmp")
-        activation("lstmp", "proj_activation", attrs.proj_activation)
+        find_activation("lstmp", "proj_activation", attrs.proj_activation)
         projected = proj_weight.shape[-1]
         width = _check_width("lstmp", x, weight, bias, projected, attrs.use_peepholes)
         if tuple(proj_weight.shape) != (width, projected):
@@ -222,10 +228,11 @@ class Lstmp(OpDef):
         *,
         attrs: LstmpAttrs,
     ) -> tuple[Array, Array, Array, Array, Array]:
-        steps = Steps.of(last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
+        steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         cell = attrs.make_projecting_cell(weight, proj_weight, bias)
         initial = Initial(
-            initial_rows(h0, steps, len(weight), x.dtype), initial_rows(c0, steps, cell.width, x.dtype)
+            order_initial_rows(h0, steps, len(weight), x.dtype),
+            order_initial_rows(c0, steps, cell.width, x.dtype),
         )
         ran = lstm_steps.run_steps(cell, steps, x.take(steps.rows, axis=0) + cell.bias, initial)
         projection, state = (scatter_rows(rows, steps.rows) for rows in (ran.fed_back, ran.cell))
@@ -248,19 +255,20 @@ class Lstmp(OpDef):
         *,
         attrs: LstmpAttrs,
     ) -> tuple[Array | None, ...]:
-        steps = Steps.of(last_level(ctx, "Projection", len(projection)), reverse=attrs.is_reverse)
+        steps = Steps.of(read_last_level(ctx, "Projection", len(projection)), reverse=attrs.is_reverse)
         cell = attrs.make_projecting_cell(weight, proj_weight, bias)
         dtype = gates.dtype
         initial = Initial(
-            initial_rows(h0, steps, len(weight), dtype), initial_rows(c0, steps, cell.width, dtype)
+            order_initial_rows(h0, steps, len(weight), dtype),
+            order_initial_rows(c0, steps, cell.width, dtype),
         )
         fed_back, state, d_fed_back = (x.take(steps.rows, axis=0) for x in (projection, state, d_projection))
         ran = StepResults(gates, state, pre_act, hidden, fed_back)
         back = lstm_steps.run_steps_back(cell, steps, ran, d_fed_back, initial)
         return (
             scatter_rows(back.gates, steps.rows),
-            initial_gradient(back.initial.fed_back, steps, h0),
-            initial_gradient(back.initial.cell, steps, c0),
+            restore_initial_gradient(back.initial.fed_back, steps, h0),
+            restore_initial_gradient(back.initial.cell, steps, c0),
             steps.before(fed_back, initial.fed_back).T @ back.gates,
             hidden.T @ d_fed_back,
             lstm_steps.bias_gradient(cell, back.gates, state, steps.before(state, initial.cell)),

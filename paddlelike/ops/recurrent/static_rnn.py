@@ -48,7 +48,7 @@ _ATTRS = RecurrentAttrs.table(
 class RnnMemoryHelper(OpDef):
     """``Out = X``: marks what a step hands to the next one, or gives out.
 
-    Its gradient is zero where nobody computes that of Out, as behind the last step.
+    Its gradient is zero where that of Out is not computed, as after the last step.
     """
 
     type = "rnn_memory_helper"
@@ -122,7 +122,7 @@ class Recurrent(OpDef):
         inputs |= {"outputs": outs, "outputs@GRAD": [grad_name(name) for name in outs]}
         inputs |= {"step_scopes": scopes, "step_scopes@GRAD": scopes}
         attrs = {name: op.attrs[name] for name in _ATTRS if name in op.attrs}
-        return [GradOp("recurrent_grad", inputs, outputs, attrs | {"sub_block": block.number})]
+        return [GradOp("recurrent_grad", inputs, outputs, attrs | {"sub_block": block.block_index})]
 
 
 def _order_steps(inputs: list[Array], op: OpView, *, reverse: bool) -> list[int]:

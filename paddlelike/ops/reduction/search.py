@@ -16,7 +16,7 @@ __all__ = ["ArgSort", "IsEmpty", "Size", "TopK", "Unique", "UniqueWithCounts", "
 
 @register
 class TopK(OpDef):
-    """``Out``: the ``k`` largest numbers of the last dim, falling; Indices tells where they stand.
+    """``Out``: the ``k`` largest numbers of the last dim, falling; Indices holds their positions.
 
     Of equal numbers the first comes first. The tensor K goes before the attribute.
     """
@@ -61,19 +61,19 @@ def _find_largest(x: Array, k: int) -> Array:
         smallest = values.min(-1, keepdims=True)
         if ((x >= smallest).sum(-1) == k).all():
             return np.take_along_axis(some, _sort_falling(values), -1)
-        # the k-th number stands there more than once (or is NaN), so which ones are first matters
+        # the k-th number occurs more than once (or is NaN), so which ones are first matters
     return np.ascontiguousarray(_sort_falling(x)[..., :k])
 
 
 def _sort_falling(x: Array, axis: int = -1) -> Array:
-    """Return the indices that sort ``x`` falling, equal numbers as they stand; NaN is largest."""
+    """Return the indices that sort ``x`` falling, equal numbers in their order; NaN is largest."""
     backwards = np.flip(x, axis)
     return x.shape[axis] - 1 - np.flip(backwards.argsort(axis, kind="stable"), axis)
 
 
 @register
 class ArgSort(OpDef):
-    """``Out``: X sorted along ``axis``; Indices tells where each number stood."""
+    """``Out``: X sorted along ``axis``; Indices holds the former position of each."""
 
     type = "argsort"
     outputs = ("Out", "Indices")
@@ -114,7 +114,7 @@ def _register_extreme(type_: str, find: Callable[..., Array], what: str) -> None
         return np.asarray(where, numpy_dtype(_find_index_dtype(dtype)))
 
     body = {
-        "__doc__": f"``Out``: where the {what} number along ``axis`` stands, the first if several.",
+        "__doc__": f"``Out``: the position of the {what} number along ``axis``, the first if several.",
         "__module__": __name__,
         "type": type_,
         "attrs": {"axis": Long(REQUIRED), "keepdims": Bool(False), "dtype": Int(-1)},
@@ -165,7 +165,7 @@ class Unique(_Unique):
 
 @register
 class UniqueWithCounts(_Unique):
-    """As ``unique``; Count tells how often each number of Out stands in X."""
+    """As ``unique``; Count holds how often each number of Out occurs in X."""
 
     type = "unique_with_counts"
     outputs = ("Out", "Index", "Count")

@@ -26,7 +26,7 @@ from paddlelike.framework.opdef import (
     Strings,
     register,
 )
-from paddlelike.framework.opdef.remote import remote
+from paddlelike.framework.opdef.remote import find_remote
 
 __all__ = [
     "CheckpointNotify",
@@ -71,7 +71,7 @@ class Send(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
-        remote(ctx).send(ctx, x)
+        find_remote(ctx).send(ctx, x)
 
 
 @register
@@ -91,7 +91,7 @@ class SendBarrier(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
-        remote(ctx).send_barrier(ctx)
+        find_remote(ctx).send_barrier(ctx)
 
 
 @register
@@ -99,7 +99,7 @@ class Recv(OpDef):
     """Each ``Out[i]`` from the server ``epmap[i]``, under its own name.
 
     With ``recv_varnames`` ``Out`` is one variable that is put together from the blocks of these names;
-    ``varnames`` are then what the server calls them. ``do_not_run`` is for whoever fetches in the background.
+    ``varnames`` are then their names on the server. ``do_not_run``: a communicator fetches in the background.
     """
 
     type = "recv"
@@ -123,7 +123,7 @@ class Recv(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Any], *, do_not_run: int) -> list[Array] | None:
-        return None if do_not_run else remote(ctx).recv(ctx)
+        return None if do_not_run else find_remote(ctx).recv(ctx)
 
 
 @register
@@ -143,14 +143,14 @@ class FetchBarrier(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> None:
-        remote(ctx).fetch_barrier(ctx)
+        find_remote(ctx).fetch_barrier(ctx)
 
 
 @register
 class ListenAndServ(OpDef):
     """Serves at ``endpoint`` until all ``Fanin`` trainers have left.
 
-    Every round takes the gradients ``X``, runs ``lr_decay_block_id`` and ``optimize_blocks``, and hands out
+    Every round takes the gradients ``X``, runs ``lr_decay_block_id`` and ``optimize_blocks``, and sends
     what they wrote. ``distributed_mode``: 0 rounds of all trainers, 1 each gradient as it comes, 2 half
     asynchronous. ``grad_to_block_id`` says ``gradient:block``, ``prefetch_var_name_to_block_id``
     ``ids:block``; ``checkpint_block_id`` (sic) saves the table that is sharded by id.
@@ -192,7 +192,7 @@ class ListenAndServ(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Any]) -> tuple[()]:
-        remote(ctx).serve(ctx)
+        find_remote(ctx).serve(ctx)
         return ()
 
 
@@ -223,7 +223,7 @@ class RecvSave(OpDef):
 
     @staticmethod
     def forward(ctx: Context) -> tuple[()]:
-        remote(ctx).recv_save(ctx)
+        find_remote(ctx).recv_save(ctx)
         return ()
 
 
@@ -245,5 +245,5 @@ class CheckpointNotify(OpDef):
 
     @staticmethod
     def forward(ctx: Context) -> tuple[()]:
-        remote(ctx).checkpoint_notify(ctx)
+        find_remote(ctx).checkpoint_notify(ctx)
         return ()

@@ -158,7 +158,7 @@ class MergeIds(OpDef):
         values = np.concatenate(x)
         order = np.argsort(known, kind="stable")
         outs = []
-        for number, one in enumerate(ids):
+        for index, one in enumerate(ids):
             asked = one.reshape(-1)
             at = order.take(np.searchsorted(known, asked, sorter=order), mode="clip") if order.size else asked
             missing = asked[known[at] != asked] if order.size else asked
@@ -166,7 +166,7 @@ class MergeIds(OpDef):
                 raise EnforceNotMet(f"merge_ids: Ids hold {int(missing[0])}, which none of Rows holds")
             shape = one.shape[:-1] if one.shape[-1] == 1 else one.shape
             outs.append(values[at].reshape(*shape, values.shape[1]))
-            ctx.set_lod("Out", ctx.lod("Ids", number), number)
+            ctx.set_lod("Out", ctx.lod("Ids", index), index)
         return outs
 
 
@@ -185,10 +185,10 @@ class RefByTrainerId(OpDef):
 
     @staticmethod
     def forward(x: list[Array], trainer_id: Array) -> Array:
-        number = int(trainer_id.reshape(-1)[0])
-        if not 0 <= number < len(x):
-            raise EnforceNotMet(f"ref_by_trainer_id: TrainerId is {number}, X holds {len(x)} variables")
-        return x[number]
+        index = int(trainer_id.reshape(-1)[0])
+        if not 0 <= index < len(x):
+            raise EnforceNotMet(f"ref_by_trainer_id: TrainerId is {index}, X holds {len(x)} variables")
+        return x[index]
 
 
 def _make_join(type_: str, cls: type[OpDef], op: OpView) -> GradOp:

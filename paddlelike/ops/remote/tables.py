@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     Strings,
     register,
 )
-from paddlelike.framework.opdef.remote import remote
+from paddlelike.framework.opdef.remote import find_remote
 
 __all__ = ["DistributedLookupTable", "LookupSparseTable", "Prefetch"]
 
@@ -57,7 +57,7 @@ class DistributedLookupTable(OpDef):
 
     @staticmethod
     def forward(ctx: Context, ids: list[Array], w: Array | None) -> list[Array]:
-        return remote(ctx).lookup(ctx, ids)
+        return find_remote(ctx).lookup(ctx, ids)
 
 
 @register
@@ -77,7 +77,7 @@ class Prefetch(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Array]) -> list[Array]:
-        return remote(ctx).prefetch(ctx, x)
+        return find_remote(ctx).prefetch(ctx, x)
 
 
 @register

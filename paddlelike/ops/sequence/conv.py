@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.kernels.sequences import read_last_level
 
 __all__ = ["SequenceConv"]
 
@@ -76,15 +76,15 @@ class SequenceConv(OpDef):
             )
         rows = max(0, -attrs.contextStart) + max(0, attrs.contextStart + attrs.contextLength - 1)
         if attrs.paddingTrainable and (padding is None or tuple(padding.shape) != (rows, x.shape[1])):
-            told = None if padding is None else list(padding.shape)
-            raise ShapeError(f"sequence_conv: PaddingData is {told}, expected ({rows}, {x.shape[1]})")
+            shown = None if padding is None else list(padding.shape)
+            raise ShapeError(f"sequence_conv: PaddingData is {shown}, expected ({rows}, {x.shape[1]})")
         return Spec((x.shape[0], filter.shape[1]), x.dtype)
 
     @staticmethod
     def forward(
         ctx: Context, x: Array, padding: Array | None, filter: Array, *, attrs: SequenceConvAttrs
     ) -> Array:
-        window = _Window(last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
+        window = _Window(read_last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
         return window.columns(x, padding if attrs.paddingTrainable else None) @ filter
 
     @staticmethod
@@ -97,7 +97,7 @@ class SequenceConv(OpDef):
         *,
         attrs: SequenceConvAttrs,
     ) -> tuple[Array, Array | None, Array]:
-        window = _Window(last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
+        window = _Window(read_last_level(ctx, "X", len(x)), attrs.contextLength, attrs.contextStart)
         trained = padding if attrs.paddingTrainable else None
         d_filter = window.columns(x, trained).T @ d_out
         d_columns = (d_out @ filter.T).reshape(len(x), attrs.contextLength, -1)

@@ -9,7 +9,14 @@ import numpy as np
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import fits, last_level, levels, make_lod, positions, spread
+from paddlelike.ops.kernels.sequences import (
+    check_equal_counts,
+    expand_ranges,
+    index_sequences,
+    make_lod,
+    read_last_level,
+    read_levels,
+)
 
 __all__ = ["SequenceConcat", "SequenceExpand", "SequenceExpandAs"]
 
@@ -49,14 +56,14 @@ class SequenceExpand(OpDef):
 
 def _repeat_rows(ctx: Context, x: Array, ref_level: int) -> tuple[Array, Array]:
     """Return the rows of X in the output, and the lengths of its sequences there."""
-    lod = levels(ctx, "Y")
+    lod = read_levels(ctx, "Y")
     if ref_level >= len(lod):
         raise EnforceNotMet(f"sequence_expand: ref_level is {ref_level}, but Y has {len(lod)} levels of LoD")
     times = np.diff(lod[ref_level])
-    offsets = last_level(ctx, "X", len(x)) if ctx.lod("X") else np.arange(len(x) + 1)
-    fits("sequence_expand", ("X", "Y"), (len(offsets) - 1, len(times)))
+    offsets = read_last_level(ctx, "X", len(x)) if ctx.lod("X") else np.arange(len(x) + 1)
+    check_equal_counts("sequence_expand", ("X", "Y"), (len(offsets) - 1, len(times)))
     lengths = np.repeat(np.diff(offsets), times)
-    return positions(np.repeat(offsets[:-1], times), lengths), lengths
+    return expand_ranges(np.repeat(offsets[:-1], times), lengths), lengths
 
 
 @register
@@ -75,13 +82,13 @@ class SequenceExpandAs(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, y: Array) -> Array:
-        offsets = np.array(levels(ctx, "Y")[0])
-        fits("sequence_expand_as", ("rows of X", "Y"), (len(x), len(offsets) - 1))
-        return x.take(spread(offsets), axis=0)
+        offsets = np.array(read_levels(ctx, "Y")[0])
+        check_equal_counts("sequence_expand_as", ("rows of X", "Y"), (len(x), len(offsets) - 1))
+        return x.take(index_sequences(offsets), axis=0)
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array, y: Array) -> Array:
-        return sum_rows(spread(np.array(levels(ctx, "Y")[0])), d_out, len(x))
+        return sum_rows(index_sequences(np.array(read_levels(ctx, "Y")[0])), d_out, len(x))
 
 
 @register
@@ -120,9 +127,9 @@ class SequenceConcat(OpDef):
 
 def _join_rows(ctx: Context, xs: list[Array]) -> tuple[list[Array], Array]:
     """Return, for each X, the rows of Out that it fills, and the lengths of the sequences of Out."""
-    offsets = [last_level(ctx, "X", len(x), i) for i, x in enumerate(xs)]
-    fits("sequence_concat", ctx.op.input("X"), [len(one) - 1 for one in offsets])
+    offsets = [read_last_level(ctx, "X", len(x), i) for i, x in enumerate(xs)]
+    check_equal_counts("sequence_concat", ctx.op.input("X"), [len(one) - 1 for one in offsets])
     lengths = np.array([np.diff(one) for one in offsets])
     total = lengths.sum(0)
     starts = np.cumsum(total) - total + np.cumsum(lengths, axis=0) - lengths
-    return [positions(start, length) for start, length in zip(starts, lengths, strict=True)], total
+    return [expand_ranges(start, length) for start, length in zip(starts, lengths, strict=True)], total

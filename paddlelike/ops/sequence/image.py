@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import make_lod, positions
+from paddlelike.ops.kernels.sequences import expand_ranges, make_lod
 from paddlelike.ops.kernels.windows import Windows, make_windows
 
 __all__ = ["Im2Sequence"]
@@ -84,8 +84,8 @@ def _select_inside(counts: Array, high: int, wide: int) -> Array:
     """Return the windows in the upper left corner of each image, ``counts[i]`` of ``high`` times ``wide``."""
     heights, widths = counts.T
     image = np.repeat(np.arange(len(counts)), heights)
-    row = positions(np.zeros_like(heights), heights)
-    return positions((image * high + row) * wide, np.repeat(widths, heights))
+    row = expand_ranges(np.zeros_like(heights), heights)
+    return expand_ranges((image * high + row) * wide, np.repeat(widths, heights))
 
 
 def _windows(kernels: list[int], strides: list[int], paddings: list[int]) -> Windows:

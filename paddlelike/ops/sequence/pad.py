@@ -9,7 +9,13 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import check_level, fits, last_level, make_lod, offsets_of
+from paddlelike.ops.kernels.sequences import (
+    check_equal_counts,
+    check_level,
+    make_lod,
+    make_offsets,
+    read_last_level,
+)
 
 __all__ = ["SequenceMask", "SequencePad", "SequenceUnpad"]
 
@@ -17,7 +23,7 @@ __all__ = ["SequenceMask", "SequencePad", "SequenceUnpad"]
 def _find_places(lengths: Array, width: int) -> Array:
     """Return, for each row of the sequences, its index among the rows of a batch padded to ``width``."""
     starts = np.arange(len(lengths)) * width
-    return np.arange(lengths.sum()) + np.repeat(starts - offsets_of(lengths)[:-1], lengths)
+    return np.arange(lengths.sum()) + np.repeat(starts - make_offsets(lengths)[:-1], lengths)
 
 
 @register
@@ -47,7 +53,7 @@ class SequencePad(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, value: Array, *, padded_length: int) -> tuple[Array, Array]:
-        lengths = np.diff(last_level(ctx, "X", len(x)))
+        lengths = np.diff(read_last_level(ctx, "X", len(x)))
         longest = int(lengths.max(initial=0))
         width = longest if padded_length < 0 else padded_length
         if longest > width:
@@ -62,7 +68,7 @@ class SequencePad(OpDef):
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array) -> Array:
-        lengths = np.diff(last_level(ctx, "X", len(x)))
+        lengths = np.diff(read_last_level(ctx, "X", len(x)))
         flat = d_out.reshape(-1, *x.shape[1:])
         return flat.take(_find_places(lengths, d_out.shape[1]), axis=0)
 
@@ -85,7 +91,7 @@ class SequenceUnpad(OpDef):
     @staticmethod
     def forward(ctx: Context, x: Array, length: Array) -> Array:
         lengths = length.reshape(-1)
-        fits("sequence_unpad", ("rows of X", "Length"), (len(x), len(lengths)))
+        check_equal_counts("sequence_unpad", ("rows of X", "Length"), (len(x), len(lengths)))
         if lengths.size and (lengths.min() < 0 or lengths.max() > x.shape[1]):
             raise EnforceNotMet(
                 f"sequence_unpad: Length holds {lengths.max()} (least {lengths.min()}), X is {list(x.shape)}"
@@ -96,7 +102,7 @@ class SequenceUnpad(OpDef):
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array) -> Array:
-        offsets = last_level(ctx, "Out@GRAD", len(d_out))
+        offsets = read_last_level(ctx, "Out@GRAD", len(d_out))
         d_x = np.zeros((math.prod(x.shape[:2]), *d_out.shape[1:]), d_out.dtype)
         d_x[_find_places(np.diff(offsets), x.shape[1])] = d_out
         return d_x.reshape(x.shape)

@@ -1,4 +1,4 @@
-"""Sequences cut and turned: slice, reverse, reshape; ids: enumerate, erase, scatter."""
+"""Parts and order of sequences: slice, reverse, reshape; of ids: enumerate, erase, scatter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.sequences import fits, last_level, levels, make_lod, positions, spread
+from paddlelike.ops.kernels.sequences import (
+    check_equal_counts,
+    expand_ranges,
+    index_sequences,
+    make_lod,
+    read_last_level,
+    read_levels,
+)
 
 __all__ = [
     "SequenceEnumerate",
@@ -66,9 +73,9 @@ class SequenceSlice(OpDef):
 
 def _choose_rows(ctx: Context, x: Array, offset: Array, length: Array) -> tuple[Array, Array]:
     """Return the rows of X that a slice takes, and the lengths of its sequences."""
-    offsets = last_level(ctx, "X", len(x))
+    offsets = read_last_level(ctx, "X", len(x))
     start, size = offset.reshape(-1), length.reshape(-1)
-    fits("sequence_slice", ("X", "Offset", "Length"), (len(offsets) - 1, len(start), len(size)))
+    check_equal_counts("sequence_slice", ("X", "Offset", "Length"), (len(offsets) - 1, len(start), len(size)))
     wrong = np.flatnonzero((start < 0) | (size < 0) | (start + size > np.diff(offsets)))
     if wrong.size:
         i = int(wrong[0])
@@ -76,7 +83,7 @@ def _choose_rows(ctx: Context, x: Array, offset: Array, length: Array) -> tuple[
             f"sequence_slice: {size[i]} rows from {start[i]} on of sequence {i}, "
             f"which has {offsets[i + 1] - offsets[i]} rows"
         )
-    return positions(offsets[:-1] + start, size), size
+    return expand_ranges(offsets[:-1] + start, size), size
 
 
 @register
@@ -99,7 +106,7 @@ class SequenceReverse(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array) -> Array:
-        offsets = last_level(ctx, "X", len(x))
+        offsets = read_last_level(ctx, "X", len(x))
         lengths = np.diff(offsets)
         mirror = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths)
         return x.take(mirror - np.arange(len(x)), axis=0)
@@ -123,7 +130,7 @@ class SequenceReshape(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, new_dim: int) -> Array:
-        numbers = np.diff(last_level(ctx, "X", len(x))) * x.shape[1]
+        numbers = np.diff(read_last_level(ctx, "X", len(x))) * x.shape[1]
         wrong = np.flatnonzero(numbers % new_dim)
         if wrong.size:
             raise EnforceNotMet(
@@ -142,7 +149,7 @@ class SequenceReshape(OpDef):
 class SequenceEnumerate(OpDef):
     """``Out[t]``: the id of row t and those after it in its sequence, ``win_size`` in all.
 
-    ``pad_value`` stands where the sequence has ended. X is (T, 1).
+    ``pad_value`` follows where the sequence has ended. X is (T, 1).
     """
 
     type = "sequence_enumerate"
@@ -162,7 +169,7 @@ class SequenceEnumerate(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, win_size: int, pad_value: int) -> Array:
-        offsets = last_level(ctx, "X", len(x))
+        offsets = read_last_level(ctx, "X", len(x))
         ends = np.repeat(offsets[1:], np.diff(offsets))
         rows = np.arange(len(x))[:, None] + np.arange(win_size)
         ids = x.reshape(-1).take(rows, mode="clip")
@@ -187,8 +194,8 @@ class SequenceErase(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, *, tokens: list[int]) -> Array:
-        lod = levels(ctx, "X")
-        offsets = last_level(ctx, "X", len(x))
+        lod = read_levels(ctx, "X")
+        offsets = read_last_level(ctx, "X", len(x))
         kept = ~np.isin(x.reshape(-1), tokens)
         before = np.concatenate([[0], np.cumsum(kept)])
         ctx.set_lod("Out", [*lod[:-1], before[offsets].tolist()])
@@ -210,17 +217,17 @@ class SequenceScatter(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: Array, ids: Array, updates: Array) -> Array:
-        offsets = last_level(ctx, "Ids", len(ids))
-        fits("sequence_scatter", ("rows of X", "Ids"), (len(x), len(offsets) - 1))
+        offsets = read_last_level(ctx, "Ids", len(ids))
+        check_equal_counts("sequence_scatter", ("rows of X", "Ids"), (len(x), len(offsets) - 1))
         width = math.prod(x.shape[1:])
         flat = ids.reshape(-1)
         wrong = flat[(flat < 0) | (flat >= width)]
         if wrong.size:
             raise EnforceNotMet(f"sequence_scatter: Ids hold {wrong[0]}, but X is {list(x.shape)}")
-        added = sum_rows(spread(offsets) * width + flat, updates.reshape(-1), x.size)
+        added = sum_rows(index_sequences(offsets) * width + flat, updates.reshape(-1), x.size)
         return x + added.reshape(x.shape)
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, ids: Array, updates: Array) -> tuple[Array, Array]:
-        rows = spread(last_level(ctx, "Ids", len(ids)))
+        rows = index_sequences(read_last_level(ctx, "Ids", len(ids)))
         return d_out, d_out[rows, ids.reshape(-1)].reshape(updates.shape)

@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.sequences import check_level, last_level, levels
+from paddlelike.ops.kernels.sequences import check_level, read_last_level, read_levels
 
 __all__ = ["SequencePool"]
 
@@ -45,7 +45,7 @@ class SequencePool(OpDef):
     """``Out[i]``: the rows of sequence i as one, by ``pooltype``; ``pad_value`` where there are none.
 
     SUM, AVERAGE, SQRT (the sum over the root of the length), MAX, FIRST, LAST, over the sequences of the
-    last level. MaxIndex is the row of X that each maximum stands in, -1 for none. Out keeps the levels above.
+    last level. MaxIndex is the row of X that holds each maximum, -1 for none. Out keeps the levels above.
     """
 
     type = "sequence_pool"
@@ -74,8 +74,8 @@ class SequencePool(OpDef):
     def forward(
         ctx: Context, x: Array, *, pooltype: str, pad_value: float, is_test: bool
     ) -> tuple[Array, Array | None]:
-        offsets = last_level(ctx, "X", len(x))
-        ctx.set_lod("Out", levels(ctx, "X")[:-1])
+        offsets = read_last_level(ctx, "X", len(x))
+        ctx.set_lod("Out", read_levels(ctx, "X")[:-1])
         full = _Full(offsets)
         if full.count == 0:
             return np.full((len(full.which), *x.shape[1:]), pad_value, x.dtype), None
@@ -93,7 +93,7 @@ class SequencePool(OpDef):
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, x: Array, max_index: Array | None, *, pooltype: str) -> Array:
-        full = _Full(last_level(ctx, "X", len(x)))
+        full = _Full(read_last_level(ctx, "X", len(x)))
         d_rows = d_out if full.all else d_out[full.which]
         if pooltype in _WEIGHT:
             if pooltype != "SUM":

@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Context, Float, Gradient, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.kernels.sequences import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["AddPositionEncoding", "RowConv"]
@@ -41,7 +41,7 @@ class AddPositionEncoding(OpDef):
         if x.ndim == 3:
             out += beta * _compute_encoding(np.arange(x.shape[1]), x.shape[2], x.dtype)
             return out
-        offsets = last_level(ctx, "X", len(x))
+        offsets = read_last_level(ctx, "X", len(x))
         places = np.arange(len(x)) - np.repeat(offsets[:-1], np.diff(offsets))
         out += beta * _compute_encoding(places, x.shape[1], x.dtype)
         ctx.set_lod("Out", ctx.lod("X"))
@@ -106,5 +106,5 @@ def _count_rows_left(ctx: Context, x: Array) -> Array:
     """Return the number of rows of its sequence from each row on, itself included."""
     if x.ndim == 3:
         return np.broadcast_to(np.arange(x.shape[1], 0, -1), x.shape[:2])
-    offsets = last_level(ctx, "X", len(x))
+    offsets = read_last_level(ctx, "X", len(x))
     return np.repeat(offsets[1:], np.diff(offsets)) - np.arange(len(x))

@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Context, Gradient, OpDef, Spec, String, register
-from paddlelike.ops.kernels.sequences import last_level
+from paddlelike.ops.kernels.sequences import read_last_level
 
 __all__ = ["SequenceSoftmax"]
 
@@ -32,7 +32,7 @@ class SequenceSoftmax(OpDef):
                 f"sequence_softmax: X is {list(x.shape)}, expected (T, 1)",
                 hint="layers.softmax normalises the columns of each row",
             )
-        starts, lengths = _find_full(last_level(ctx, "X", len(x)))
+        starts, lengths = _find_full(read_last_level(ctx, "X", len(x)))
         flat = x.reshape(-1)
         if not len(flat):
             return x.copy()
@@ -43,7 +43,7 @@ class SequenceSoftmax(OpDef):
 
     @staticmethod
     def backward(ctx: Context, out: Array, d_out: Array, x: Array) -> Array:
-        starts, lengths = _find_full(last_level(ctx, "X", len(x)))
+        starts, lengths = _find_full(read_last_level(ctx, "X", len(x)))
         if not len(x):
             return d_out.copy()
         y, d_y = out.reshape(-1), d_out.reshape(-1)

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.operands import can_be_equal, normalize_axis, numbers
+from paddlelike.ops.operands import can_be_equal, normalize_axis, read_numbers
 
 __all__ = ["Concat", "Multiplex", "Split", "Stack", "Unbind", "Unstack"]
 
@@ -54,14 +54,14 @@ class Concat(OpDef):
             return Spec((-1,) * rank, x[0].dtype)
         axis = normalize_axis("concat", axis, rank)
         shape = list(x[0].shape)
-        for number, other in enumerate(x[1:], 1):
+        for index, other in enumerate(x[1:], 1):
             if len(other.shape) != rank or not all(
                 can_be_equal(a, b)
                 for i, (a, b) in enumerate(zip(shape, other.shape, strict=True))
                 if i != axis
             ):
                 raise ShapeError(
-                    f"concat: X[{number}] has shape {other.shape}, X[0] {x[0].shape}; "
+                    f"concat: X[{index}] has shape {other.shape}, X[0] {x[0].shape}; "
                     f"all dims but {axis} must be the same"
                 )
             along = (shape[axis], other.shape[axis])
@@ -70,7 +70,7 @@ class Concat(OpDef):
 
     @staticmethod
     def forward(ctx: Context, x: list[Array], axis_tensor: Array | None, *, axis: int) -> Array:
-        axis = numbers([axis], axis_tensor, None)[0]
+        axis = read_numbers([axis], axis_tensor, None)[0]
         lod = ctx.lod("X")
         if lod:
             if axis in (0, -x[0].ndim):
@@ -88,7 +88,7 @@ class Concat(OpDef):
         axis: int,
         wanted: tuple[tuple[bool, ...]],
     ) -> list[Array | None]:
-        axis = numbers([axis], axis_tensor, None)[0]
+        axis = read_numbers([axis], axis_tensor, None)[0]
         parts = _split_views(d_out, [one.shape[axis] for one in x], axis)
         return [part if want else None for part, want in zip(parts, wanted[0], strict=True)]
 
@@ -164,8 +164,8 @@ class Split(OpDef):
         num: int,
         sections: list[int],
     ) -> list[Array]:
-        axis = numbers([axis], axis_tensor, None)[0]
-        sizes = _find_section_sizes(x.shape, axis, num, numbers(sections, None, tensors))
+        axis = read_numbers([axis], axis_tensor, None)[0]
+        sizes = _find_section_sizes(x.shape, axis, num, read_numbers(sections, None, tensors))
         return _split_views(x, sizes, axis)
 
 
@@ -204,10 +204,10 @@ class Stack(OpDef):
     @staticmethod
     def infer(x: list[Spec], *, axis: int) -> Spec:
         shape = list(x[0].shape)
-        for number, other in enumerate(x):
+        for index, other in enumerate(x):
             if len(other.shape) != len(shape) or not all(map(can_be_equal, shape, other.shape)):
                 raise ShapeError(
-                    f"stack: X[{number}] has shape {other.shape}, X[0] {x[0].shape}; they must be the same"
+                    f"stack: X[{index}] has shape {other.shape}, X[0] {x[0].shape}; they must be the same"
                 )
         shape.insert(normalize_axis("stack", axis, len(shape) + 1), len(x))
         return Spec(tuple(shape), x[0].dtype)

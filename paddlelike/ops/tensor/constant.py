@@ -27,7 +27,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import numbers
+from paddlelike.ops.operands import read_numbers
 from paddlelike.ops.sizes import check_shape_attr, infer_batch_size_like, infer_sizes
 
 __all__ = [
@@ -83,7 +83,7 @@ class FillConstant(OpDef):
         *,
         attrs: FillConstantAttrs,
     ) -> Array:
-        sizes = check_shape_attr("fill_constant", numbers(attrs.shape, shape_tensor, shape_tensors))
+        sizes = check_shape_attr("fill_constant", read_numbers(attrs.shape, shape_tensor, shape_tensors))
         if value_tensor is None:
             return _fill_array("fill_constant", sizes, attrs.str_value or attrs.value, attrs.dtype)
         if value_tensor.size != 1:
@@ -258,7 +258,7 @@ class AssignValue(OpDef):
 
 @register
 class FakeInit(OpDef):
-    """Leaves ``Out`` without rows: they live on parameter servers, and here only their number is known."""
+    """Leaves ``Out`` without rows: parameter servers keep them, and only their count is known here."""
 
     type = "fake_init"
     inputs = ()

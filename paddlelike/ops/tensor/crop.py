@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.operands import fill_box, numbers
+from paddlelike.ops.operands import fill_box, read_numbers
 
 __all__ = ["Crop", "CropTensor"]
 
@@ -58,11 +58,13 @@ class Crop(OpDef):
         x: Array, y: Array | None, offset: Array | None, *, offsets: list[int], shape: list[int]
     ) -> Array:
         size = y.shape if y is not None else shape
-        return x[_find_box("crop", x.shape, numbers(offsets, offset, None), size)]
+        return x[_find_box("crop", x.shape, read_numbers(offsets, offset, None), size)]
 
     @staticmethod
     def backward(d_out: Array, x: Array, offset: Array | None, *, offsets: list[int]) -> Array:
-        return fill_box(d_out, x, _find_box("crop", x.shape, numbers(offsets, offset, None), d_out.shape))
+        return fill_box(
+            d_out, x, _find_box("crop", x.shape, read_numbers(offsets, offset, None), d_out.shape)
+        )
 
 
 @register
@@ -110,12 +112,12 @@ class CropTensor(OpDef):
         offsets: list[int],
         shape: list[int],
     ) -> Array:
-        at, shape = numbers(offsets, offset, offset_list), numbers(shape, size, size_list)
+        at, shape = read_numbers(offsets, offset, offset_list), read_numbers(shape, size, size_list)
         return x[_find_box("crop_tensor", x.shape, at, shape)]
 
     @staticmethod
     def backward(
         d_out: Array, x: Array, offset: Array | None, offset_list: Tensors, *, offsets: list[int]
     ) -> Array:
-        at = numbers(offsets, offset, offset_list)
+        at = read_numbers(offsets, offset, offset_list)
         return fill_box(d_out, x, _find_box("crop_tensor", x.shape, at, d_out.shape))

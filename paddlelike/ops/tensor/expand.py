@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.operands import normalize_axis, numbers
+from paddlelike.ops.operands import normalize_axis, read_numbers
 
 __all__ = ["Expand", "ExpandAs", "Flip", "Reverse", "Roll"]
 
@@ -62,7 +62,7 @@ class Expand(OpDef):
     def forward(
         x: Array, tensor: Array | None, tensors: list[Array] | None, *, expand_times: list[int]
     ) -> Array:
-        return _repeat_array(x, numbers(expand_times, tensor, tensors))
+        return _repeat_array(x, read_numbers(expand_times, tensor, tensors))
 
     @staticmethod
     def backward(d_out: Array, x: Array, tensor: Array | None, tensors: list[Array] | None) -> Array:
@@ -106,7 +106,7 @@ def _undo(cls: type[OpDef], op: OpView, *, own_attrs: bool) -> list[GradOp]:
 
 @register
 class Reverse(OpDef):
-    """``Out``: X with the order along each of the dims ``axis`` turned around."""
+    """``Out``: X with the order along each of the dims ``axis`` reversed."""
 
     type = "reverse"
     attrs = {"axis": Ints(REQUIRED)}
@@ -130,7 +130,7 @@ class Reverse(OpDef):
 
 @register
 class Flip(OpDef):
-    """``Out``: X with the order along each of the dims ``dims`` turned around."""
+    """``Out``: X with the order along each of the dims ``dims`` reversed."""
 
     type = "flip"
     attrs = {"dims": Ints(REQUIRED)}

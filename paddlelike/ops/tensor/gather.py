@@ -43,7 +43,7 @@ def _count_rows(op: str, index: Spec, slot: str = "Index") -> int:
 class Gather(OpDef):
     """``Out[i] = X[Index[i]]``.
 
-    ``dX[Index[i]] += dOut[i]``; with ``overwrite`` the last of repeated rows stands alone, as in
+    ``dX[Index[i]] += dOut[i]``; with ``overwrite`` only the last of repeated rows counts, as in
     Paddle.
     """
 

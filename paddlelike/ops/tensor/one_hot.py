@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Attr, Attrs, Bool, Int, OpDef, Spec, register
-from paddlelike.ops.operands import numbers
+from paddlelike.ops.operands import read_numbers
 
 __all__ = ["OneHot", "OneHotV2", "ShardIndex"]
 
@@ -35,7 +35,7 @@ class _OneHot(OpDef):
     def forward(
         x: Array, depth_tensor: Array | None, *, depth: int, dtype: int, allow_out_of_range: bool
     ) -> Array:
-        depth = numbers([depth], depth_tensor, None)[0]
+        depth = read_numbers([depth], depth_tensor, None)[0]
         ids = x.reshape(-1)
         out = np.zeros((len(ids), depth), numpy_dtype(dtype))
         rows = np.arange(len(ids))

@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import can_be_equal, numbers
+from paddlelike.ops.operands import can_be_equal, read_numbers
 
 __all__ = ["Pad", "Pad2d", "PadConstantLike"]
 
@@ -150,7 +150,7 @@ class Pad2d(OpDef):
 
     @staticmethod
     def forward(x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
-        widths = _find_image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
+        widths = _find_image_widths(read_numbers(attrs.paddings, tensor, None), attrs.data_format)
         if attrs.mode == "constant":
             return _pad_constant(x, widths, attrs.pad_value)
         if attrs.mode == "reflect":
@@ -159,7 +159,7 @@ class Pad2d(OpDef):
 
     @staticmethod
     def backward(d_out: Array, x: Array, tensor: Array | None, *, attrs: Pad2dAttrs) -> Array:
-        widths = _find_image_widths(numbers(attrs.paddings, tensor, None), attrs.data_format)
+        widths = _find_image_widths(read_numbers(attrs.paddings, tensor, None), attrs.data_format)
         if attrs.mode == "constant":
             return d_out[_find_interior(widths, x.shape)]
         for axis in _find_image_dims(attrs.data_format):

@@ -29,7 +29,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.operands import count_elements, known, normalize_axis, numbers
+from paddlelike.ops.operands import count_elements, is_known, normalize_axis, read_numbers
 
 __all__ = ["Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"]
 
@@ -106,7 +106,7 @@ class Reshape(OpDef):
 
     @staticmethod
     def forward(x: Array, size: Array | None, sizes: list[Array] | None, *, shape: list[int]) -> Array:
-        return x.reshape(_reshape_dims(x.shape, numbers(shape, size, sizes)))
+        return x.reshape(_reshape_dims(x.shape, read_numbers(shape, size, sizes)))
 
     @staticmethod
     def backward(
@@ -127,7 +127,7 @@ def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
     if problem:
         raise ShapeError(f"reshape: X of shape {list(dims)} to {list(shape)}: {problem}")
     out = [dims[i] if dim == 0 else dim for i, dim in enumerate(shape)]
-    if not known(dims):
+    if not is_known(dims):
         return out
     size = math.prod(dims)
     rest = math.prod(dim for i, dim in enumerate(out) if shape[i] != -1)
@@ -204,7 +204,7 @@ class Unsqueeze(OpDef):
 
     @staticmethod
     def forward(x: Array, axis: Array | None, several: list[Array] | None, *, axes: list[int]) -> Array:
-        return x.reshape(_unsqueeze_dims(x.shape, numbers(axes, axis, several)))
+        return x.reshape(_unsqueeze_dims(x.shape, read_numbers(axes, axis, several)))
 
     backward = staticmethod(_backward_by_x)
 

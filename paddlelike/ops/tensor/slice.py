@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.operands import fill_box, normalize_axis, numbers
+from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
 __all__ = ["Slice", "StridedSlice"]
 
@@ -27,7 +27,7 @@ class SliceAttrs(Attrs):
     def bounds(self, dims: Sequence[int], start: Tensor, end: Tensor, starts: Tensors, ends: Tensors) -> Box:
         """Return the slice of each dim of an input; tensors go before the attributes."""
         ones = [1] * len(self.axes)
-        first, last = numbers(self.starts, start, starts), numbers(self.ends, end, ends)
+        first, last = read_numbers(self.starts, start, starts), read_numbers(self.ends, end, ends)
         return _find_bounds("slice", dims, self.axes, first, last, ones, self.decrease_axis)
 
 
@@ -47,8 +47,8 @@ class StridedSliceAttrs(SliceAttrs):
         strides: Tensors,
     ) -> Box:
         """Return the slice of each dim of an input; tensors go before the attributes."""
-        first, last = numbers(self.starts, start, starts), numbers(self.ends, end, ends)
-        steps = numbers(self.strides, stride, strides)
+        first, last = read_numbers(self.starts, start, starts), read_numbers(self.ends, end, ends)
+        steps = read_numbers(self.strides, stride, strides)
         return _find_bounds("strided_slice", dims, self.axes, first, last, steps, self.decrease_axis)
 
 

@@ -18,8 +18,8 @@ from paddlelike.ops.update.step import (
     iterate_blocks,
     iterate_touched,
     norm,
-    number,
     quotient,
+    read_scalar,
     require_dense,
 )
 
@@ -83,15 +83,15 @@ class Adam(Update):
         results = param, moment1, moment2, beta1_pow, beta2_pow
         if is_empty_sparse(grad):
             return results
-        b1 = attrs.beta1 if beta1_tensor is None else number(beta1_tensor)
-        b2 = attrs.beta2 if beta2_tensor is None else number(beta2_tensor)
+        b1 = attrs.beta1 if beta1_tensor is None else read_scalar(beta1_tensor)
+        b2 = attrs.beta2 if beta2_tensor is None else read_scalar(beta2_tensor)
         blocks = (iterate_touched if attrs.lazy_mode else iterate_blocks)(param, grad, moment1, moment2)
-        pow1, pow2 = number(beta1_pow), number(beta2_pow)
+        pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
         beta1_pow *= b1
         beta2_pow *= b2
         if isinstance(grad, SelectedRows):  # as Paddle: corrected one step ahead
-            pow1, pow2 = number(beta1_pow), number(beta2_pow)
-        lr = number(rate) * math.sqrt(1 - pow2) / (1 - pow1)
+            pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
+        lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
         for p, g, m1, m2 in blocks:
             average(m1, b1, g)
             average(m2, b2, g * g)
@@ -127,7 +127,7 @@ class Adamax(Update):
         beta2: float,
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
-        lr = number(rate) / (1 - number(beta1_pow))
+        lr = read_scalar(rate) / (1 - read_scalar(beta1_pow))
         for p, g, m, u in iterate_blocks(param, require_dense("adamax", grad), moment, inf_norm):
             average(m, beta1, g)
             u *= beta2
@@ -180,6 +180,6 @@ class Lamb(Update):
             average(m2, attrs.beta2, g * g)
             np.add(quotient(m1, m2, attrs.epsilon), attrs.weight_decay * p, out=r)
         p_norm, r_norm = norm(param), norm(step)
-        step *= number(rate) * (p_norm / r_norm if p_norm > 0 and r_norm > 0 else 1.0)
+        step *= read_scalar(rate) * (p_norm / r_norm if p_norm > 0 and r_norm > 0 else 1.0)
         param -= step
         return param, moment1, moment2

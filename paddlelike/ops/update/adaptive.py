@@ -14,8 +14,8 @@ from paddlelike.ops.update.step import (
     average,
     iterate_blocks,
     iterate_touched,
-    number,
     quotient,
+    read_scalar,
     require_dense,
     shrink,
 )
@@ -40,7 +40,7 @@ class Adagrad(Update):
     def forward(
         param: Array, grad: Array | SelectedRows, moment: Array, rate: Array, *, epsilon: float
     ) -> tuple[Array, Array]:
-        lr = number(rate)
+        lr = read_scalar(rate)
         for p, g, m in iterate_touched(param, grad, moment):
             m += g * g
             p -= quotient(lr * g, m, epsilon)
@@ -67,7 +67,7 @@ class DecayedAdagrad(Update):
         decay: float,
         epsilon: float,
     ) -> tuple[Array, Array]:
-        lr = number(rate)
+        lr = read_scalar(rate)
         for p, g, m in iterate_blocks(param, require_dense("decayed_adagrad", grad), moment):
             average(m, decay, g * g)
             p -= quotient(lr * g, m, epsilon)
@@ -94,7 +94,7 @@ class ProximalAdagrad(Update):
         l1: float,
         l2: float,
     ) -> tuple[Array, Array]:
-        lr = number(rate)
+        lr = read_scalar(rate)
         for p, g, m in iterate_blocks(param, require_dense("proximal_adagrad", grad), moment):
             m += g * g
             p -= quotient(lr * g, m, 0.0)
@@ -177,7 +177,7 @@ class RmsProp(Update):
         *,
         attrs: RmsPropAttrs,
     ) -> tuple[Array, Array, Array, Array | None]:
-        lr = number(rate)
+        lr = read_scalar(rate)
         means = (mean_grad,) if attrs.centered and mean_grad is not None else ()
         for p, g, s, v, *mean in iterate_blocks(param, grad, mean_square, moment, *means):
             average(s, attrs.decay, g * g)
@@ -221,7 +221,7 @@ class Ftrl(Update):
         l2: float,
         lr_power: float,
     ) -> tuple[Array, Array, Array]:
-        lr = number(rate)
+        lr = read_scalar(rate)
         l1, l2 = l1 + 1e-10, l2 + 1e-10  # as Paddle: never exactly zero
         for p, g, s, z in iterate_touched(param, grad, squared, linear):
             before = s**-lr_power

@@ -17,7 +17,7 @@ from paddlelike.ops.update.step import (
     iterate_blocks,
     iterate_touched,
     norm,
-    number,
+    read_scalar,
     require_dense,
     shrink,
 )
@@ -36,7 +36,7 @@ class Sgd(Update):
 
     @staticmethod
     def forward(param: Array | SelectedRows, rate: Array, grad: Array | SelectedRows) -> Array | SelectedRows:
-        lr = number(rate)
+        lr = read_scalar(rate)
         if isinstance(param, SelectedRows):
             return _sgd_table(param, lr, grad)
         for p, g in iterate_touched(param, grad):
@@ -81,7 +81,7 @@ class Momentum(Update):
         mu: float,
         use_nesterov: bool,
     ) -> tuple[Array, Array]:
-        lr = number(rate)
+        lr = read_scalar(rate)
         for p, g, v in iterate_blocks(param, grad, velocity):
             v *= mu
             v += g
@@ -115,7 +115,7 @@ class LarsMomentum(Update):
         lars_weight_decay: float,
     ) -> tuple[Array, Array]:
         grad = require_dense("lars_momentum", grad)
-        decay, local = lars_weight_decay, number(rate)
+        decay, local = lars_weight_decay, read_scalar(rate)
         p_norm, g_norm = norm(param), norm(grad)
         if p_norm > 0 and g_norm > 0:
             local *= lars_coeff * p_norm / (g_norm + decay * p_norm)
@@ -155,7 +155,7 @@ class Dpsgd(Update):
         ctx: Context, param: Array, grad: Array | SelectedRows, rate: Array, *, attrs: DpsgdAttrs
     ) -> Array:
         grad = require_dense("dpsgd", grad)
-        lr, scale = number(rate), max(1.0, norm(grad) / attrs.clip)
+        lr, scale = read_scalar(rate), max(1.0, norm(grad) / attrs.clip)
         noise = attrs.sigma * _draw_normal(ctx.random(attrs.seed)) / attrs.batch_size
         for p, g in iterate_blocks(param, grad):
             p -= lr * (g / scale + noise)
@@ -183,7 +183,7 @@ class ProximalGd(Update):
 
     @staticmethod
     def forward(param: Array, grad: Array | SelectedRows, rate: Array, *, l1: float, l2: float) -> Array:
-        lr = number(rate)
+        lr = read_scalar(rate)
         for p, g in iterate_blocks(param, require_dense("proximal_gd", grad)):
             p -= lr * g
             shrink(p, lr * l1, lr * l2)

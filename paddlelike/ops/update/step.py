@@ -23,8 +23,8 @@ __all__ = [
     "iterate_blocks",
     "iterate_touched",
     "norm",
-    "number",
     "quotient",
+    "read_scalar",
     "require_dense",
     "shrink",
 ]
@@ -62,7 +62,7 @@ def _check_shapes(type: str, given: dict[str, Spec | None]) -> None:
         raise ShapeError(f"{type}: Param has shape {param.shape} and Grad {grad.shape}; they must be equal")
 
 
-def number(array: Array) -> float:
+def read_scalar(array: Array) -> float:
     """Return the value of a learning rate, or of a power of beta, as a float."""
     return float(array.item())
 

@@ -207,7 +207,7 @@ def infer(type: str, specs: list[Any], attrs: Arrays) -> Spec:
             "uniform_random",
             [None, []],
             {"shape": [2], "min": 1.0},
-            "min is 1.0, max is 1.0: nothing",
+            "min is 1.0, max is 1.0: no number",
         ),
         ("uniform_random", [Spec((-1,), 3), []], {}, r"ShapeTensor has shape \(-1,\)"),
         ("truncated_gaussian_random", [], {"shape": [2], "dtype": 6}, "expected VarType.FP32"),
