@@ -18,7 +18,7 @@ __all__ = ["place_all"]
 
 
 def place_all(source: Program, startup: Program, training: Training, plan: Plan) -> Overview:
-    """Return all slices of a job. ``source`` has the network and its updates, ``startup`` its initializers."""
+    """Return all slices of a job; ``source`` has the network with updates, ``startup`` its initializers."""
     slices = list(_trained(plan))
     slices += _optimizer_state(source, training, plan)
     slices += _table(source, plan)
