@@ -200,7 +200,7 @@ def _read_records(path: str, allowed: Mapping[str, Any]) -> Iterator[_Record]:
         raise MissingFileError(f"there is no file {path}") from None
     references = {tuple(name.rsplit(".", 1)): Reference(*name.rsplit(".", 1)) for name in allowed}
     try:
-        for value in pickles.load_all(data, references=references):  # type: ignore[arg-type]
+        for value in pickles.load_all(data, references)[0]:  # type: ignore[arg-type]
             yield _parse_record(_resolve(value, allowed))
     except FormatError as error:
         raise FormatError(

@@ -14,7 +14,7 @@ from typing import Any, Final
 from paddlelike.errors import SaveError
 from paddlelike.formats.state.pickles import Reference
 
-__all__ = ["Reference", "encode_plain"]
+__all__ = ["Reference", "encode_plain", "encode_text"]
 
 
 def encode_plain(value: Any) -> bytes:
@@ -49,7 +49,8 @@ def _encode_int(value: int) -> bytes:
     return pickle.LONG4 + struct.pack("<i", len(raw)) + raw
 
 
-def _encode_text(value: str) -> bytes:
+def encode_text(value: str) -> bytes:
+    """Return the opcode that pushes a text."""
     raw = value.encode("utf-8", "surrogatepass")
     return pickle.BINUNICODE + struct.pack("<I", len(raw)) + raw
 
@@ -77,7 +78,7 @@ _ENCODERS: Final[dict[type, Callable[[Any], bytes]]] = {
     bool: lambda value: pickle.NEWTRUE if value else pickle.NEWFALSE,
     int: _encode_int,
     float: lambda value: pickle.BINFLOAT + struct.pack(">d", value),
-    str: _encode_text,
+    str: encode_text,
     tuple: _encode_tuple,
     list: _encode_list,
     dict: _encode_dict,

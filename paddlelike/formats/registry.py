@@ -28,6 +28,7 @@ GROUP: Final = "paddlelike.formats"
 _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "state": "paddlelike.formats.state.format:StateFile",
     "hdf5": "paddlelike.formats.hdf5:Hdf5",
+    "torch": "paddlelike.formats.torch:Torch",
     "npz": "paddlelike.formats.npz:Npz",
     "safetensors": "paddlelike.formats.safetensors:Safetensors",
     "combined": "paddlelike.formats.combined:CombinedFile",

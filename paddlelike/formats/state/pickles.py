@@ -14,6 +14,7 @@ from __future__ import annotations
 import codecs
 import pickle
 import struct
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -65,11 +66,25 @@ def load(buffer: Buffer, *, constructors: Constructors | None = None) -> Any:
 
 
 def load_all(
-    buffer: Buffer, references: Mapping[tuple[str, str], Reference] = MappingProxyType({})
-) -> list[Any]:
-    """Return the objects of several pickles, one behind the other.
+    buffer: Buffer,
+    references: Mapping[tuple[str, str], Reference] = MappingProxyType({}),
+    *,
+    constructors: Constructors | None = None,
+    persistent: Callable[[Any], Any] | None = None,
+    count: int | None = None,
+) -> tuple[list[Any], int]:
+    """Return the objects of several pickles, one behind the other, and the offset behind the last.
 
-    ``references`` are globals, by (module, name), that the pickles may name but not call.
+    Parameters
+    ----------
+    references
+        Globals, by (module, name), that the pickles may name but not call.
+    constructors
+        More globals that may be called, by (module, name).
+    persistent
+        Returns the object that a persistent id stands for; None: such ids are refused.
+    count
+        How many pickles to read; None: all up to the end.
 
     Raises
     ------
@@ -77,18 +92,18 @@ def load_all(
         For damaged bytes, and for every other global.
 
     >>> load_all(pickle.dumps((1, "a")) + pickle.dumps(None, protocol=0))
-    [(1, 'a'), None]
+    ([(1, 'a'), None], 21)
     """
-    values = []
-    machine = _Machine(buffer, CONSTRUCTORS, references)
+    values: list[Any] = []
+    machine = _Machine(buffer, {**CONSTRUCTORS, **(constructors or {})}, references, persistent)
     try:
-        while not machine.is_at_end():
+        while len(values) < count if count is not None else not machine.is_at_end():
             values.append(machine.run())
     except FormatError as error:
         raise FormatError(f"offset {machine.at}: {error.message}", hint=error.hint) from None
     except _DAMAGE as error:
         raise FormatError(f"offset {machine.at}: the pickle is damaged ({error!r:.200})") from error
-    return [plain(value) for value in values]
+    return [plain(value) for value in values], machine.at
 
 
 def plain(value: Any) -> Any:
@@ -145,7 +160,9 @@ class _Machine:
         buffer: Buffer,
         constructors: Constructors,
         references: Mapping[tuple[str, str], Reference] = MappingProxyType({}),
+        persistent: Callable[[Any], Any] | None = None,
     ) -> None:
+        self._persistent = persistent
         self._data = memoryview(buffer).cast("B")
         self._constructors = constructors
         self._references = references
@@ -291,8 +308,16 @@ class _Machine:
         self._charge(_size(value))
         self._stack.append(value)
 
+    def push_persistent(self) -> None:
+        identifier = self.pop()
+        if self._persistent is None:
+            raise FormatError("the pickle refers to an object outside of it")
+        self._stack.append(self._persistent(identifier))
+
     def build(self) -> None:
         state, value = self.pop(), self._stack[-1]
+        if type(value) is OrderedDict and isinstance(state, dict):
+            return  # attributes of a dict, such as the _metadata of a torch state_dict
         if not isinstance(state, tuple) or not hasattr(value, "set_state"):
             raise FormatError(f"a {type(value).__name__} with a {type(state).__name__} as its state")
         value.set_state(*state)
@@ -375,6 +400,7 @@ _STEPS: Final[dict[int, Callable[[_Machine], Any]]] = {
         (pickle.REDUCE, lambda m: m.call()),
         (pickle.NEWOBJ, lambda m: m.call()),
         (pickle.BUILD, lambda m: m.build()),
+        (pickle.BINPERSID, lambda m: m.push_persistent()),
         (pickle.BINPUT, lambda m: m.memoize(m.number(1))),
         (pickle.LONG_BINPUT, lambda m: m.memoize(m.number(4))),
         (pickle.MEMOIZE, lambda m: m.memoize(len(m._memo))),

@@ -1,0 +1,290 @@
+"""PyTorch's files of a ``state_dict``: read and written without PyTorch.
+
+Since 1.6 ``torch.save`` writes a ZIP file: ``NAME/data.pkl``, a pickle whose tensors refer to storages, and
+``NAME/data/KEY``, the elements of each storage (``torch/serialization.py``). Before, a file was a run of
+pickles (magic number, protocol, system, object, keys), and then every storage as its count (8 bytes) and its
+elements. Both are read, the first is written.
+
+The pickle is walked by :mod:`paddlelike.formats.state.pickles`, which executes nothing. Dicts inside of dicts
+are read as one, their keys joined by dots; what is no tensor is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
+from paddlelike.core.tensor import Array, LoDTensor
+from paddlelike.errors import FormatError
+from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
+from paddlelike.formats.npz import deliver
+from paddlelike.formats.plain_pickles import encode_text
+from paddlelike.formats.sources import Buffer, Readable, Source, as_source
+from paddlelike.formats.state import pickles
+from paddlelike.formats.tensor_desc import elements
+from paddlelike.formats.zips import Member, open_zip, write_zip
+
+__all__ = ["Torch"]
+
+_MAGIC: Final = 0x1950A86A20F9469CFC6C
+_LEGACY: Final = (
+    b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M"  # the magic number and the next pickle's begin
+)
+_STORAGES: Final = {
+    "Float": VarType.FP32, "Double": VarType.FP64, "Half": VarType.FP16, "BFloat16": VarType.BF16,
+    "Long": VarType.INT64, "Int": VarType.INT32, "Short": VarType.INT16, "Char": VarType.INT8,
+    "Byte": VarType.UINT8, "Bool": VarType.BOOL, "ComplexFloat": VarType.COMPLEX64,
+    "ComplexDouble": VarType.COMPLEX128,
+}  # fmt: skip
+_NAMES: Final = {dtype: f"{name}Storage" for name, dtype in _STORAGES.items()}
+_REFERENCES: Final = {
+    ("torch", f"{name}Storage"): pickles.Reference("torch", f"{name}Storage") for name in _STORAGES
+}
+_MAX_DIMS: Final = 32
+
+
+@dataclass(frozen=True)
+class _Storage:
+    """A storage that a tensor is a view of."""
+
+    key: str
+    dtype: VarType
+    size: int  # in elements
+
+
+@dataclass(frozen=True)
+class _View:
+    """A tensor: some elements of a storage."""
+
+    storage: _Storage
+    offset: int  # in elements, as the strides
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Torch(FileFormat):
+    """A file of ``torch.save(module.state_dict(), ...)``."""
+
+    name = "torch"
+    title = "a file of torch.save"
+    suffixes = (".pt", ".pth")
+    advice = "convert it with paddlelike.convert, with rename= for the names of the variables"
+    holds = Capabilities()
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        length = int.from_bytes(head[26:28], "little")
+        return head.startswith(_LEGACY) or (
+            head[:4] == b"PK\x03\x04" and head[30 : 30 + length].endswith(b"/data.pkl")
+        )
+
+    def entries(self, source: Readable) -> list[Entry]:
+        file = as_source(source)
+        views, storages = _read_legacy(file) if bytes(file.read_at(0, 2)) == b"\x80\x02" else _read_zip(file)
+        return [_describe(name, view, storages) for name, view in views.items()]
+
+    def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
+        file = as_source(source)
+        if entry.payload is None:
+            return read_dense(file, entry, into=into)
+        begin, view = entry.payload
+        flat = read_dense(
+            file, Entry(entry.name, entry.dtype, (_span(view),), (), begin, _span_bytes(view))
+        ).array
+        assert flat is not None
+        strides = [stride * flat.itemsize for stride in view.strides]
+        strided = np.lib.stride_tricks.as_strided(flat, view.shape, strides, writeable=False)
+        return deliver(np.ascontiguousarray(strided).reshape(view.shape), into)
+
+    def write(self, values: Values) -> Iterator[Buffer]:
+        self.check(values)
+        return _encode({name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()})
+
+
+# Writing
+
+
+def _encode(arrays: Mapping[str, Any]) -> Iterator[Buffer]:
+    rows = b"".join(
+        _encode_row(name, str(index), array) for index, (name, array) in enumerate(arrays.items())
+    )
+    items = pickle.MARK + rows + pickle.SETITEMS if arrays else b""
+    program = pickle.PROTO + b"\x02" + _ORDERED_DICT + items + pickle.STOP
+    members: dict[str, list[Buffer]] = {"archive/data.pkl": [program], "archive/byteorder": [b"little"]}
+    members |= {f"archive/data/{index}": [elements(array)] for index, array in enumerate(arrays.values())}
+    return write_zip(members | {"archive/version": [b"3\n"]})
+
+
+_ORDERED_DICT: Final = pickle.GLOBAL + b"collections\nOrderedDict\n" + pickle.EMPTY_TUPLE + pickle.REDUCE
+
+
+def _encode_row(name: str, key: str, array: Any) -> bytes:
+    """A name, and the call of ``torch._utils._rebuild_tensor_v2`` that makes its tensor."""
+    storage = _NAMES[convert_dtype(array.dtype)]
+    strides = [math.prod(array.shape[axis + 1 :]) for axis in range(array.ndim)]
+    identifier = (
+        pickle.MARK + encode_text("storage") + pickle.GLOBAL + f"torch\n{storage}\n".encode()
+        + encode_text(key) + encode_text("cpu") + _encode_count(array.size) + pickle.TUPLE + pickle.BINPERSID
+    )  # fmt: skip
+    arguments = (
+        identifier + _encode_count(0) + _encode_counts(array.shape) + _encode_counts(strides)
+        + pickle.NEWFALSE + _ORDERED_DICT
+    )  # fmt: skip
+    call = (
+        pickle.GLOBAL
+        + b"torch._utils\n_rebuild_tensor_v2\n"
+        + pickle.MARK
+        + arguments
+        + pickle.TUPLE
+        + pickle.REDUCE
+    )
+    return encode_text(name) + call
+
+
+def _encode_count(count: int) -> bytes:
+    return (
+        pickle.BININT + struct.pack("<i", count)
+        if count < 1 << 31
+        else pickle.LONG1 + b"\x08" + count.to_bytes(8, "little")
+    )
+
+
+def _encode_counts(counts: Any) -> bytes:
+    return pickle.MARK + b"".join(map(_encode_count, counts)) + pickle.TUPLE
+
+
+# Reading
+
+
+def _rebuild_tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: object) -> _View:
+    counts = (offset, *shape, *strides)
+    if not isinstance(storage, _Storage) or not all(type(n) is int and 0 <= n < 2**48 for n in counts):
+        raise FormatError("a tensor whose storage, shape or strides are none")
+    if len(shape) != len(strides) or len(shape) > _MAX_DIMS:
+        raise FormatError(f"a tensor of shape {shape!r:.80} and strides {strides!r:.80}")
+    view = _View(storage, offset, tuple(shape), tuple(strides))
+    if offset + _span(view) > storage.size:
+        raise FormatError(f"a tensor of shape {shape!r:.80} exceeds its storage of {storage.size} elements")
+    return view
+
+
+def _rebuild_parameter(view: Any, *_: object) -> _View:
+    if not isinstance(view, _View):
+        raise FormatError("a parameter that is no tensor")
+    return view
+
+
+_CONSTRUCTORS: Final[dict[tuple[str, str], Callable[..., Any]]] = {
+    ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
+    ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
+    ("torch._utils", "_rebuild_parameter"): _rebuild_parameter,
+}
+
+
+def _find_storage(identifier: Any) -> _Storage:
+    """Return the storage of a persistent id ``("storage", class, key, device, count, ...)``."""
+    if not isinstance(identifier, tuple) or len(identifier) < 5 or identifier[0] != "storage":
+        raise FormatError("the pickle refers to something that is no storage")
+    reference, key, count = identifier[1], identifier[2], identifier[4]
+    name = reference.name.removesuffix("Storage") if isinstance(reference, pickles.Reference) else ""
+    if name not in _STORAGES or not isinstance(key, str) or type(count) is not int or not 0 <= count < 2**48:
+        raise FormatError(f"the storage {key!r:.40} has a class, key or count that cannot be")
+    return _Storage(key, _STORAGES[name], count)
+
+
+def _span(view: _View) -> int:
+    """Return the count of elements of the storage from the first of a tensor to its last."""
+    if 0 in view.shape:
+        return 0
+    return 1 + sum((dim - 1) * stride for dim, stride in zip(view.shape, view.strides, strict=True))
+
+
+def _span_bytes(view: _View) -> int:
+    return _span(view) * numpy_dtype(view.storage.dtype).itemsize
+
+
+def _read_zip(file: Source) -> tuple[dict[str, _View], dict[str, Member]]:
+    """Return the tensors by name, and where the elements of each storage are."""
+    members = open_zip(file)
+    roots = [name.removesuffix("data.pkl") for name in members if name.endswith("/data.pkl")]
+    if len(roots) != 1:
+        raise FormatError("the ZIP file has no data.pkl, so torch.save has not written it")
+    order = members.get(roots[0] + "byteorder")
+    if order is not None and bytes(file.read_at(order.offset or 0, 6)) != b"little":
+        raise FormatError("the elements are big-endian")
+    (value,), _ = _load_pickles(members[roots[0] + "data.pkl"].read(file), 1)
+    prefix = roots[0] + "data/"
+    found = {name.removeprefix(prefix): member for name, member in members.items() if name.startswith(prefix)}
+    return _flatten(value), found
+
+
+def _load_pickles(data: Buffer, count: int) -> tuple[list[Any], int]:
+    return pickles.load_all(
+        data, _REFERENCES, constructors=_CONSTRUCTORS, persistent=_find_storage, count=count
+    )
+
+
+def _read_legacy(file: Source) -> tuple[dict[str, _View], dict[str, Member]]:
+    """Return the tensors by name, and where the elements of each storage are, of a file before 1.6."""
+    data = file.read_at(0, file.size)
+    (magic, _, _, value, keys), at = _load_pickles(data, 5)
+    if magic != _MAGIC or not isinstance(keys, list):
+        raise FormatError(
+            "the file begins as one of torch.save, but has another magic number or no list of keys"
+        )
+    views = _flatten(value)
+    by_key = {view.storage.key: view.storage for view in views.values()}
+    storages = {}
+    for key in keys:
+        count = int.from_bytes(bytes(data[at : at + 8]), "little")
+        storage = by_key.get(key)
+        if storage is None:
+            raise FormatError(f"the storage {key!r:.40} belongs to no tensor: its element type is not known")
+        size = count * numpy_dtype(storage.dtype).itemsize
+        if count != storage.size or at + 8 + size > file.size:
+            raise FormatError(
+                f"offset {at}: the storage {key!r:.40} has {count} elements, expected {storage.size}"
+            )
+        storages[key] = Member(at + 8, size, size, None)
+        at += 8 + size
+    return views, storages
+
+
+def _flatten(value: Any, prefix: str = "", depth: int = 0) -> dict[str, _View]:
+    """Return the tensors in dicts inside of dicts, keys joined by dots."""
+    if not isinstance(value, dict) or depth > 8:
+        if depth:
+            return {}
+        raise FormatError(f"the pickle holds a {type(value).__name__}, not a dict of tensors")
+    found: dict[str, _View] = {}
+    for key, item in value.items():
+        if isinstance(item, _View):
+            found[f"{prefix}{key}"] = item
+        elif isinstance(item, dict):
+            found |= _flatten(item, f"{prefix}{key}.", depth + 1)
+    return found
+
+
+def _describe(name: str, view: _View, storages: Mapping[str, Member]) -> Entry:
+    member = storages.get(view.storage.key)
+    itemsize = numpy_dtype(view.storage.dtype).itemsize
+    if member is None or member.offset is None or member.size < view.storage.size * itemsize:
+        raise FormatError(
+            f"{name!r:.80}: the elements of its storage {view.storage.key!r:.40} are missing or compressed"
+        )
+    begin = member.offset + view.offset * itemsize
+    nbytes = math.prod(view.shape) * itemsize
+    contiguous = [math.prod(view.shape[axis + 1 :]) for axis in range(len(view.shape))]
+    plain = all(dim <= 1 or s == c for dim, s, c in zip(view.shape, view.strides, contiguous, strict=True))
+    if plain or nbytes == 0:
+        return Entry(name, view.storage.dtype, view.shape, offset=begin, nbytes=nbytes)
+    if nbytes > 64 * member.size:
+        raise FormatError(f"{name!r:.80}: shape {view.shape} repeats the {member.size} bytes of its storage")
+    return Entry(name, view.storage.dtype, view.shape, nbytes=nbytes, payload=(begin, view))

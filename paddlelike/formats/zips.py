@@ -1,0 +1,168 @@
+"""ZIP files of arrays: where the members lie in a source, and writing them without copying large pieces.
+
+Specification: PKZIP's APPNOTE, by the standard library's ``zipfile``. Members that are stored are read in
+place; deflated ones are unpacked. A member may not claim more than deflate can hold.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from paddlelike.errors import FormatError
+from paddlelike.formats.sources import Buffer, Source
+
+__all__ = ["Member", "SourceFile", "open_zip", "write_zip"]
+
+_DATE: Final = (1980, 1, 1, 0, 0, 0)  # equal values give equal bytes
+_LOCAL_HEADER: Final = 30
+_MOST_DEFLATED: Final = 1100  # deflate makes no data smaller than by this factor
+_LARGE: Final = 1 << 31
+
+
+class Member(NamedTuple):
+    """A member of a ZIP file.
+
+    Attributes
+    ----------
+    offset
+        Where its bytes begin in the file; None: they are compressed.
+    size, stored_size
+        Its bytes, and those it takes in the file.
+    info
+        Its row of the ZIP directory; None for bytes that are in no ZIP file.
+    """
+
+    offset: int | None
+    size: int
+    stored_size: int
+    info: zipfile.ZipInfo | None
+
+    def read(self, file: Source, size: int | None = None) -> bytes:
+        """Return its bytes, or the first ``size``. Raises FormatError when they are damaged."""
+        wanted = self.size if size is None else min(size, self.size)
+        if self.offset is not None:
+            return bytes(file.read_at(self.offset, wanted))
+        assert self.info is not None
+        try:
+            with _open_archive(file) as archive, archive.open(self.info) as member:
+                return member.read(wanted)
+        except FormatError:
+            raise
+        except Exception as error:  # zlib's, struct's and zipfile's own
+            raise FormatError(f"member {self.info.filename!r:.80} is damaged ({error!s:.100})") from error
+
+
+def open_zip(file: Source) -> dict[str, Member]:
+    """Return the members by name, in the order of the file.
+
+    Raises FormatError for a damaged file, an encrypted member, two members of one name and a size that cannot
+    be.
+    """
+    found: dict[str, Member] = {}
+    with _open_archive(file) as archive:
+        for info in archive.infolist():
+            if info.filename in found:
+                raise FormatError(f"two members have the name {info.filename!r:.80}")
+            found[info.filename] = _locate(file, info)
+    return found
+
+
+def write_zip(members: Mapping[str, Iterable[Buffer]]) -> Iterator[Buffer]:
+    """Yield the bytes of a ZIP file whose members are stored; large buffers are passed on as they are."""
+    pieces = _Pieces()
+    with zipfile.ZipFile(pieces, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, buffers in members.items():
+            parts = list(buffers)
+            large = sum(len(part) for part in parts) >= _LARGE
+            with archive.open(zipfile.ZipInfo(name, _DATE), "w", force_zip64=large) as member:
+                for part in parts:
+                    if len(part):
+                        member.write(part)
+            yield from pieces.take()
+    yield from pieces.take()
+
+
+class SourceFile(io.RawIOBase):
+    """A source as a seekable file object, for libraries that read those."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
+        if at < 0:
+            raise OSError(22, "negative seek position")
+        self._at = at
+        return at
+
+    def read(self, size: int = -1) -> bytes:
+        left = max(self._source.size - self._at, 0)
+        data = bytes(self._source.read_at(self._at, left if size < 0 else min(size, left))) if left else b""
+        self._at += len(data)
+        return data
+
+    def readinto(self, target: Any) -> int:
+        view = memoryview(target).cast("B")
+        left = max(min(self._source.size - self._at, len(view)), 0)
+        count = self._source.readinto_at(self._at, view[:left]) if left else 0
+        self._at += count
+        return count
+
+
+class _Pieces(io.RawIOBase):
+    """Collects what is written to it, without copying large pieces."""
+
+    def __init__(self) -> None:
+        self._buffers: list[Buffer] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._buffers.append(data if isinstance(data, memoryview) else bytes(data))
+        return len(data)
+
+    def take(self) -> list[Buffer]:
+        """Return the pieces since the last call."""
+        pieces, self._buffers = self._buffers, []
+        return pieces
+
+
+def _open_archive(file: Source) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(SourceFile(file))
+    except (
+        Exception
+    ) as error:  # zipfile raises struct's, OSError, ValueError, NotImplementedError besides its own
+        raise FormatError(f"the ZIP file is damaged ({error!s:.100})") from error
+
+
+def _locate(file: Source, info: zipfile.ZipInfo) -> Member:
+    if info.flag_bits & 1:
+        raise FormatError(f"member {info.filename!r:.80} is encrypted")
+    if info.compress_type != zipfile.ZIP_STORED:
+        if info.file_size > _MOST_DEFLATED * info.compress_size + 64:
+            raise FormatError(
+                f"member {info.filename!r:.80} claims {info.file_size} bytes, compressed to "
+                f"{info.compress_size}: impossible"
+            )
+        return Member(None, info.file_size, info.compress_size, info)
+    local = bytes(file.read_at(info.header_offset, _LOCAL_HEADER))
+    lengths = (int.from_bytes(local[at : at + 2], "little") for at in (26, 28))  # of name and extra field
+    begin = info.header_offset + _LOCAL_HEADER + sum(lengths)
+    if local[:4] != b"PK\x03\x04" or begin + info.file_size > file.size:
+        raise FormatError(f"member {info.filename!r:.80} is cut: {info.file_size} bytes from offset {begin}")
+    return Member(begin, info.file_size, info.file_size, info)
