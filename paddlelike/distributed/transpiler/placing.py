@@ -149,8 +149,6 @@ def _averages(
                 if var.persistable and (piece.endpoint, name) not in known:
                     known.add((piece.endpoint, name))
                     shape = piece.param.shape if is_like_parameter else var.shape
-                    kind = (
-                        Kind.AVERAGE if name in written else Kind.SCHEDULE
-                    )  # else a constant
+                    kind = Kind.AVERAGE if name in written else Kind.SCHEDULE  # else a constant
                     owner = one.param.name if name in written else ""
                     yield _slice(var, piece, name=name, shape=shape, kind=kind, owner=owner)

@@ -99,8 +99,8 @@ def test_a_server_reads_the_same_kinds_and_shapes_off_its_program(name: str) -> 
 
 
 def main_startup(made: fluid.DistributeTranspiler) -> list[object]:
-    assert made._done is not None
-    return made._done.source_startup.global_block().ops
+    assert made._result is not None
+    return made._result.source_startup.global_block().ops
 
 
 def some_slices() -> list[Slice]:
