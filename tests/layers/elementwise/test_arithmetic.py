@@ -1,0 +1,22 @@
+"""Arithmetic layers of several operators against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from tests.helpers.small_networks import random_input, run
+
+layers = fluid.layers
+
+
+def test_addcmul() -> None:
+    (x, a), (y, b), (z, c) = random_input("x", 2, 3), random_input("y", 2, 3), random_input("z", 2, 3)
+    np.testing.assert_allclose(run(layers.addcmul(x, y, z, 2.0), x=a, y=b, z=c), a + 2 * b * c, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("low", "high"), [(None, 0.25), (-0.25, None), (-0.25, 0.25)])
+def test_clamp_without_a_bound_leaves_that_side_alone(low: float | None, high: float | None) -> None:
+    x, a = random_input("x", 4, 5)
+    np.testing.assert_array_equal(run(layers.clamp(x, low, high), x=a), np.clip(a, low, high))
