@@ -65,6 +65,11 @@ class Process:
             return Path(f"/proc/{self._pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
         return False
 
+    def wait(self, limit: float) -> bool:
+        """Wait until it has ended; return whether it has."""
+        self._reader.join(limit)
+        return self._code is not None
+
     def end(self) -> None:
         """Kill it, whatever it does."""
         self.send(signal.SIGKILL)
@@ -222,14 +227,14 @@ class Job:
             if end is not None
         }
 
-    def codes(self, names: list[str], limit: float = LIMIT) -> list[int]:
-        """Wait until these processes have ended; their exit codes."""
-        end = time.monotonic() + limit
-        for name in names:
-            while self.processes[name].code is None:
-                assert time.monotonic() < end, f"{name} did not end:\n{self.describe()}"
-                time.sleep(0.02)
-        return [self.processes[name].code or 0 for name in names]
+    def codes(self, names: list[str]) -> list[int]:
+        """Wait until these processes have ended; return their exit codes."""
+        return [self.code_of(self.processes[name]) for name in names]
+
+    def code_of(self, process: Process) -> int:
+        """Wait until a process has ended; return its exit code."""
+        assert process.wait(LIMIT), f"{process.name} did not end:\n{self.describe()}"
+        return process.code or 0
 
     def kill(self, *names: str) -> None:
         for name in names:

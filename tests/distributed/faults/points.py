@@ -13,8 +13,11 @@ server.apply.done     when it is applied, before anybody knows
 server.<verb>         when the request has come, before it is worked on
 server.<verb>.done    when the answer is made, before it is sent
 server.load           before a saved directory is loaded
-server.write          in a save, before this server writes rows or tells where it stands
+server.write          in a save, before this server writes rows or reports its position
 ====================  ======================================================================
+
+A trainer also reports what its state machine is told: ``{"failed": server}`` for a call without a reply,
+``{"missing": [...]}`` and ``{"silent": [...]}`` for the trainers that a server waits for.
 """
 
 from __future__ import annotations
@@ -22,12 +25,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from paddlelike.distributed.client.driver import Driver
-from paddlelike.distributed.protocol.messages import Request
+from paddlelike.distributed.protocol.messages import Request, Waiting
+from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import UnreachableError
@@ -39,7 +44,7 @@ _once = threading.Lock()
 
 
 def reach(point: str, number: int | None = None, server: int | None = None) -> None:
-    """Here the process is at a point; if it is the one meant, it ends or stops."""
+    """Kill or stop this process if the fault is planned for this point."""
     if FAULT.get("at") != point:
         return
     if FAULT.get("number", number) != number or FAULT.get("server", server) != server:
@@ -49,10 +54,11 @@ def reach(point: str, number: int | None = None, server: int | None = None) -> N
 
 
 def install() -> None:
-    """Wrap what the points are in."""
+    """Wrap the methods that the points are in."""
     if FAULT.get("lose"):
         _lose_answers(FAULT["lose"])
     _wrap_calls()
+    _report_replies()
     _wrap_rounds()
     _wrap_verbs()
 
@@ -105,6 +111,31 @@ def _wrap_calls() -> None:
 
     Driver._call = pointed  # type: ignore[method-assign]
     Channel.call = sending  # type: ignore[method-assign]
+
+
+def _report_replies() -> None:
+    """Report failed calls and waits, each once until it changes, for tests to wait for."""
+    fail_call, take_reply = TrainerState.fail_call, TrainerState.take_reply
+    reported: dict[str, Any] = {}
+
+    def report(key: str, value: Any) -> None:
+        if reported.get(key) != value:
+            reported[key] = value
+            sys.stdout.write(json.dumps({key: value}) + "\n")
+            sys.stdout.flush()
+
+    def failing(state: TrainerState, call: Any, why: str, now: float) -> None:
+        report("failed", call.server)
+        fail_call(state, call, why, now)
+
+    def taking(state: TrainerState, call: Any, reply: Any, now: float) -> None:
+        if isinstance(reply, Waiting) and reply.missing:
+            report("missing", list(reply.missing))
+            report("silent", list(reply.silent))
+        take_reply(state, call, reply, now)
+
+    TrainerState.fail_call = failing  # type: ignore[method-assign]
+    TrainerState.take_reply = taking  # type: ignore[method-assign]
 
 
 def _wrap_rounds() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -42,7 +41,7 @@ def test_a_server_out_of_reach_holds_the_job_up_and_changes_nothing(island, tmp_
         job.until_said("trainer 0", "done", 2)
         route("add")
         reached = job.processes["trainer 0"].last("done")
-        time.sleep(4.0)
+        job.until_said("trainer 0", "failed", 1)
         assert job.processes["trainer 0"].last("done") <= reached + 1
         route("del")
         ended = Ends(job.finish())

@@ -112,7 +112,7 @@ def test_a_cause_that_shows_a_moment_later_still_counts(tmp_path: Path) -> None:
     # The worker gives up because the server is dying, and is reported first.
     script = """
 if start: time.sleep(0 if not server else 60); sys.exit()
-if server: until("worker0.failed"); time.sleep(0.2); os.kill(os.getpid(), signal.SIGKILL)
+if server: until("worker0.failed"); time.sleep(0.05); os.kill(os.getpid(), signal.SIGKILL)
 Path("worker0.failed").touch(); sys.exit(1)
 """
     with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=1") as launched:
@@ -227,9 +227,9 @@ while Path("server1.starts").read_text() != "2": time.sleep(0.02)
 def test_servers_that_end_together_are_not_lost(tmp_path: Path) -> None:
     script = """
 if server: until("closed")
-else: Path("closed").touch(); time.sleep(4); print("evaluated")
+else: Path("closed").touch(); time.sleep(8); print("evaluated")
 """
-    with Launched(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=0.5") as launched:
+    with Launched(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=3") as launched:
         code, said = launched.end()
     assert code == 0, said
     assert (tmp_path / "log" / "workerlog.0").read_text() == "evaluated\n"
