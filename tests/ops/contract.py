@@ -114,6 +114,20 @@ class FakeContext:
         raise AssertionError(f"no service {name!r} here")
 
 
+def call(type: str, *args: Any, lods: dict[str, LoD] | None = None, **attrs: Any) -> tuple[Any, FakeContext]:
+    """Return the results of a kernel given by slot, and its context, which has the LoDs by slot."""
+    op = registry.find(type)
+    view = View(
+        type,
+        {slot.name: [slot.name] for slot in op.input_slots},
+        {slot.name: [slot.name] for slot in op.output_slots},
+        attrs,
+    )
+    ctx = FakeContext(view, {}, dict(lods or {}))
+    keywords = op.forward_keywords(attrs)
+    return op.forward(*([ctx] if op.context else []), *args, **keywords), ctx
+
+
 def full_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
     """The given attributes and the defaults of the rest."""
     unknown = set(given) - set(op.attrs)

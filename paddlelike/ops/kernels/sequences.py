@@ -15,8 +15,10 @@ __all__ = [
     "check_level",
     "expand_ranges",
     "index_sequences",
+    "join_lods",
     "make_lod",
     "make_offsets",
+    "pick_sequences",
     "read_last_level",
     "read_levels",
 ]
@@ -97,3 +99,24 @@ def check_equal_counts(op: str, names: Sequence[str], counts: Sequence[int]) -> 
     if len(set(counts)) > 1:
         shown = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
         raise EnforceNotMet(f"{op}: the numbers of sequences differ: {shown}")
+
+
+def pick_sequences(x: Array, lod: LoD, indices: list[int]) -> tuple[Array, LoD]:
+    """Return the sequences of these indices in the first level of ``lod``, with their LoD; else rows."""
+    if not lod:
+        return x[indices], []
+    starts = np.array(lod[0][:-1], np.int64)[indices]
+    ends = np.array(lod[0][1:], np.int64)[indices]
+    offsets = [0, *np.cumsum(ends - starts).tolist()]
+    inner = [n for start, end in zip(starts, ends, strict=True) for n in range(start, end)]
+    rows, finer = pick_sequences(x, lod[1:], inner)
+    return rows, [offsets, *finer]
+
+
+def join_lods(lods: list[LoD]) -> LoD:
+    """Return the LoD of several tensors one after the other."""
+    joined = [list(level) for level in lods[0]]
+    for lod in lods[1:]:
+        for level, more in zip(joined, lod, strict=True):
+            level.extend(level[-1] + offset for offset in more[1:])
+    return joined

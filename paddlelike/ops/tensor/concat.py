@@ -1,4 +1,4 @@
-"""Operators that put arrays together or take them apart: concat, split, stack, multiplex."""
+"""Operators that put arrays together or take them apart along a dim: concat, split, multiplex."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
     OWN,
-    REQUIRED,
     Array,
     Bool,
     Context,
@@ -27,7 +26,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.operands import can_be_equal, normalize_axis, read_numbers
 
-__all__ = ["Concat", "Multiplex", "Split", "Stack", "Unbind", "Unstack"]
+__all__ = ["Concat", "Multiplex", "Split"]
 
 
 @register
@@ -190,101 +189,6 @@ def _find_section_sizes(shape: Sequence[int], axis: int, num: int, sections: Seq
 
 
 @register
-class Stack(OpDef):
-    """``Y``: the arrays of X along a new dim ``axis``."""
-
-    type = "stack"
-    inputs = ("X*",)
-    outputs = ("Y",)
-    attrs = {"axis": Int(0)}
-    lod = "X"
-    views = True  # the gradients are parts of Y's
-    gradient = Gradient("Y@GRAD")
-
-    @staticmethod
-    def infer(x: list[Spec], *, axis: int) -> Spec:
-        shape = list(x[0].shape)
-        for index, other in enumerate(x):
-            if len(other.shape) != len(shape) or not all(map(can_be_equal, shape, other.shape)):
-                raise ShapeError(
-                    f"stack: X[{index}] has shape {other.shape}, X[0] {x[0].shape}; they must be the same"
-                )
-        shape.insert(normalize_axis("stack", axis, len(shape) + 1), len(x))
-        return Spec(tuple(shape), x[0].dtype)
-
-    @staticmethod
-    def forward(x: list[Array], *, axis: int) -> Array:
-        return np.stack(x, axis)
-
-    @staticmethod
-    def backward(d_y: Array, *, axis: int) -> list[Array]:
-        return _split_layers(d_y, axis)
-
-
-def _split_layers(x: Array, axis: int) -> list[Array]:
-    """Return views of ``x`` at every index of ``axis``, without that dim."""
-    return list(np.moveaxis(x, axis, 0))
-
-
-def _drop_dim(x: Spec, axis: int) -> Spec:
-    return Spec((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype)
-
-
-@register
-class Unstack(OpDef):
-    """``Y``: the ``num`` arrays that X consists of along ``axis``, without that dim."""
-
-    type = "unstack"
-    outputs = ("Y*",)
-    attrs = {"axis": Int(0), "num": Int(REQUIRED)}
-    views = True
-    gradient = Gradient("Y@GRAD", outputs=("X@GRAD",))
-
-    @staticmethod
-    def infer(x: Spec, *, axis: int, num: int) -> list[Spec]:
-        axis = normalize_axis("unstack", axis, len(x.shape))
-        if not can_be_equal(x.shape[axis], num):
-            raise ShapeError(f"unstack: num is {num}, but dim {axis} of X {x.shape} is {x.shape[axis]}")
-        return [_drop_dim(x, axis)] * num
-
-    @staticmethod
-    def forward(x: Array, *, axis: int) -> list[Array]:
-        return _split_layers(x, axis)
-
-    @staticmethod
-    def backward(d_y: list[Array], *, axis: int) -> Array:
-        return np.stack(d_y, axis)
-
-
-@register
-class Unbind(OpDef):
-    """``Out``: the arrays that X consists of along ``axis``, without that dim."""
-
-    type = "unbind"
-    outputs = ("Out*",)
-    attrs = {"axis": Int(0)}
-    lod = "X"
-    views = True
-
-    @classmethod
-    def make_grad(cls, op: OpView) -> list[GradOp]:
-        d_out = [grad_name(name) for name in op.output("Out")]
-        d_x = [grad_name(name) for name in op.input("X")]
-        return [GradOp("stack", {"X": d_out}, {"Y": d_x}, {"axis": op.attrs["axis"]})]
-
-    @staticmethod
-    def infer(x: Spec, *, axis: int) -> list[Spec]:
-        axis = normalize_axis("unbind", axis, len(x.shape))
-        if x.shape[axis] < 0:
-            raise ShapeError(f"unbind: dim {axis} of X {x.shape} must be known when the program is built")
-        return [_drop_dim(x, axis)] * x.shape[axis]
-
-    @staticmethod
-    def forward(x: Array, *, axis: int) -> list[Array]:
-        return _split_layers(x, axis)
-
-
-@register
 class Multiplex(OpDef):
     """``Out[i] = X[Ids[i]][i]``: row i comes from the array that Ids names."""
 
@@ -309,8 +213,8 @@ class Multiplex(OpDef):
                 f"multiplex: Ids go from {which.min()} to {which.max()}, but X has {len(x)} variables"
             )
         out = np.empty((len(which), *x[0].shape[1:]), x[0].dtype)
-        for number, source in enumerate(x):
-            rows = np.flatnonzero(which == number)
+        for index, source in enumerate(x):
+            rows = np.flatnonzero(which == index)
             out[rows] = source[rows]
         return out
 
@@ -319,5 +223,5 @@ class Multiplex(OpDef):
         mine = ids.reshape(-1, *[1] * (d_out.ndim - 1))
         zero = d_out.dtype.type(0)
         return [
-            np.where(mine == number, d_out, zero) if want else None for number, want in enumerate(wanted[0])
+            np.where(mine == index, d_out, zero) if want else None for index, want in enumerate(wanted[0])
         ]

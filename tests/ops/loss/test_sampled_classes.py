@@ -11,7 +11,8 @@ import paddlelike as fluid
 from paddlelike.core.random import Generator
 from paddlelike.framework.opdef import registry
 from paddlelike.layers.loss.sampled import alias_table
-from paddlelike.ops.loss.sampled_classes import NceAttrs, _Classes
+from paddlelike.ops.kernels.class_sampling import ClassDistribution
+from paddlelike.ops.loss.nce import NceAttrs
 from tests.ops.contract import FakeContext, View
 
 layers = fluid.layers
@@ -21,12 +22,12 @@ X = np.array([[1, 2], [0.5, -1], [0, 3]], "float32")
 LABEL = np.array([[0], [3], [4]])
 
 
-def classes(sampler: int) -> _Classes:
+def classes(sampler: int) -> ClassDistribution:
     if sampler < 2:
-        return _Classes(sampler, 6)
+        return ClassDistribution(sampler, 6)
     probs = np.array([0.05, 0.3, 0.02, 0.35, 0.18, 0.1], "float32")
     keep, alias = alias_table(probs.tolist())
-    return _Classes(sampler, 6, probs, alias, keep)
+    return ClassDistribution(sampler, 6, probs, alias, keep)
 
 
 @pytest.mark.parametrize("sampler", [0, 1, 2], ids=["uniform", "log-uniform", "given"])
@@ -63,7 +64,7 @@ REAL = {
 @pytest.mark.parametrize("sampler", REAL, ids=["uniform", "log-uniform"])
 def test_nce_computes_what_the_real_one_does(sampler: int, monkeypatch: pytest.MonkeyPatch) -> None:
     labels, cost, sigmoids, d_bias = (np.array(part) for part in REAL[sampler])
-    monkeypatch.setattr(_Classes, "draw", lambda *_: labels[:, 1:])
+    monkeypatch.setattr(ClassDistribution, "draw", lambda *_: labels[:, 1:])
     op = registry.find("nce")
     weight = np.array([[1], [2], [0.5]], "float32")
     given = (X, LABEL, W, B, weight, None, None, None)

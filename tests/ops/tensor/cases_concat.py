@@ -51,16 +51,6 @@ CASES = [
         note="section-tensors",
     ),
     Case(
-        "stack",
-        {"X": [A, C]},
-        lambda X: np.array(X).transpose(1, 2, 0, 3),
-        {"axis": 2},
-        note="axis-2",
-    ),
-    Case("stack", {"X": [A, C]}, lambda X: np.array(X), {"axis": -4}),
-    Case("unstack", {"X": A}, lambda X: {"Y": [X[:, i] for i in range(4)]}, {"axis": 1, "num": 4}),
-    Case("unbind", {"X": A}, lambda X: {"Out": [X[..., 0], X[..., 1]]}, {"axis": -1}),
-    Case(
         "multiplex",
         {"Ids": np.array([[1], [0], [1]], np.int32), "X": [A, C]},
         lambda X: np.array([X[1][0], X[0][1], X[1][2]]),

@@ -25,20 +25,17 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
+from paddlelike.ops.kernels.sequences import join_lods, pick_sequences
 
 __all__ = [
     "ArrayToLodTensor",
     "LodRankTable",
     "LodTensorToArray",
     "MaxSequenceLen",
-    "MergeLodTensor",
-    "MergeLodTensorInfer",
     "RankTable",
     "ReorderLodTensorByRank",
     "ReorderLodTensorByRankGrad",
     "ShrinkRnnMemory",
-    "SplitLodTensor",
-    "pick_sequences",
 ]
 
 
@@ -49,18 +46,6 @@ class RankTable(NamedTuple):
     lengths: list[int]  # in that order
     level: int
     lod: LoD  # the whole of it
-
-
-def pick_sequences(x: Array, lod: LoD, indices: list[int]) -> tuple[Array, LoD]:
-    """Return the sequences of these indices in the first level of ``lod``, with their LoD; else rows."""
-    if not lod:
-        return x[indices], []
-    starts = np.array(lod[0][:-1], np.int64)[indices]
-    ends = np.array(lod[0][1:], np.int64)[indices]
-    offsets = [0, *np.cumsum(ends - starts).tolist()]
-    inner = [n for start, end in zip(starts, ends, strict=True) for n in range(start, end)]
-    rows, finer = pick_sequences(x, lod[1:], inner)
-    return rows, [offsets, *finer]
 
 
 # The table
@@ -171,19 +156,10 @@ class ArrayToLodTensor(OpDef):
         firsts = np.cumsum([0, *sizes])  # where each element begins, one after the other
         by_sequence = sorted(zip(table.order, table.lengths, range(len(table.order)), strict=True))
         indices = [int(firsts[t]) + rank for _, length, rank in by_sequence for t in range(length)]
-        rows, finer = pick_sequences(np.concatenate(parts), _join_lods(lods), indices)
+        rows, finer = pick_sequences(np.concatenate(parts), join_lods(lods), indices)
         offsets = [0, *np.cumsum([length for _, length, _ in by_sequence]).tolist()]
         ctx.set_lod("Out", [*table.lod[: table.level], offsets, *finer])
         return rows
-
-
-def _join_lods(lods: list[LoD]) -> LoD:
-    """Return the LoD of several tensors one after the other."""
-    joined = [list(level) for level in lods[0]]
-    for lod in lods[1:]:
-        for level, more in zip(joined, lod, strict=True):
-            level.extend(level[-1] + offset for offset in more[1:])
-    return joined
 
 
 @register
@@ -266,97 +242,3 @@ class ReorderLodTensorByRankGrad(OpDef):
         out, back = pick_sequences(x, lod, np.argsort(table.order).tolist())
         ctx.set_lod("Out", back)
         return out
-
-
-# Two branches
-
-
-@register
-class SplitLodTensor(OpDef):
-    """The rows (or sequences) of X where Mask is true in ``OutTrue``, the others in ``OutFalse``."""
-
-    type = "split_lod_tensor"
-    inputs = ("X", "Mask")
-    outputs = ("OutTrue", "OutFalse")
-    attrs = {"level": Int(0)}
-    context = True
-
-    @classmethod
-    def make_grad(cls, op: OpView) -> list[GradOp]:
-        """Return an operator that merges the gradients of both."""
-        inputs = {
-            "X": op.input("X"),
-            "Mask": op.input("Mask"),
-            "InTrue": [grad_name(name) for name in op.output("OutTrue")],
-            "InFalse": [grad_name(name) for name in op.output("OutFalse")],
-        }
-        outputs = {"Out": [grad_name(name) for name in op.input("X")]}
-        return [GradOp("merge_lod_tensor", inputs, outputs, {"level": op.attrs["level"]})]
-
-    @staticmethod
-    def infer(x: Spec, mask: Spec) -> tuple[Spec, Spec]:
-        return Spec(x.shape, x.dtype), Spec(x.shape, x.dtype)
-
-    @staticmethod
-    def forward(ctx: Context, x: Array, mask: Array, *, level: int) -> tuple[Array, Array]:
-        chosen = _read_mask(ctx, mask)
-        lod = ctx.lod("X")[level:]
-        parts = []
-        for slot, numbers in (("OutTrue", chosen), ("OutFalse", ~chosen)):
-            rows, finer = pick_sequences(x, lod, np.flatnonzero(numbers).tolist())
-            ctx.set_lod(slot, finer)
-            parts.append(rows)
-        return parts[0], parts[1]
-
-
-class _Merge(OpDef):
-    """``Out``: the rows (or sequences) of InTrue and InFalse in the places where Mask is true and false."""
-
-    inputs = ("X", "Mask", "InTrue", "InFalse")
-    attrs = {"level": Int(0)}
-    context = True
-
-    @staticmethod
-    def infer(x: Spec, mask: Spec, in_true: Spec, in_false: Spec) -> Spec:
-        return Spec(in_true.shape, in_true.dtype)
-
-    @staticmethod
-    def forward(ctx: Context, x: Array, mask: Array, in_true: Array, in_false: Array, *, level: int) -> Array:
-        chosen = _read_mask(ctx, mask)
-        numbers = np.empty(len(chosen), np.int64)
-        numbers[chosen] = np.arange(chosen.sum())
-        numbers[~chosen] = np.arange(chosen.sum(), len(chosen))
-        lods = [lod for lod in (ctx.lod("InTrue"), ctx.lod("InFalse")) if lod]
-        parts = [part for part in (in_true, in_false) if len(part)] or [in_true]
-        lod = _join_lods(lods) if lods else []
-        rows, finer = pick_sequences(np.concatenate(parts), lod, numbers.tolist())
-        ctx.set_lod("Out", finer)
-        return rows
-
-
-def _read_mask(ctx: Context, mask: Array) -> Array:
-    if mask.dtype != np.bool_:
-        raise EnforceNotMet(f"{ctx.op.type}: Mask is bool, one for each row; got {mask.dtype}")
-    return mask.reshape(-1)
-
-
-@register
-class MergeLodTensor(_Merge):
-    __doc__ = _Merge.__doc__
-    type = "merge_lod_tensor"
-
-    @classmethod
-    def make_grad(cls, op: OpView) -> list[GradOp]:
-        """Return an operator that splits the gradient."""
-        inputs = {"X": [grad_name(name) for name in op.output("Out")], "Mask": op.input("Mask")}
-        outputs = {
-            "OutTrue": [grad_name(name) for name in op.input("InTrue")],
-            "OutFalse": [grad_name(name) for name in op.input("InFalse")],
-        }
-        return [GradOp("split_lod_tensor", inputs, outputs, {"level": op.attrs["level"]})]
-
-
-@register
-class MergeLodTensorInfer(_Merge):
-    __doc__ = _Merge.__doc__
-    type = "merge_lod_tensor_infer"
