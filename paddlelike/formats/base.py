@@ -183,7 +183,8 @@ class Format(ABC, Generic[S, W]):
     suffixes
         The usual ends of file names, with the dot.
     advice
-        How such a file is opened where ``filename=`` of a load does not open it; "" where it does.
+        How such a file is opened: the hint of the error where a file of one Paddle variable was expected.
+        "" for what ``filename=`` of a load opens as it is.
     holds
         What the format can hold.
     """

@@ -100,7 +100,7 @@ def encode_value(value: Value | Array) -> list[Buffer]:
     array = value if isinstance(value, np.ndarray) else value.array
     if array is None or (isinstance(value, LoDTensor) and value._lod):
         return lod_tensor.encode(value)
-    return [_encode_plain_header(array.dtype, array.shape), tensor_desc.elements(array)]
+    return [_encode_plain_header(array.dtype, array.shape), tensor_desc.view_elements(array)]
 
 
 @lru_cache(4096)  # of thousands of variables, most have the type and shape of another one

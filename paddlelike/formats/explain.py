@@ -1,7 +1,8 @@
-"""What a file that is no Paddle tensor is, told by its first bytes, and what to do about it.
+"""Explain what a file is that is no Paddle tensor, by its first bytes, and what to do about it.
 
 Paddle reads a version number first, so that its error for a wrong file is a number: 1904018048 is a
-pickle, 1196314761 a PNG. The rows below turn the bytes behind such numbers into words.
+pickle, 1196314761 a PNG. Registered formats explain themselves (their title and advice); the table below
+names other kinds of files.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from paddlelike.formats.recognize import find_dense_part, is_selected_rows
 
 __all__ = ["HEAD", "explain"]
 
-HEAD: Final = SNIFF_BYTES  # bytes that explain() wants to see
-
-_U32: Final = "little"
+HEAD: Final = SNIFF_BYTES  # the bytes of a file that explain() needs
 
 
 class _Kind(NamedTuple):
-    looks: Callable[[bytes, int], bool]
-    what: str
-    next_step: str
+    """A kind of file: how it is recognized, what it is, and the next step."""
+
+    recognizes: Callable[[bytes, int], bool]
+    title: str
+    advice: str
 
 
 def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = None) -> str | None:
-    """What a file of ``size`` bytes that begins with ``head`` is, with a next step; None: no idea.
+    """Return what a file of ``size`` bytes that begins with ``head`` is, and a next step; None: unknown.
 
     ``asked`` is the stream that was expected: a dense tensor or SelectedRows.
 
@@ -50,17 +51,13 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
     if known is not None and (known.advice or known.holds.names):
         return f"this is {known.title}: {known.advice or 'pass its name as filename= of the load'}"
     for kind in _KINDS:
-        if kind.looks(head, size):
-            return f"this is {kind.what}: {kind.next_step}"
+        if kind.recognizes(head, size):
+            return f"this is {kind.title}: {kind.advice}"
     return None
 
 
-def _starts(*magics: bytes) -> Callable[[bytes, int], bool]:
+def _starts_with(*magics: bytes) -> Callable[[bytes, int], bool]:
     return lambda head, size: head.startswith(magics)
-
-
-def _is_safetensors(head: bytes, size: int) -> bool:
-    return head[8:9] == b"{" and 2 <= int.from_bytes(head[:8], _U32) <= size - 8
 
 
 def _is_program(head: bytes, size: int) -> bool:
@@ -95,8 +92,8 @@ def _is_text(head: bytes, size: int) -> bool:
     return bool(text) and not re.search(r"[\x00-\x08\x0e-\x1f\x7f]", text)
 
 
-def _is_out_of_step(head: bytes, size: int) -> bool:
-    """Whether these are the elements of some float tensor: small numbers of both signs."""
+def _is_elements(head: bytes, size: int) -> bool:
+    """Return whether these are the elements of a float tensor: small numbers of both signs."""
     values = np.frombuffer(head[: len(head) // 4 * 4], "<f4")
     if len(values) < 8:
         return False
@@ -106,29 +103,19 @@ def _is_out_of_step(head: bytes, size: int) -> bool:
 
 
 def _is_cut(head: bytes, size: int) -> bool:
-    """Whether a tensor begins well, but its data cannot be there."""
+    """Return whether a tensor begins here; its header was refused because its data is not there."""
     return find_dense_part(head) is not None or (size < 22 and head == bytes(size)[: len(head)])
 
 
-_OTHER: Final = "take it out of the model directory, or name the file of the tensor"
+_REMOVE: Final = "take it out of the model directory, or name the file of the tensor"
 
 _KINDS: Final = (
-    _Kind(_starts(b"\x89PNG"), "a PNG image", _OTHER),
-    _Kind(_starts(b"\xff\xd8\xff"), "a JPEG image", _OTHER),
+    _Kind(_starts_with(b"\x89PNG"), "a PNG image", _REMOVE),
+    _Kind(_starts_with(b"\xff\xd8\xff"), "a JPEG image", _REMOVE),
     _Kind(
-        _starts(b"PK\x03\x04", b"PK\x05\x06"),
+        _starts_with(b"PK\x03\x04", b"PK\x05\x06"),
         "a zip archive (npz, PyTorch, Keras or a packed model directory)",
         "unpack it, or convert its arrays; numpy.load opens an npz",
-    ),
-    _Kind(
-        _starts(b"\x89HDF\r\n\x1a\n"),
-        "an HDF5 file",
-        "read its arrays with h5py and set them by name",
-    ),
-    _Kind(
-        _is_safetensors,
-        "a safetensors file",
-        "read its arrays with safetensors and set them by name",
     ),
     _Kind(
         _is_program,
@@ -137,15 +124,15 @@ _KINDS: Final = (
         "and take it out of a directory of variables",
     ),
     _Kind(_is_onnx, "an ONNX model", "convert it; its weights are not Paddle's"),
-    _Kind(_starts(b"\x93NUMPY"), "a .npy array", "open it with numpy.load and set the variable"),
+    _Kind(_starts_with(b"\x93NUMPY"), "a .npy array", "open it with numpy.load and set the variable"),
     _Kind(
-        _starts(b"\x1f\x8b"),
+        _starts_with(b"\x1f\x8b"),
         "a gzip archive (Paddle v2 packed its parameters so)",
         "unpack it and name the file inside",
     ),
     _Kind(_is_tar, "a tar archive", "unpack it and name the directory inside"),
     _Kind(
-        _starts(b"version https://git-lfs"),
+        _starts_with(b"version https://git-lfs"),
         "a Git LFS pointer, not the file itself",
         "fetch the file with: git lfs pull",
     ),
@@ -155,11 +142,11 @@ _KINDS: Final = (
         "JSON text (Paddle 3 writes its programs so)",
         "export the model again with FLAGS_enable_pir_api=0, or name the file of the tensor",
     ),
-    _Kind(_starts(b"[PAD]"), "a vocabulary, one word a line", _OTHER),
-    _Kind(_is_text, "plain text", _OTHER),
+    _Kind(_starts_with(b"[PAD]"), "a vocabulary, one word a line", _REMOVE),
+    _Kind(_is_text, "plain text", _REMOVE),
     _Kind(_is_cut, "a tensor that was cut while it was written or copied", "copy or save it again"),
     _Kind(
-        _is_out_of_step,
+        _is_elements,
         "most likely the middle of a combined file, or bare float numbers",
         "check that the list of variables is the one the file was saved with",
     ),

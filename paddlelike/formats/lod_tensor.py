@@ -14,9 +14,9 @@ Little-endian, no padding, no magic number, no checksum. What ``float32 [2, 3]``
     08 05  10 02  10 03                 element type 5 (FP32), dim 2, dim 3
     ...                                 24 bytes of data
 
-Bytes after the tensor are allowed, because a parameter server's files have them; they are counted
-in ``Header.surplus``. Whatever else Paddle swallows (cut data, offsets that do not fit the rows) is
-an error here.
+Bytes after the tensor are allowed, because the files of a parameter server have some; they are counted
+in ``Header.surplus``. Other damage that Paddle accepts (cut data, offsets that do not fit the rows) is an
+error here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import math
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -39,15 +39,14 @@ from paddlelike.formats.tensor_desc import Array, TensorPart
 
 __all__ = [
     "Header",
-    "as_fp16",
-    "element_type",
     "encode",
     "encode_header",
-    "native",
     "read",
     "read_data",
     "read_header",
     "read_slice",
+    "to_fp16",
+    "to_native",
 ]
 
 
@@ -56,7 +55,7 @@ _MAX_FRONT: Final = 512  # bytes of a header that is remembered
 
 
 class Header(NamedTuple):
-    """What a stream says of its tensor, and where the elements lie in the source."""
+    """The header of a stream: type and LoD of the tensor, and where its elements are in the source."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -67,24 +66,36 @@ class Header(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where the tensor ends in the source."""
+        """The offset of the first byte after the tensor."""
         return self.data_offset + self.data_bytes
 
-    def span(self, start: int, count: int) -> tuple[int, int]:
-        """Offset and size in bytes of ``count`` elements from element ``start``."""
+    def locate_elements(self, start: int, count: int) -> tuple[int, int]:
+        """Return offset and size in bytes of ``count`` elements from element ``start``.
+
+        Raises
+        ------
+        FormatError
+            The tensor has fewer elements.
+        """
         size = numpy_dtype(self.dtype).itemsize
         offset = self.data_offset + start * size
         if start < 0 or count < 0 or offset + count * size > self.end:
             raise FormatError(
-                f"elements {start} to {start + count} of {math.prod(self.shape)} "
-                f"in {self.dtype.name} {list(self.shape)}"
+                f"elements {start} to {start + count} are asked for, the tensor has {math.prod(self.shape)} "
+                f"({self.dtype.name} {list(self.shape)})"
             )
         return offset, count * size
 
-    def rows(self, start: int, stop: int) -> tuple[int, int]:
-        """Offset and size in bytes of the rows ``start`` to ``stop`` (not included)."""
+    def locate_rows(self, start: int, stop: int) -> tuple[int, int]:
+        """Return offset and size in bytes of the rows ``start`` to ``stop`` (not included).
+
+        Raises
+        ------
+        FormatError
+            The tensor has fewer rows.
+        """
         row = math.prod(self.shape[1:])
-        return self.span(start * row, (stop - start) * row)
+        return self.locate_elements(start * row, (stop - start) * row)
 
 
 def read_header(source: Readable, *, offset: int = 0) -> Header:
@@ -108,7 +119,7 @@ def read_header(source: Readable, *, offset: int = 0) -> Header:
 
 
 def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[int]] = ()) -> bytes:
-    """The bytes in front of the elements.
+    """Return the bytes that precede the elements.
 
     >>> encode_header("float32", (2, 3)).hex(" ", -4)
     '00000000 00000000 00000000 00000000 06000000 08051002 1003'
@@ -120,60 +131,82 @@ def encode_header(dtype: object, shape: Sequence[int], lod: Sequence[Sequence[in
 
 
 def encode(value: LoDTensor | Array, *, dtype: VarType | None = None) -> list[Buffer]:
-    """The stream as buffers: the header, then the array's own memory, not copied.
+    """Return the stream as buffers: the header, then the array's own memory, not copied.
 
-    ``dtype`` names the element type where the array alone does not (uint16 is taken for BF16).
+    ``dtype`` is the element type where the array alone does not determine it (uint16 is taken for BF16).
+
+    Raises
+    ------
+    FormatError
+        The tensor holds no array.
     """
     array, lod = (value.array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
     if array is None:
-        raise FormatError("a tensor that holds no array has no bytes")
+        raise FormatError("the tensor holds no array: there is nothing to encode")
     header = encode_header(convert_dtype(array.dtype) if dtype is None else dtype, array.shape, lod)
-    return [header, tensor_desc.elements(array)]
+    return [header, tensor_desc.view_elements(array)]
 
 
 def read(source: Readable, *, into: Array | None = None, offset: int = 0) -> LoDTensor:
-    """Read the stream that begins at ``offset``; into the array ``into``, if one is given."""
+    """Read the stream that begins at ``offset``; into the array ``into``, if one is given.
+
+    Raises
+    ------
+    FormatError
+        The stream is damaged, or does not fit ``into``.
+    """
     cursor = Cursor(as_source(source), offset)
     header = _parse(cursor)
     return _tensor(header, tensor_desc.read_elements(cursor, _part(header), into))
 
 
 def read_data(source: Source, header: Header, *, into: Array | None = None) -> LoDTensor:
-    """Read the elements that ``header`` describes."""
+    """Read the elements that ``header`` describes.
+
+    Raises
+    ------
+    FormatError
+        They do not fit ``into``, or the source became shorter.
+    """
     return _tensor(header, tensor_desc.read_elements(source, _part(header), into))
 
 
 def read_slice(
     source: Source, header: Header, *, start: int, shape: Sequence[int], into: Array | None = None
 ) -> Array:
-    """A part of the elements, from element ``start``, in ``shape``; only these bytes are read.
+    """Read a part of the elements, from element ``start``, in ``shape``; only these bytes are read.
 
-    This is what Paddle's ``load`` operator calls ``seek`` and ``shape``.
+    Paddle's ``load`` operator calls the two ``seek`` and ``shape``.
+
+    Raises
+    ------
+    FormatError
+        The tensor has a LoD, or fewer elements.
     """
     if header.lod:
         raise FormatError(f"a tensor of {len(header.lod)} LoD levels cannot be read in slices")
-    offset, size = header.span(start, math.prod(shape))
+    offset, size = header.locate_elements(start, math.prod(shape))
     return tensor_desc.read_elements(source, TensorPart(header.dtype, tuple(shape), offset, size), into)
 
 
-def element_type(header: Header) -> np.dtype[Any]:
-    """The type of the elements as numpy has them."""
-    return numpy_dtype(header.dtype)
-
-
-def native(array: Array) -> Array:
-    """An array just filled with the bytes of a file, which are little-endian, as this machine wants it."""
+def to_native(array: Array) -> Array:
+    """Return an array that was filled with little-endian bytes, in this machine's order of bytes."""
     return array if np.little_endian else array.byteswap(inplace=True)
 
 
-def as_fp16(value: LoDTensor | Array) -> LoDTensor:
-    """The tensor with its elements, also integers, as float16 (Paddle: ``save_as_fp16``).
+def to_fp16(value: LoDTensor | Array) -> LoDTensor:
+    """Convert the elements, also integers, to float16 (Paddle: ``save_as_fp16``).
 
-    As Paddle does it: through float32, then cut towards zero; beyond 65504 is infinity.
+    As in Paddle: through float32, then rounded towards zero; beyond 65504 is infinity.
+
+    Raises
+    ------
+    FormatError
+        The tensor holds no array.
     """
     array, lod = (value.array, value.lod()) if isinstance(value, LoDTensor) else (value, [])
     if array is None:
-        raise FormatError("a tensor that holds no array has no bytes")
+        raise FormatError("the tensor holds no array: there is nothing to encode")
     with np.errstate(over="ignore"):
         single = array.astype(np.float32)
         half = single.astype(np.float16)
@@ -195,7 +228,7 @@ def _decode_plain(front: bytes) -> tuple[VarType, tuple[int, ...], int] | None:
     if version or levels or tensor_version or size < 2 or len(front) < _PLAIN.size + size:
         return None
     try:
-        return tensor_desc.desc_facts(front[_PLAIN.size : _PLAIN.size + size])
+        return tensor_desc.check_desc(front[_PLAIN.size : _PLAIN.size + size])
     except FormatError:
         return None
 
@@ -237,7 +270,7 @@ def _read_lod(cursor: Cursor) -> tuple[tuple[int, ...], ...]:
             f"offset {cursor.at - 4}: version {version} "
             f"({version.to_bytes(4, 'little').hex(' ')}) where a Paddle tensor has 0"
         )
-    levels = cursor.take_int(8, "the number of LoD levels")
+    levels = cursor.take_int(8, "the count of LoD levels")
     cursor.need(8 * levels, f"a LoD of {levels} levels")
     return tuple(_read_level(cursor, level) for level in range(levels))
 

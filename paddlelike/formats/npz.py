@@ -20,7 +20,7 @@ from paddlelike.errors import FormatError
 from paddlelike.formats import npy
 from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
-from paddlelike.formats.tensor_desc import elements
+from paddlelike.formats.tensor_desc import view_elements
 from paddlelike.formats.zips import Member, open_zip, write_zip
 
 __all__ = ["Npz", "deliver", "to_var_type"]
@@ -66,7 +66,10 @@ class Npz(FileFormat):
 def _encode(arrays: dict[str, Any]) -> Iterator[Buffer]:
     return write_zip(
         {
-            name + _SUFFIX: [npy.encode_header(array.dtype.newbyteorder("<"), array.shape), elements(array)]
+            name + _SUFFIX: [
+                npy.encode_header(array.dtype.newbyteorder("<"), array.shape),
+                view_elements(array),
+            ]
             for name, array in arrays.items()
         }
     )

@@ -23,7 +23,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, Entry, FileFormat, Values
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
-from paddlelike.formats.tensor_desc import elements
+from paddlelike.formats.tensor_desc import view_elements
 
 __all__ = ["Safetensors"]
 
@@ -94,7 +94,7 @@ class Safetensors(FileFormat):
         text += b" " * (-len(text) % 8)
         yield len(text).to_bytes(8, "little") + text
         for name in ordered:
-            yield elements(arrays[name])
+            yield view_elements(arrays[name])
 
 
 def _read_header(file: Source) -> tuple[dict[str, Any], int]:

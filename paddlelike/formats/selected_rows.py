@@ -2,14 +2,14 @@
 
 ===============  =====================================================
 uint32           version, always 0
-uint64           number of row numbers
-int64 each       the row numbers, in stored order; they may repeat
+uint64           count of row ids
+int64 each       the row ids, in stored order; they may repeat
 int64            height of the whole matrix
 the tensor part  see :mod:`paddlelike.formats.tensor_desc`
 ===============  =====================================================
 
-Nothing in the file tells it from a dense variable: the variable's declared type decides. The number
-of row numbers and the rows of the tensor need not agree: a distributed table has room for more.
+Nothing in the file distinguishes it from a dense variable: the variable's declared type decides. The count
+of row ids and the rows of the tensor may differ: a distributed table has room for more rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ IDS_OFFSET: Final = 12  # where the row ids begin in a stream
 
 
 class Header(NamedTuple):
-    """What a stream says of its rows, and where the elements lie in the source."""
+    """The header of a stream: type of the tensor, count of row ids, and where the elements are."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -44,12 +44,12 @@ class Header(NamedTuple):
 
 
 def read_header(source: Readable) -> Header:
-    """Parse the stream; row numbers and elements are not read, only counted.
+    """Parse the header of a stream; row ids and elements are not read, only counted.
 
     Raises
     ------
     FormatError
-        With the place and, where the bytes are known to be something else, what they are.
+        Names the offset of the damage and, where the bytes are known to be something else, what they are.
     """
     source = as_source(source)
     cursor = Cursor(source)
@@ -57,8 +57,8 @@ def read_header(source: Readable) -> Header:
         version = cursor.take_int(4, "the version")
         if version != 0:
             raise FormatError(f"offset 0: version {version} where Paddle's SelectedRows has 0")
-        count = cursor.take_int(8, "the number of rows")
-        cursor.skip(8 * count, f"the list of {count} row numbers")
+        count = cursor.take_int(8, "the count of row ids")
+        cursor.skip(8 * count, f"the list of {count} row ids")
         height = cursor.take_int(8, "the height", signed=True)
         if height < 0:
             raise FormatError(f"offset {cursor.at - 8}: height {height} is negative")
@@ -71,26 +71,38 @@ def read_header(source: Readable) -> Header:
 
 
 def encode(value: SelectedRows, *, dtype: VarType | None = None) -> list[Buffer]:
-    """The stream as buffers: header, row numbers, then the values' own memory, not copied."""
+    """Return the stream as buffers: header and row ids, then the values' own memory, not copied.
+
+    Raises
+    ------
+    FormatError
+        The rows hold no values.
+    """
     array = value.array
     if array is None:
-        raise FormatError("SelectedRows that hold no values have no bytes")
+        raise FormatError("the SelectedRows hold no values: there is nothing to encode")
     kind = convert_dtype(array.dtype) if dtype is None else dtype
     return [
         encode_header(value.row_array, value.height(), kind, array.shape),
-        tensor_desc.elements(array),
+        tensor_desc.view_elements(array),
     ]
 
 
 def encode_header(rows: Array, height: int, dtype: VarType, shape: tuple[int, ...]) -> bytes:
-    """The bytes in front of values of that shape."""
-    numbers = np.asarray(rows, "<i8").tobytes()
-    front = bytes(4) + (len(numbers) // 8).to_bytes(8, "little") + numbers
+    """Return the bytes that precede values of that shape."""
+    ids = np.asarray(rows, "<i8").tobytes()
+    front = bytes(4) + (len(ids) // 8).to_bytes(8, "little") + ids
     return front + height.to_bytes(8, "little", signed=True) + tensor_desc.encode_part(dtype, shape)
 
 
 def read(source: Readable, *, into: Array | None = None) -> SelectedRows:
-    """Read a stream; the values into the array ``into``, if one is given."""
+    """Read a stream; the values into the array ``into``, if one is given.
+
+    Raises
+    ------
+    FormatError
+        The stream is damaged, or does not fit ``into``.
+    """
     source = as_source(source)
     header = read_header(source)
     rows = np.frombuffer(source.read_at(IDS_OFFSET, 8 * header.row_count), "<i8").astype(np.int64)

@@ -23,12 +23,12 @@ from paddlelike.formats.sources import Cursor, Source
 __all__ = [
     "Array",
     "TensorPart",
+    "check_desc",
     "decode_desc",
-    "desc_facts",
-    "elements",
     "encode_part",
     "read_elements",
     "read_part",
+    "view_elements",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -40,7 +40,7 @@ _U64: Final = 2**64
 
 
 class TensorPart(NamedTuple):
-    """What the tensor part says of itself."""
+    """The type of a tensor, and where its elements are."""
 
     dtype: VarType
     shape: tuple[int, ...]
@@ -49,11 +49,19 @@ class TensorPart(NamedTuple):
 
 
 def read_part(cursor: Cursor) -> TensorPart:
-    """Parse version and TensorDesc; check that all elements are there."""
+    """Parse version and TensorDesc.
+
+    Raises
+    ------
+    FormatError
+        They are damaged, or not all elements are there.
+    """
     start = cursor.at
     version = cursor.take_int(4, "the tensor version")
     if version != 0:
-        raise FormatError(f"offset {start}: tensor version {version} ({_hex(version)}) where Paddle writes 0")
+        raise FormatError(
+            f"offset {start}: tensor version {version} ({_format_hex(version)}) where Paddle writes 0"
+        )
     size = cursor.take_int(4, "the length of the TensorDesc", signed=True)
     if not 2 <= size <= _MAX_DESC:
         raise FormatError(
@@ -61,7 +69,7 @@ def read_part(cursor: Cursor) -> TensorPart:
         )
     at = cursor.at
     try:
-        dtype, shape, data_bytes = desc_facts(bytes(cursor.take(size, "the TensorDesc")))
+        dtype, shape, data_bytes = check_desc(bytes(cursor.take(size, "the TensorDesc")))
     except FormatError as error:
         raise FormatError(f"offset {at}: {error}") from None
     cursor.need(data_bytes, f"the data of {dtype.name} {list(shape)}")
@@ -70,14 +78,19 @@ def read_part(cursor: Cursor) -> TensorPart:
 
 @lru_cache(maxsize=1024)
 def encode_part(dtype: VarType, shape: tuple[int, ...]) -> bytes:
-    """The bytes of the tensor part in front of the elements."""
-    dims = b"".join(b"\x10" + _varint(dim) for dim in shape)
-    desc = b"\x08" + _varint(dtype) + dims
+    """Return the bytes of the tensor part that precede the elements."""
+    dims = b"".join(b"\x10" + _encode_varint(dim) for dim in shape)
+    desc = b"\x08" + _encode_varint(dtype) + dims
     return bytes(4) + len(desc).to_bytes(4, "little") + desc
 
 
 def decode_desc(desc: bytes) -> tuple[int, tuple[int, ...]]:
-    """Element type (its number) and dims of a TensorDesc.
+    """Return the element type, as Paddle's number, and the dims of a TensorDesc.
+
+    Raises
+    ------
+    FormatError
+        The message is damaged, or names no element type.
 
     >>> decode_desc(bytes.fromhex("0805 1002 1003"))
     (5, (2, 3))
@@ -93,11 +106,11 @@ def decode_desc(desc: bytes) -> tuple[int, tuple[int, ...]]:
             if field == 1:
                 dtype = value
             elif field == 2:
-                dims.append(_signed(value))
+                dims.append(_to_signed(value))
             continue
         part, at = _take_field(desc, at, wire)
         if field == 2 and wire == 2:
-            dims.extend(_unpacked(part))
+            dims.extend(_unpack(part))
         elif field in (1, 2):
             raise FormatError(f"field {field} of the TensorDesc has wire type {wire}")
     if dtype is None:
@@ -105,14 +118,20 @@ def decode_desc(desc: bytes) -> tuple[int, tuple[int, ...]]:
     return dtype, tuple(dims)
 
 
-def elements(array: Array) -> memoryview:
-    """The elements in C order, little-endian, as bytes; no copy where they are so already."""
+def view_elements(array: Array) -> memoryview:
+    """Return the elements in C order, little-endian, as bytes; without a copy where they are stored so."""
     plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
     return plain.reshape(-1).view(np.uint8).data
 
 
 def read_elements(source: Source | Cursor, part: TensorPart, into: Array | None = None) -> Array:
-    """The elements, straight into the array ``into``, or into a new one placed by ``memory``."""
+    """Read the elements into the array ``into``, or into a new one placed by ``memory``.
+
+    Raises
+    ------
+    FormatError
+        ``into`` has another type, shape or layout, or the source became shorter.
+    """
     dtype = TENSOR_DTYPES[part.dtype].numpy
     if into is None:
         into = memory.empty(part.shape, dtype)
@@ -124,20 +143,26 @@ def read_elements(source: Source | Cursor, part: TensorPart, into: Array | None 
         )
     target = into.reshape(-1).view(np.uint8).data
     count = source.readinto_at(part.data_offset, target)
-    if count != len(target):  # it was there when the header was read
-        raise FormatError(f"offset {part.data_offset}: only {count} of {len(target)} bytes came")
+    if count != len(target):  # they were there when the header was read
+        raise FormatError(f"offset {part.data_offset}: only {count} of {len(target)} bytes could be read")
     if not np.little_endian:
         into.byteswap(inplace=True)
     return into
 
 
 @lru_cache(maxsize=1024)
-def desc_facts(desc: bytes) -> tuple[VarType, tuple[int, ...], int]:
-    """Element type, shape and size in bytes that a TensorDesc stands for, checked."""
+def check_desc(desc: bytes) -> tuple[VarType, tuple[int, ...], int]:
+    """Return element type, shape and size in bytes that a TensorDesc describes.
+
+    Raises
+    ------
+    FormatError
+        The TensorDesc is damaged, or no file can have such a tensor.
+    """
     number, shape = decode_desc(desc)
     dtype = _element_type(number)
     if len(shape) > MAX_DIMS or any(dim < 0 for dim in shape):
-        raise FormatError(f"dims {list(shape)} cannot be: at most {MAX_DIMS}, none negative")
+        raise FormatError(f"dims {list(shape)} are impossible: at most {MAX_DIMS}, none negative")
     itemsize = numpy_dtype(dtype).itemsize
     # a zero dim must not hide others that no array can have
     if math.prod(dim for dim in shape if dim) * itemsize > _MAX_BYTES:
@@ -156,11 +181,11 @@ def _element_type(number: int) -> VarType:
     return dtype
 
 
-def _hex(version: int) -> str:
+def _format_hex(version: int) -> str:
     return version.to_bytes(4, "little").hex(" ")
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     value %= _U64  # a negative number takes ten bytes
     out = bytearray()
     while value > 0x7F:
@@ -184,7 +209,7 @@ def _take_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _take_field(data: bytes, at: int, wire: int) -> tuple[bytes, int]:
-    """The bytes of a field that is no varint, and where the next one begins."""
+    """Return the bytes of a field that is no varint, and where the next field begins."""
     if wire == 2:
         size, at = _take_varint(data, at)
     elif wire in (1, 5):
@@ -196,12 +221,12 @@ def _take_field(data: bytes, at: int, wire: int) -> tuple[bytes, int]:
     return data[at : at + size], at + size
 
 
-def _unpacked(part: bytes) -> Iterator[int]:
+def _unpack(part: bytes) -> Iterator[int]:
     at = 0
     while at < len(part):
         value, at = _take_varint(part, at)
-        yield _signed(value)
+        yield _to_signed(value)
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     return value - _U64 if value >= _U64 // 2 else value

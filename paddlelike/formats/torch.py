@@ -28,7 +28,7 @@ from paddlelike.formats.npz import deliver
 from paddlelike.formats.plain_pickles import encode_text
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state import pickles
-from paddlelike.formats.tensor_desc import elements
+from paddlelike.formats.tensor_desc import view_elements
 from paddlelike.formats.zips import Member, open_zip, write_zip
 
 __all__ = ["Torch"]
@@ -118,7 +118,9 @@ def _encode(arrays: Mapping[str, Any]) -> Iterator[Buffer]:
     items = pickle.MARK + rows + pickle.SETITEMS if arrays else b""
     program = pickle.PROTO + b"\x02" + _ORDERED_DICT + items + pickle.STOP
     members: dict[str, list[Buffer]] = {"archive/data.pkl": [program], "archive/byteorder": [b"little"]}
-    members |= {f"archive/data/{index}": [elements(array)] for index, array in enumerate(arrays.values())}
+    members |= {
+        f"archive/data/{index}": [view_elements(array)] for index, array in enumerate(arrays.values())
+    }
     return write_zip(members | {"archive/version": [b"3\n"]})
 
 

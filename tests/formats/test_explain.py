@@ -28,10 +28,10 @@ def archive() -> bytes:
     return file.getvalue()
 
 
-def npz() -> bytes:
+def zipped(name: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as out:
-        out.writestr("w.npy", b"")
+        out.writestr(name, b"")
     return file.getvalue()
 
 
@@ -49,7 +49,8 @@ FILES = {
     "pickle 4": (pickle.dumps({"w": np.zeros(300)}, 4), "a pickle, as fluid.save writes"),
     "png": (b"\x89PNG\r\n\x1a\n" + bytes(20), "a PNG image"),
     "jpeg": (b"\xff\xd8\xff\xe0" + bytes(20), "a JPEG image"),
-    "zip": (npz(), "a zip archive"),
+    "zip": (zipped("net/readme.txt"), "a zip archive"),
+    "npz": (zipped("w.npy"), "an npz file"),
     "hdf5": (b"\x89HDF\r\n\x1a\n" + bytes(20), "an HDF5 file"),
     "safetensors": (len(SAFETENSORS).to_bytes(8, "little") + SAFETENSORS + bytes(8), "safetensors"),
     "program": ((GOLDEN / "fit_a_line/inference/__model__").read_bytes(), "a program .__model__"),

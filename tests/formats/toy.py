@@ -20,7 +20,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, Entry, FileFormat
 from paddlelike.formats.sources import as_source
-from paddlelike.formats.tensor_desc import elements
+from paddlelike.formats.tensor_desc import view_elements
 
 
 class Toy(FileFormat):
@@ -58,7 +58,7 @@ class Toy(FileFormat):
         for name, value in values.items():
             array = getattr(value, "array", value)
             yield " ".join([name, *map(str, array.shape)]).encode() + b"\\n"
-            yield elements(array)
+            yield view_elements(array)
 '''
 TOY_FILE = b"TOY1w 2 1\n" + np.float32([[1], [2]]).tobytes()
 

@@ -94,11 +94,26 @@ def test_without_the_package_the_file_is_no_combined_file(
         fluid.io.load_vars(exe(), home, main, vars=["w"], filename="net.toy")
 
 
-def test_a_pickle_is_not_loaded_by_filename_but_says_how(home: Path, main: fluid.Program) -> None:
-    data = b"".join(registry.find("state").write({"w": W, "b": B}))
-    (home / "net.pdparams").write_bytes(data)
-    with fluid.scope_guard(fluid.Scope()), pytest.raises(LoadError, match=r"open it with fluid\.load"):
-        fluid.io.load_vars(exe(), home, main, vars=["w", "b"], filename="net.pdparams")
+@pytest.mark.parametrize("name", ["state", "npz", "safetensors"])
+def test_other_formats_are_loaded_by_filename_and_without_a_program(
+    home: Path, main: fluid.Program, name: str
+) -> None:
+    (home / "net").write_bytes(b"".join(registry.find(name).write({"w": W, "b": B})))
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe(), home, main, filename="net")
+        np.testing.assert_array_equal(values()["w"], W)
+    np.testing.assert_array_equal(fluid.io.load_program_state(home / "net")["b"], B)
+    np.testing.assert_array_equal(fluid.io.load_slice(home, "w", (1, 2), filename="net"), W[1:2])
+
+
+def test_a_damaged_file_is_named_by_its_own_format(home: Path, main: fluid.Program) -> None:
+    data = b"".join(registry.find("safetensors").write({"w": W, "b": B}))
+    (home / "net").write_bytes(data[:-1])
+    with (
+        fluid.scope_guard(fluid.Scope()),
+        pytest.raises(LoadError, match=r"net cannot be read as a safetensors"),
+    ):
+        fluid.io.load_persistables(exe(), home, main, filename="net")
 
 
 def test_a_users_own_load_combine_takes_its_outputs_by_name(home: Path, main: fluid.Program) -> None:

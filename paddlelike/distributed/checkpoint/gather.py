@@ -129,4 +129,4 @@ class _SmallFile:
     def __iter__(self) -> Iterator[Buffer]:
         yield header_of(self._slices[0])
         for one in self._slices:
-            yield tensor_desc.elements(self._batch.take(one))
+            yield tensor_desc.view_elements(self._batch.take(one))

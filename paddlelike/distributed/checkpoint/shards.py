@@ -240,4 +240,4 @@ def _chunks(file: File, held: Held, count: int) -> Iterator[tuple[int, Array]]:
         target = bytes_of(rows)
         if file.readinto_at(offset, target) != len(target):
             raise LoadError(f"{held.name} became shorter while it was read")
-        yield first, lod_tensor.native(rows)
+        yield first, lod_tensor.to_native(rows)

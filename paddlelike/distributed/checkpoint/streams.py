@@ -104,7 +104,7 @@ class _SequentialFile:
     def __iter__(self) -> Iterator[Buffer]:
         yield header_of(self._slices[0])
         for one in self._slices:
-            yield tensor_desc.elements(self._servers.pull([(one.endpoint, one.name)])[0])
+            yield tensor_desc.view_elements(self._servers.pull([(one.endpoint, one.name)])[0])
 
 
 def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathering) -> Fill:

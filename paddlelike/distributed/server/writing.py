@@ -59,7 +59,7 @@ def _write_slice(scope: Scope, one: Slice, path: str) -> int:
     try:
         with File(path) as file:
             header = lod_tensor.read_header(file)
-            offset, _ = header.rows(one.first_row, one.first_row + one.rows)
+            offset, _ = header.locate_rows(one.first_row, one.first_row + one.rows)
     except (FormatError, OSError) as error:
         raise _not_found(one, error) from error
     if header.dtype != one.dtype or header.shape != one.whole or header.surplus or header.lod:
@@ -67,7 +67,7 @@ def _write_slice(scope: Scope, one: Slice, path: str) -> int:
             f"the server at {one.endpoint} does not write into {path}: it is not the file of {one.origin!r}: "
             f"expected {one.dtype.name}{list(one.whole)}, it holds {header.dtype.name}{list(header.shape)}"
         )
-    return _put(one, path, offset, [tensor_desc.elements(value.array)])
+    return _put(one, path, offset, [tensor_desc.view_elements(value.array)])
 
 
 def _write_shard(scope: Scope, one: Slice, path: str) -> int:

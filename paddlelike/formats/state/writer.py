@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.errors import FormatError
 from paddlelike.formats.sources import Buffer
-from paddlelike.formats.tensor_desc import Array, elements
+from paddlelike.formats.tensor_desc import Array, view_elements
 
 __all__ = ["StateWriter"]
 
@@ -67,7 +67,7 @@ class StateWriter:
         self._out += pickle.BUILD
 
     def _elements(self, name: str, array: Array) -> Iterator[Buffer]:
-        data = elements(array)
+        data = view_elements(array)
         if len(data) < 2:
             self._short_bytes(bytes(data))
             return

@@ -70,7 +70,7 @@ def to_native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
         filled = {id(part.target.obj) for job in jobs for part in job.parts}
         for value in values:
             if value.array is not None and id(value.array.base) in filled:
-                lod_tensor.native(value.array)
+                lod_tensor.to_native(value.array)
     return values
 
 
@@ -82,7 +82,7 @@ def _copy_one(data: bytes, want: Want, arena: Arena) -> Value:
     copy = arena.empty(array.shape, dtype)
     copy[...] = array
     lod = [list(level) for level in header.lod] if rows is None else []
-    return LoDTensor(lod_tensor.native(copy), lod)
+    return LoDTensor(lod_tensor.to_native(copy), lod)
 
 
 def _copy_run(data: bytes, run: Sequence[Want], arena: Arena) -> list[Value]:
@@ -94,7 +94,7 @@ def _copy_run(data: bytes, run: Sequence[Want], arena: Arena) -> list[Value]:
     raw = np.lib.stride_tricks.as_strided(raw, (len(run), header.nbytes), (stride, 1))
     arrays = arena.empty((len(run), header.nbytes), np.dtype(np.uint8))
     arrays[...] = raw
-    arrays = lod_tensor.native(arrays.view(dtype)).reshape(len(run), *header.shape)
+    arrays = lod_tensor.to_native(arrays.view(dtype)).reshape(len(run), *header.shape)
     return [LoDTensor(array) for array in arrays]
 
 

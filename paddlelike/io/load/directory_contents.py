@@ -161,7 +161,7 @@ class DirectoryContents:
 def _copy_small(data: bytes, header: Entry) -> LoDTensor:
     """Return the value of a small file that was read whole."""
     view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, offset_of(header))
-    return LoDTensor(lod_tensor.native(view.copy()), [list(level) for level in header.lod])
+    return LoDTensor(lod_tensor.to_native(view.copy()), [list(level) for level in header.lod])
 
 
 def _select_rows(value: Value, rows: tuple[int, int] | None) -> Value:

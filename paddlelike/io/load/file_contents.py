@@ -83,8 +83,8 @@ class FileContents:
         return self._location.open_file(self._file)
 
     def _list_entries(self, source: File | bytes) -> None:
+        self.format = recognize(source)
         try:
-            self.format = recognize(source)
             self.headers = self.format.entries(source)  # in the order of the file
             if not isinstance(self.format, CombinedFile):  # whose headers were compared with the file's size
                 for entry in self.headers:
@@ -92,9 +92,10 @@ class FileContents:
                         check_extent(entry, self.size)
         except FormatError as error:
             what = f"{self.where} is" if self._file else f"{self.size} bytes in memory are"
-            raise LoadError(
-                f"{what} no combined file of variables: {error.message}", hint=error.hint
-            ) from error
+            problem = f"{what} no combined file of variables"
+            if self.format.holds.names:
+                problem = f"{self.where} cannot be read as {self.format.title}"
+            raise LoadError(f"{problem}: {error.message}", hint=error.hint) from error
         self._names = [entry.name for entry in self.headers]
         self._indexes = {name: index for index, name in enumerate(self._names)}
         self._is_named = self.format.holds.names
@@ -132,7 +133,9 @@ class FileContents:
         if index is None:
             return None
         if kind == VarType.SELECTED_ROWS:
-            return Unreadable(name, "a combined file holds dense tensors, the program wants SelectedRows")
+            return Unreadable(
+                name, f"{self.format.title} holds dense tensors, the program wants SelectedRows"
+            )
         return Held(name, self.headers[index])
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
@@ -188,14 +191,11 @@ class FileContents:
 
 
 def recognize(source: File | bytes) -> FileFormat:
-    """Return the format of a file that ``filename=`` of a load names; a combined file if none is recognized.
-
-    A format that has a way of its own to be opened, which its ``advice`` names, is not recognized here.
-    """
+    """Return the format of a file by its first bytes; a combined file if none is recognized."""
     size = len(source) if isinstance(source, bytes) else source.size
     head = source[:SNIFF_BYTES] if isinstance(source, bytes) else source.read_at(0, SNIFF_BYTES)
     combined = CombinedFile()
     if combined.sniff(head, size):
         return combined
     found = registry.sniff_head(head, size)
-    return combined if found is None or found.advice else found
+    return combined if found is None else found

@@ -175,7 +175,7 @@ def _kind_of(op: OpView) -> VarType:
 
 
 def _as_half(value: Value) -> Value:
-    return value if isinstance(value, SelectedRows) else lod_tensor.as_fp16(value)
+    return value if isinstance(value, SelectedRows) else lod_tensor.to_fp16(value)
 
 
 def _array(value: Value) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from paddlelike.core.scope import ScopeVariable
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import SaveError
-from paddlelike.formats.lod_tensor import as_fp16
+from paddlelike.formats.lod_tensor import to_fp16
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io.load.operators import OperatorReader, copy_value
 from paddlelike.io.save import asynchronous
@@ -134,7 +134,7 @@ class RunFiles:
             value = LoDTensor(value, context.read_lod(name))
         value = check_value(name, value)
         holder = context.scope.find_var(name)
-        value = as_fp16(value) if as_half and isinstance(value, LoDTensor) else copy_value(value)
+        value = to_fp16(value) if as_half and isinstance(value, LoDTensor) else copy_value(value)
         if as_half or holder is None or not holder.is_initialized():  # not the value that the scope holds
             holder = ScopeVariable(name)
             holder.set_value(value)
