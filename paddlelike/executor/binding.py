@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoD
-from paddlelike.executor.frame import Frame, write_persistable
+from paddlelike.executor.frame import Frame, Run, write_persistable
 
-__all__ = ["Positions", "Run", "Share", "Store", "Take", "bind_kernel", "make_storer", "make_taker"]
+__all__ = ["Positions", "Share", "Store", "Take", "bind_kernel", "make_storer", "make_taker"]
 
 Positions = Sequence[int | list[int]]  # in Frame.values, by slot; a list for a slot of several variables
-Run = Callable[[Frame], None]
 Take = Callable[[list[Any]], Any]  # a sequence, one item per slot
 Store = Callable[[Frame, Any], None]
 Share = Callable[[dict[int, LoD], Any], None]

@@ -20,8 +20,8 @@ from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.fetches import collect_names, get_fetched
 from paddlelike.executor.files import provide_files
-from paddlelike.executor.frame import Frame
-from paddlelike.executor.plan import Plan, Step
+from paddlelike.executor.frame import Frame, Step
+from paddlelike.executor.plan import Plan
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
@@ -169,16 +169,16 @@ class _DataParallel:
             for frame in frames[1:]:
                 _separate(frame, written)
             for frame, piece in zip(frames, pieces, strict=True):
-                put_feeds(frame, piece)
+                put_feeds(plan, frame, piece)
                 run_steps(frame, each_copy)
             self._collect_gradients(gradients, [frame.values for frame in frames])
             run_steps(frames[0], once)
-        for position in plan.persistables.keys() - written:
+        for position in plan.layout.persistables.keys() - written:
             for frame in frames[1:]:
                 frame.values[position] = frames[0].values[position]
         return [
             [
-                get_fetched(frame, name, position, False)
+                get_fetched(plan, frame, name, position, False)
                 for frame in frames
                 if frame.values[position] is not None
             ]
@@ -198,9 +198,13 @@ class _DataParallel:
                 plan,
                 each_copy,
                 [step for step in plan.steps if _runs_once(step.op)],
-                [plan.get_position(block, name) for name in names],
-                {plan.get_position(block, name) for step in each_copy for name in collect_writes(step.op)}
-                & plan.persistables.keys(),
+                [plan.layout.get_position(block, name) for name in names],
+                {
+                    plan.layout.get_position(block, name)
+                    for step in each_copy
+                    for name in collect_writes(step.op)
+                }
+                & plan.layout.persistables.keys(),
             )
             self.program.plans[key] = found
         return found
@@ -238,7 +242,7 @@ class _DataParallel:
 def _separate(frame: Frame, written: set[int]) -> None:
     """Give a frame its own copy of the persistables it writes: the scope gets those of the first frame."""
     for position in written:
-        holder = ScopeVariable(frame.plan.persistables[position].name)
+        holder = ScopeVariable(frame.layout.persistables[position].name)
         value = frame.values[position]
         if isinstance(value, np.ndarray):
             value = value.copy()

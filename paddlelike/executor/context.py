@@ -39,7 +39,7 @@ class StepContext:
         return self._frame.scope
 
     def _get_position(self, name: str) -> int:
-        position = self._frame.plan.get_position(self._block, name)
+        position = self._frame.layout.get_position(self._block, name)
         values = self._frame.values
         if position >= len(values):  # a name that no operator of the plan had used
             values.extend([None] * (position + 1 - len(values)))
@@ -83,13 +83,13 @@ class StepContext:
     def run_block(self, index: int) -> None:
         """Run a sub-block on the same values."""
         frame = self._frame
-        for step in frame.plan.blocks[index]:
+        for step in frame.blocks[index]:
             step.run(frame)
 
     def clear(self, index: int) -> None:
         """Remove the values of a sub-block's own variables."""
         values, lods = self._frame.values, self._frame.lods
-        for position in self._frame.plan.get_own_positions(index):
+        for position in self._frame.layout.get_own_positions(index):
             values[position] = None
             lods.pop(position, None)
 
@@ -103,15 +103,15 @@ class StepContext:
 
     def is_read(self, slot: str) -> bool:
         """Return whether any operator of the run reads a variable of an output slot."""
-        return any(self._get_position(name) in self._frame.plan.reads for name in self.op.output(slot))
+        return any(self._get_position(name) in self._frame.layout.reads for name in self.op.output(slot))
 
     def snapshot(self, index: int) -> Snapshot:
         """Return the values of a sub-block's own variables."""
-        return self._take_snapshot(self._frame.plan.get_own_positions(index))
+        return self._take_snapshot(self._frame.layout.get_own_positions(index))
 
     def overwritten(self) -> Snapshot:
         """Return the values of the outer variables that the sub-block reads and then overwrites."""
-        return self._take_snapshot(self._frame.plan.get_overwritten_positions(self.op))
+        return self._take_snapshot(self._frame.layout.get_overwritten_positions(self.op))
 
     def _take_snapshot(self, positions: Iterable[int]) -> Snapshot:
         frame = self._frame
@@ -126,10 +126,10 @@ class StepContext:
 
         None: the block has not changed them.
         """
-        values, plan = self._frame.values, self._frame.plan
-        for position in plan.get_overwritten_positions(self.op):
+        values, layout = self._frame.values, self._frame.layout
+        for position in layout.get_overwritten_positions(self.op):
             value = values[position] if snapshot is None else snapshot.values[position]
-            values[plan.earlier[position]] = value
+            values[layout.earlier[position]] = value
 
     def restore(self, snapshot: Snapshot) -> Snapshot:
         """Put the values of a snapshot back. Return a snapshot of the values they replaced."""

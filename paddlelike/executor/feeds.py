@@ -12,6 +12,7 @@ from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.frame import Frame, write_persistable
+from paddlelike.executor.plan import Plan
 from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["get_single_feed", "put_feeds"]
@@ -36,12 +37,11 @@ def get_single_feed(feed: Any) -> Mapping[str, Any]:
     return feed
 
 
-def put_feeds(frame: Frame, feeds: Mapping[str, Any]) -> None:
+def put_feeds(plan: Plan, frame: Frame, feeds: Mapping[str, Any]) -> None:
     """Write fed values into a frame, fed persistables also into the scope.
 
     Raises FeedError for a value that does not fit its variable.
     """
-    plan = frame.plan
     for name, value in feeds.items():
         fed = plan.fed.get(name)
         if fed is None:

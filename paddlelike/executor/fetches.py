@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, NotInitializedError
 from paddlelike.executor.frame import Frame
+from paddlelike.executor.plan import Plan
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -66,7 +67,7 @@ def find_updates(program: Program) -> list[Operator]:
     return [op for op in program.global_block().ops if op.attrs.get("op_role", 0) & OpRole.Optimize]
 
 
-def get_fetched(frame: Frame, name: str, position: int, return_numpy: bool) -> Any:
+def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy: bool) -> Any:
     """Return the value of a fetched variable, as an array that later runs do not change.
 
     Raises NotInitializedError when there is none, EnforceNotMet for SelectedRows, RuntimeError when
@@ -87,7 +88,7 @@ def get_fetched(frame: Frame, name: str, position: int, return_numpy: bool) -> A
         return as_numpy(value) if return_numpy else value
     if not isinstance(value, np.ndarray):
         return value
-    shared = position in frame.holders or name in frame.plan.aliases.views_of_kept or name in frame.plan.feeds
+    shared = position in frame.holders or name in plan.aliases.views_of_kept or name in plan.feeds
     lod = frame.lods.get(position)
     if return_numpy and lod:
         raise RuntimeError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,23 +11,38 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
+from paddlelike.executor.layout import Layout
+from paddlelike.framework.graph.operator import Operator
 
-if TYPE_CHECKING:
-    from paddlelike.executor.plan import Plan
+__all__ = ["Frame", "Run", "Step", "write_persistable"]
 
-__all__ = ["Frame", "write_persistable"]
+Run = Callable[["Frame"], None]
+
+
+class Step(NamedTuple):
+    """One operator, bound to its kernel."""
+
+    run: Run
+    op: Operator
 
 
 class Frame:
-    """The values of one run, by position (see :class:`~paddlelike.executor.plan.Plan`)."""
+    """The values of one run, by position (see :class:`~paddlelike.executor.layout.Layout`)."""
 
-    __slots__ = ("feeds", "fetches", "holders", "lods", "plan", "scope", "services", "values")
+    __slots__ = ("blocks", "feeds", "fetches", "holders", "layout", "lods", "scope", "services", "values")
 
-    def __init__(self, plan: Plan, scope: Scope, services: dict[str, Any]) -> None:
-        self.plan = plan
+    def __init__(
+        self,
+        layout: Layout,
+        blocks: Mapping[int, Sequence[Step]],
+        scope: Scope,
+        services: dict[str, Any],
+    ) -> None:
+        self.layout = layout
+        self.blocks = blocks  # the steps of sub-blocks
         self.scope = scope
         self.services = services
-        self.values: list[Any] = [None] * plan.size
+        self.values: list[Any] = [None] * layout.size
         self.lods: dict[int, LoD] = {}
         self.holders: dict[int, ScopeVariable] = {}
         self.feeds: dict[str, Any] = {}
@@ -34,7 +50,7 @@ class Frame:
 
     def load_persistable(self, position: int) -> None:
         """Read the value at a position from the scope, if it is a persistable there."""
-        variable = self.plan.persistables.get(position)
+        variable = self.layout.persistables.get(position)
         if variable is None:
             return
         holder = self.scope.find_var(variable.name) or self.scope.var(variable.name)
@@ -56,7 +72,7 @@ def write_persistable(frame: Frame, position: int, value: Any, *, fresh: bool = 
     """
     holder = frame.holders[position]
     old = holder.value
-    if isinstance(value, np.ndarray) and frame.plan.persistables[position].type == VarType.SELECTED_ROWS:
+    if isinstance(value, np.ndarray) and frame.layout.persistables[position].type == VarType.SELECTED_ROWS:
         value = SelectedRows((), len(value), value)  # memory for as many rows, of which none is in use yet
     if not isinstance(value, np.ndarray):
         holder.set_value(value)

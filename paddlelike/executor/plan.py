@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,30 +17,22 @@ from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.scope import Scope
 from paddlelike.errors import EnforceNotMet, UnsupportedError
 from paddlelike.executor.batches import bind_batch, group_batches, list_batched
-from paddlelike.executor.binding import Positions, Run, Store, bind_kernel, make_storer, make_taker
+from paddlelike.executor.binding import Positions, Store, bind_kernel, make_storer, make_taker
 from paddlelike.executor.context import StepContext
-from paddlelike.executor.frame import Frame
+from paddlelike.executor.frame import Frame, Run, Step
+from paddlelike.executor.layout import NOTHING, Layout
 from paddlelike.executor.lifetimes import Aliases, find_initialized, find_last_uses
 from paddlelike.executor.sharing import make_lod_sharer
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import check_trusted
-from paddlelike.framework.graph.variable import HOLDERS, Variable
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import OpDef, arguments, registry
-from paddlelike.framework.passes.views import collect_overwritten
 
-__all__ = ["Fed", "Plan", "Step"]
+__all__ = ["Fed", "Plan"]
 
 Array = np.ndarray[Any, Any]
-NOTHING: Final = 0  # position of a value that is always None, for absent inputs
-
-
-class Step(NamedTuple):
-    """One operator, bound."""
-
-    run: Run
-    op: Operator
 
 
 class Fed(NamedTuple):
@@ -64,9 +56,6 @@ class Plan:
         self.program = program
         self.feeds = tuple(feeds)
         self.fetches = tuple(fetches)
-        self.size = 1
-        self._positions: list[dict[str, int]] = [{} for _ in program.blocks]
-        self.persistables: dict[int, Variable] = {}
         top = program.global_block()
         chosen = list(top.ops) if ops is None else [top.ops[i] for i in sorted(ops)]
         self.fetched_by_op = {op.attrs.get("col", 0): op.input("X")[0] for op in chosen if op.type == "fetch"}
@@ -76,50 +65,27 @@ class Plan:
         self.is_batch = bool(chosen) and len(self.file_ops) == len(chosen)  # no other operators to analyse
         blocks = program.blocks[1:]
         self.uses_files = bool(self.file_ops) or any(list_batched(block.ops) for block in blocks)
-        self._temporaries = set() if self.is_batch else {n for op in chosen for n in _find_temporaries(op)}
-        self.reads: set[int] = set()
+        temporaries = set() if self.is_batch else {n for op in chosen for n in _find_temporaries(op)}
+        self.layout = Layout(program, temporaries)
         self.fed: dict[str, Fed] = {}
         for name in (*self.feeds, *self.fed_by_op.values()):
             if top.has_var(name):
-                variable, position = top.vars[name], self.get_position(top, name)
+                variable, position = top.vars[name], self.layout.get_position(top, name)
                 row = TENSOR_DTYPES.get(variable.dtype)
                 self.fed[name] = Fed(variable, position, None if row is None else row.numpy)
         self.aliases = Aliases(
             top, [] if self.is_batch else chosen, set(self.feeds) | set(self.fed_by_op.values())
         )
         self.blocks: dict[int, list[Step]] = {}  # the steps of sub-blocks
-        self._own: dict[int, tuple[int, ...]] = {}
-        self._overwritten: dict[int, tuple[int, ...]] = {}
-        self.earlier: dict[int, int] = {}  # for backward operators: the position of the value before a loop
         self.steps = self._bind_all(top, chosen)
         self.initializes = [] if self.is_batch else find_initialized(top, chosen)
         self.fetch_positions = [self._get_fetch_position(top, name) for name in self.fetches]
 
-    # Positions
-
-    def get_position(self, block: Block, name: str) -> int:
-        """Return the position of the variable that a name means in ``block``; a new one at its first use."""
-        owner = block._find_owner(name)
-        if owner is None:
-            owner = block.program.global_block()  # for a name that has no variable
-        if owner.parent_idx >= 0:
-            owner = _find_home(owner, name)
-        positions = self._positions[owner.idx]
-        found = positions.get(name)
-        if found is None:
-            found = positions[name] = self.size
-            self.size += 1
-            variable = owner.vars.get(name)
-            outlives = variable is not None and variable.persistable and name not in self._temporaries
-            if variable is not None and outlives and variable.type not in HOLDERS:
-                self.persistables[found] = variable
-        return found
-
     def _get_fetch_position(self, block: Block, name: str) -> int:
-        if block._find_var_recursive(name) is None and name not in self._positions[0]:
+        if block._find_var_recursive(name) is None and not self.layout.has_position(name):
             hint = block._suggest_names(name)
             raise EnforceNotMet(f"fetch_list asks for {name!r}, which the program does not have", hint=hint)
-        return self.get_position(block, name)
+        return self.layout.get_position(block, name)
 
     # Binding
 
@@ -137,37 +103,17 @@ class Plan:
             steps = self.blocks[index] = []
             steps.extend(self._bind(block, op, (), None) for op in block.ops)
 
-    def get_own_positions(self, index: int) -> tuple[int, ...]:
-        """Return the positions of a block's own variables that are not persistable."""
-        found = self._own.get(index)
-        if found is None:
-            positions = self._positions[index].values()
-            found = self._own[index] = tuple(n for n in positions if n not in self.persistables)
-        return found
-
-    def get_overwritten_positions(self, op: Operator) -> tuple[int, ...]:
-        """Return the positions of the variables that the block of ``op`` reads and then overwrites.
-
-        Counters are left out.
-        """
-        found = self._overwritten.get(id(op))
-        if found is None:
-            names = sorted(collect_overwritten(op))
-            found = self._overwritten[id(op)] = tuple(self.get_position(op.block, name) for name in names)
-        return found
-
     def _bind_grad_block(self, op: Operator, index: int) -> None:
         """Bind the gradient of a block, which reads the values of each step at their usual positions.
 
         Gradients of operators before the block read the values from before it ran, at other positions.
         """
-        positions = self.get_overwritten_positions(op)
+        positions = self.layout.get_overwritten_positions(op)
         for position in positions:
-            self.earlier.pop(position, None)
+            self.layout.earlier.pop(position, None)
         self._bind_block(index)
         for position in positions:
-            self.earlier[position] = self.size
-            self.size += 1
+            self.layout.earlier[position] = self.layout.add_position()
 
     def _bind(self, block: Block, op: Operator, dying: Iterable[str], index: int | None) -> Step:
         for inner in op.sub_blocks():
@@ -189,7 +135,7 @@ class Plan:
         copied = _find_inputs_to_copy(cls, op)
         store, target = self._bind_outputs(cls, op, block, index)
         dead = self._get_dead_positions(block, dying)
-        share = make_lod_sharer(cls, op, lambda name: self.get_position(block, name))
+        share = make_lod_sharer(cls, op, lambda name: self.layout.get_position(block, name))
         if not cls.context:
             return Step(bind_kernel(kernel, positions, copied, store, share, dead, target), op)
         take = make_taker(positions, copied)
@@ -206,21 +152,21 @@ class Plan:
 
     def _get_dead_positions(self, block: Block, dying: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of the values that are not used after a step."""
-        positions = (self.get_position(block, name) for name in dying)
-        return tuple(position for position in positions if position not in self.persistables)
+        positions = (self.layout.get_position(block, name) for name in dying)
+        return tuple(position for position in positions if position not in self.layout.persistables)
 
     def _get_input_positions(self, cls: type[OpDef], op: Operator, block: Block) -> Positions:
         """Return the positions of the inputs, one item per slot."""
-        earlier = self.earlier if op.attrs.get("op_role", 0) & OpRole.Backward else {}
+        earlier = self.layout.earlier if op.attrs.get("op_role", 0) & OpRole.Backward else {}
 
         def position(name: str) -> int:
-            found = self.get_position(block, name)
+            found = self.layout.get_position(block, name)
             return earlier.get(found, found)
 
         positions: Positions = arguments(cls.input_slots, op.inputs, position, NOTHING)
         for slot, read in zip(cls.input_slots, positions, strict=True):
             if not slot.name.endswith("@GRAD"):
-                self.reads.update(read if isinstance(read, list) else [read])
+                self.layout.reads.update(read if isinstance(read, list) else [read])
         return positions
 
     def _bind_outputs(
@@ -228,11 +174,11 @@ class Plan:
     ) -> tuple[Store, int | None]:
         """Return a function that stores the results, and the position of a result that is just a value."""
         targets: Positions = arguments(
-            cls.output_slots, op.outputs, lambda name: self.get_position(block, name), -1
+            cls.output_slots, op.outputs, lambda name: self.layout.get_position(block, name), -1
         )
         copies = cls.views and (index is None or self.aliases.must_copy(index))
         flat = [n for target in targets for n in (target if isinstance(target, list) else [target])]
-        kept = frozenset(n for n in flat if n in self.persistables)
+        kept = frozenset(n for n in flat if n in self.layout.persistables)
         several = [slot.several for slot in cls.output_slots]
         store = make_storer(targets, several=several, kept=kept, copies=copies, fresh=cls.fresh)
         only = targets[0] if len(targets) == 1 else None
@@ -243,8 +189,8 @@ class Plan:
 
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``."""
-        frame = Frame(self, scope, services)
-        for position in self.persistables:
+        frame = Frame(self.layout, self.blocks, scope, services)
+        for position in self.layout.persistables:
             frame.load_persistable(position)
         return frame
 
@@ -263,20 +209,6 @@ def _find_inputs_to_copy(cls: type[OpDef], op: Operator) -> frozenset[int]:
         if op.inputs.get(source) and op.outputs.get(out) != op.inputs[source]:
             copied.add(slots.index(source))
     return frozenset(copied)
-
-
-def _find_home(block: Block, name: str) -> Block:
-    """Return the outermost block that declares a persistable of ``block``: a scope has one value per name.
-
-    Programs of parameter servers declare the variables of a schedule again in its sub-blocks.
-    """
-    home, outer = block, block if block.vars[name].persistable else None
-    while outer is not None:
-        declared = outer.vars.get(name)
-        if declared is not None and declared.persistable:
-            home = outer
-        outer = outer.parent
-    return home
 
 
 def _find_temporaries(op: Operator) -> set[str]:

@@ -179,10 +179,10 @@ class Executor:
             frame = plan.create_frame(scope, provided)
             if plan.initializes:
                 _warn_overwriting(scope, plan.initializes)
-            put_feeds(frame, feeds)
+            put_feeds(plan, frame, feeds)
             run_steps(frame, plan.steps)
         return [
-            get_fetched(frame, name, position, return_numpy)
+            get_fetched(plan, frame, name, position, return_numpy)
             for name, position in zip(fetches, plan.fetch_positions, strict=True)
         ]
 

@@ -16,8 +16,7 @@ from paddlelike.errors import (
 )
 from paddlelike.executor import profile
 from paddlelike.executor.batches import is_batched
-from paddlelike.executor.frame import Frame
-from paddlelike.executor.plan import Step
+from paddlelike.executor.frame import Frame, Step
 from paddlelike.framework.environment import flag
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -73,7 +72,7 @@ def _mark_written(frame: Frame) -> None:
 def _check_finite(frame: Frame, op: Operator) -> None:
     """Raise OperatorError when an output of ``op`` holds nan or inf."""
     for name in op.output_arg_names:
-        value = frame.values[frame.plan.get_position(op.block, name)]
+        value = frame.values[frame.layout.get_position(op.block, name)]
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and not np.isfinite(value).all():
             bad = np.argwhere(~np.isfinite(value))
             raise OperatorError(
@@ -123,7 +122,7 @@ def _format_line(op: Operator) -> str:
 
 
 def _describe(frame: Frame, op: Operator, name: str) -> str:
-    position = frame.plan.get_position(op.block, name)
+    position = frame.layout.get_position(op.block, name)
     value = frame.values[position] if position < len(frame.values) else None
     if isinstance(value, np.ndarray):
         return f"{name}: {value.dtype}{list(value.shape)}"
@@ -142,7 +141,7 @@ def _find_missing_inputs(frame: Frame, op: Operator, block: Block) -> list[str]:
         and "@GRAD" not in slot
         and name != EMPTY
         and not _is_holder(block, name)
-        and frame.values[frame.plan.get_position(block, name)] is None
+        and frame.values[frame.layout.get_position(block, name)] is None
     ]
 
 
