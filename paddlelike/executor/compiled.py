@@ -20,8 +20,8 @@ from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.feeds import put_feeds
 from paddlelike.executor.fetches import collect_names, get_fetched
 from paddlelike.executor.files import provide_files
-from paddlelike.executor.frame import Frame, Step
-from paddlelike.executor.plan import Plan
+from paddlelike.executor.plans.frame import Frame, Step
+from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.run import Executor
 from paddlelike.executor.steps import run_steps
 from paddlelike.executor.strategies import BuildStrategy, ExecutionStrategy
@@ -194,17 +194,14 @@ class _DataParallel:
             plan = Plan(self.program, sorted(feeds), [*fetches, *names], None)
             plan.fetch_positions = plan.fetch_positions[: len(fetches)]
             each_copy = [step for step in plan.steps if not _runs_once(step.op)]
+            outputs = [name for step in each_copy for name in collect_writes(step.op)]
+            written = {plan.layout.get_position(block, name) for name in outputs}
             found = _CopiesPlan(
                 plan,
                 each_copy,
                 [step for step in plan.steps if _runs_once(step.op)],
                 [plan.layout.get_position(block, name) for name in names],
-                {
-                    plan.layout.get_position(block, name)
-                    for step in each_copy
-                    for name in collect_writes(step.op)
-                }
-                & plan.layout.persistables.keys(),
+                written & plan.layout.persistables.keys(),
             )
             self.program.plans[key] = found
         return found

@@ -11,8 +11,8 @@ import numpy as np
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
-from paddlelike.executor.frame import Frame, write_persistable
-from paddlelike.executor.plan import Plan
+from paddlelike.executor.plans.frame import Frame, write_persistable
+from paddlelike.executor.plans.plan import Plan
 from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["get_single_feed", "put_feeds"]

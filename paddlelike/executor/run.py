@@ -14,7 +14,7 @@ from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.feeds import get_single_feed, put_feeds
 from paddlelike.executor.fetches import collect_names, collect_updates, find_updates, get_fetched
 from paddlelike.executor.files import provide_files
-from paddlelike.executor.plan import Plan
+from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
 from paddlelike.framework.graph.guards import default_main_program

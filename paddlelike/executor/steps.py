@@ -15,8 +15,8 @@ from paddlelike.errors import (
     UnsupportedError,
 )
 from paddlelike.executor import profile
-from paddlelike.executor.batches import is_batched
-from paddlelike.executor.frame import Frame, Step
+from paddlelike.executor.plans.batches import is_batched
+from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.framework.environment import flag
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator

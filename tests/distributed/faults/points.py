@@ -36,7 +36,7 @@ from paddlelike.distributed.protocol.trainer import TrainerState
 from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.wire import Channel
 from paddlelike.errors import UnreachableError
-from paddlelike.executor.context import StepContext
+from paddlelike.executor.plans.context import StepContext
 
 FAULT: dict[str, Any] = json.loads(os.environ.get("FAULT", "{}"))
 _SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}

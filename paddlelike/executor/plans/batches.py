@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Sequence
 
 from paddlelike.errors import PaddlelikeError
-from paddlelike.executor.context import StepContext
-from paddlelike.executor.frame import Frame, Run
+from paddlelike.executor.plans.context import StepContext
+from paddlelike.executor.plans.frame import Frame, Run
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.opdef import registry

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from paddlelike.core.random import Generator
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoD
-from paddlelike.executor.frame import Frame, write_persistable
+from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.tensor import LoD
-from paddlelike.executor.frame import Frame, Run, write_persistable
+from paddlelike.executor.plans.frame import Frame, Run, write_persistable
 
 __all__ = ["Positions", "Share", "Store", "Take", "bind_kernel", "make_storer", "make_taker"]
 

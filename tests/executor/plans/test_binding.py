@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.executor.binding import bind_kernel, make_storer, make_taker
+from paddlelike.executor.plans.binding import bind_kernel, make_storer, make_taker
 
 NOTHING: frozenset[int] = frozenset()
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.executor.context import StepContext
-from paddlelike.executor.plan import Plan
+from paddlelike.executor.plans.context import StepContext
+from paddlelike.executor.plans.plan import Plan
 
 L = fluid.layers
 

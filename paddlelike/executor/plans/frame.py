@@ -11,7 +11,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
-from paddlelike.executor.layout import Layout
+from paddlelike.executor.plans.layout import Layout
 from paddlelike.framework.graph.operator import Operator
 
 __all__ = ["Frame", "Run", "Step", "write_persistable"]
@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 
 class Frame:
-    """The values of one run, by position (see :class:`~paddlelike.executor.layout.Layout`)."""
+    """The values of one run, by position (see :class:`~paddlelike.executor.plans.layout.Layout`)."""
 
     __slots__ = ("blocks", "feeds", "fetches", "holders", "layout", "lods", "scope", "services", "values")
 

@@ -16,13 +16,13 @@ import numpy as np
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.scope import Scope
 from paddlelike.errors import EnforceNotMet, UnsupportedError
-from paddlelike.executor.batches import bind_batch, group_batches, list_batched
-from paddlelike.executor.binding import Positions, Store, bind_kernel, make_storer, make_taker
-from paddlelike.executor.context import StepContext
-from paddlelike.executor.frame import Frame, Run, Step
-from paddlelike.executor.layout import NOTHING, Layout
-from paddlelike.executor.lifetimes import Aliases, find_initialized, find_last_uses
-from paddlelike.executor.sharing import make_lod_sharer
+from paddlelike.executor.plans.batches import bind_batch, group_batches, list_batched
+from paddlelike.executor.plans.binding import Positions, Store, bind_kernel, make_storer, make_taker
+from paddlelike.executor.plans.context import StepContext
+from paddlelike.executor.plans.frame import Frame, Run, Step
+from paddlelike.executor.plans.layout import NOTHING, Layout
+from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses
+from paddlelike.executor.plans.sharing import make_lod_sharer
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program

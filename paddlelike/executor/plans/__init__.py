@@ -1,0 +1,1 @@
+"""Plans: programs bound to their kernels, and what kernels run on."""
