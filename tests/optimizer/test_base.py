@@ -1,23 +1,17 @@
-"""What optimizers promise besides their programs: returns, refusals, what they keep."""
+"""What all optimizers do besides their programs: signatures, results, checks."""
 
 from __future__ import annotations
 
 import inspect
 from typing import Any
 
-import numpy as np
 import pytest
 
 import paddlelike as fluid
 from paddlelike import optimizer
 from paddlelike.errors import GraphError, UnsupportedError
-from tests.optimizer.cases import dense, feeds
-
-PLAIN = {
-    "SGD": {}, "Momentum": {"momentum": 0.9}, "LarsMomentum": {"momentum": 0.9}, "Adagrad": {},
-    "DecayedAdagrad": {}, "Adadelta": {}, "Adam": {}, "Adamax": {}, "Lamb": {}, "RMSProp": {},
-    "Ftrl": {}, "Dpsgd": {},
-}  # fmt: skip
+from tests.optimizer.cases import dense
+from tests.optimizer.training import PLAIN, make, train
 
 #: The signatures of Fluid 1.8.5.
 SIGNATURES = {
@@ -52,17 +46,6 @@ SIGNATURES = {
 }
 
 
-def make(name: str, **options: Any) -> Any:
-    return getattr(optimizer, name)(learning_rate=0.1, **PLAIN[name], **options)
-
-
-def train(loss: Any, steps: int = 5) -> list[float]:
-    exe = fluid.Executor(fluid.CPUPlace())
-    exe.run(fluid.default_startup_program())
-    batches = [{name: batch[name] for name in ("x", "y")} for batch in feeds()[:steps]]
-    return [float(exe.run(feed=batch, fetch_list=[loss])[0][0]) for batch in batches]
-
-
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_signatures_are_fluids(name: str) -> None:
     parameters = inspect.signature(getattr(optimizer, name)).parameters.values()
@@ -88,18 +71,6 @@ def test_minimize_returns_the_updates_and_the_pairs(name: str) -> None:
     assert tool.get_opti_var_name_list() == kept
 
 
-@pytest.mark.parametrize("name", sorted(set(PLAIN) - {"SGD", "Dpsgd"}))
-def test_a_second_minimize_is_refused_before_anything_changes(name: str) -> None:
-    tool, loss = make(name), dense(fluid)
-    tool.minimize(loss)
-    block = fluid.default_main_program().global_block()
-    before = len(block.ops), len(block.vars)
-    with pytest.raises(GraphError, match="accumulators already") as refused:
-        tool.minimize(loss)
-    assert "make a new optimizer" in str(refused.value)
-    assert (len(block.ops), len(block.vars)) == before
-
-
 def test_the_halves_of_minimize_are_the_whole() -> None:
     loss = dense(fluid)
     tool = optimizer.Adam(0.1)
@@ -107,32 +78,6 @@ def test_the_halves_of_minimize_are_the_whole() -> None:
     updates = tool.apply_gradients(pairs)
     assert [op.type for op in updates] == ["adam"] * 3
     assert train(loss)[0] > train(loss)[-1]
-
-
-def test_one_optimizer_may_serve_two_programs() -> None:
-    tool = optimizer.SGD(0.1)
-    for _ in range(2):
-        main, startup = fluid.Program(), fluid.Program()
-        with fluid.program_guard(main, startup):
-            tool.minimize(dense(fluid))
-        rates = [n for n in main.global_block().vars if n.startswith("learning_rate")]
-        assert len(rates) == 1
-        assert startup.global_block().has_var(rates[0])
-
-
-def test_a_schedule_of_another_program_is_refused() -> None:
-    rate = fluid.layers.exponential_decay(0.1, 10, 0.5)
-    tool = optimizer.SGD(rate)
-    with fluid.program_guard(fluid.Program(), fluid.Program()):
-        loss = dense(fluid)
-        with pytest.raises(GraphError, match="belongs to another program"):
-            tool.minimize(loss)
-
-
-@pytest.mark.parametrize("rate", [1, "0.1", np.float32(0.1), None])
-def test_a_learning_rate_of_another_kind_is_refused(rate: Any) -> None:
-    with pytest.raises(TypeError, match="learning_rate must be a float or a variable"):
-        optimizer.SGD(rate)
 
 
 def test_a_loss_that_is_no_number_is_refused() -> None:
@@ -169,40 +114,6 @@ def test_what_belongs_to_imperative_mode_is_refused(method: str) -> None:
     tool = optimizer.Adam(0.1)
     with pytest.raises(UnsupportedError, match=f"Adam.*{method}.*imperative mode"):
         getattr(tool, method)(*[{}] * (method == "set_dict"))
-
-
-@pytest.mark.parametrize("name", ["DGCMomentumOptimizer", "PipelineOptimizer"])
-def test_what_needs_other_machines_is_refused(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=name):
-        getattr(optimizer, name)(0.1, 0.9, rampup_begin_step=0)
-
-
-def test_an_l2_that_fluid_ignores_is_told() -> None:
-    with pytest.warns(UserWarning, match=r"l2 takes the value of l1: 0.1 instead of 0.2"):
-        optimizer.Ftrl(0.1, l1=0.1, l2=0.2)
-
-
-def test_lookahead_checks_its_arguments() -> None:
-    inner = optimizer.SGD(0.1)
-    for options in ({"alpha": 1.5}, {"k": 0}, {"k": 1.5}):
-        with pytest.raises(GraphError, match="LookaheadOptimizer"):
-            optimizer.LookaheadOptimizer(inner, **options)  # type: ignore[arg-type]
-    with pytest.raises(GraphError, match="inner_optimizer"):
-        optimizer.LookaheadOptimizer(None)  # type: ignore[arg-type]
-
-
-def test_recompute_does_what_the_optimizer_inside_does() -> None:
-    fluid.default_startup_program().random_seed = 5
-    loss = dense(fluid)
-    tool = optimizer.RecomputeOptimizer(optimizer.Momentum(0.1, 0.9))
-    with pytest.raises(GraphError, match="no checkpoints"):
-        tool.minimize(loss)
-    tool._set_checkpoints([fluid.default_main_program().global_block().var("fc_0.tmp_2")])
-    updates, pairs = tool.minimize(loss)
-    assert [op.type for op in updates] == ["momentum"] * 3
-    assert len(pairs) == 3
-    losses = train(loss)
-    assert losses[-1] < losses[0]
 
 
 def test_the_second_optimizer_sees_parameters_that_still_learn() -> None:

@@ -1,0 +1,42 @@
+"""ExponentialMovingAverage: its values, its decay, its warnings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from tests.optimizer.training import W, network, steps, value
+
+
+def test_a_moving_average_is_corrected_for_its_start(exe: fluid.Executor) -> None:
+    network()
+    ema = fluid.optimizer.ExponentialMovingAverage(0.9)
+    ema.update()
+    expected, weights = 0.0, []
+    for i in steps(exe):
+        weights.append(value().astype(float))
+        expected = 0.9 * expected + 0.1 * weights[-1]
+        stored = value(f"{W}_ema_0")
+        np.testing.assert_allclose(stored, expected, rtol=1e-6)
+        with ema.apply(exe):
+            np.testing.assert_allclose(value(), expected / (1 - 0.9 ** (i + 1)), rtol=1e-5)
+        np.testing.assert_array_equal(value(), weights[-1].astype("float32"))
+        np.testing.assert_array_equal(value(f"{W}_ema_0"), stored)
+
+
+def test_the_decay_grows_with_the_steps(exe: fluid.Executor) -> None:
+    network()
+    count = fluid.layers.cast(fluid.layers.autoincreased_step_counter(), "float32")
+    ema = fluid.optimizer.ExponentialMovingAverage(0.4, thres_steps=count)
+    ema.update()
+    rates = [float(value("scheduled_ema_decay_rate")[0]) for _ in steps(exe)]
+    expected = [min(0.4, (t + 1) / (t + 10)) for t in range(1, 5)]
+    np.testing.assert_allclose(rates, expected, rtol=1e-6)
+
+
+def test_integer_steps_warn_that_they_have_no_effect() -> None:
+    network()
+    count = fluid.layers.autoincreased_step_counter()
+    with pytest.warns(UserWarning, match="is an integer, so the decay stays at 0.4"):
+        fluid.optimizer.ExponentialMovingAverage(0.4, thres_steps=count)

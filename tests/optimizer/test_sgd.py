@@ -1,0 +1,27 @@
+"""SGD and Dpsgd against their formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import paddlelike as fluid
+from paddlelike import optimizer
+from tests.optimizer.training import follow
+
+START = [0.5, -1.0, 2.0]
+GRADIENTS = [[0.3, -0.2, 0.0], [-0.1, 0.4, 1.0], [0.2, 0.2, -0.5]]
+
+
+def test_sgd_subtracts_the_scaled_gradient() -> None:
+    p = np.array(START)
+    for gradient, found in zip(GRADIENTS, follow(optimizer.SGD(0.1), START, GRADIENTS), strict=True):
+        p = p - 0.1 * np.array(gradient)
+        np.testing.assert_allclose(found, p, rtol=1e-6)  # float32
+
+
+def test_dpsgd_limits_the_norm_and_adds_noise() -> None:
+    fluid.default_main_program().random_seed = 3
+    tool = optimizer.Dpsgd(0.1, clip=0.5, batch_size=2.0, sigma=0.0)
+    gradient = np.array([3.0, -4.0, 0.0])
+    (found,) = follow(tool, START, [gradient])
+    np.testing.assert_allclose(found, START - 0.1 * gradient * (0.5 / 5.0), rtol=1e-5)  # float32
