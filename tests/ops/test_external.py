@@ -73,7 +73,7 @@ def outside_references(op: type[OpDef]) -> set[str]:
         if id(function) in seen:
             continue
         seen.add(id(function))
-        used, scope = set(names_in(function.__code__)), function.__globals__
+        used, scope = set(find_names(function.__code__)), function.__globals__
         found |= {name for name in used if name in OUTSIDE_NAMES and name not in scope}
         values = [cell.cell_contents for cell in function.__closure__ or ()]
         values += [scope[name] for name in used if name in scope]
@@ -97,8 +97,8 @@ def is_outside(module: str) -> bool:
     return any(module == one or module.startswith(one + ".") for one in OUTSIDE_MODULES)
 
 
-def names_in(code: types.CodeType) -> Iterator[str]:
+def find_names(code: types.CodeType) -> Iterator[str]:
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from names_in(constant)
+            yield from find_names(constant)

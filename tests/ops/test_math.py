@@ -123,7 +123,7 @@ def test_several_heads_of_matmul_are_not_supported() -> None:
         _infer("matmul", _spec(2, 4), _spec(4, 2), head_number=2)
 
 
-def test_bounds_the_wrong_way_round_are_refused() -> None:
+def test_bounds_in_the_wrong_order_are_refused() -> None:
     with pytest.raises(EnforceNotMet, match=r"min is 2\.0 and max 1\.0"):
         _infer("clip", _spec(3), None, None, min=2.0, max=1.0)
     with pytest.raises(EnforceNotMet, match=r"min is 3\.0 and max 2\.0"):
@@ -131,7 +131,7 @@ def test_bounds_the_wrong_way_round_are_refused() -> None:
 
 
 @pytest.mark.parametrize("type", ["mul", "matmul", "elementwise_mul", "elementwise_add", "bmm", "dot"])
-def test_a_gradient_nobody_wants_is_not_computed(type: str) -> None:
+def test_an_unwanted_gradient_is_not_computed(type: str) -> None:
     grad = find(type + "_grad")
     a = _rng.standard_normal((2, 3, 3) if type == "bmm" else (3, 3))
     slots = {"X": a, "Y": a, "Out@GRAD": a if type != "dot" else a[:, :1]}

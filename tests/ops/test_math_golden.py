@@ -19,7 +19,7 @@ GOLDEN = table("math")
 CLOSE = {"rtol": 2e-6, "atol": 2e-6}
 
 
-def decoded(record: list[Any]) -> Array:
+def decode(record: list[Any]) -> Array:
     dtype, shape, data = record
     return np.frombuffer(base64.b64decode(data), dtype).reshape(shape)
 
@@ -79,7 +79,7 @@ class Replay:
 def test_values(name: str) -> None:
     got = Replay(name).forward()
     for slot, record in GOLDEN[name]["out"].items():
-        want = decoded(record)
+        want = decode(record)
         assert (got[slot].shape, got[slot].dtype) == (want.shape, want.dtype), slot
         with np.errstate(invalid="ignore"):  # inf - inf, while it compares
             np.testing.assert_allclose(got[slot], want, **CLOSE, err_msg=slot)
@@ -100,6 +100,6 @@ def test_gradients(name: str) -> None:
     out = replay.forward()["Out"]
     got = replay.gradients(weights(name, out))
     for variable, record in GOLDEN[name]["grad"].items():
-        want = decoded(record)
+        want = decode(record)
         assert (got[variable].shape, got[variable].dtype) == (want.shape, want.dtype), variable
         np.testing.assert_allclose(got[variable], want, **CLOSE, err_msg=variable)

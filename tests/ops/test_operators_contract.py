@@ -47,7 +47,7 @@ def test_slots_and_attributes(name: str) -> None:
     op, golden = FORWARD[name], GOLDEN[name]
     assert list(op.inputs) == golden["inputs"]
     assert list(op.outputs) == golden["outputs"]
-    assert {key: told(attr) for key, attr in op.attrs.items()} == golden["attrs"]
+    assert {key: describe_attr(attr) for key, attr in op.attrs.items()} == golden["attrs"]
 
 
 @pytest.mark.parametrize("name", FORWARD)
@@ -79,7 +79,7 @@ def test_gradient_operators(name: str, bare: bool) -> None:
         assert op.gradient is None
         assert "make_grad" not in vars(op)
         return
-    view = filled(op, bare=bare)
+    view = fill_slots(op, bare=bare)
     got = op.make_grad(view)
     assert [grad.type for grad in got] == [grad["type"] for grad in wanted]
     for mine, theirs in zip(got, wanted, strict=True):
@@ -89,21 +89,21 @@ def test_gradient_operators(name: str, bare: bool) -> None:
         assert attributes(mine) == wanted_attributes(theirs, view.attrs)
 
 
-def told(attr: Attr) -> list[Any]:
+def describe_attr(attr: Attr) -> list[Any]:
     """An attribute as the table tells it."""
     if attr.default is REQUIRED or attr.default is ABSENT:
         return [attr.type.name, repr(attr.default)]
-    return [attr.type.name, plain(attr.default)]
+    return [attr.type.name, simplify(attr.default)]
 
 
-def plain(value: Any) -> Any:
+def simplify(value: Any) -> Any:
     """Tuples as lists, floats as the float32 prints."""
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [simplify(item) for item in value]
     return float(str(np.float32(value))) if isinstance(value, float) else value
 
 
-def filled(op: type[OpDef], *, bare: bool) -> View:
+def fill_slots(op: type[OpDef], *, bare: bool) -> View:
     """The operator with a variable <slot>_0 in every slot (and <slot>_1 where it takes several)."""
 
     def names(slot: Slot) -> list[str]:
@@ -130,13 +130,13 @@ def filled(op: type[OpDef], *, bare: bool) -> View:
 def attributes(grad: GradOp) -> dict[str, Any]:
     """The attributes of a gradient operator of ours, its own defaults filled in."""
     full = {**defaults(grad.type), **grad.attrs}
-    return {key: plain(value) for key, value in full.items() if key not in COMMON_ATTRS}
+    return {key: simplify(value) for key, value in full.items() if key not in COMMON_ATTRS}
 
 
 def wanted_attributes(golden: Any, forward: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: plain(forward[key]) for key in golden["attrs_kept"]}
+    kept = {key: simplify(forward[key]) for key in golden["attrs_kept"]}
     new = {key: value for key, (_, value) in golden["attrs_new"].items()}
-    return {key: plain(value) for key, value in defaults(golden["type"]).items()} | kept | new
+    return {key: simplify(value) for key, value in defaults(golden["type"]).items()} | kept | new
 
 
 def defaults(name: str) -> dict[str, Any]:

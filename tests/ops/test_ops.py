@@ -40,7 +40,7 @@ def test_the_tests_of_exempt_operators_exist() -> None:
     assert [name for name in EXEMPT if not (root / name).exists()] == []
 
 
-def test_cases_stand_in_the_family_of_their_operators() -> None:
+def test_cases_are_in_the_family_of_their_operators() -> None:
     family = {
         name: op.__module__.removeprefix("paddlelike.ops.").partition(".")[0]
         for name, op in registry.all_ops().items()

@@ -22,7 +22,7 @@ CLOSE_CTC = {"rtol": 1e-5, "atol": 5e-6}
 INTERNAL = ("BatchGate", "BatchHidden")
 
 
-def decoded(record: list[Any]) -> Array:
+def decode(record: list[Any]) -> Array:
     dtype, shape, data = record
     return np.frombuffer(base64.b64decode(data), dtype).reshape(shape)
 
@@ -98,7 +98,7 @@ def test_values_and_lod(name: str) -> None:
     for slot, record in GOLDEN[name]["out"].items():
         if record is None or slot in replay.case.ignore:
             continue
-        want, got = decoded(record[0]), replay.values[slot + "_out"]
+        want, got = decode(record[0]), replay.values[slot + "_out"]
         assert (got.shape, got.dtype) == (want.shape, want.dtype), slot
         np.testing.assert_allclose(got, want, **tolerance(name), err_msg=slot)
         if slot not in INTERNAL:
@@ -106,7 +106,7 @@ def test_values_and_lod(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_declared_when_the_program_is_built(name: str) -> None:
+def test_shapes_declared_when_the_program_is_built(name: str) -> None:
     built = GOLDEN[name]["built"]
     for slot, spec in Replay(name).specs().items():
         if slot not in CASES[name].outputs:
@@ -123,13 +123,13 @@ def test_gradients(name: str) -> None:
     replay.run()
     got = replay.gradients()
     for variable, record in GOLDEN[name]["grad"].items():
-        want = decoded(record)
+        want = decode(record)
         assert (got[variable].shape, got[variable].dtype) == (want.shape, want.dtype), variable
         np.testing.assert_allclose(got[variable], want, **tolerance(name), err_msg=variable)
 
 
 def levels_of_gradients() -> list[str]:
-    """Those told by a rule: that of sequence_reverse, its own gradient, has the level of what comes in."""
+    """LoD levels of gradients; that of sequence_reverse, its own gradient, has the level of its input."""
     return [name for name, record in GOLDEN.items() if "levels" in record and name != "sequence_reverse"]
 
 

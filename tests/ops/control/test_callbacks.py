@@ -18,7 +18,7 @@ def run(fetch: list[Any], **feed: Any) -> list[Any]:
     return fluid.Executor(fluid.CPUPlace()).run(feed=feed, fetch_list=fetch)
 
 
-def made(name: str, shape: list[int]) -> Any:
+def make_variable(name: str, shape: list[int]) -> Any:
     block = fluid.default_main_program().current_block()
     return block.create_var(name=name, shape=shape, dtype="float32")
 
@@ -44,7 +44,7 @@ def test_lod_is_printed(capsys: Any) -> None:
     assert "    LoD: [[0, 1, 2]]\n" in capsys.readouterr().out
 
 
-def test_printing_ends_after_first_n_runs(capsys: Any) -> None:
+def test_print_stops_after_first_n_runs(capsys: Any) -> None:
     layers.Print(fluid.data("x", [None, 3]), first_n=2)
     exe = fluid.Executor(fluid.CPUPlace())
     for _ in range(3):
@@ -56,7 +56,7 @@ def test_printing_ends_after_first_n_runs(capsys: Any) -> None:
     ("phase", "names"),
     [("forward", ["x"]), ("backward", ["print_x_0.tmp_0@GRAD"]), ("both", ["x", "print_x_0.tmp_0@GRAD"])],
 )
-def test_gradients_are_printed_on_their_way(phase: str, names: list[str], capsys: Any) -> None:
+def test_gradients_are_printed(phase: str, names: list[str], capsys: Any) -> None:
     x = fluid.data("x", [None, 3])
     x.stop_gradient = False
     loss = layers.reduce_sum(layers.square(layers.Print(x, print_phase=phase)))
@@ -68,7 +68,7 @@ def test_gradients_are_printed_on_their_way(phase: str, names: list[str], capsys
 
 def test_a_function_computes() -> None:
     x = fluid.data("x", [None, 3])
-    total, part = made("total", [-1]), made("part", [-1, 1])
+    total, part = make_variable("total", [-1]), make_variable("part", [-1, 1])
     layers.py_func(lambda x: (np.sum(x, 1), np.array(x)[:, :1]), x, [total, part])
     sums, first = run([total, part], x=X)
     np.testing.assert_array_equal(sums, X.sum(1))
@@ -78,7 +78,7 @@ def test_a_function_computes() -> None:
 def test_a_function_gives_gradients() -> None:
     x = fluid.data("x", [None, 3])
     x.stop_gradient = False
-    out = made("out", [-1, 3])
+    out = make_variable("out", [-1, 3])
     seen = []
 
     def backward(out: Any, d_out: Any) -> Any:
@@ -95,7 +95,7 @@ def test_without_a_backward_function_gradients_stop() -> None:
     x = fluid.data("x", [None, 3])
     x.stop_gradient = False
     weight = layers.create_parameter([3], "float32")
-    out = made("out", [-1, 3])
+    out = make_variable("out", [-1, 3])
     layers.py_func(np.tanh, layers.elementwise_mul(x, weight), out)
     assert fluid.backward.append_backward(layers.reduce_sum(out)) == []
 
@@ -108,13 +108,13 @@ def test_a_function_can_be_called_for_what_it_does() -> None:
 
 
 def test_a_function_that_gives_too_little_is_named() -> None:
-    layers.py_func(lambda x: None, fluid.data("x", [None, 3]), made("out", [-1, 3]))
+    layers.py_func(lambda x: None, fluid.data("x", [None, 3]), make_variable("out", [-1, 3]))
     with pytest.raises(OperatorError, match=r"the function gave 0 values for 1: \['out'\]"):
         run([], x=X)
 
 
-def test_a_program_from_elsewhere_has_no_function() -> None:
-    layers.py_func(np.tanh, fluid.data("x", [None, 3]), made("out", [-1, 3]))
+def test_a_program_of_another_process_has_no_function() -> None:
+    layers.py_func(np.tanh, fluid.data("x", [None, 3]), make_variable("out", [-1, 3]))
     program = fluid.default_main_program().clone()
     program.global_block().ops[0]._set_attr("forward_callable_id", 10_000)
     with pytest.raises(OperatorError, match=r"function 10000 for .* is not known in this process"):
@@ -125,16 +125,20 @@ def test_a_program_from_elsewhere_has_no_function() -> None:
     ("arguments", "kind", "text"),
     [
         (lambda x: (3, x, x), TypeError, "layer 'py_func': func must be a function, got 3 (int)"),
-        (lambda x: (np.tanh, x, made("out", [])), ValueError, "layer 'py_func': out 'out' has no shape"),
         (
-            lambda x: (np.tanh, x, x, None, made("other", [3])),
+            lambda x: (np.tanh, x, make_variable("out", [])),
+            ValueError,
+            "layer 'py_func': out 'out' has no shape",
+        ),
+        (
+            lambda x: (np.tanh, x, x, None, make_variable("other", [3])),
             ValueError,
             "layer 'py_func': skip_vars_in_backward_input names ['other'], which are neither in x nor in out",
         ),
     ],
     ids=["function", "shape", "skipped"],
 )
-def test_a_refusal_says_why(arguments: Any, kind: type[Exception], text: str) -> None:
+def test_an_error_says_why(arguments: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
         layers.py_func(*arguments(fluid.data("x", [None, 3])))
     assert str(caught.value).startswith(text)

@@ -14,11 +14,11 @@ from paddlelike.layers.control.sub_blocks import select_input
 layers = fluid.layers
 
 
-def number(value: int) -> Any:
+def make_index(value: int) -> Any:
     return layers.fill_constant([1], "int64", value)
 
 
-def filled(*values: float) -> Any:
+def make_tensor(*values: float) -> Any:
     return layers.assign(np.array(values, "float32"))
 
 
@@ -28,23 +28,23 @@ def run(*fetches: Any, feed: Any = None) -> list[Any]:
 
 
 def test_an_element_is_read_as_it_was_written() -> None:
-    array = layers.array_write(filled(1, 2), number(0))
-    layers.array_write(filled(3), number(1), array)
-    read = [layers.array_read(array, number(i)) for i in (1, 0)]
+    array = layers.array_write(make_tensor(1, 2), make_index(0))
+    layers.array_write(make_tensor(3), make_index(1), array)
+    read = [layers.array_read(array, make_index(i)) for i in (1, 0)]
     one, two, length = run(*read, layers.array_length(array))
     assert (one.tolist(), two.tolist(), length.tolist()) == ([3], [1, 2], [2])
 
 
-def test_writing_behind_the_end_leaves_empty_elements() -> None:
-    array = layers.array_write(filled(1), number(3))
+def test_writing_past_the_end_leaves_empty_elements() -> None:
+    array = layers.array_write(make_tensor(1), make_index(3))
     assert run(layers.array_length(array))[0].tolist() == [4]
-    layers.array_read(array, number(1))
+    layers.array_read(array, make_index(1))
     with pytest.raises(OperatorError, match=r"no element 1; it has 4 elements"):
         run(layers.array_length(array))
 
 
 def test_an_array_of_its_own_for_every_run() -> None:
-    length = layers.array_length(layers.array_write(filled(1), number(0)))
+    length = layers.array_length(layers.array_write(make_tensor(1), make_index(0)))
     assert [run(length)[0].tolist() for _ in range(2)] == [[1], [1]]
 
 
@@ -53,17 +53,17 @@ def test_an_empty_array_has_length_0() -> None:
 
 
 def test_a_written_value_is_a_copy() -> None:
-    """What is written over later does not change the element."""
+    """A later write to the variable does not change the element."""
     value = layers.create_global_var([1], 1.0, "float32", persistable=True, name="value")
-    array = layers.array_write(value, number(0))
-    layers.assign(filled(5), value)
+    array = layers.array_write(value, make_index(0))
+    layers.assign(make_tensor(5), value)
     fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
-    assert run(layers.array_read(array, number(0)), value)[0].tolist() == [1]
+    assert run(layers.array_read(array, make_index(0)), value)[0].tolist() == [1]
 
 
 def test_sequences_keep_their_lod_in_an_array() -> None:
     x = fluid.data("x", [None, 1], "float32", lod_level=1)
-    read = layers.array_read(layers.array_write(x, number(0)), number(0))
+    read = layers.array_read(layers.array_write(x, make_index(0)), make_index(0))
     fed = fluid.create_lod_tensor(np.zeros((3, 1), "float32"), [[1, 2]], fluid.CPUPlace())
     exe = fluid.Executor(fluid.CPUPlace())
     (got,) = exe.run(feed={"x": fed}, fetch_list=[read], return_numpy=False)
@@ -75,7 +75,7 @@ def test_an_array_becomes_a_tensor(stacked: bool) -> None:
     parts = [np.arange(4, dtype="float32").reshape(2, 2) + 10 * i for i in range(3)]
     array = layers.create_array("float32")
     for i, part in enumerate(parts):
-        layers.array_write(layers.assign(part), number(i), array)
+        layers.array_write(layers.assign(part), make_index(i), array)
     out, sizes = layers.tensor_array_to_tensor(array, axis=1, use_stack=stacked)
     got, got_sizes = run(out, sizes)
     wanted = np.stack(parts, 1) if stacked else np.concatenate(parts, 1)
@@ -84,8 +84,8 @@ def test_an_array_becomes_a_tensor(stacked: bool) -> None:
 
 
 def test_elements_that_do_not_join_are_refused() -> None:
-    array = layers.array_write(layers.assign(np.zeros((2, 2), "float32")), number(0))
-    layers.array_write(layers.assign(np.zeros((3, 2), "float32")), number(1), array)
+    array = layers.array_write(layers.assign(np.zeros((2, 2), "float32")), make_index(0))
+    layers.array_write(layers.assign(np.zeros((3, 2), "float32")), make_index(1), array)
     out, _ = layers.tensor_array_to_tensor(array, axis=1)
     with pytest.raises(OperatorError, match=r"\[2, 2\], \[3, 2\] do not join along axis 1"):
         run(out)
@@ -107,12 +107,12 @@ def test_the_gradient_goes_to_the_chosen_one(chosen: int) -> None:
 
 
 def test_a_mask_must_name_a_variable() -> None:
-    out = select_input([filled(1), filled(2)], layers.fill_constant([1], "int32", 2))
+    out = select_input([make_tensor(1), make_tensor(2)], layers.fill_constant([1], "int32", 2))
     with pytest.raises(OperatorError, match="Mask is 2, but there are 2 variables"):
         run(out)
 
 
 def test_an_index_counts_from_0() -> None:
-    layers.array_write(filled(1), number(-1))
+    layers.array_write(make_tensor(1), make_index(-1))
     with pytest.raises(OperatorError, match="the index is -1"):
-        run(filled(1))
+        run(make_tensor(1))

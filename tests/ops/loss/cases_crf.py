@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor
 from tests.ops.contract import Case
-from tests.ops.sequence.cases_sequence import joined, parts
+from tests.ops.sequence.cases_sequence import join, split
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +76,7 @@ def _ctc(rows: Array, words: list[int], blank: int) -> list[float]:
 
 
 def _ctc_lod(Logits: Array, blank: int) -> dict[str, Array]:
-    pairs = zip(parts(Logits, LOGIT_ENDS), parts(WORDS[:, 0], WORD_ENDS), strict=True)
+    pairs = zip(split(Logits, LOGIT_ENDS), split(WORDS[:, 0], WORD_ENDS), strict=True)
     return {"Loss": np.array([_ctc(rows, words.tolist(), blank) for rows, words in pairs])}
 
 
@@ -95,7 +95,7 @@ CASES = [
     Case(
         "linear_chain_crf",
         {"Emission": CHAINS, "Transition": TRANSITION, "Label": CHAIN_LABELS},
-        lambda Emission, Transition: _costs(parts(Emission, ENDS), parts(LABELS, ENDS), Transition),
+        lambda Emission, Transition: _costs(split(Emission, ENDS), split(LABELS, ENDS), Transition),
         check_shape=False,  # the cost is declared with a row per row
         through=("LogLikelihood",),
     ),
@@ -109,14 +109,14 @@ CASES = [
     Case(
         "crf_decoding",
         {"Emission": CHAINS, "Transition": TRANSITION},
-        lambda: joined([_best(rows, TRANSITION) for rows in parts(EMISSION, ENDS)]),
+        lambda: join([_best(rows, TRANSITION) for rows in split(EMISSION, ENDS)]),
     ),
     Case(
         "crf_decoding",
         {"Emission": CHAINS, "Transition": TRANSITION, "Label": CHAIN_LABELS},
-        lambda: joined([
+        lambda: join([
             (_best(rows, TRANSITION) == labels).astype(np.int64)
-            for rows, labels in zip(parts(EMISSION, ENDS), parts(LABELS, ENDS), strict=True)
+            for rows, labels in zip(split(EMISSION, ENDS), split(LABELS, ENDS), strict=True)
         ]),
         note="label",
     ),

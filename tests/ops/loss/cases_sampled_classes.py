@@ -70,7 +70,7 @@ def _picked(Logits: Any, CustomizedSamples: Any, CustomizedProbabilities: Any) -
     return {"SampledLogits": wanted - np.log(CustomizedProbabilities)}
 
 
-def _sampled(Logits: Any, Labels: Any, CustomizedSamples: Any, CustomizedProbabilities: Any) -> Any:
+def _sample(Logits: Any, Labels: Any, CustomizedSamples: Any, CustomizedProbabilities: Any) -> Any:
     wanted = _picked(Logits, CustomizedSamples, CustomizedProbabilities)["SampledLogits"]
     wanted[1, 2] = -1e20  # class 3 was drawn although it is the true one
     return {"SampledLogits": wanted, "SampledLabels": np.zeros((3, 1), int)}
@@ -100,7 +100,7 @@ CASES = [
     Case(
         "sample_logits",
         SAMPLED | GIVEN,
-        _sampled,
+        _sample,
         {"num_samples": 2, "use_customized_samples": True},
         wrt=(),  # -1e20 drowns all differences
         note="hits",

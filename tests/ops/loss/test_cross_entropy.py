@@ -1,4 +1,4 @@
-"""Cross entropies: what the contract of the operators does not cover."""
+"""Cross entropies, besides their cases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_logits_far_below_the_largest_count_as_64_below() -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, -1])
-def test_a_label_that_is_no_class_is_refused_with_its_place(wrong: int) -> None:
+def test_a_label_that_is_no_class_is_refused_with_its_index(wrong: int) -> None:
     with pytest.raises(EnforceNotMet, match=rf"Label holds {wrong} \(element 0 of 1\).* 3 classes"):
         CrossEntropy.forward(P, np.array([[wrong]]), soft_label=False, ignore_index=-100)
 

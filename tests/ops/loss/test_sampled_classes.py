@@ -31,7 +31,7 @@ def classes(sampler: int) -> ClassDistribution:
 
 
 @pytest.mark.parametrize("sampler", [0, 1, 2], ids=["uniform", "log-uniform", "given"])
-def test_classes_come_as_often_as_they_should(sampler: int) -> None:
+def test_classes_are_drawn_as_often_as_expected(sampler: int) -> None:
     drawn = classes(sampler).draw(Generator(4), (200, 300))
     often = np.bincount(drawn.reshape(-1), minlength=6) / drawn.size
     wanted = classes(sampler).probability(np.arange(6), "float64")

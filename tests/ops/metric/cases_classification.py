@@ -47,7 +47,7 @@ def _table(steps, number):
     return np.concatenate([*steps, steps[0] + steps[1], [number]])
 
 
-def _slid(Predict, Label):
+def _advance(Predict, Label):
     """Three steps were seen, so the new counts take the place of step 1."""
     new = _counts(Predict[:, 1], Label[:, 0], _SLIDE)
     pos, neg = (_table([old[0], count], 4) for old, count in zip(_OLD, new, strict=True))
@@ -119,7 +119,7 @@ CASES = [
             "StatPos": _table(_OLD[0], 3),
             "StatNeg": _table(_OLD[1], 3),
         },
-        _slid,
+        _advance,
         {"num_thresholds": _SLIDE, "slide_steps": 2},
         note="slide",
     ),

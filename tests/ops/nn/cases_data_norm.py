@@ -1,4 +1,4 @@
-"""Cases of data_norm. Its sums have gradients by decree; tests/ops/nn/test_batch_norm.py checks those."""
+"""Cases of data_norm. The gradients of its sums are defined, not derived; test_batch_norm.py checks those."""
 
 import numpy as np
 

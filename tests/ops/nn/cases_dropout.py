@@ -12,7 +12,7 @@ KEPT = float(np.float32(0.7))
 UPSCALE = "upscale_in_train"
 
 
-def mask(seed: int, p: float = P) -> np.ndarray[Any, Any]:
+def draw_mask(seed: int, p: float = P) -> np.ndarray[Any, Any]:
     """An element stays where its number of the engine, scaled to [0, 1), is p or more."""
     out, x = np.empty(X.size, np.uint8), seed
     for i in range(X.size):
@@ -25,35 +25,35 @@ def case(note: str, expected: Any, inputs: dict[str, Any] | None = None, **attrs
     return Case("dropout", {"X": X} | (inputs or {}), expected, {"dropout_prob": P} | attrs, note=note)
 
 
-def seeded(note: str, out: Any, kept: np.ndarray[Any, Any], **kwargs: Any) -> Case:
+def make_case(note: str, out: Any, kept: np.ndarray[Any, Any], **kwargs: Any) -> Case:
     return case(note, lambda X: {"Out": out(X), "Mask": kept}, **kwargs)
 
 
 CASES = [
-    seeded("downgrade", lambda x: x * mask(5), mask(5), seed=5, fix_seed=True),
-    seeded(
+    make_case("downgrade", lambda x: x * draw_mask(5), draw_mask(5), seed=5, fix_seed=True),
+    make_case(
         "upscale",
-        lambda x: x * mask(5) / KEPT,
-        mask(5),
+        lambda x: x * draw_mask(5) / KEPT,
+        draw_mask(5),
         seed=5,
         fix_seed=True,
         dropout_implementation=UPSCALE,
     ),
-    seeded("seed-zero", lambda x: x * mask(1), mask(1), seed=0, fix_seed=True),
-    seeded(
+    make_case("seed-zero", lambda x: x * draw_mask(1), draw_mask(1), seed=0, fix_seed=True),
+    make_case(
         "seed-tensor",
-        lambda x: x * mask(9),
-        mask(9),
+        lambda x: x * draw_mask(9),
+        draw_mask(9),
         inputs={"Seed": np.array([9], np.int32)},
         seed=5,
         fix_seed=True,
     ),
-    seeded("keep-all", lambda x: x, mask(5, 0), seed=5, fix_seed=True, dropout_prob=0.0),
+    make_case("keep-all", lambda x: x, draw_mask(5, 0), seed=5, fix_seed=True, dropout_prob=0.0),
     *(
-        seeded(
+        make_case(
             f"keep-none-{how}",
             lambda x: x * 0,
-            mask(5, 1.0),
+            draw_mask(5, 1.0),
             seed=5,
             fix_seed=True,
             dropout_prob=1.0,

@@ -17,7 +17,7 @@ def _grid(theta, height, width):
     return out
 
 
-def _sampled(X, Grid):
+def _sample(X, Grid):
     height, width = X.shape[2:]
     out = np.zeros(X.shape)
     for n, h, w in np.ndindex(len(X), height, width):
@@ -35,5 +35,5 @@ CASES = [
         lambda Theta: _grid(Theta, 2, 5),
         note="shape-tensor",
     ),
-    Case("grid_sampler", {"X": X, "Grid": GRID}, _sampled),
+    Case("grid_sampler", {"X": X, "Grid": GRID}, _sample),
 ]

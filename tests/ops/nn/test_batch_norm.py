@@ -1,4 +1,4 @@
-"""Normalisations: gradients by decree, slots of gradients, and what is refused."""
+"""Normalisations: defined gradients, slots of gradients, and operands that do not fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = np.array([[1.0, 2, 0, 4], [-1, 0, 3, 2], [0, 5, 1, 1]])
 MEANS, SCALES = np.array([0.5, 1, -1, 0]), np.array([1.0, 2, 1, 0.5])
 
 
-def test_what_a_batch_adds_to_the_sums_of_data_norm() -> None:
+def test_the_sums_that_a_batch_adds_in_data_norm() -> None:
     back = registry.find("data_norm").backward
     dy = np.ones_like(X)
     *_, dx, size, total, square = back(
@@ -103,7 +103,7 @@ def test_an_unknown_activation_of_inplace_abn_is_refused() -> None:
         ("lrn", [(8, 4, 2, 2)], {"n": 4}, "n is 4; it must be odd"),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_operands_that_do_not_fit_are_refused(
     type: str, shapes: list[tuple[int, ...] | None], given: dict[str, Any], said: str
 ) -> None:
     op = registry.find(type)

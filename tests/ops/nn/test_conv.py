@@ -1,4 +1,4 @@
-"""Convolutions: unknown dims, parts of a batch, and what is refused."""
+"""Convolutions: unknown dims, parts of a batch, and operands that do not fit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_unknown_dims_stay_unknown() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_operands_that_do_not_fit_are_refused(
     type: str, x: tuple[int, ...], w: tuple[int, ...], given: dict[str, Any], said: str | None
 ) -> None:
     if said is None:  # fits: the channels are last
@@ -67,15 +67,15 @@ def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch, gro
     op = registry.find("conv2d")
     attrs = full_attrs(op, {"groups": groups, "paddings": [1, 0]})
 
-    def everything() -> list[Any]:
+    def run_both_passes() -> list[Any]:
         out = op.forward(x, w, None, None, **op.forward_keywords(attrs))
         back = registry.find("conv2d_grad")
         keywords = back.forward_keywords(attrs)
         return [out, *back.forward(x, w, None, out, **keywords, wanted=(True, True, True))]
 
-    whole = everything()
+    whole = run_both_passes()
     monkeypatch.setattr(windows, "_CHUNK", 2 * 8 * 12 * 24)  # two or three images
-    for one, other in zip(everything(), whole, strict=True):
+    for one, other in zip(run_both_passes(), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)  # another order of sums
 
 

@@ -1,4 +1,4 @@
-"""Embeddings: what the contract of the operators does not cover."""
+"""Embeddings, besides their cases."""
 
 from __future__ import annotations
 

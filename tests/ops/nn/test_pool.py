@@ -1,4 +1,4 @@
-"""Pools: which of equal maxima gets the gradient, and what is refused."""
+"""Pools: which of equal maxima gets the gradient, and operands that do not fit."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def test_unknown_dims_stay_unknown() -> None:
         ((2, 3, 4, 4), {"pooling_type": "min"}, "pooling_type is 'min'; it can be 'max' or 'avg'"),
     ],
 )
-def test_what_does_not_fit_is_refused(shape: tuple[int, ...], given: dict[str, Any], said: str) -> None:
+def test_operands_that_do_not_fit_are_refused(
+    shape: tuple[int, ...], given: dict[str, Any], said: str
+) -> None:
     op = registry.find("pool2d")
     attrs = full_attrs(op, {"pooling_type": "max", "ksize": [2, 2]} | given)
     with pytest.raises(ShapeError, match=said):

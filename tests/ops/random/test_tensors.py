@@ -25,7 +25,7 @@ NORMAL = {"mean": 1.0, "std": 0.5}
 
 
 def compute(type: str, inputs: Arrays, attrs: Arrays, context: Any = None) -> Any:
-    """What an operator's kernel gives for arrays by slot."""
+    """Return the result of a kernel for arrays by slot."""
     op = registry.find(type)
     values = {slot: array for slot, array in inputs.items() if array is not None}
     attrs = full_attrs(op, attrs)
@@ -120,19 +120,19 @@ def test_dropout_keeps_what_the_real_system_keeps(attrs: Arrays, expected: list[
         ("dropout", {"X": np.ones((9, 9), np.float32)}, {"seed": 5}),
     ],
 )
-def test_without_a_seed_the_generator_of_the_scope_moves_on(type: str, inputs: Arrays, attrs: Arrays) -> None:
+def test_without_a_seed_the_generator_of_the_scope_advances(type: str, inputs: Arrays, attrs: Arrays) -> None:
     view = View(type, {}, {}, {})
 
-    def twice(state: int) -> list[Any]:
+    def draw_twice(state: int) -> list[Any]:
         context = FakeContext(view, {}, {})
         context.scope.generator.state = state
         out = [np.asarray(compute(type, inputs, attrs, context)) for _ in range(2)]
         assert context.scope.generator.state != state
         return out
 
-    first, second = twice(123)
+    first, second = draw_twice(123)
     assert not np.array_equal(first, second)
-    np.testing.assert_array_equal(twice(123), [first, second])
+    np.testing.assert_array_equal(draw_twice(123), [first, second])
 
 
 def test_the_seed_operator_gives_its_seed() -> None:
@@ -228,7 +228,9 @@ def infer(type: str, specs: list[Any], attrs: Arrays) -> Spec:
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(type: str, specs: list[Any], attrs: Arrays, message: str) -> None:
+def test_numbers_that_cannot_be_drawn_are_refused(
+    type: str, specs: list[Any], attrs: Arrays, message: str
+) -> None:
     with pytest.raises(ShapeError, match=message):
         infer(type, specs, attrs)
 

@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 from tests.ops.contract import Case
-from tests.ops.sequence.cases_sequence import ENDS, joined, parts
+from tests.ops.sequence.cases_sequence import ENDS, join, split
 
 Array = np.ndarray[Any, Any]
 Step = Callable[[Array, list[Array]], list[Array]]
@@ -32,7 +32,7 @@ def _real(*shape: int) -> Array:
 def _along(x: Array, firsts: list[Array], step: Step, *, reverse: bool) -> Iterator[LoDTensor]:
     """The states after every row, sequence by sequence; ``firsts`` are the states before."""
     found: list[list[Array]] = [[] for _ in firsts]
-    for i, rows in enumerate(parts(x)):
+    for i, rows in enumerate(split(x)):
         states = [first[i] for first in firsts]
         outs = []
         for row in rows[::-1] if reverse else rows:
@@ -41,7 +41,7 @@ def _along(x: Array, firsts: list[Array], step: Step, *, reverse: bool) -> Itera
         ordered = outs[::-1] if reverse else outs
         for k, many in enumerate(found):
             many.append(np.array([states[k] for states in ordered]).reshape(len(rows), firsts[k].shape[1]))
-    return map(joined, found)
+    return map(join, found)
 
 
 def _lstm_step(

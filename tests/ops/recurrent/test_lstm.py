@@ -1,4 +1,4 @@
-"""Recurrent operators: what the contract of the operators does not cover."""
+"""Recurrent operators, besides their cases."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_flag_lets_the_gradients_pass_the_cell() -> None:
     assert all(gate.any() for gate in np.split(passed, 4, axis=1))
 
 
-def test_dropout_between_layers_is_the_same_on_the_way_back() -> None:
+def test_dropout_between_layers_is_the_same_in_the_backward_pass() -> None:
     """The gradient along one direction agrees with differences, the seed being given."""
     rng = np.random.RandomState(5)
     values = {"x": rng.uniform(-1, 1, (4, 2, 3)), "h": np.zeros((2, 2, 3)), "c": np.zeros((2, 2, 3))}
@@ -106,7 +106,7 @@ def spec(*shape: int) -> Spec:
         pytest.param((-1, 12), (2, 12), (1, 21), id="rows-of-the-weight"),
     ],
 )
-def test_shapes_that_do_not_fit_are_told(
+def test_shapes_that_do_not_fit_are_in_the_error(
     x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...]
 ) -> None:
     with pytest.raises(ShapeError, match=r"lstm: Input is .* expected \(T, 4 H\), \(H, 4 H\), \(1, 7 H\)"):
@@ -122,7 +122,7 @@ def test_an_unknown_activation_is_refused() -> None:
         GruUnit.forward(ones, ones[:, :1], ones, None, activation=2, gate_activation=4, origin_mode=False)
 
 
-def test_rows_without_lod_are_refused_with_the_way_out() -> None:
+def test_rows_without_lod_are_refused_with_a_hint() -> None:
     with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
         x = fluid.data("x", [None, 2], lod_level=1)
         out = fluid.layers.sequence_pool(x, "sum")

@@ -56,7 +56,7 @@ def test_steps_of_paragraphs_are_sentences() -> None:
 
 
 @pytest.mark.parametrize("lod", [ONE, TWO], ids=["words", "sentences"])
-def test_there_and_back_again(lod: LoD) -> None:
+def test_an_array_becomes_the_sequences_it_came_from(lod: LoD) -> None:
     array, _ = call("lod_tensor_to_array", X, table(lod), lods={"X": lod})
     back, ctx = call("array_to_lod_tensor", array, table(lod))
     np.testing.assert_array_equal(back, X)

@@ -11,15 +11,15 @@ TIES = np.array([[1.0, 3.0, 3.0, 2.0, 3.0]])
 NUMBERS = np.array([2.0, 3.0, 3.0, 1.0, 5.0, 3.0])
 
 
-def _top(X, k):
+def _find_top(X, k):
     order = np.argsort(-X, -1)[..., :k]
     return {"Out": np.sort(X, -1)[..., ::-1][..., :k], "Indices": order}
 
 
 CASES = [
-    Case("top_k", {"X": X}, _top, {"k": 2}),
-    Case("top_k", {"X": X}, _top, note="one"),
-    Case("top_k", {"X": X, "K": np.array([3], np.int32)}, lambda X: _top(X, 3), note="k-tensor"),
+    Case("top_k", {"X": X}, _find_top, {"k": 2}),
+    Case("top_k", {"X": X}, _find_top, note="one"),
+    Case("top_k", {"X": X, "K": np.array([3], np.int32)}, lambda X: _find_top(X, 3), note="k-tensor"),
     Case(
         "top_k",
         {"X": TIES},
@@ -28,7 +28,7 @@ CASES = [
         wrt=(),
         note="ties",
     ),
-    Case("top_k", {"X": LONG}, _top, {"k": 5}, note="long"),
+    Case("top_k", {"X": LONG}, _find_top, {"k": 5}, note="long"),
     Case(
         "top_k",
         {"X": np.floor(LONG)},

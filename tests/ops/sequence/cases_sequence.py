@@ -20,12 +20,12 @@ ROWS = _rng.standard_normal((4, 3))  # one per sequence
 SEQ = LoDTensor(X, [ENDS])
 
 
-def parts(x: Array, ends: list[int] | None = None) -> list[Array]:
+def split(x: Array, ends: list[int] | None = None) -> list[Array]:
     """The sequences."""
     return [x[a:b] for a, b in pairwise(ends or ENDS)]
 
 
-def joined(many: list[Array]) -> LoDTensor:
+def join(many: list[Array]) -> LoDTensor:
     ends = [0, *np.cumsum([len(one) for one in many]).tolist()]
     return LoDTensor(np.concatenate(many), [ends])
 
@@ -42,15 +42,15 @@ _POOLS: dict[str, Callable[[Array], Array]] = {
 
 def _pooled(X: Array, pooltype: str, pad_value: float) -> Array:
     empty = np.full(X.shape[1:], pad_value)
-    return np.stack([_POOLS[pooltype](rows) if len(rows) else empty for rows in parts(X)])
+    return np.stack([_POOLS[pooltype](rows) if len(rows) else empty for rows in split(X)])
 
 
 def _softmax(X: Array) -> LoDTensor:
-    return joined([np.exp(rows) / np.exp(rows).sum() for rows in parts(X)])
+    return join([np.exp(rows) / np.exp(rows).sum() for rows in split(X)])
 
 
 def _expanded(X: Array, Y: Array) -> Array:
-    return np.concatenate([np.tile(row, (len(rows), 1)) for row, rows in zip(X, parts(Y), strict=True)])
+    return np.concatenate([np.tile(row, (len(rows), 1)) for row, rows in zip(X, split(Y), strict=True)])
 
 
 def _conv(X: Array, Filter: Array, contextLength: int, contextStart: int) -> LoDTensor:
@@ -62,11 +62,11 @@ def _conv(X: Array, Filter: Array, contextLength: int, contextStart: int) -> LoD
                     out[t] += rows[t + contextStart + j] @ Filter[j * 3 : (j + 1) * 3]
         return out
 
-    return joined([one(rows) for rows in parts(X)])
+    return join([one(rows) for rows in split(X)])
 
 
 def _padded(X: Array, PadValue: Array, padded_length: int) -> dict[str, Array]:
-    many = parts(X)
+    many = split(X)
     width = padded_length if padded_length > 0 else max(map(len, many))
     out = np.zeros((len(many), width, 3)) + PadValue
     for i, rows in enumerate(many):
@@ -85,12 +85,12 @@ def _images(X: Array, kernels: list[int]) -> LoDTensor:
         ]
         for i in range(n)
     ]
-    return joined([np.stack(rows) for rows in windows])
+    return join([np.stack(rows) for rows in windows])
 
 
-def _scattered(X: Array, Ids: Array, Updates: Array) -> Array:
+def _scatter(X: Array, Ids: Array, Updates: Array) -> Array:
     out = X.copy()
-    for i, (columns, numbers) in enumerate(zip(parts(Ids), parts(Updates), strict=True)):
+    for i, (columns, numbers) in enumerate(zip(split(Ids), split(Updates), strict=True)):
         for column, number in zip(columns[:, 0], numbers[:, 0], strict=True):
             out[i, column] += number
     return out
@@ -116,15 +116,15 @@ CASES = [
     Case(
         "sequence_expand",
         {"X": SEQ, "Y": LoDTensor(X[:6], [[0, 2, 3, 5, 6]])},
-        lambda X: joined([rows for rows, n in zip(parts(X), (2, 1, 2, 1), strict=True) for _ in range(n)]),
+        lambda X: join([rows for rows, n in zip(split(X), (2, 1, 2, 1), strict=True) for _ in range(n)]),
         note="sequences",
     ),
     Case("sequence_expand_as", {"X": ROWS, "Y": SEQ}, lambda X, Y: LoDTensor(_expanded(X, Y), [ENDS])),
     Case(
         "sequence_concat",
         {"X": [SEQ, LoDTensor(X[:5], [[0, 1, 3, 3, 5]])]},
-        lambda: joined([
-            np.concatenate(pair) for pair in zip(parts(X), parts(X, [0, 1, 3, 3, 5]), strict=True)
+        lambda: join([
+            np.concatenate(pair) for pair in zip(split(X), split(X, [0, 1, 3, 3, 5]), strict=True)
         ]),
     ),
     Case(
@@ -133,12 +133,12 @@ CASES = [
         lambda X: LoDTensor(X.reshape(-1, 4), [[0, 1, 3]]),
         {"new_dim": 4},
     ),
-    Case("sequence_reverse", {"X": SEQ}, lambda X: joined([rows[::-1] for rows in parts(X)])),
+    Case("sequence_reverse", {"X": SEQ}, lambda X: join([rows[::-1] for rows in split(X)])),
     Case(
         "sequence_slice",
         {"X": SEQ, "Offset": OFFSET, "Length": LENGTH},
-        lambda X: joined([
-            rows[a : a + n] for rows, a, n in zip(parts(X), OFFSET[:, 0], LENGTH[:, 0], strict=True)
+        lambda X: join([
+            rows[a : a + n] for rows, a, n in zip(split(X), OFFSET[:, 0], LENGTH[:, 0], strict=True)
         ]),
     ),
     Case("sequence_pad", {"X": SEQ, "PadValue": np.array([0.5])}, _padded, check_shape=False,
@@ -147,7 +147,7 @@ CASES = [
     Case(
         "sequence_unpad",
         {"X": _rng.standard_normal((3, 4, 2)), "Length": np.array([2, 0, 4])},
-        lambda X, Length: joined([rows[:n] for rows, n in zip(X, Length, strict=True)]),
+        lambda X, Length: join([rows[:n] for rows, n in zip(X, Length, strict=True)]),
     ),
     Case(
         "sequence_mask",
@@ -180,7 +180,7 @@ CASES = [
     Case(
         "sequence_scatter",
         {"X": _rng.standard_normal((4, 6)), "Ids": IDS, "Updates": LoDTensor(X[:, :1], [ENDS])},
-        _scattered,
+        _scatter,
     ),
     Case("lod_reset", {"X": SEQ}, lambda X: LoDTensor(X, [[0, 3, 7]]), {"target_lod": [0, 3, 7]}),
     Case(

@@ -1,4 +1,4 @@
-"""Cases of the operators that read or write at places given by another array."""
+"""Cases of the operators that read or write at indices given by another array."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ PAIRS = np.array([[[0, 2], [3, 1]], [[0, 2], [1, 1]]])
 M = X[:, :, 0]
 
 
-def _scattered_add(X, Index, Updates):
+def _scatter_add(X, Index, Updates):
     out = X.copy()
     for place, update in zip(
         Index.reshape(-1, Index.shape[-1]),
@@ -24,7 +24,7 @@ def _scattered_add(X, Index, Updates):
     return out
 
 
-def _scattered(X, Ids, Updates, overwrite):
+def _scatter(X, Ids, Updates, overwrite):
     out = X.copy()
     for row in Ids.ravel():
         out[row] = 0
@@ -49,11 +49,11 @@ CASES = [
     ),
     Case("gather_nd", {"X": X, "Index": ROWS}, lambda X, Index: X[[2, 0, 2]], note="rows"),
     # dX is Paddle's (the whole of dOut), which is no derivative: see test_index.py
-    Case("scatter", {"X": X, "Ids": ONCE, "Updates": U}, _scattered, wrt=["Updates"]),
+    Case("scatter", {"X": X, "Ids": ONCE, "Updates": U}, _scatter, wrt=["Updates"]),
     Case(
         "scatter",
         {"X": X, "Ids": ROWS, "Updates": U},
-        _scattered,
+        _scatter,
         {"overwrite": False},
         wrt=["Updates"],
         note="added",
@@ -61,9 +61,9 @@ CASES = [
     Case(
         "scatter_nd_add",
         {"X": X, "Index": PAIRS, "Updates": _rng.standard_normal((2, 2, 2))},
-        _scattered_add,
+        _scatter_add,
     ),
-    Case("scatter_nd_add", {"X": X, "Index": ROWS, "Updates": U}, _scattered_add, note="rows"),
+    Case("scatter_nd_add", {"X": X, "Index": ROWS, "Updates": U}, _scatter_add, note="rows"),
     Case(
         "index_select",
         {"X": X, "Index": np.array([2, 0, 2])},

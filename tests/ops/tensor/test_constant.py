@@ -38,7 +38,7 @@ def test_fill_constant_knows_the_shape_that_the_real_one_knows(
     assert infer("fill_constant", specs, attrs).shape == shape
 
 
-def test_increment_takes_its_step_back() -> None:
+def test_the_gradient_of_increment_subtracts_its_step() -> None:
     op = registry.find("increment")
     (back,) = op.make_grad(View("increment", {"X": ["a"]}, {"Out": ["b"]}, {"step": 2.0}))
     assert back == ("increment", {"X": ["b"]}, {"Out": ["a"]}, {"step": -2.0}, True)
@@ -67,7 +67,7 @@ def test_increment_takes_its_step_back() -> None:
         ),
     ],
 )
-def test_what_cannot_be_built_is_refused(
+def test_programs_that_cannot_be_built_are_refused(
     type: str, specs: list[Any], attrs: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ShapeError, match=message):
@@ -102,7 +102,7 @@ def one(number: float) -> Any:
         ),
     ],
 )
-def test_what_cannot_be_computed_is_refused(
+def test_values_that_cannot_be_computed_are_refused(
     type: str, inputs: dict[str, Any], attrs: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ShapeError, match=message):

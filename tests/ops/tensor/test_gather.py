@@ -1,4 +1,4 @@
-"""Reading and writing at places: what the contract of the operators does not cover."""
+"""Reading and writing at indices, besides the cases of these operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_gradient_of_scatter_passes_the_whole_of_d_out_to_x() -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, -1])
-def test_a_place_outside_is_refused(wrong: int) -> None:
+def test_an_index_outside_is_refused(wrong: int) -> None:
     with pytest.raises(EnforceNotMet, match=rf"{wrong}.* 3 rows"):
         Gather.forward(X, np.array([0, wrong]))
     with pytest.raises(EnforceNotMet, match=r"outside of an array of shape \[3, 2\]"):

@@ -198,7 +198,7 @@ def test_noise_without_a_seed_comes_from_the_generator_of_the_scope() -> None:
     assert (steps[0] != steps[1]).all()
 
 
-def test_what_does_not_fit_is_refused_before_anything_changes() -> None:
+def test_operands_that_do_not_fit_are_refused_before_anything_changes() -> None:
     state = {"Moment1": P.copy(), "Moment2": P * P, "Beta1Pow": _one(0.9), "Beta2Pow": _one(0.9)}
     args = [P.copy(), P[:2], _one(0.1), *state.values(), None, None]
     adam = registry.find("adam")
