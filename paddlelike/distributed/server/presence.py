@@ -1,16 +1,12 @@
-"""Which trainers a server has heard of and when: one line a minute for its log, and when nobody is left."""
+"""The signs of life of the trainers of one server."""
 
 from __future__ import annotations
 
-import logging
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection
 
-__all__ = ["Presence", "write_log"]
-
-_log = logging.getLogger("paddlelike.distributed.server")
+__all__ = ["Presence"]
 
 
 class Presence:
@@ -66,12 +62,3 @@ class Presence:
             ages = {one: now - self._heard[one] for one in trainers if one in self._heard}
         heard = {one: f"last heard of {age:.0f} s ago" for one, age in ages.items()}
         return ", ".join(f"trainer {one} ({heard.get(one, 'never heard of')})" for one in trainers)
-
-
-def write_log(line: str) -> None:
-    """Write a line to the server's log: to the logger, or to stderr where logging is not configured."""
-    if _log.hasHandlers():
-        _log.info(line)
-        return
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
-    sys.stderr.flush()

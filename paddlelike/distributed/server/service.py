@@ -24,8 +24,8 @@ from paddlelike.distributed.placement import Kind, Placement
 from paddlelike.distributed.protocol.messages import Mode, Reply, Request, Save, Waiting
 from paddlelike.distributed.protocol.server import ServerState
 from paddlelike.distributed.protocol.work import Apply, Work, Write
+from paddlelike.distributed.server.monitor import Monitor
 from paddlelike.distributed.server.position import empty_load, read_position
-from paddlelike.distributed.server.presence import Presence, write_log
 from paddlelike.distributed.server.rollback import RollbackPoints
 from paddlelike.distributed.server.save_roots import check_save_directory
 from paddlelike.distributed.server.served import Served
@@ -33,7 +33,7 @@ from paddlelike.distributed.server.staging import Staging
 from paddlelike.distributed.server.variables import Variables
 from paddlelike.distributed.server.writing import write_rows
 from paddlelike.distributed.settings import Settings
-from paddlelike.errors import FaultError, OperatorError, SaveError
+from paddlelike.errors import OperatorError, SaveError
 from paddlelike.framework.opdef import Context
 
 __all__ = ["Service", "stop_on_signals"]
@@ -74,12 +74,8 @@ class Service:
         position = self._read_position(loaded)
         self._points = self._find_points(settings) if settings.rollback else None
         self._tasks: deque[Task] = deque()
-        self._presence = Presence(self.served.trainers, lease=settings.lease)
-        self._patience = max(settings.limits.barrier, settings.lease)
-        self._log_every = settings.log_every
+        self.monitor = Monitor(self.served.endpoint, self.served.trainers, settings)
         self._save_roots = settings.save_roots
-        self._next_line, self._logged_rounds = time.monotonic() + settings.log_every, 0
-        self._bytes_in = self._bytes_out = self._rounds = 0
         self._stopping = False
         self.state = ServerState(
             incarnation=f"{os.getpid()}.{time.time_ns()}",
@@ -150,6 +146,7 @@ class Service:
     def _next(self) -> Work | Task | None:
         with self.changed:
             while not self._stopping:
+                self.monitor.check(self.state.round, self._remaining())
                 if self._tasks:
                     return self._tasks.popleft()
                 work = self.state.take_work()
@@ -157,28 +154,8 @@ class Service:
                     return work
                 if self.state.may_end(time.monotonic()):
                     break
-                self._check_presence()
                 self.asked.wait(_POLL)
         return None
-
-    def _check_presence(self) -> None:
-        """Write a line a minute to the log. Raises FaultError when the trainers have been gone too long."""
-        remaining = self._remaining()
-        alone = self._presence.seconds_alone(remaining)
-        if alone > self._patience:
-            raise FaultError(
-                f"the server at {self.served.endpoint} ends at round {self.state.round}: no sign of life for "
-                f"{alone:.0f} s from {self._presence.describe(remaining)}",
-                hint="start the job again from its last save; see FLAGS_worker_update_interval_secs",
-            )
-        if time.monotonic() < self._next_line:
-            return
-        self._next_line += self._log_every
-        rate = (self._rounds - self._logged_rounds) / self._log_every
-        self._logged_rounds = self._rounds
-        silent = self._presence.silent(remaining)
-        waiting = f"; waits for {self._presence.describe(silent)}" if silent else ""
-        write_log(f"server {self.served.endpoint}: round {self.state.round}, {rate:.1f} rounds/s{waiting}")
 
     def _remaining(self) -> list[int]:
         """Return the trainers that have not finished."""
@@ -227,7 +204,7 @@ class Service:
             return self._write(work.request)
         if isinstance(work, Apply):
             self._apply(work)
-            self._rounds += 1
+            self.monitor.rounds += 1
         else:
             assert self._points is not None
             self._points.restore(work.round)
@@ -261,7 +238,7 @@ class Service:
 
     def hear(self, request: Request) -> None:
         """Note that a trainer is alive."""
-        self._presence.hear(request.trainer)
+        self.monitor.presence.hear(request.trainer)
 
     def ask(self, request: Request) -> Reply:
         """Return what the protocol answers now."""
@@ -297,29 +274,10 @@ class Service:
             self.asked.notify()
         return future.result(timeout=60)
 
-    # For monitoring
-
-    def count_received(self, size: int) -> None:
-        """Count bytes of gradients."""
-        self._bytes_in += size
-
-    def count_sent(self, size: int) -> None:
-        """Count bytes of parameters."""
-        self._bytes_out += size
-
     def status(self) -> dict[str, Any]:
-        """Return rounds, bytes and silent trainers as plain values."""
+        """Return rounds, bytes and silent trainers as plain values, for monitoring."""
         with self.changed:
-            remaining = self._remaining()
-        return {
-            "endpoint": self.served.endpoint,
-            "mode": self.mode,
-            "rounds": self._rounds,
-            "bytes_in": self._bytes_in,
-            "bytes_out": self._bytes_out,
-            "trainers": self.served.trainers,
-            "silent": self._presence.silent(remaining),
-        }
+            return self.monitor.status(self.mode, self._remaining())
 
 
 @contextlib.contextmanager

@@ -122,7 +122,7 @@ class _PushVerb(_Verb):
         request = Push.from_header(head)
         service = self.service
         receiver.finish(whole=service.mode == "sync")
-        service.count_received(receiver.size)
+        service.monitor.bytes_in += receiver.size
         with service.changed:
             reply = service.state.end_push(request, receiver, time.monotonic())
             service.wake()
@@ -170,7 +170,7 @@ class _PrefetchVerb(_Verb):
         if not isinstance(reply, PrefetchReply):
             return reply.to_header(), ()
         rows = service.lookup(request.table, receiver.ids)
-        service.count_sent(rows.nbytes)
+        service.monitor.bytes_out += rows.nbytes
         return reply.to_header(), [Part(0, 0, as_bytes(rows))]
 
 
@@ -202,7 +202,7 @@ def _values(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
     for index in indexes:
         entry = service.served.table.entries[index]
         array = service.variables.value(entry)
-        service.count_sent(array.nbytes)
+        service.monitor.bytes_out += array.nbytes
         view = as_bytes(array)
         guard = service.variables.guards.get(entry.name)
         if guard is None:

@@ -1,12 +1,8 @@
-"""Signs of life of trainers: who is silent, for how long nobody was heard of, and the log line."""
+"""Signs of life of trainers: who is silent, and for how long nobody was heard of."""
 
 from __future__ import annotations
 
-import logging
-
-import pytest
-
-from paddlelike.distributed.server.presence import Presence, write_log
+from paddlelike.distributed.server.presence import Presence
 
 
 class Clock:
@@ -41,16 +37,3 @@ def test_nobody_is_gone_before_anybody_came() -> None:
     assert presence.seconds_alone([0, 1]) == 5
     assert presence.seconds_alone([0]) == 12
     assert presence.seconds_alone([]) == 0
-
-
-def test_a_log_line_goes_to_stderr_unless_logging_is_configured(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    logger = logging.getLogger("paddlelike.distributed.server")
-    with caplog.at_level(logging.INFO, logger.name):
-        write_log("server a:1: round 3")
-    assert caplog.messages == ["server a:1: round 3"]
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(logger, "hasHandlers", lambda: False)
-    write_log("server a:1: round 4")
-    assert capsys.readouterr().err.endswith(" server a:1: round 4\n")
