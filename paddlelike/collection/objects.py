@@ -24,8 +24,8 @@ from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.parameters import LookupParameters, Parameters
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.dynet import Block, encode
-from paddlelike.formats.plain_pickles import Reference, encode_plain
 from paddlelike.formats.state import pickles
+from paddlelike.formats.state.plain_pickles import Reference, encode_plain
 from paddlelike.storage.local.transaction import write_all
 
 __all__ = ["load", "load_generator", "save"]

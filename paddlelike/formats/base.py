@@ -31,8 +31,8 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
+from paddlelike.formats.elements import TensorPart, read_elements
 from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
-from paddlelike.formats.tensor_desc import TensorPart, read_elements
 
 __all__ = [
     "ALL_DTYPES",

@@ -15,7 +15,7 @@ import numpy as np
 
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
-from paddlelike.formats.recognize import find_dense_part, is_selected_rows
+from paddlelike.formats.paddle.recognize import find_dense_part, is_selected_rows
 
 __all__ = ["HEAD", "explain"]
 

@@ -19,8 +19,8 @@ from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import npy
 from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
+from paddlelike.formats.elements import view_elements
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
-from paddlelike.formats.tensor_desc import view_elements
 from paddlelike.formats.zips import Member, open_zip, write_zip
 
 __all__ = ["Npz", "deliver", "to_var_type"]

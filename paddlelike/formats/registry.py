@@ -31,9 +31,9 @@ _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "torch": "paddlelike.formats.torch:Torch",
     "npz": "paddlelike.formats.npz:Npz",
     "safetensors": "paddlelike.formats.safetensors:Safetensors",
-    "combined": "paddlelike.formats.combined:CombinedFile",
+    "combined": "paddlelike.formats.paddle.combined:CombinedFile",
     "fluid_save": "paddlelike.formats.state.fluid_save:FluidSave",
-    "directory": "paddlelike.formats.directory:VariableDirectory",
+    "directory": "paddlelike.formats.paddle.directory:VariableDirectory",
 }
 
 

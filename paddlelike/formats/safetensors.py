@@ -22,8 +22,8 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, Entry, FileFormat, Values
+from paddlelike.formats.elements import view_elements
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
-from paddlelike.formats.tensor_desc import view_elements
 
 __all__ = ["Safetensors"]
 

@@ -24,11 +24,11 @@ from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
+from paddlelike.formats.elements import view_elements
 from paddlelike.formats.npz import deliver
-from paddlelike.formats.plain_pickles import encode_text
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state import pickles
-from paddlelike.formats.tensor_desc import view_elements
+from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, open_zip, write_zip
 
 __all__ = ["Torch"]

@@ -80,7 +80,7 @@ class Model:
 
     def plain(self, path: Path, flags: int = os.O_EXCL) -> None:
         """The limit: header and elements of every file by one call."""
-        from paddlelike.formats import lod_tensor
+        from paddlelike.formats.paddle import lod_tensor
 
         path = path / "model"
         path.mkdir(exist_ok=flags != os.O_EXCL)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import FormatError
-from paddlelike.formats import lod_tensor, selected_rows
 from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.paddle import lod_tensor, selected_rows
 from tests.helpers.golden_data import GOLDEN
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from paddlelike.errors import FormatError
-from paddlelike.formats import lod_tensor, registry
+from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.registry import Registry
 from tests.formats.contract import FormatContract, suites
 from tests.formats.toy import TOY, TOY_FILE, install

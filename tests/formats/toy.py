@@ -20,7 +20,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
 from paddlelike.formats.base import Capabilities, Entry, FileFormat
 from paddlelike.formats.sources import as_source
-from paddlelike.formats.tensor_desc import view_elements
+from paddlelike.formats.elements import view_elements
 
 
 class Toy(FileFormat):

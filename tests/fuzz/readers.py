@@ -9,8 +9,9 @@ from random import Random
 from typing import Any, Final
 
 from paddlelike.errors import PaddlelikeError
-from paddlelike.formats import combined, lod_tensor, selected_rows, state
+from paddlelike.formats import state
 from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.paddle import combined, lod_tensor, selected_rows
 from paddlelike.formats.state import pickles
 from paddlelike.framework.codec.schema import Messages, messages, parse
 from paddlelike.framework.graph.program import Program

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
-from paddlelike.formats import combined, lod_tensor, selected_rows, state
+from paddlelike.formats import state
+from paddlelike.formats.paddle import combined, lod_tensor, selected_rows
 from paddlelike.formats.state import pickles
 from paddlelike.framework.codec.schema import messages, parse
 from paddlelike.framework.graph.program import Program

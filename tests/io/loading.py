@@ -76,7 +76,7 @@ def unchanged(action: Callable[[], T]) -> T:
 
 def own(directory: Path, name: str, array: np.ndarray) -> None:
     """Put a variable's file into a directory."""
-    from paddlelike.formats import lod_tensor
+    from paddlelike.formats.paddle import lod_tensor
 
     directory.mkdir(exist_ok=True)
     (directory / name).write_bytes(b"".join(bytes(b) for b in lod_tensor.encode(array)))

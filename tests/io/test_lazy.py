@@ -14,7 +14,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.load import lazy
 from paddlelike.storage import manifest
 from paddlelike.storage.local import mapping

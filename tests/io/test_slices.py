@@ -115,7 +115,7 @@ def test_a_slice_of_a_scalar_or_of_sequences_is_refused(tmp_path: Path) -> None:
     own(tmp_path, "s", np.float32(1))
     with pytest.raises(LoadError, match="it has 0 rows"):
         fluid.io.load_slice(tmp_path, "s", (0, 1))
-    from paddlelike.formats import lod_tensor
+    from paddlelike.formats.paddle import lod_tensor
 
     tensor = fluid.create_lod_tensor(np.zeros((5, 1), F32), [[2, 3]], fluid.CPUPlace())
     (tmp_path / "lod").write_bytes(b"".join(bytes(b) for b in lod_tensor.encode(tensor)))

@@ -14,7 +14,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.local.files import open_file
 from paddlelike.storage.local.lock import Lock
 

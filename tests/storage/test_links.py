@@ -17,7 +17,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError, StorageError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage import manifest
 from paddlelike.storage.local.files import File, list_names, read_front, recover
 from paddlelike.storage.local.retired import walk

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from paddlelike.errors import FormatError, OutOfMemoryError, StorageError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.local.files import LARGE, File, list_names, open_file, read_all
 from paddlelike.storage.local.transaction import write_all
 

@@ -21,7 +21,7 @@ from paddlelike.distributed.checkpoint.streams import Gathering, gather_large, h
 from paddlelike.distributed.checkpoint.tables import gather_shard, join_shards
 from paddlelike.distributed.placement import Placement, Slice
 from paddlelike.errors import SaveError
-from paddlelike.formats import tensor_desc
+from paddlelike.formats import elements
 from paddlelike.io.partition import GatheredFile
 from paddlelike.storage.local.writing import Buffer
 
@@ -129,4 +129,4 @@ class _SmallFile:
     def __iter__(self) -> Iterator[Buffer]:
         yield header_of(self._slices[0])
         for one in self._slices:
-            yield tensor_desc.view_elements(self._batch.take(one))
+            yield elements.view_elements(self._batch.take(one))

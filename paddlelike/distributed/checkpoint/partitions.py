@@ -19,7 +19,7 @@ from paddlelike.distributed.checkpoint.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.server.position import note_empty_load, read_position
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import warn_user

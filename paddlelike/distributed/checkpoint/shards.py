@@ -19,9 +19,9 @@ from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice, shard_name
 from paddlelike.errors import LoadError
-from paddlelike.formats import lod_tensor
 from paddlelike.formats.base import Entry
-from paddlelike.formats.selected_rows import IDS_OFFSET
+from paddlelike.formats.paddle import lod_tensor
+from paddlelike.formats.paddle.selected_rows import IDS_OFFSET
 from paddlelike.io.load.allocation import offset_of
 from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.load.read import bytes_of

@@ -14,7 +14,8 @@ from paddlelike.distributed.checkpoint.servers import Servers
 from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import SaveError
-from paddlelike.formats import lod_tensor, tensor_desc
+from paddlelike.formats import elements
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
@@ -104,7 +105,7 @@ class _SequentialFile:
     def __iter__(self) -> Iterator[Buffer]:
         yield header_of(self._slices[0])
         for one in self._slices:
-            yield tensor_desc.view_elements(self._servers.pull([(one.endpoint, one.name)])[0])
+            yield elements.view_elements(self._servers.pull([(one.endpoint, one.name)])[0])
 
 
 def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathering) -> Fill:

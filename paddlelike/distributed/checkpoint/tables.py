@@ -23,7 +23,7 @@ from paddlelike.distributed.checkpoint.streams import (
 from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import SaveError
-from paddlelike.formats import selected_rows
+from paddlelike.formats.paddle import selected_rows
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing

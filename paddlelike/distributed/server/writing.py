@@ -12,7 +12,8 @@ from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import FormatError, NotInitializedError, SaveError
-from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
+from paddlelike.formats import elements
+from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.writing import Buffer
 from paddlelike.storage.names import relative_path
@@ -67,7 +68,7 @@ def _write_slice(scope: Scope, one: Slice, path: str) -> int:
             f"the server at {one.endpoint} does not write into {path}: it is not the file of {one.origin!r}: "
             f"expected {one.dtype.name}{list(one.whole)}, it holds {header.dtype.name}{list(header.shape)}"
         )
-    return _put(one, path, offset, [tensor_desc.view_elements(value.array)])
+    return _put(one, path, offset, [elements.view_elements(value.array)])
 
 
 def _write_shard(scope: Scope, one: Slice, path: str) -> int:

@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.errors import FormatError
+from paddlelike.formats.elements import Array, view_elements
 from paddlelike.formats.sources import Buffer
-from paddlelike.formats.tensor_desc import Array, view_elements
 
 __all__ = ["StateWriter"]
 

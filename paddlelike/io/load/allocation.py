@@ -10,8 +10,8 @@ import numpy as np
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.formats import lod_tensor, selected_rows
 from paddlelike.formats.base import Entry
+from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.io.load.contents import Array, Value, Want
 from paddlelike.io.load.read import Job, Part, bytes_of
 

@@ -12,9 +12,9 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, MissingFileError, StorageError
-from paddlelike.formats import lod_tensor
 from paddlelike.formats.base import Entry
-from paddlelike.formats.directory import VariableDirectory
+from paddlelike.formats.paddle import lod_tensor
+from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.io.load.allocation import allocate, offset_of, to_native, wanted_bytes
 from paddlelike.io.load.contents import Array, Held, Reading, Unreadable, Value, Want
 from paddlelike.io.load.lazy import Mapper

@@ -12,7 +12,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, Entry, FileFormat, check_extent
-from paddlelike.formats.combined import CombinedFile
+from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.io.load.allocation import allocate, copy_from, to_native, wanted_bytes
 from paddlelike.io.load.contents import Held, Positional, Reading, Unreadable, Value, Want
 from paddlelike.io.load.lazy import Mapper

@@ -15,7 +15,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.framework.opdef import OpView
 from paddlelike.io.load.contents import Held, Value, Want
 from paddlelike.io.load.directory_contents import DirectoryContents

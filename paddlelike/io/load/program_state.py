@@ -10,8 +10,8 @@ import numpy as np
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
-from paddlelike.formats import lod_tensor
-from paddlelike.formats.directory import NO_VARIABLES
+from paddlelike.formats.paddle import lod_tensor
+from paddlelike.formats.paddle.directory import NO_VARIABLES
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, PrefixedFolder
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.contents import Held, Want

@@ -9,7 +9,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError, StorageError
-from paddlelike.formats.directory import VariableDirectory
+from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.allocation import allocate, to_native, wanted_bytes
@@ -55,7 +55,7 @@ def load_slice(
 
     >>> import tempfile
     >>> import numpy as np
-    >>> from paddlelike.formats import lod_tensor
+    >>> from paddlelike.formats.paddle import lod_tensor
     >>> from paddlelike.storage.local.transaction import write_all
     >>> table = np.arange(10, dtype="float32").reshape(5, 2)
     >>> directory = tempfile.mkdtemp()

@@ -17,7 +17,7 @@ import numpy as np
 from paddlelike.core.scope import ScopeVariable
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import SaveError
-from paddlelike.formats.lod_tensor import to_fp16
+from paddlelike.formats.paddle.lod_tensor import to_fp16
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io.load.operators import OperatorReader, copy_value
 from paddlelike.io.save import asynchronous

@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
-from paddlelike.formats.directory import encode_value
+from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.formats.sources import Buffer
 from paddlelike.io.report import Moved
 from paddlelike.io.save.incremental import State, array_of, state_of

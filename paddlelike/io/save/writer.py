@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.formats.directory import encode_value
+from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.asynchronous import Copies

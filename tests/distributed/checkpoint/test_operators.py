@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
-from paddlelike.formats import lod_tensor, selected_rows
+from paddlelike.formats.paddle import lod_tensor, selected_rows
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.checkpoint.test_tables import SHARDS, feeds

@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.formats import selected_rows
+from paddlelike.formats.paddle import selected_rows
 from tests.distributed.checkpoint.jobs import SavingJob, alone
 from tests.distributed.jobs import SEED, Network
 from tests.helpers.fresh import fresh_programs

@@ -16,7 +16,7 @@ from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.placement import Kind, Slice
 from paddlelike.distributed.server.writing import write_rows
 from paddlelike.errors import FaultError, LoadError, NotInitializedError, SaveError, StorageError
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.checkpoint.test_save import files_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats import combined, lod_tensor
+from paddlelike.formats.paddle import combined, lod_tensor
 from paddlelike.storage.local.files import File
 from tests.formats.contract import FormatContract
 from tests.formats.damage import cuts, flips, peak_memory, refuses

@@ -13,12 +13,12 @@ from typing import Final
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats import lod_tensor
 from paddlelike.formats.base import Capabilities, Entry, FileFormat, Values
-from paddlelike.formats.lod_tensor import Header
-from paddlelike.formats.recognize import find_dense_part
+from paddlelike.formats.elements import Array
+from paddlelike.formats.paddle import lod_tensor
+from paddlelike.formats.paddle.lod_tensor import Header
+from paddlelike.formats.paddle.recognize import find_dense_part
 from paddlelike.formats.sources import Buffer, Readable, as_source
-from paddlelike.formats.tensor_desc import Array
 
 __all__ = ["CombinedFile", "encode", "read", "read_headers"]
 

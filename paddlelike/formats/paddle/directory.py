@@ -17,9 +17,10 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
-from paddlelike.formats import lod_tensor, selected_rows, tensor_desc
+from paddlelike.formats import elements
 from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FolderFormat, Value, Values
-from paddlelike.formats.recognize import find_dense_part, is_selected_rows
+from paddlelike.formats.paddle import lod_tensor, selected_rows
+from paddlelike.formats.paddle.recognize import find_dense_part, is_selected_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable
 
 __all__ = ["NO_VARIABLES", "VariableDirectory", "encode_value"]
@@ -100,7 +101,7 @@ def encode_value(value: Value | Array) -> list[Buffer]:
     array = value if isinstance(value, np.ndarray) else value.array
     if array is None or (isinstance(value, LoDTensor) and value._lod):
         return lod_tensor.encode(value)
-    return [_encode_plain_header(array.dtype, array.shape), tensor_desc.view_elements(array)]
+    return [_encode_plain_header(array.dtype, array.shape), elements.view_elements(array)]
 
 
 @lru_cache(4096)  # of thousands of variables, most have the type and shape of another one

@@ -8,8 +8,8 @@ import pytest
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
-from paddlelike.formats import lod_tensor
-from paddlelike.formats.directory import VariableDirectory, encode_value
+from paddlelike.formats.paddle import lod_tensor
+from paddlelike.formats.paddle.directory import VariableDirectory, encode_value
 from paddlelike.storage.location import LocalDirectory
 from tests.formats.contract import FormatContract, MemoryFolder
 from tests.helpers.golden_data import GOLDEN

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import FormatError
-from paddlelike.formats import selected_rows
+from paddlelike.formats.paddle import selected_rows
 from tests.formats.damage import cuts, flips, refuses
 from tests.helpers.golden_data import GOLDEN
 

@@ -4,7 +4,7 @@
 uint32           version of the LoD part, always 0
 uint64           number of LoD levels
 per level        uint64 length of the level in bytes, then that many bytes of uint64 offsets
-the tensor part  see :mod:`paddlelike.formats.tensor_desc`
+the tensor part  see :mod:`paddlelike.formats.paddle.tensor_desc`
 ===============  =======================================================================
 
 Little-endian, no padding, no magic number, no checksum. What ``float32 [2, 3]`` looks like::
@@ -32,10 +32,11 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, convert_dtype, dtype_row, numpy_dtype
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats import tensor_desc
+from paddlelike.formats import elements
+from paddlelike.formats.elements import Array, TensorPart
 from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.paddle import tensor_desc
 from paddlelike.formats.sources import Buffer, Cursor, Readable, Source, as_source
-from paddlelike.formats.tensor_desc import Array, TensorPart
 
 __all__ = [
     "Header",
@@ -144,7 +145,7 @@ def encode(value: LoDTensor | Array, *, dtype: VarType | None = None) -> list[Bu
     if array is None:
         raise FormatError("the tensor holds no array: there is nothing to encode")
     header = encode_header(convert_dtype(array.dtype) if dtype is None else dtype, array.shape, lod)
-    return [header, tensor_desc.view_elements(array)]
+    return [header, elements.view_elements(array)]
 
 
 def read(source: Readable, *, into: Array | None = None, offset: int = 0) -> LoDTensor:
@@ -157,7 +158,7 @@ def read(source: Readable, *, into: Array | None = None, offset: int = 0) -> LoD
     """
     cursor = Cursor(as_source(source), offset)
     header = _parse(cursor)
-    return _tensor(header, tensor_desc.read_elements(cursor, _part(header), into))
+    return _tensor(header, elements.read_elements(cursor, _part(header), into))
 
 
 def read_data(source: Source, header: Header, *, into: Array | None = None) -> LoDTensor:
@@ -168,7 +169,7 @@ def read_data(source: Source, header: Header, *, into: Array | None = None) -> L
     FormatError
         They do not fit ``into``, or the source became shorter.
     """
-    return _tensor(header, tensor_desc.read_elements(source, _part(header), into))
+    return _tensor(header, elements.read_elements(source, _part(header), into))
 
 
 def read_slice(
@@ -186,7 +187,7 @@ def read_slice(
     if header.lod:
         raise FormatError(f"a tensor of {len(header.lod)} LoD levels cannot be read in slices")
     offset, size = header.locate_elements(start, math.prod(shape))
-    return tensor_desc.read_elements(source, TensorPart(header.dtype, tuple(shape), offset, size), into)
+    return elements.read_elements(source, TensorPart(header.dtype, tuple(shape), offset, size), into)
 
 
 def to_native(array: Array) -> Array:

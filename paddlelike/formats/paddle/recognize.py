@@ -1,7 +1,7 @@
 """Recognize Paddle's two streams by their first bytes; they have no magic number.
 
 Used where a wrong file must be told from a damaged one. What a stream means is decoded by
-:mod:`~paddlelike.formats.lod_tensor` and :mod:`~paddlelike.formats.selected_rows`.
+:mod:`~paddlelike.formats.paddle.lod_tensor` and :mod:`~paddlelike.formats.paddle.selected_rows`.
 """
 
 from __future__ import annotations

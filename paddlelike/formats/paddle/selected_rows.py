@@ -5,7 +5,7 @@ uint32           version, always 0
 uint64           count of row ids
 int64 each       the row ids, in stored order; they may repeat
 int64            height of the whole matrix
-the tensor part  see :mod:`paddlelike.formats.tensor_desc`
+the tensor part  see :mod:`paddlelike.formats.paddle.tensor_desc`
 ===============  =====================================================
 
 Nothing in the file distinguishes it from a dense variable: the variable's declared type decides. The count
@@ -21,10 +21,11 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import FormatError
-from paddlelike.formats import tensor_desc
+from paddlelike.formats import elements
+from paddlelike.formats.elements import Array, TensorPart
 from paddlelike.formats.explain import HEAD, explain
+from paddlelike.formats.paddle import tensor_desc
 from paddlelike.formats.sources import Buffer, Cursor, Readable, as_source
-from paddlelike.formats.tensor_desc import Array, TensorPart
 
 __all__ = ["IDS_OFFSET", "Header", "encode", "encode_header", "read", "read_header"]
 
@@ -84,7 +85,7 @@ def encode(value: SelectedRows, *, dtype: VarType | None = None) -> list[Buffer]
     kind = convert_dtype(array.dtype) if dtype is None else dtype
     return [
         encode_header(value.row_array, value.height(), kind, array.shape),
-        tensor_desc.view_elements(array),
+        elements.view_elements(array),
     ]
 
 
@@ -107,4 +108,4 @@ def read(source: Readable, *, into: Array | None = None) -> SelectedRows:
     header = read_header(source)
     rows = np.frombuffer(source.read_at(IDS_OFFSET, 8 * header.row_count), "<i8").astype(np.int64)
     part = TensorPart(header.dtype, header.shape, header.data_offset, header.data_bytes)
-    return SelectedRows(rows, header.height, tensor_desc.read_elements(source, part, into))
+    return SelectedRows(rows, header.height, elements.read_elements(source, part, into))

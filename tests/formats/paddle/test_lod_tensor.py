@@ -17,8 +17,8 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats import lod_tensor
-from paddlelike.formats.tensor_desc import decode_desc
+from paddlelike.formats.paddle import lod_tensor
+from paddlelike.formats.paddle.tensor_desc import decode_desc
 from paddlelike.storage.local.files import File
 from tests.formats.damage import cuts, flips, peak_memory, refuses
 from tests.helpers.golden_data import GOLDEN

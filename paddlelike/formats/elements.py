@@ -1,0 +1,57 @@
+"""Read and view the elements of arrays that a file stores as memory does: C order, little-endian."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
+from paddlelike.errors import FormatError
+from paddlelike.formats.sources import Cursor, Source
+
+__all__ = ["Array", "TensorPart", "read_elements", "view_elements"]
+
+Array = np.ndarray[Any, Any]
+
+
+class TensorPart(NamedTuple):
+    """The type of a tensor, and where its elements are."""
+
+    dtype: VarType
+    shape: tuple[int, ...]
+    data_offset: int
+    data_bytes: int
+
+
+def view_elements(array: Array) -> memoryview:
+    """Return the elements in C order, little-endian, as bytes; without a copy where they are stored so."""
+    plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
+    return plain.reshape(-1).view(np.uint8).data
+
+
+def read_elements(source: Source | Cursor, part: TensorPart, into: Array | None = None) -> Array:
+    """Read the elements into the array ``into``, or into a new one placed by ``memory``.
+
+    Raises
+    ------
+    FormatError
+        ``into`` has another type, shape or layout, or the source became shorter.
+    """
+    dtype = TENSOR_DTYPES[part.dtype].numpy
+    if into is None:
+        into = memory.empty(part.shape, dtype)
+    elif into.dtype != dtype or into.shape != part.shape or not into.flags.c_contiguous:
+        raise FormatError(
+            f"the file holds {dtype} {list(part.shape)}, the array to fill is "
+            f"{'a C-order' if into.flags.c_contiguous else 'a strided'} "
+            f"{into.dtype} {list(into.shape)}"
+        )
+    target = into.reshape(-1).view(np.uint8).data
+    count = source.readinto_at(part.data_offset, target)
+    if count != len(target):  # they were there when the header was read
+        raise FormatError(f"offset {part.data_offset}: only {count} of {len(target)} bytes could be read")
+    if not np.little_endian:
+        into.byteswap(inplace=True)
+    return into

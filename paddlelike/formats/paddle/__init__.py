@@ -1,0 +1,1 @@
+"""Paddle's own files: the two streams, combined files and directories of variables."""
