@@ -43,7 +43,9 @@ class StepContext:
         values = self._frame.values
         if position >= len(values):  # a name that no operator of the plan had used
             values.extend([None] * (position + 1 - len(values)))
-            self._frame.load_persistable(position)
+            persistables = self._frame.layout.persistables
+            if position in persistables:
+                self._frame.load_persistables({position: persistables[position]})
         return position
 
     def lod(self, slot: str, index: int = 0) -> LoD:

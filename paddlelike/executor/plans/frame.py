@@ -13,6 +13,7 @@ from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoD, LoDTensor, SelectedRows
 from paddlelike.executor.plans.layout import Layout
 from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["Frame", "Run", "Step", "write_persistable"]
 
@@ -48,20 +49,21 @@ class Frame:
         self.feeds: dict[str, Any] = {}
         self.fetches: dict[int, int] = {}
 
-    def load_persistable(self, position: int) -> None:
-        """Read the value at a position from the scope, if it is a persistable there."""
-        variable = self.layout.persistables.get(position)
-        if variable is None:
-            return
-        holder = self.scope.find_var(variable.name) or self.scope.var(variable.name)
-        self.holders[position] = holder
-        value = holder.value
-        if isinstance(value, LoDTensor):
-            self.values[position] = value.array
-            if value._lod:
-                self.lods[position] = value._lod
-        else:
-            self.values[position] = value
+    def load_persistables(self, variables: Mapping[int, Variable]) -> None:
+        """Read the values of persistables from the scope, by position."""
+        scope, values = self.scope, self.values
+        for position, variable in variables.items():
+            holder = scope.find_var(variable.name)
+            if holder is None:
+                holder = scope.var(variable.name)
+            self.holders[position] = holder
+            value = holder.value
+            if isinstance(value, LoDTensor):
+                values[position] = value.array
+                if value._lod:
+                    self.lods[position] = value._lod
+            else:
+                values[position] = value
 
 
 def write_persistable(frame: Frame, position: int, value: Any, *, fresh: bool = False) -> Any:

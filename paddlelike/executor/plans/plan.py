@@ -190,8 +190,7 @@ class Plan:
     def create_frame(self, scope: Scope, services: dict[str, Any]) -> Frame:
         """Return a frame that holds the persistables of ``scope``."""
         frame = Frame(self.layout, self.blocks, scope, services)
-        for position in self.layout.persistables:
-            frame.load_persistable(position)
+        frame.load_persistables(self.layout.persistables)
         return frame
 
 
