@@ -1,4 +1,4 @@
-"""Questions with the answer true or false: compare, logical, isfinite, allclose."""
+"""Comparison and logic: compare, logical, isfinite, allclose."""
 
 from __future__ import annotations
 

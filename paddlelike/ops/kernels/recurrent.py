@@ -58,7 +58,7 @@ class Steps(NamedTuple):
         return self.bounds[1] if len(self.bounds) > 1 else 0
 
     def forwards(self) -> Iterator[tuple[int, int, int]]:
-        """(begin, end, begin of the step before) of every step; the first has no step before: -1."""
+        """Yield (begin, end, begin of the step before) of every step; the first has no step before: -1."""
         yield from zip(self.bounds, self.bounds[1:], [-1, *self.bounds], strict=False)
 
     def backwards(self) -> Iterator[tuple[int, int, int]]:
@@ -137,7 +137,7 @@ def find_activation(op: str, attribute: str, name: str) -> Activation:
 
 
 def clip(x: Array, limit: float) -> Array:
-    """``x`` kept in [-limit, limit], in place; a limit of 0 is none."""
+    """Keep ``x`` in [-limit, limit], in place; a limit of 0 is none."""
     return np.clip(x, -limit, limit, out=x) if limit > 0 else x
 
 

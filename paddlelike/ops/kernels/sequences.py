@@ -1,4 +1,4 @@
-"""Sequences as rows cut by LoD: offsets, lengths, row numbers. What the operators on sequences share."""
+"""Sequences as rows cut by LoD: offsets, lengths, row indices; for the operators on sequences."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Mul(OpDef):
 
 
 def _flatten(x: Array, cut: int) -> Array:
-    """X as a matrix whose rows are its first ``cut`` dims."""
+    """Return X as a matrix whose rows are its first ``cut`` dims."""
     return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:cut]), math.prod(x.shape[cut:]))
 
 
@@ -189,7 +189,7 @@ def _matmul_shape(x: Shape, y: Shape, transpose_x: bool, transpose_y: bool) -> S
 
 
 def _matrices(x: Array, y: Array) -> tuple[Array, Array]:
-    """X and Y as matrices or as stacks with the same dims in front."""
+    """Return X and Y as matrices or as stacks with the same dims in front."""
     a = x if x.ndim > 1 else x.reshape(1, -1)
     b = y if y.ndim > 1 else y.reshape(-1, 1)
     if a.ndim > 2 and b.ndim > 2 and a.ndim != b.ndim:  # as many matrices, counted in another way

@@ -169,7 +169,7 @@ class Dist(OpDef):
 
 
 def _not_0(x: Array) -> Array:
-    """X with 1 in the place of 0."""
+    """Return X with 1 in place of 0."""
     return np.where(x == 0, np.ones_like(x), x)
 
 

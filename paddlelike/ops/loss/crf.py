@@ -135,7 +135,12 @@ class LinearChainCrf(OpDef):
         rows[first:] -= transition[2 + labels[previous], labels[first:]]
         rows[last] += np.log(alpha[last] @ w_exps[1]) - transition[1, labels[last]]
         cost = sum_rows(chains.steps.owner(), rows[:, None], len(chains.lengths))
-        return _as(emission, alpha, steps), _as(emission, x_exps, steps), w_exps, cost
+        return (
+            _from_batch_order(emission, alpha, steps),
+            _from_batch_order(emission, x_exps, steps),
+            w_exps,
+            cost,
+        )
 
     @staticmethod
     def backward(
@@ -173,11 +178,11 @@ class LinearChainCrf(OpDef):
         weight = scale[first:] / np.einsum("td,td->t", pairs, ahead)[:, None]
         d_w[2:] = w_exps[2:] * (alpha[previous].T @ (ahead * weight))
         np.subtract.at(d_w, (2 + labels[previous], labels[first:]), scale[first:, 0])
-        return _as(emission, d_x, steps), d_w
+        return _from_batch_order(emission, d_x, steps), d_w
 
 
-def _as(emission: Array, rows: Array, steps: Steps) -> Array:
-    """Rows in batch order as an array like Emission; padding is 0."""
+def _from_batch_order(emission: Array, rows: Array, steps: Steps) -> Array:
+    """Return rows in batch order as an array like Emission; padding is 0."""
     out = np.zeros(emission.shape, rows.dtype)
     out.reshape(-1, emission.shape[-1])[steps.rows] = rows
     return out

@@ -28,7 +28,7 @@ _NEVER: Final = -np.inf  # the logarithm of a probability of 0
 
 
 class _Batch(NamedTuple):
-    """Logits and labels of a batch, whichever way they came."""
+    """Logits and labels of a batch, from LoD or padded inputs."""
 
     rows: Array  # of the logits, (T, C) in batch order
     steps: Steps
@@ -70,7 +70,7 @@ def _read_padded_batch(
 
 @register
 class Warpctc(OpDef):
-    """``Loss``: for each sequence ``-log`` of the chance that its steps spell Label, by ``softmax(Logits)``.
+    """``Loss``: per sequence ``-log`` of the probability that its steps spell Label, by ``softmax(Logits)``.
 
     A step gives a label or the ``blank``; equal labels side by side count once, then blanks are left out.
     Logits are (T, classes) with LoD, or (longest, N, classes) with lengths. A label that does not fit into

@@ -16,7 +16,7 @@ __all__ = ["HierarchicalSigmoid"]
 
 
 class _Paths(NamedTuple):
-    """The inner nodes on the way to each row's class, and which way it goes there; (N, depth)."""
+    """The inner nodes on the path to each row's class, and the branch taken at each; (N, depth)."""
 
     nodes: Array
     right: Array

@@ -1,4 +1,4 @@
-"""Losses on the number of a class beyond cross entropy: bpr_loss, nll_loss, center_loss."""
+"""Losses on class labels besides cross entropy: bpr_loss, nll_loss, center_loss."""
 
 from __future__ import annotations
 

@@ -54,15 +54,15 @@ class SigmoidCrossEntropyWithLogits(OpDef):
 
     @staticmethod
     def forward(x: Array, label: Array, *, normalize: bool, ignore_index: int) -> Array:
-        return _count(softplus(x) - x * label, label, normalize, ignore_index)
+        return _drop_ignored(softplus(x) - x * label, label, normalize, ignore_index)
 
     @staticmethod
     def backward(d_out: Array, x: Array, label: Array, *, normalize: bool, ignore_index: int) -> Array:
-        return _count(d_out * (sigmoid(x) - label), label, normalize, ignore_index)
+        return _drop_ignored(d_out * (sigmoid(x) - label), label, normalize, ignore_index)
 
 
-def _count(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
-    """``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
+def _drop_ignored(values: Array, label: Array, normalize: bool, ignore_index: int) -> Array:
+    """Return ``values`` with 0 where the label is ignored; divided by the number of others if wanted."""
     ignored = label.astype(np.int64) == ignore_index
     values[ignored] = 0
     if normalize:

@@ -181,7 +181,7 @@ class PrecisionRecall(OpDef):
 
 
 def _compute_metrics(states: Array) -> Array:
-    """Macro and micro precision, recall and F1; a class that never occurs counts as right."""
+    """Return macro and micro precision, recall and F1; a class that never occurs counts as right."""
 
     def share(part: Array, rest: Array) -> Array:
         whole = part + rest

@@ -93,7 +93,7 @@ class EditDistance(OpDef):
 
 
 def _compute_distance(hyp: Array, ref: Array) -> int:
-    """Row by row of the table of prefixes; insertions within a row are a running minimum."""
+    """Return the edit distance, row by row of the table of prefixes; insertions are a running minimum."""
     columns = np.arange(len(ref) + 1)
     row = columns.copy()
     for index, token in enumerate(hyp, 1):
@@ -105,7 +105,7 @@ def _compute_distance(hyp: Array, ref: Array) -> int:
 
 
 class _Tags(NamedTuple):
-    """The number of each kind of tag in a scheme; -1: it has none such."""
+    """The index of each kind of tag in a scheme; -1: the scheme does not have it."""
 
     kinds: int
     begin: int = -1
@@ -124,7 +124,7 @@ _SCHEMES: Final = {
 
 @register
 class ChunkEval(OpDef):
-    """Precision, recall and F1 of chunks found in sequences of tags, and how many there are.
+    """Precision, recall and F1 of chunks found in sequences of tags, and the counts of chunks.
 
     A tag is ``chunk type * tags of the scheme + tag``; ``num_chunk_types * tags`` is outside of all
     chunks. A chunk counts as correct when both its ends and its type are.

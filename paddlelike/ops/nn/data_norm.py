@@ -1,4 +1,4 @@
-"""Normalisation by what a whole data set adds up to: data_norm."""
+"""Normalisation by sums over a whole data set: data_norm."""
 
 from __future__ import annotations
 
@@ -140,6 +140,6 @@ class DataNorm(OpDef):
 
 
 def _find_shown(x: Array, slot_dim: int) -> Array:
-    """1 where a row shows the slot of a column, else 0."""
+    """Return 1 where a row shows the slot of a column, else 0."""
     first = np.abs(x[:, ::slot_dim]) >= _SHOWN
     return np.repeat(first, slot_dim, 1)[:, : x.shape[1]].astype(x.dtype)

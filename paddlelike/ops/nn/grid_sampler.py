@@ -1,4 +1,4 @@
-"""Images warped by a grid: affine_grid makes it, grid_sampler samples an image at its points.
+"""Images warped by a grid: affine_grid computes it, grid_sampler samples an image at its points.
 
 A point is (x, y) with (-1, -1) the middle of the first pixel and (1, 1) that of the last one.
 Jaderberg et al., Spatial transformer networks, 2015.
@@ -51,7 +51,7 @@ class AffineGrid(OpDef):
 
 
 def _find_points(shape: list[int], dtype: np.dtype[np.generic]) -> Array:
-    """(x, y, 1) of every pixel: ``(H, W, 3)``."""
+    """Return (x, y, 1) of every pixel: ``(H, W, 3)``."""
     if len(shape) != 4:
         raise ShapeError(f"affine_grid: the output shape is {shape}; it needs 4 numbers (N, C, H, W)")
     height, width = shape[2:]

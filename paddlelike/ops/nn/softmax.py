@@ -1,4 +1,4 @@
-"""Activations that look at more than one element: softmax, maxout; and prelu, which has weights."""
+"""Activations over several elements: softmax, maxout; and prelu, which has weights."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Prelu(OpDef):
 
 
 def _spread_maxima(alpha: Array, x: Array, mode: str) -> Array:
-    """Alpha with as many dims as X, to be broadcast over it."""
+    """Return Alpha with as many dims as X, to be broadcast over it."""
     if mode == "all":
         return alpha.reshape((1,) * x.ndim)
     if mode == "channel":
@@ -147,7 +147,7 @@ class Maxout(OpDef):
 
 
 def _group_channels(x: Array, groups: int, axis: int) -> tuple[Array, int]:
-    """X with its channels taken apart into ``C / groups`` and ``groups``; the axis of the latter."""
+    """Return X with its channels as two dims ``C / groups`` and ``groups``, and the axis of the latter."""
     axis %= x.ndim
     shape = (*x.shape[:axis], x.shape[axis] // groups, groups, *x.shape[axis + 1 :])
     return x.reshape(shape), axis + 1

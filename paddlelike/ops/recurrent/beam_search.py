@@ -42,7 +42,7 @@ class BeamSearchAttrs(Attrs):
 
 @register
 class BeamSearch(OpDef):
-    """The ``beam_size`` best words to go on with, for each source, out of the candidates of its prefixes.
+    """The ``beam_size`` best words to continue with, for each source, out of the candidates of its prefixes.
 
     ``ids`` and ``scores`` hold K candidates per prefix (row); ids None are the columns. With
     ``is_accumulated`` scores are those of the whole sentence, else chances, whose logarithms are added to

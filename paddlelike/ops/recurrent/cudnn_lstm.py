@@ -72,7 +72,7 @@ def _split_weights(w: Array, widths: list[int], hidden: int) -> list[_Weights]:
 
 
 class _Pass(NamedTuple):
-    """One layer in one direction, run."""
+    """The results of one layer in one direction."""
 
     x: Array  # (T, N, width), reversed when it was run from its end
     weight: Array  # of x, (4H, width), gates in the order of the steps
@@ -87,7 +87,7 @@ class _Pass(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """One layer, run."""
+    """The results of one layer."""
 
     mask: Array | None  # what dropout multiplied its input by
     passes: list[_Pass]
@@ -134,7 +134,7 @@ def _run_pass(weights: _Weights, x: Array, initial: Initial, turn: slice) -> _Pa
 
 
 def _make_steps(x: Array) -> Steps:
-    """Rows of (T, N, width) are in batch order already."""
+    """Return the steps of (T, N, width), whose rows are in batch order already."""
     time, batch = x.shape[:2]
     return Steps(np.arange(time * batch), [batch * t for t in range(time + 1)], np.arange(batch))
 

@@ -71,7 +71,7 @@ class RnnMemoryHelper(OpDef):
 
 @register
 class Recurrent(OpDef):
-    """Runs ``sub_block`` for every ``inputs[t]``, and gives its results one above the other.
+    """Runs ``sub_block`` for every ``inputs[t]``, and stacks its results.
 
     A step finds in ``ex_states`` what the step before left in ``states``, the first one ``initial_states``.
     ``reverse``: the last ``t`` comes first.

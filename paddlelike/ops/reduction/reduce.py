@@ -141,7 +141,7 @@ _ROWS: Final = [
 
 
 def _spread(d: Array, x: Array) -> Array:
-    """``d``, broadcast to the shape of X, as an array of its own."""
+    """Return ``d``, broadcast to the shape of X, as an array of its own."""
     out = np.empty(x.shape, d.dtype)
     out[...] = d
     return out

@@ -1,4 +1,4 @@
-"""Lookups in tables that live on servers: distributed_lookup_table, prefetch, lookup_sparse_table."""
+"""Lookups in tables on servers: distributed_lookup_table, prefetch, lookup_sparse_table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class DistributedLookupTable(OpDef):
 
 @register
 class Prefetch(OpDef):
-    """``Out[i]``: the rows with the numbers ``X[i]`` of the table that server ``epmap[i]`` keeps."""
+    """``Out[i]``: the rows of the ids ``X[i]`` in the table that server ``epmap[i]`` keeps."""
 
     type = "prefetch"
     inputs = ("X*",)

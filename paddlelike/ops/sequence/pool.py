@@ -126,7 +126,7 @@ class _Full:
         self.lengths = lengths[self.which]
 
     def place(self, values: Array, empty: float) -> Array:
-        """``values`` at the places of the full sequences, ``empty`` at the others."""
+        """Return ``values`` for the full sequences, ``empty`` for the others."""
         if self.all:
             return values
         out = np.full((len(self.which), *values.shape[1:]), empty, values.dtype)

@@ -1,4 +1,4 @@
-"""Operators that know the place of a row in its sequence: add_position_encoding, row_conv."""
+"""Operators that depend on the position of a row in its sequence: add_position_encoding, row_conv."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["AddPositionEncoding", "RowConv"]
 
 @register
 class AddPositionEncoding(OpDef):
-    """``Out = alpha X + beta encoding``, half sines and half cosines of the place in the sequence.
+    """``Out = alpha X + beta encoding``, half sines and half cosines of the position in it.
 
     With ``h`` half the columns, place ``t`` and column ``k`` of a half, the angle is
     ``t / 10000^(k / (h - 1))``. X is ``(N, T, C)``, or ``(rows, C)`` with LoD. Vaswani et al., 2017.

@@ -26,7 +26,7 @@ __all__ = ["Expand", "ExpandAs", "Flip", "Reverse", "Roll"]
 
 
 def _repeat_array(x: Array, times: Sequence[int]) -> Array:
-    """``x`` as often as ``times`` says along each dim."""
+    """Return ``x`` repeated ``times[i]`` times along dim i."""
     apart = [dim for dim in x.shape for dim in (1, dim)]
     filled = [size for pair in zip(times, x.shape, strict=True) for size in pair]
     out = np.broadcast_to(x.reshape(apart), filled)
@@ -97,7 +97,7 @@ class ExpandAs(OpDef):
 
 
 def _undo(cls: type[OpDef], op: OpView, *, own_attrs: bool) -> list[GradOp]:
-    """Turning around is its own gradient."""
+    """Return the gradient of a reversal, which is the same reversal."""
     d_out = [grad_name(name) for name in op.output("Out")]
     d_x = [grad_name(name) for name in op.input("X")]
     attrs = {name: op.attrs[name] for name in cls.attrs}
@@ -154,7 +154,7 @@ class Flip(OpDef):
 
 @register
 class Roll(OpDef):
-    """``Out``: X moved on by ``shifts`` along ``dims`` (none: as one row); the end comes in front."""
+    """``Out``: X moved by ``shifts`` along ``dims`` (none: as one row); the end moves to the front."""
 
     type = "roll"
     attrs = {"shifts": Longs([]), "dims": Longs([])}

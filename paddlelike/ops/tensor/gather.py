@@ -1,4 +1,4 @@
-"""Operators that read or write at places given by another array: gather, scatter, where."""
+"""Operators that read or write at indices given by another array: gather, scatter, where."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Gather(OpDef):
 
 
 def _find_flat_indices(op: str, index: Array, dims: Sequence[int]) -> Array:
-    """Index vectors over the first dims of an array, as one number each."""
+    """Return index vectors over the first dims of an array as one flat index each."""
     vectors = index.reshape(-1, index.shape[-1])
     if vectors.size and ((vectors < 0).any() or (vectors >= dims[: vectors.shape[1]]).any()):
         raise EnforceNotMet(f"{op}: Index points outside of an array of shape {list(dims)}")

@@ -52,7 +52,7 @@ class Hash(OpDef):
 
 
 def _xxh64(words: Array, seed: int) -> Array:
-    """XXH64 of every row of 32-bit words."""
+    """Return the XXH64 of every row of 32-bit words."""
     p1, p2, p3, p4, p5 = _PRIMES
     words = words.astype(np.uint64)
     count = words.shape[1]
@@ -84,5 +84,5 @@ def _round(lane: Array, word: Array) -> Any:
 
 
 def _rotate_left(x: Array, bits: int) -> Array:
-    """Turned left by so many bits."""
+    """Return words rotated left by that many bits."""
     return x << np.uint64(bits) | x >> np.uint64(64 - bits)

@@ -1,4 +1,4 @@
-"""Operators on the numbers of classes: one_hot, shard_index."""
+"""Operators on class ids: one_hot, shard_index."""
 
 from __future__ import annotations
 

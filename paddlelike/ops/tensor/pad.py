@@ -187,7 +187,7 @@ def _check_reflection(dims: Sequence[int], widths: Widths) -> None:
 
 
 def _fold_gradient(d_out: Array, axis: int, dim: int, width: tuple[int, int], mode: str) -> Array:
-    """DOut without the borders of one axis, which are added to what they were copied from."""
+    """Return dOut without the borders of one axis, added to the elements they were copied from."""
     before, after = width
     d_out = np.moveaxis(d_out, axis, 0)
     d_x = d_out[before : before + dim].copy()

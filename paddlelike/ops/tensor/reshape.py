@@ -116,7 +116,7 @@ class Reshape(OpDef):
 
 
 def _reshape_dims(dims: Sequence[int], shape: Sequence[int]) -> list[int]:
-    """``shape`` with zeros copied from ``dims`` and its -1 worked out where ``dims`` are known."""
+    """Return ``shape`` with zeros copied from ``dims`` and its -1 worked out where ``dims`` are known."""
     problem = ""
     if not shape:
         problem = "the shape is empty"
