@@ -19,7 +19,7 @@ from paddlelike.hooks import find_provider
 from paddlelike.io.load.contents import Contents
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rules import Rule
-from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.options import SaveOptions
 

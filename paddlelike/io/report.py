@@ -104,8 +104,11 @@ class SaveReport:
         The files that were written, and the bytes in them.
     kept
         The files that were not written again, because their variables had not changed since.
+    stale
+        Files in the directory that the same program wrote in an earlier save and that are not part of this
+        one.
     removed
-        The files of an earlier save that are no part of this one, and went.
+        Stale files that were deleted, because of ``remove_stale=True``.
     notes
         Things worth knowing, such as why a process saves nothing.
     """
@@ -116,6 +119,7 @@ class SaveReport:
     written: int = 0
     written_bytes: int = 0
     kept: int = 0
+    stale: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -136,8 +140,10 @@ class SaveReport:
             line += (
                 f"; {_count(self.kept, 'file')} kept, {self.written} written ({_size(self.written_bytes)})"
             )
+        if self.stale:
+            line += f"\n  stale, of an earlier save (remove_stale=True deletes them): {_listed(self.stale)}"
         if self.removed:
-            line += f"\n  removed, no longer part of it: {_listed(self.removed)}"
+            line += f"\n  stale files deleted: {_listed(self.removed)}"
         return line + "".join(f"\n  note: {note}" for note in self.notes)
 
 

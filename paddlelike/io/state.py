@@ -29,7 +29,7 @@ from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, r
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.save import asynchronous
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
-from paddlelike.storage.location import beside, locate
+from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import SaveOptions
 
 __all__ = ["load", "load_program_state", "save", "set_program_state"]
@@ -57,7 +57,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     """
     program = program_of(program)
     path = os.fspath(model_path)
-    where, base = beside(path)
+    where, base = locate_prefix(path)
     if not base:
         raise AssertionError(f"model_path {path!r} has no file name; pass directory/name")
     asynchronous.check_pending()
@@ -158,7 +158,7 @@ def _load_older(
     program: Program, path: str, executor: Executor | None, var_list: Iterable[Variable] | None
 ) -> LoadReport:
     """Load a directory or a single file, which older programs pass to ``fluid.load``."""
-    directory, (where, name) = locate(path), beside(path)
+    directory, (where, name) = locate(path), locate_prefix(path)
     is_directory = directory.exists()
     if not is_directory and not where.has(name):
         raise MissingFileError(f"there is neither {path}.pdparams, nor a directory or file {path}")

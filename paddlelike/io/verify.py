@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.io.save import asynchronous
-from paddlelike.storage import manifest
+from paddlelike.storage.local.manifest_file import manifest_path, read_manifest
 from paddlelike.storage.location import LocalDirectory, Location, locate
-from paddlelike.storage.manifest import Record, Verification
+from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.verification import Verification
 
 __all__ = ["Verification", "record_of", "records_of", "refusal", "verify"]
 
 
 def verify(dirname: str | os.PathLike[str]) -> Verification:
-    """Compare every file of a saved directory with its manifest, ``DIR.manifest.json``.
+    """Compare every file of a saved directory with its manifest, ``DIR/__manifest__``.
 
     The result is true when all is well; else it names every file that is missing, cut, changed or extra; a
     link is not the file that was saved, wherever it leads. A directory without a manifest, as Paddle saves
@@ -47,7 +48,7 @@ def records_of(directory: Location) -> Mapping[str, Record]:
     path = directory.path
     if found is None:
         raise LoadError(
-            f"nothing was loaded from {path}: it has no manifest ({manifest.path_of(path)}) to compare its "
+            f"nothing was loaded from {path}: it has no manifest ({manifest_path(path)}) to compare its "
             "files with",
             hint="load without verify=, and save again to have a manifest",
         )
@@ -81,7 +82,7 @@ def refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
     hint = "they were damaged or replaced after the save; fluid.io.verify tells of all files"
     if len(bad) > 1 and len(bad) >= count:
         hint = (
-            f"not one file is as it was saved: {manifest.path_of(where)} is most likely of another save; "
+            f"not one file is as it was saved: {manifest_path(where)} is most likely of another save; "
             "load without verify= if the files are right"
         )
     lines = "".join(f"\n  {problem}" for problem in sorted(bad))
@@ -95,10 +96,10 @@ def _read(directory: Location) -> Mapping[str, Record] | None:
         found = directory.manifest()
         return None if found is None else found.files
     try:
-        found = manifest.read(directory.path)
+        found = read_manifest(directory.path)
     except FormatError as error:
         raise LoadError(
-            f"nothing was loaded: {manifest.path_of(directory.path)} cannot be trusted: {error.message}",
+            f"nothing was loaded: {manifest_path(directory.path)} cannot be trusted: {error.message}",
             hint=error.hint,
         ) from error
     return None if found is None else found.files

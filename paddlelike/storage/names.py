@@ -1,6 +1,6 @@
-"""Names of variables as paths inside a directory, and the names that are refused.
+"""Rules for the names of files inside a saved directory, and the names that are refused.
 
-A "/" in a name makes a sub-directory, as in Paddle. A name that would leave the directory, here or
+A "/" in a variable's name makes a sub-directory, as in Paddle. A name that would leave the directory, here or
 on another system that reads it later, is refused both for writing and for reading.
 """
 
@@ -8,39 +8,55 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Final
 
 from paddlelike.errors import StorageError
 
-__all__ = ["relative_path"]
+__all__ = ["MANIFEST", "check_path", "relative_path"]
+
+MANIFEST: Final = "__manifest__"  # the file that describes the others, see ``storage.manifest``
+
+_PLAIN = re.compile(r"[A-Za-z0-9@][A-Za-z0-9_@.\-]*").fullmatch
+_DEEPEST: Final = 100  # directories inside each other; systems differ in what they accept beyond
 
 
 def relative_path(name: str) -> str:
-    """The path of the file of variable ``name``, relative to its directory.
+    """Return the path of the file of variable ``name``, relative to its directory.
 
     Raises
     ------
     StorageError
-        With the name and the rule it breaks.
+        The name breaks a rule, which the message states.
 
     >>> relative_path("encoder/fc_0.w_0")
     'encoder/fc_0.w_0'
     """
     # most names are one plain word, which breaks no rule
     if not _PLAIN(name):
-        rule = _broken_rule(name)
-        if rule is not None:
+        if os.path.basename(name) == MANIFEST:
             raise StorageError(
-                f"variable {name!r} cannot be a file: {rule}",
-                hint="rename the variable (ParamAttr(name=...)), or use filename= for one file",
+                f"variable {name!r} cannot be a file: {MANIFEST} is the name of the manifest",
+                hint="rename the variable (ParamAttr(name=...))",
             )
-        name = os.path.normpath(name)
+        return check_path(name)
     return name
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.\-]*").fullmatch
+def check_path(name: str) -> str:
+    """Return the normal form of a path inside a directory; it may be the manifest's.
 
-
-_DEEPEST = 100  # directories in each other; systems differ in what they take beyond
+    Raises
+    ------
+    StorageError
+        The path breaks a rule, which the message states.
+    """
+    rule = _broken_rule(name)
+    if rule is not None:
+        raise StorageError(
+            f"variable {name!r} cannot be a file: {rule}",
+            hint="rename the variable (ParamAttr(name=...)), or use filename= for one file",
+        )
+    return os.path.normpath(name)
 
 
 def _broken_rule(name: str) -> str | None:
@@ -58,7 +74,7 @@ def _broken_rule(name: str) -> str | None:
     if len(parts) > _DEEPEST:
         return f"a name has at most {_DEEPEST} parts between slashes, not {len(parts)}"
     try:
-        os.fsencode(name)
+        name.encode("utf-8")
     except UnicodeEncodeError:
-        return "a name is text that can be encoded"
+        return "a name is text that can be encoded as UTF-8"
     return None

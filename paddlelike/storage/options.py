@@ -30,7 +30,7 @@ class SaveOptions:
     durability
         ``"process"``: the save survives the death of the process; ``"power"``: also a power cut.
     checksum
-        The algorithm of the manifest's checksums: "sha256", "crc32", or None for no checksums.
+        The algorithm of the manifest's checksums: "xxh3_128", "sha256", "crc32", or None for no checksums.
     wait
         Seconds to wait for another process that saves into this directory; None: without limit.
     keep_generation
@@ -39,20 +39,35 @@ class SaveOptions:
     by_servers
         With parameter servers: let them write their rows of large files themselves, in parallel, instead of
         sending everything to trainer 0. All processes must see the directory under this path.
+    manifest
+        Write ``__manifest__`` with the files. False: the directory holds Paddle's files only, and nothing
+        can be verified.
+    remove_stale
+        Delete the files that the same program wrote in an earlier save and that are not part of this one.
+        They are kept and listed in the report otherwise.
 
     >>> SaveOptions(wait=5.0).checksum
-    'sha256'
+    'xxh3_128'
     """
 
     base: str | os.PathLike[str] | None = None
     blocking: bool = True
     durability: Durability = "process"
-    checksum: Algorithm | None = "sha256"
-    wait: float | None = 0.0
+    checksum: Algorithm | None = "xxh3_128"
+    wait: float | None = 60.0
     keep_generation: bool = False
     by_servers: bool = False
+    manifest: bool = True
+    remove_stale: bool = False
 
     def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises
+        ------
+        ValueError
+            An option has a value outside its choices.
+        """
         if self.durability not in ("process", "power"):
             raise ValueError(f'durability is "process" or "power", not {self.durability!r}')
         if self.checksum is not None and self.checksum not in ALGORITHMS:

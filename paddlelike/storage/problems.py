@@ -1,4 +1,4 @@
-"""What the operating system refuses, in words, with the next step."""
+"""Errors of the operating system as sentences, with the next step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from paddlelike.errors import PaddlelikeError
 
-__all__ = ["explained"]
+__all__ = ["explain"]
 
 Error = TypeVar("Error", bound=PaddlelikeError)
 
@@ -27,8 +27,8 @@ _HINTS: Final = {
 }
 
 
-def explained(kind: type[Error], what: str, error: OSError) -> Error:
-    """The exception of ``kind`` for what could not be done, with the system's reason and a hint."""
+def explain(kind: type[Error], what: str, error: OSError) -> Error:
+    """Return the exception of ``kind`` for what could not be done, with the system's reason and a hint."""
     reason = error.strerror or str(error)
     code = error.errno if error.errno is not None else 0
     return kind(f"{what}: {reason}", hint=_HINTS.get(code))

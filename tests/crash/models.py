@@ -14,13 +14,11 @@ from typing import Any
 from unittest import mock
 
 from paddlelike.errors import SaveError
-from paddlelike.storage import manifest
-from paddlelike.storage.local import generation, journal
+from paddlelike.storage.local import generation, journal, manifest_file
 from paddlelike.storage.local.files import recover
 from paddlelike.storage.local.journal import _move as move
 from paddlelike.storage.local.system import exchange as exchange_dirs
 from paddlelike.storage.local.transaction import Transaction
-from paddlelike.storage.parts import Part
 
 __all__ = ["FOREIGN", "MODELS", "Model", "contents", "refuse"]
 
@@ -66,7 +64,7 @@ def contents(directory: Path) -> Files | None:
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in directory.rglob("*")
-        if not path.is_dir()
+        if not path.is_dir() and path.name != "__manifest__"
     }
 
 
@@ -113,9 +111,9 @@ def _plain(
             write(directory, number)
 
     def write(directory: str, number: int) -> None:
-        before = manifest.read(directory) if unchanged and number else None
-        part = Part("all") if shrinks else None
-        transaction = Transaction(directory, part=part, **dict(options or {}))
+        before = manifest_file.read_manifest(directory) if unchanged and number else None
+        author = {"program": "5f", "part": "all", "remove_stale": True} if shrinks else {}
+        transaction = Transaction(directory, **author, **dict(options or {}))
         for path, data in sets[number].items():
             if before is not None and path in unchanged and transaction.keep(path, before.files[path]):
                 continue
@@ -192,14 +190,14 @@ def MODELS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
             seed,
             foreign=FOREIGN,
             options={"keep_generation": True},
-            stays=frozenset({"set.saving"}),
+            stays=frozenset({".set.saving-directory"}),
         ),
         _plain(
             "spare-shrinks",
             seed,
             foreign=FOREIGN,
             options={"keep_generation": True},
-            stays=frozenset({"set.saving"}),
+            stays=frozenset({".set.saving-directory"}),
             shrinks=True,
         ),
     ]

@@ -178,7 +178,7 @@ def _save_pickles(net: Net, exe: fluid.Executor, path: str) -> object:
 
 def NETWORKS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
     """All models of a seed, by name."""
-    stays = frozenset({"set.saving"})
+    stays = frozenset({".set.saving-directory"})
     combined = _persistables(filename="all")
     models = [
         _fluid("fluid-new", seed, _persistables(), _read, "everything", fresh=True),

@@ -66,31 +66,34 @@ def test_over_an_earlier_save(tmp_path: Path) -> None:
     save(tmp_path / "m", 4)
     events = events_of(lambda: save(tmp_path / "m", 4, b"2", durability="power"))
     check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m"))
-    assert ("sync", str(tmp_path / "m.saving")) in events  # the other name of the exchange
+    assert ("sync", str(tmp_path / ".m.saving-directory")) in events  # the other name of the exchange
 
 
 def test_a_single_file(tmp_path: Path) -> None:
-    save(tmp_path / "m", 1)
-    events = events_of(lambda: save(tmp_path / "m", 1, b"2", durability="power"))
+    save(tmp_path / "m", 1, manifest=False)
+    events = events_of(lambda: save(tmp_path / "m", 1, b"2", durability="power", manifest=False))
     check(events, tmp_path / "m", lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m" / "w_0"))
 
 
 def test_under_a_journal(tmp_path: Path) -> None:
     save(tmp_path / "m", 3)
+    path = str(tmp_path / ".m.saving-directory" / "journal")
 
     def work() -> None:
         with mock.patch.object(generation, "exchange", refuse):
             save(tmp_path / "m", 3, b"2", durability="power")
 
     events = events_of(work)
-    check(events, tmp_path, lambda e: e[0] == "rename" and e[2] == str(tmp_path / "m.journal"))
+    check(
+        events,
+        tmp_path,
+        lambda e: e[0] == "rename" and e[2] == path,
+    )
     moves = [
         n for n, e in enumerate(events) if e[0] == "rename" and e[2].startswith(str(tmp_path / "m" / "w"))
     ]
     assert len(moves) == 3
-    journal = next(
-        n for n, e in enumerate(events) if e[0] == "rename" and e[2] == str(tmp_path / "m.journal")
-    )
+    journal = next(n for n, e in enumerate(events) if e[0] == "rename" and e[2] == path)
     between = [e for e in events[journal : moves[0]] if e[0] == "sync"]
     assert ("sync", str(tmp_path)) in between  # the journal is safe before the first file moves
     assert ("sync", str(tmp_path / "m")) in events[moves[-1] :]  # and the files before it goes

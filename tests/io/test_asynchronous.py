@@ -21,8 +21,7 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save import asynchronous
 from paddlelike.io.save.asynchronous import Copies, PendingSave
 from paddlelike.io.save.incremental import ledger
-from paddlelike.storage import manifest
-from paddlelike.storage.local import transaction
+from paddlelike.storage.local import manifest_file, transaction
 
 ROOT = Path(fluid.__file__).parent.parent
 NAMES = ["large", "small"]
@@ -98,7 +97,7 @@ def test_the_values_of_the_moment_are_saved(
     assert pending.report is report
     assert sorted(report.saved) == NAMES
     assert loaded(exe, tmp_path / "a", program, filename) == {1.0}
-    assert manifest.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "a")
 
 
 def test_a_plan_is_of_the_save_under_way_not_of_the_file_beside_it(
@@ -285,8 +284,8 @@ def test_the_interpreter_ends_after_the_save(tmp_path: Path, end: str) -> None:
     done = run(tmp_path, "fluid.io.save_persistables(exe, 'a', main, blocking=False)\n" + end)
     assert done.returncode == {"": 0, "sys.exit(3)": 3}.get(end, 1)
     assert (tmp_path / "a" / "w").stat().st_size > 12_000_000
-    assert manifest.verify(tmp_path / "a")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.manifest.json"]
+    assert manifest_file.verify(tmp_path / "a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]
     assert "others were asked too" in done.stdout
 
 
@@ -379,8 +378,8 @@ def test_a_forked_process_has_no_saves_of_its_parent(tmp_path: Path) -> None:
     )
     assert "child 7" in done.stdout, done.stderr
     assert done.returncode == 0
-    assert manifest.verify(tmp_path / "a")
-    assert manifest.verify(tmp_path / "b")
+    assert manifest_file.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "b")
 
 
 def test_killed_in_the_middle_the_old_files_stand(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError, SaveError
 from paddlelike.io.save import asynchronous
 from paddlelike.io.save.incremental import ledger
-from paddlelike.storage import manifest
-from paddlelike.storage.local import generation
+from paddlelike.storage.local import generation, manifest_file
 from tests.io.checkpointing import put, steps, two_variables, value
 
 ROOT = Path(fluid.__file__).parent.parent
@@ -60,7 +59,7 @@ def test_a_checkpoint_brings_back_values_state_and_random_numbers(
     fluid.global_scope().generator.state = 777
     put("a", 5)
     checkpoints.save(exe, program, 12, metric=0.25, state={"epoch": 3, "order": [2, 0, 1], "name": "ü},"})
-    assert entries(tmp_path) == ["step-00000012", "step-00000012.manifest.json"]
+    assert entries(tmp_path) == ["step-00000012"]
     with fluid.scope_guard(fluid.Scope()):
         other = fluid.io.Checkpoints(str(tmp_path))
         state = other.restore(exe, program)
@@ -71,7 +70,7 @@ def test_a_checkpoint_brings_back_values_state_and_random_numbers(
     assert (latest.step, latest.metric, latest.state["epoch"]) == (12, 0.25, 3)
     assert latest.path == str(tmp_path / "step-00000012")
     assert latest.time is not None
-    assert manifest.verify(latest.path)
+    assert manifest_file.verify(latest.path)
 
 
 def test_nothing_is_there_yet(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
@@ -90,7 +89,7 @@ def test_the_last_and_the_best_stay(exe: fluid.Executor, tmp_path: Path, program
     assert steps(checkpoints) == [3, 4, 7, 8]
     assert checkpoints.best().step == 3
     assert checkpoints.latest().step == 8
-    assert len(entries(tmp_path)) == 8
+    assert len(entries(tmp_path)) == 4
     checkpoints.restore(exe, program, step=4)
     assert value("a") == 4
     largest = fluid.io.Checkpoints(tmp_path, best="largest")
@@ -122,8 +121,8 @@ def test_what_has_not_changed_is_shared(exe: fluid.Executor, tmp_path: Path, pro
     put("a", 2)
     report = checkpoints.save(exe, program, 2)
     assert (report.written, report.kept) == (1, 1)
-    assert manifest.verify(tmp_path / "step-00000001")
-    assert manifest.verify(tmp_path / "step-00000002")
+    assert manifest_file.verify(tmp_path / "step-00000001")
+    assert manifest_file.verify(tmp_path / "step-00000002")
 
 
 def test_a_training_that_goes_on_shares_with_what_it_restored(
@@ -137,7 +136,7 @@ def test_a_training_that_goes_on_shares_with_what_it_restored(
         put("a", 2)
         report = checkpoints.save(exe, program, 2)
     assert (report.written, report.kept) == (1, 1)
-    assert manifest.verify(tmp_path / "step-00000002")
+    assert manifest_file.verify(tmp_path / "step-00000002")
 
 
 def test_a_step_may_be_saved_again(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
@@ -170,12 +169,11 @@ def test_what_a_killed_process_left_is_not_listed_and_goes(
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=2)
     train(checkpoints, exe, program, range(1, 4))
-    (tmp_path / "step-00000004.saving" / "new").mkdir(parents=True)
-    (tmp_path / "step-00000004.saving" / "new" / "a").write_bytes(b"half")
+    (tmp_path / ".step-00000004.saving-directory" / "new").mkdir(parents=True)
+    (tmp_path / ".step-00000004.saving-directory" / "new" / "a").write_bytes(b"half")
     (tmp_path / "step-00000004.lock").write_text("99999999 somewhere 1\n")
-    (tmp_path / "step-00000004.manifest.json.next").write_bytes(b"half")
     shutil.copytree(tmp_path / "step-00000002", tmp_path / "step-00000001.removed")
-    shutil.copy(tmp_path / "step-00000002.manifest.json", tmp_path / "step-00000001.manifest.json")
+    shutil.copy(tmp_path / "step-00000002" / "__manifest__", tmp_path / "step-00000001.manifest.json")
     assert steps(checkpoints) == [2, 3]
     train(checkpoints, exe, program, range(5, 6))
     assert steps(checkpoints) == [3, 5]
@@ -191,7 +189,7 @@ def test_what_somebody_reads_is_not_removed(
     with fluid.io.Checkpoints(tmp_path).reading(first) as path:
         train(checkpoints, exe, program, range(2, 4))
         assert steps(checkpoints) == [1, 3]
-        assert manifest.verify(path)
+        assert manifest_file.verify(path)
     train(checkpoints, exe, program, range(4, 5))
     assert steps(checkpoints) == [4]
     with pytest.raises(MissingFileError, match="was removed"), checkpoints.reading(first):
@@ -251,7 +249,7 @@ def test_a_save_that_fails_changes_nothing(
         with pytest.raises(SaveError, match="No space left"):
             train(checkpoints, exe, program, range(2, 3))
     assert steps(checkpoints) == [1]
-    assert len(entries(tmp_path)) == 2
+    assert len(entries(tmp_path)) == 1
     train(checkpoints, exe, program, range(3, 4))
     assert steps(checkpoints) == [3]
 
@@ -348,7 +346,7 @@ def test_a_training_that_is_killed_ends_as_one_that_is_not(tmp_path: Path, mode:
         found = steps(fluid.io.Checkpoints(root))
         assert found == sorted(found)
         for checkpoint in fluid.io.Checkpoints(root).list():
-            assert manifest.verify(checkpoint.path)
+            assert manifest_file.verify(checkpoint.path)
     rng = random.Random(5)
     for _ in range(4):  # anywhere
         process = training(root, mode)
@@ -359,4 +357,4 @@ def test_a_training_that_is_killed_ends_as_one_that_is_not(tmp_path: Path, mode:
     same = {path.name: path.read_bytes() for path in (tmp_path / "whole" / "final").iterdir()}
     assert {path.name: path.read_bytes() for path in (root / "final").iterdir()} == same
     assert steps(fluid.io.Checkpoints(root)) == steps(fluid.io.Checkpoints(tmp_path / "whole"))
-    assert not [name for name in entries(root) if name.endswith((".saving", ".lock", ".next", ".removed"))]
+    assert not [name for name in entries(root) if name.startswith(".")]

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 import paddlelike as fluid
+from paddlelike.storage.local.manifest_file import manifest_path
 from tests.io.loading import executor, network, save
 
 
@@ -48,7 +49,7 @@ def _flip_and_look(home: Path, make: Callable[[Path], None], count: int, seed: i
     make(home)
     assert fluid.io.verify(home / "m")
     files = {path: path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
-    manifest = home / "m.manifest.json"
+    manifest = Path(manifest_path(home / "m"))
     assert manifest in files
     dice = Random(seed)
     for _ in range(count):

@@ -18,6 +18,7 @@ from paddlelike.framework.opdef import registry
 from paddlelike.io.save import incremental
 from paddlelike.io.save.incremental import Ledger, ledger, state_of
 from paddlelike.storage import manifest
+from paddlelike.storage.local import manifest_file
 
 NAMES = [f"v{number}" for number in range(5)]
 
@@ -66,7 +67,7 @@ def test_a_second_save_writes_what_changed(
     assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 30, 4]
     same = {name for name in NAMES if (tmp_path / "a" / name).stat().st_ino == inodes[name]}
     assert same == set(NAMES) - {"v3"}
-    assert manifest.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "a")
 
 
 def test_nothing_changed_nothing_written(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
@@ -74,7 +75,7 @@ def test_nothing_changed_nothing_written(exe: fluid.Executor, tmp_path: Path, pr
     again = save(exe, tmp_path / "a", program)
     assert (again.written, again.written_bytes, again.kept) == (0, 0, 5)
     assert "5 files kept" in str(again)
-    assert manifest.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "a")
 
 
 def test_training_counts_as_a_change_and_prediction_does_not(exe: fluid.Executor, tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_what_others_did_to_a_file_is_noticed(
         (tmp_path / "new").write_bytes(data)
         os.replace(tmp_path / "new", path)
     elif how == "everything":
-        for name in NAMES:
+        for name in (*NAMES, "__manifest__"):
             (tmp_path / "a" / name).unlink()
         (tmp_path / "a").rmdir()
     else:
@@ -139,7 +140,7 @@ def test_what_others_did_to_a_file_is_noticed(
     report = save(exe, tmp_path / "a", program)
     assert report.written == (5 if how == "everything" else 1)
     assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
-    assert manifest.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "a")
 
 
 def test_another_process_that_saved_there_is_noticed(
@@ -226,8 +227,8 @@ def test_a_base_shares_what_has_not_changed(
     assert (report.written, report.kept) == (1, 4)
     assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
     assert loaded(exe, tmp_path / "b", program) == [10, 1, 2, 3, 4]
-    assert manifest.verify(tmp_path / "a")
-    assert manifest.verify(tmp_path / "b")
+    assert manifest_file.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "b")
     put("v1", 11)  # a shared file is replaced, not written into
     save(exe, tmp_path / "b", program)
     assert loaded(exe, tmp_path / "a", program) == [0, 1, 2, 3, 4]
@@ -277,7 +278,7 @@ def test_a_checksum_that_is_asked_for_is_made(
     assert save(exe, tmp_path / "a", program, checksum=None).written == 0
     assert save(exe, tmp_path / "a", program).written == 5
     assert save(exe, tmp_path / "a", program, checksum=None).written == 0
-    assert manifest.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "a")
 
 
 def test_one_directory_has_many_names(
@@ -339,7 +340,7 @@ def test_what_was_loaded_from_there_counts_as_saved_there(
         assert report.written == {"nothing": 0, "another save": 5, "a rename": 2}.get(between, 1)
     want = {"a write": [0, 1, 2, 3, 40], "a rename": [0, 2, 1, 3, 4]}.get(between, [0, 1, 2, 3, 4])
     assert loaded(exe, tmp_path / "a", program) == want
-    assert manifest.verify(tmp_path / "a")
+    assert manifest_file.verify(tmp_path / "a")
 
 
 class FakeLocation:

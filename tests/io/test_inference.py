@@ -20,7 +20,7 @@ load = fluid.io.load_inference_model
 
 
 def names(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
+    return sorted(path.name for path in directory.iterdir() if path.name != "__manifest__")
 
 
 @pytest.fixture(autouse=True)

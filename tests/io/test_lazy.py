@@ -16,8 +16,7 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.load import lazy
-from paddlelike.storage import manifest
-from paddlelike.storage.local import mapping
+from paddlelike.storage.local import manifest_file, mapping
 from paddlelike.storage.local.transaction import Transaction
 from tests.io.loading import executor, own, program_of, value
 
@@ -200,14 +199,15 @@ def test_mappings_hold_files_open_so_only_the_largest_are_mapped(
 
 
 def inodes(directory: Path) -> set[int]:
-    return {path.stat().st_ino for path in directory.rglob("*") if path.is_file()}
+    files = (path for path in directory.rglob("*") if path.is_file() and path.name != "__manifest__")
+    return {path.stat().st_ino for path in files}
 
 
 def write(directory: Path, number: int, base: Path | None = None, **options: Any) -> None:
     """A set of two files whose elements are all of that number."""
     transaction = Transaction(directory, **options)
     for name in ("v", "w"):
-        record = None if base is None else manifest.read(base).files[name]
+        record = None if base is None else manifest_file.read_manifest(base).files[name]
         if record is None or not transaction.keep(name, record, base=base):
             transaction.add(name, lod_tensor.encode(np.full(ALIGNED, number, "float32")))
     transaction.commit()

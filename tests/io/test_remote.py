@@ -33,7 +33,7 @@ from paddlelike.io.save.incremental import ledger
 from paddlelike.storage import manifest
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import decode
-from paddlelike.storage.remote import stores
+from paddlelike.storage.remote import marker, stores
 from paddlelike.storage.remote import transaction as remote_transaction
 from paddlelike.storage.remote.directory import RemoteDirectory
 
@@ -91,11 +91,12 @@ def remote(url: str) -> RemoteDirectory:
 def files(url: str) -> dict[str, bytes]:
     """What lies in a directory by plain names."""
     where = remote(url)
-    return {name: where.store.read(f"{where.root}/{name}") for name in where.store.find(where.root)}
+    names = where.store.find(where.root).keys() - {"__manifest__"}
+    return {name: where.store.read(f"{where.root}/{name}") for name in names}
 
 
 def beside(url: str) -> list[str]:
-    """What lies beside a directory: the copy of the manifest, markers and folders of savers."""
+    """What is beside a directory besides its newest marker: older ones and folders of savers."""
     where = remote(url)
     name = where.root.rpartition("/")[2]
     found = {each for each in where.store.beside(where.root) if each.startswith(name + ".")}
@@ -282,9 +283,7 @@ def test_a_saver_that_is_killed_at_any_call_leaves_old_or_new(
         elif before == "an upload":
             fluid.io.save_persistables(exe, url, program)
             where = remote(url)
-            where.store.remove(
-                where.root.rpartition("/")[0], ["model.manifest.json", "model.manifest.json.1"]
-            )
+            where.store.remove(where.root.rpartition("/")[0], ["model.manifest.json.1", "model/__manifest__"])
         fill(2)
         dying(calls)
         try:
@@ -364,7 +363,7 @@ def test_a_process_that_is_killed_leaves_old_or_new_in_s3(
         fill(1)
         fluid.io.save_persistables(exe, s3_url, program)
         assert loaded(exe, s3_url, program, verify=True) == [1] * 5
-        assert beside(s3_url) == ["model.manifest.json"]
+        assert beside(s3_url) == []
     assert seen
 
 
@@ -450,7 +449,7 @@ def test_of_two_savers_one_wins_whole_and_the_other_says_so(
         outcomes.append((mine, found.pop()))
         assert mine or outcomes[-1] == (False, 8.0)
         assert sorted(files(url)) == NAMES
-        assert beside(url) == ["model.manifest.json"]
+        assert beside(url) == []
     # before the first call the second is the older one, up to the commit it wins, then it is the newer one
     order = [key for key, _ in itertools.groupby(outcomes)]
     assert order == [(True, 7.0), (False, 8.0), (True, 8.0)]
@@ -514,11 +513,12 @@ class Interrupted(stores.FsspecStore):
 
 def test_a_marker_is_made_once(url: str) -> None:
     where = remote(url)
+    path = marker.path_of(where.base, 1)
     where.store.write(where.root, {"x": [b"1"]})
-    assert where.store.create(where.marker + ".1", b"first")
-    assert not where.store.create(where.marker + ".1", b"second")
-    assert where.store.read(where.marker + ".1") == b"first"
-    assert where.store.beside(where.marker).keys() == {where.marker.rpartition("/")[2] + ".1"}
+    assert where.store.create(path, b"first")
+    assert not where.store.create(path, b"second")
+    assert where.store.read(path) == b"first"
+    assert where.store.beside(path).keys() == {path.rpartition("/")[2]}
 
 
 def test_what_killed_savers_left_is_removed_by_the_next_one(
@@ -526,21 +526,22 @@ def test_what_killed_savers_left_is_removed_by_the_next_one(
 ) -> None:
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
-    where.store.put(f"{where.marker}.2.0123abcd", b"not made yet")
+    where.store.put(f"{marker.path_of(where.base, 2)}.0123abcd", b"not made yet")
     for number in (1, 2, 9):
         where.store.write(f"{where.root}.saving-{number}-abcd", {"v2": [b"of somebody who was killed"]})
     fill(5)
     fluid.io.save_persistables(exe, url, program)
     left = [name for name in where.store.beside(where.root) if ".saving-" in name]
     assert left == [where.root.rpartition("/")[2] + ".saving-9-abcd"]  # of a save that may still come
-    front = where.marker.rpartition("/")[2]
-    assert sorted(where.store.beside(where.marker)) == [front, front + ".2"]
+    newest = marker.path_of(where.base, 2)
+    assert sorted(where.store.beside(marker.path_of(where.base))) == [newest.rpartition("/")[2]]
     assert loaded(exe, url, program, verify=True) == [5] * 5
 
 
-def test_a_network_that_has_changed_leaves_nothing_behind(
-    exe: fluid.Executor, program: fluid.Program, url: str
+def test_stale_files_are_listed_or_removed(
+    exe: fluid.Executor, program: fluid.Program, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys.modules["paddlelike.io.save.save"], "fingerprint", lambda _: "5f")
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
     where.store.put(f"{where.root}/theirs", b"a file of others")
@@ -549,13 +550,20 @@ def test_a_network_that_has_changed_leaves_nothing_behind(
         smaller.global_block().create_var(name="v2", shape=[3], dtype="float32", persistable=True)
         put("v2", 9)
         report = fluid.io.save_persistables(exe, url, smaller)
+        assert set(report.stale) == {"big", "deep/er", "v3", "v4"}
+        assert sorted(files(url)) == sorted([*NAMES, "theirs"])
+        report = fluid.io.save_persistables(exe, url, smaller, remove_stale=True)
     assert set(report.removed) == {"big", "deep/er", "v3", "v4"}
     assert sorted(files(url)) == ["theirs", "v2"]
 
 
 def test_a_saver_that_is_killed_while_it_removes(
-    exe: fluid.Executor, program: fluid.Program, dying: Callable[[int], None]
+    exe: fluid.Executor,
+    program: fluid.Program,
+    dying: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sys.modules["paddlelike.io.save.save"], "fingerprint", lambda _: "5f")
     smaller = fluid.Program()
     smaller.global_block().create_var(name="v2", shape=[3], dtype="float32", persistable=True)
     for calls in range(100):
@@ -566,7 +574,7 @@ def test_a_saver_that_is_killed_while_it_removes(
             put("v2", 9)
             dying(calls)
             try:
-                fluid.io.save_persistables(exe, url, smaller)
+                fluid.io.save_persistables(exe, url, smaller, remove_stale=True)
                 done = True
             except Killed:
                 done = False
@@ -574,7 +582,7 @@ def test_a_saver_that_is_killed_while_it_removes(
             seen = locate(url).list_names()
             assert seen in (NAMES, ["v2"])
             put("v2", 10)
-            fluid.io.save_persistables(exe, url, smaller)
+            fluid.io.save_persistables(exe, url, smaller, remove_stale=True)
         assert locate(url).list_names() == sorted(files(url)) == ["v2"]
         if done:
             break
@@ -588,11 +596,11 @@ def test_the_marker_is_a_manifest(exe: fluid.Executor, program: fluid.Program) -
     url = f"memory://{uuid.uuid4().hex}/model"
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
-    assert where.store.read(where.marker) == where.read_marker().data
-    found = decode(where.store.read(where.marker))
+    assert decode(where.store.read(where.copy)).files == where.read_marker().manifest.files
+    found = decode(where.store.read(marker.path_of(where.base, 1)))
     assert sorted(found.files) == NAMES
     assert found.files["big"].facts["shape"] == [3000]
-    assert found.files["big"].checksum.startswith("sha256:")
+    assert found.files["big"].checksum.startswith("xxh3_128:")
     assert not any("at" in record.facts for record in found.files.values())
 
 
@@ -600,8 +608,8 @@ def test_a_damaged_marker_is_not_trusted(exe: fluid.Executor, program: fluid.Pro
     url = f"memory://{uuid.uuid4().hex}/model"
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
-    data = where.store.read(where.marker)
-    where.store.put(where.marker + ".2", data.replace(b'"big"', b'"bag"', 1))
+    data = where.store.read(marker.path_of(where.base, 1))
+    where.store.put(marker.path_of(where.base, 2), data.replace(b'"big"', b'"bag"', 1))
     with pytest.raises(FormatError, match="damaged"):
         fluid.io.load_persistables(exe, url, program)
 
@@ -610,11 +618,11 @@ def test_a_marker_cannot_point_elsewhere(exe: fluid.Executor, program: fluid.Pro
     url = f"memory://{uuid.uuid4().hex}/model"
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
-    found = decode(where.store.read(where.marker))
+    found = decode(where.store.read(where.copy))
     for folder in ("/etc", where.root + ".saving-1/../..", where.root):
         twisted = {n: r._replace(facts={**r.facts, "at": folder}) for n, r in found.files.items()}
-        where.store.put(where.marker + ".2", manifest.encode(twisted))
-        with pytest.raises(PaddlelikeError, match="not beside it"):
+        where.store.put(marker.path_of(where.base, 2), manifest.encode(twisted))
+        with pytest.raises(PaddlelikeError, match="not a staging folder"):
             fluid.io.load_persistables(exe, url, program)
 
 
@@ -661,10 +669,11 @@ def test_hadoop_is_called_for_many_files_at_once(
     assert len(log.read_text().splitlines()) - saved < 16
     assert sorted(p.name for p in (hadoop / "user" / "me").iterdir()) == [
         "model",
-        "model.manifest.json",
         "model.manifest.json.1",
     ]
-    assert json.loads((hadoop / "user" / "me" / "model.manifest.json").read_text())["format"] == 1
+    assert json.loads((hadoop / "user" / "me" / "model.manifest.json.1").read_text())["format"] == 2
+    shutil.copytree(hadoop / "user" / "me" / "model", hadoop.parent / "copy")  # as hadoop fs -get does
+    assert fluid.io.verify(hadoop.parent / "copy")
 
 
 def test_a_command_of_ones_own(

@@ -1,4 +1,4 @@
-"""Which files of earlier saves a save removes: those of variables that are no more."""
+"""No save deletes what another program wrote; ``remove_stale`` deletes what the same program left behind."""
 
 from __future__ import annotations
 
@@ -36,23 +36,43 @@ def program(exe: fluid.Executor, **values: float) -> fluid.Program:
 
 
 def files(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir())
+    return sorted(path.name for path in directory.iterdir() if path.name != "__manifest__")
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_network_that_has_changed_leaves_nothing_behind(
+def test_a_network_that_has_changed_deletes_nothing(
     exe: fluid.Executor, tmp_path: Path, blocking: bool
 ) -> None:
     path = tmp_path / "m"
     with fluid.scope_guard(fluid.Scope()):
         fluid.io.save_persistables(exe, str(path), program(exe, a=1, b=2))
-    (path / "README").write_text("theirs")
     with fluid.scope_guard(fluid.Scope()):
-        report = fluid.io.save_persistables(exe, str(path), program(exe, a=1, c=3), blocking=blocking)
+        report = fluid.io.save_persistables(
+            exe, str(path), program(exe, a=1, c=3), blocking=blocking, remove_stale=True
+        )
     report = report if blocking else report.wait()
-    assert report.removed == ("b",)
-    assert "removed, no longer part of it: b" in str(report)
-    assert files(path) == ["README", "a", "c"]
+    assert (report.stale, report.removed) == ((), ())  # the other network has another fingerprint
+    assert files(path) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_what_the_same_program_left_behind_is_stale(
+    exe: fluid.Executor, tmp_path: Path, remove: bool
+) -> None:
+    path = tmp_path / "m"
+    with fluid.scope_guard(fluid.Scope()):
+        same = program(exe, a=1, b=2)
+        fluid.io.save_persistables(exe, str(path), same)
+        (path / "README").write_text("theirs")
+        report = fluid.io.save_persistables(exe, str(path), same, "all", remove_stale=remove)
+    if remove:
+        assert (report.stale, report.removed) == ((), ("a", "b"))
+        assert "stale files deleted: a, b" in str(report)
+        assert files(path) == ["README", "all"]
+    else:
+        assert (report.stale, report.removed) == (("a", "b"), ())
+        assert "stale, of an earlier save (remove_stale=True deletes them): a, b" in str(report)
+        assert files(path) == ["README", "a", "all", "b"]
 
 
 def test_two_programs_may_share_a_directory(exe: fluid.Executor, tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_warm_start_with_another_last_layer(tmp_path: Path, form: str) -> None:
     first = values(main)
     keywords: dict[str, Any] = {"skip": "fc_1.*"}
     if form == "names":  # no manifest has them
-        (tmp_path / "ten.manifest.json").unlink()
+        (tmp_path / "ten" / "__manifest__").unlink()
         keywords["names"] = network(classes=10)[0]
     Rules().skip("fc_1.*").save(tmp_path / "rules.json")
     report = fluid.io.load_persistables(executor(), tmp_path / "ten", main, filename, **keywords)

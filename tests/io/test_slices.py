@@ -135,7 +135,7 @@ def test_a_slice_of_a_combined_file(tmp_path: Path, known: str) -> None:
     saved = save(tmp_path / "a", network(words=50), "all")
     names: Any = {"manifest": None, "names": list(saved), "program": network(words=50)[0]}[known]
     if known != "manifest":
-        (tmp_path / "a.manifest.json").unlink()
+        (tmp_path / "a" / "__manifest__").unlink()
         with pytest.raises(LoadError, match="stores no names"):
             fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (0, 1), filename="all")
     part = fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (10, 20), filename="all", names=names)

@@ -131,7 +131,7 @@ def test_a_missing_file_is_missing(saved: Path) -> None:
 
 
 def test_without_a_manifest_verify_refuses_and_a_plain_load_does_not(saved: Path) -> None:
-    (saved.parent / "a.manifest.json").unlink()
+    (saved / "__manifest__").unlink()
     with pytest.raises(LoadError, match="it has no manifest"):
         unchanged(lambda: load(saved, mixed()))
     assert fluid.io.load_persistables(executor(), saved, mixed())
@@ -141,7 +141,7 @@ def test_without_a_manifest_verify_refuses_and_a_plain_load_does_not(saved: Path
 
 
 def test_a_damaged_manifest_is_not_trusted(saved: Path) -> None:
-    flip(saved.parent / "a.manifest.json", 40)
+    flip(saved / "__manifest__", 40)
     with pytest.raises(LoadError, match="cannot be trusted"):
         unchanged(lambda: load(saved, mixed()))
     assert fluid.io.load_persistables(executor(), saved, mixed())
@@ -153,7 +153,7 @@ def test_a_manifest_of_another_save_is_explained(saved: Path, tmp_path: Path) ->
         tensor.set(np.asarray(tensor) + 1)
     fluid.global_scope().find_var("rows").get_selected_rows().set_height(10)
     fluid.io.save_persistables(executor(), tmp_path / "b", mixed())
-    (tmp_path / "b.manifest.json").replace(tmp_path / "a.manifest.json")
+    (tmp_path / "b" / "__manifest__").replace(tmp_path / "a" / "__manifest__")
     with pytest.raises(LoadError, match="most likely of another save"):
         unchanged(lambda: load(saved, mixed()))
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage import manifest
-from paddlelike.storage.local import generation, journal
+from paddlelike.storage.local import generation, journal, manifest_file
 from paddlelike.storage.local.files import list_names, recover
 from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.transaction import Transaction
@@ -47,17 +46,17 @@ def test_a_kept_file_is_the_same_file(tmp_path, way):
     assert (tmp_path / "m" / "v").stat().st_ino != inodes["v"]
     assert (tmp_path / "m" / "w").read_bytes() == FILES["w"]
     assert (tmp_path / "m" / "v").read_bytes() == b"v!"
-    assert manifest.verify(tmp_path / "m")
-    assert names(tmp_path) == ["m", "m.manifest.json"]
+    assert manifest_file.verify(tmp_path / "m")
+    assert names(tmp_path) == ["m"]
 
 
 def test_everything_kept_writes_nothing(tmp_path):
     first = save(tmp_path / "m")
     second = save(tmp_path / "m", keep=first.files, program="p")
     assert (second.written, second.kept) == (0, 3)
-    assert manifest.read(tmp_path / "m").program == "p"
-    assert manifest.verify(tmp_path / "m")
-    assert names(tmp_path) == ["m", "m.manifest.json"]
+    assert manifest_file.read_manifest(tmp_path / "m").program == "p"
+    assert manifest_file.verify(tmp_path / "m")
+    assert names(tmp_path) == ["m"]
 
 
 @pytest.mark.parametrize("change", ["bytes", "length", "replaced", "gone", "link"])
@@ -96,11 +95,11 @@ def test_a_base_shares_its_files(tmp_path):
     second = save(tmp_path / "m2", new, {"w": first.files["w"]}, base=tmp_path / "m1")
     assert (second.written, second.kept) == (2, 1)
     assert (tmp_path / "m2" / "w").read_bytes() == FILES["w"]
-    assert manifest.verify(tmp_path / "m2")
+    assert manifest_file.verify(tmp_path / "m2")
     third = save(tmp_path / "m2", FILES)  # replaces, and does not write into the shared file
     assert third.written == 3
-    assert manifest.verify(tmp_path / "m1")
-    assert manifest.verify(tmp_path / "m2")
+    assert manifest_file.verify(tmp_path / "m1")
+    assert manifest_file.verify(tmp_path / "m2")
 
 
 def test_a_base_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
@@ -113,7 +112,7 @@ def test_a_base_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
     save(tmp_path / "m2", keep=first.files, base=tmp_path / "m1")
     monkeypatch.undo()
     assert (tmp_path / "m2" / "w").stat().st_ino != (tmp_path / "m1" / "w").stat().st_ino
-    assert manifest.verify(tmp_path / "m2")
+    assert manifest_file.verify(tmp_path / "m2")
 
 
 def test_a_generation_that_is_kept_is_written_over(tmp_path):
@@ -127,12 +126,12 @@ def test_a_generation_that_is_kept_is_written_over(tmp_path):
         assert (tmp_path / "m" / "w").read_bytes() == data
         assert (tmp_path / "m" / "theirs").read_bytes() == b"1"
         assert (tmp_path / "m" / "v").read_bytes() == b"v"
-        assert manifest.verify(tmp_path / "m").changed == ()
+        assert manifest_file.verify(tmp_path / "m").changed == ()
         assert sorted(list_names(tmp_path / "m")) == ["a/b", "theirs", "v", "w", "x/y"]
     assert inode == (tmp_path / "m" / "w").stat().st_ino  # every other time it is the same
-    assert names(tmp_path) == ["m", "m.manifest.json", "m.saving"]
+    assert names(tmp_path) == [".m.saving-directory", "m"]
     save(tmp_path / "m")
-    assert names(tmp_path) == ["m", "m.manifest.json"]
+    assert names(tmp_path) == ["m"]
 
 
 def test_files_that_are_linked_elsewhere_are_not_written_over(tmp_path):
@@ -163,7 +162,7 @@ def test_files_that_arrive_during_the_exchange_stay(tmp_path, monkeypatch):
     assert found["folder/deep/file"] == b"2"
     assert found["notes"] == b"new"
     assert found["w"] == b"1"
-    assert names(tmp_path) == ["m", "m.manifest.json"]
+    assert names(tmp_path) == ["m"]
 
 
 def test_a_saver_that_works_inside_the_directory(tmp_path, monkeypatch):
@@ -172,7 +171,7 @@ def test_a_saver_that_works_inside_the_directory(tmp_path, monkeypatch):
     save("..", {"w": b"1", "v": b"2"})
     assert Path.cwd() == tmp_path / "m" / "a"
     assert (tmp_path / "m" / "w").read_bytes() == b"1"
-    assert manifest.verify("..")
+    assert manifest_file.verify("..")
 
 
 # --- two savers -----------------------------------------------------------------------------------
@@ -180,28 +179,36 @@ def test_a_saver_that_works_inside_the_directory(tmp_path, monkeypatch):
 
 def test_the_second_of_two_savers_says_so(tmp_path):
     save(tmp_path / "m")
-    with Lock(f"{tmp_path}/m.lock", "m"), pytest.raises(SaveError, match="saved by another thread") as caught:
-        save(tmp_path / "m", {"w": b"1"})
+    with (
+        Lock(f"{tmp_path}/.m.saving-directory/lock", "m"),
+        pytest.raises(SaveError, match="saved by another thread") as caught,
+    ):
+        save(tmp_path / "m", {"w": b"1"}, wait=0)
     assert "wait=" in caught.value.hint
-    (tmp_path / "m.lock").write_text(f"1 {os.uname().nodename} 7\n")  # a saver that is dead
+    (tmp_path / ".m.saving-directory").mkdir()
+    (tmp_path / ".m.saving-directory" / "lock").write_text(
+        f"1 {os.uname().nodename} 7\n"
+    )  # a saver that is dead
     save(tmp_path / "m", {"w": b"1"})
-    assert names(tmp_path) == ["m", "m.manifest.json"]
+    assert names(tmp_path) == ["m"]
 
 
 def test_another_process_is_named(tmp_path):
     child = os.fork()
     if child == 0:
-        with Lock(f"{tmp_path}/m.lock", "m"):
+        with Lock(f"{tmp_path}/.m.saving-directory/lock", "m"):
             (tmp_path / "ready").touch()
             while not (tmp_path / "done").exists():
                 pass
         os._exit(0)
     while not (tmp_path / "ready").exists():
         pass
-    with pytest.raises(SaveError, match=f"by process {child} at this moment"):
-        save(tmp_path / "m")
-    (tmp_path / "done").touch()
-    os.waitpid(child, 0)
+    try:
+        with pytest.raises(SaveError, match=f"by process {child} at this moment"):
+            save(tmp_path / "m", wait=0)
+    finally:
+        (tmp_path / "done").touch()
+        os.waitpid(child, 0)
     save(tmp_path / "m")
 
 
@@ -222,32 +229,33 @@ def test_savers_that_wait_come_one_after_the_other(tmp_path):
         thread.join()
     assert not faults
     assert len({data for name, data in contents(tmp_path / "m").items() if data != b"/"}) == 1
-    assert manifest.verify(tmp_path / "m")
-    assert names(tmp_path) == ["m", "m.manifest.json"]
+    assert manifest_file.verify(tmp_path / "m")
+    assert names(tmp_path) == ["m"]
 
 
 # --- what is left of a save that was interrupted ----------------------------------------------------
 
 
 def test_a_staging_area_that_is_none(tmp_path):
-    (tmp_path / "m.saving").write_bytes(b"mine")
+    (tmp_path / ".m.saving-directory").write_bytes(b"mine")
     with pytest.raises(SaveError, match="is in the way"):
         save(tmp_path / "m")
-    assert (tmp_path / "m.saving").read_bytes() == b"mine"
+    assert (tmp_path / ".m.saving-directory").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "", "{}", "[]", '{"format": 1}',
-        """{"format": 1, "direction": "forward", "inside": false, "paths": ["../x"], "kept": [false],
-        "folders": [], "manifest": false, "sync": false}""",
+        """{"format": 2, "direction": "forward", "targets": [["../x", null, null]], "folders": [],
+        "sync": false}""",
     ],
 )  # fmt: skip
 def test_a_journal_that_is_none(tmp_path, text):
     save(tmp_path / "m")
-    (tmp_path / "m.journal").write_text(text)
-    with pytest.raises(StorageError, match="is no journal of a save"):
+    (tmp_path / ".m.saving-directory").mkdir()
+    (tmp_path / ".m.saving-directory" / "journal").write_text(text)
+    with pytest.raises(StorageError, match="is not the journal of a save"):
         recover(tmp_path / "m")
     assert contents(tmp_path / "m")["v"] == b"v"
 
@@ -256,11 +264,11 @@ def test_a_journal_is_followed_by_the_next_reader(tmp_path, monkeypatch):
     save(tmp_path / "m")
     without_exchange(monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "finish", lambda siblings: None)
+        patch.setattr(journal, "_replay", lambda layout, journal: None)
         patch.setattr(generation, "clear", lambda *_, **__: None)
         save(tmp_path / "m", {"w": b"1", "v": b"2", "new/x": b"3"})
     assert contents(tmp_path / "m")["v"] == b"v"
-    assert (tmp_path / "m.journal").exists()
+    assert (tmp_path / ".m.saving-directory" / "journal").exists()
     assert list_names(tmp_path / "m") == ["a/b", "new/x", "v", "w"]
     assert contents(tmp_path / "m")["v"] == b"2"
-    assert manifest.verify(tmp_path / "m")
+    assert manifest_file.verify(tmp_path / "m")

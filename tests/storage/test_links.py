@@ -19,7 +19,10 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError, PaddlelikeError, SaveError, StorageError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage import manifest
+from paddlelike.storage.local import manifest_file
 from paddlelike.storage.local.files import File, list_names, read_front, recover
+from paddlelike.storage.local.journal import recover as recover_layout
+from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.retired import walk
 from paddlelike.storage.local.transaction import Transaction, write_all
 from tests.io.loading import executor, program_of, value
@@ -72,10 +75,10 @@ def test_verify_names_links(model: Path) -> None:
     (model / "w").symlink_to("../outside/w")
     (model / "more").symlink_to("../outside")
     (model / "loop").symlink_to("loop")
-    found = manifest.verify(model)
+    found = manifest_file.verify(model)
     assert not found
     assert (found.good, found.missing, found.extra) == (("sub/v",), ("w",), ("loop", "more"))
-    assert "missing: w (there is a link to '../outside/w')" in str(found)
+    assert "missing: w (it is a link to '../outside/w')" in str(found)
     assert list_names(model) == ["loop", "sub/v", "w"]
 
 
@@ -94,7 +97,7 @@ def test_nothing_is_saved_through_a_folder_that_is_a_link(model: Path) -> None:
         write_all(model, {"out/w": [b"new"], "w": [b"new"]})
     assert (model.parent / "outside" / "w").read_bytes() == W
     assert (model / "w").read_bytes() == W
-    assert sorted(path.name for path in model.parent.iterdir()) == ["m", "m.manifest.json", "outside"]
+    assert sorted(path.name for path in model.parent.iterdir()) == ["m", "outside"]
 
 
 # What is no file
@@ -131,16 +134,18 @@ def test_what_is_no_file_is_not_waited_for(model: Path, kind: str) -> None:
     for options in ({}, {"lazy": True}, {"verify": True}, {"strict": False}):
         with pytest.raises(LoadError):
             load(model, **options)
-    assert manifest.verify(model).missing == ("w",)
+    assert manifest_file.verify(model).missing == ("w",)
     if kind != "directory":  # one that holds no files
         with pytest.raises(PaddlelikeError):
             fluid.io.load_program_state(str(model))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("helper", ["journal", "manifest.json", "manifest.json.next", "lock"])
-def test_nor_beside_a_directory(model: Path, helper: str, kind: str) -> None:
-    path = model.with_name(f"m.{helper}")
+@pytest.mark.parametrize("helper", ["journal", "manifest", "lock"])
+def test_nor_in_place_of_our_own_files(model: Path, helper: str, kind: str) -> None:
+    staging = model.with_name(".m.saving-directory")
+    staging.mkdir()
+    path = {"manifest": model / "__manifest__"}.get(helper, staging / helper)
     path.unlink(missing_ok=True)
     KINDS[kind][0](path)
     if helper == "lock":
@@ -148,64 +153,81 @@ def test_nor_beside_a_directory(model: Path, helper: str, kind: str) -> None:
             write_all(model, {"w": [b"new"]})
     elif helper == "journal":
         with pytest.raises(StorageError):
-            load(model)
+            recover(model)
     else:
-        np.testing.assert_array_equal(load(model), ONES)
+        np.testing.assert_array_equal(load(model, verify=False), ONES)
         with pytest.raises(PaddlelikeError):
             load(model, verify=True)
     assert (model / "w").read_bytes() == W
 
 
-# Journals from elsewhere
+# Journals of others
 
 
 @pytest.mark.parametrize("direction", ["forward", "back"])
 @pytest.mark.parametrize(
-    ("inside", "path"),
+    ("is_prefix", "path"),
     [(True, "theirs"), (True, "m/w"), (True, "mm/x"), (False, "../theirs"), (False, "out/w")],
 )
-def test_a_journal_that_reaches_for_other_files(model: Path, direction: str, inside: bool, path: str) -> None:
+def test_a_journal_that_reaches_for_other_files(
+    model: Path, direction: str, is_prefix: bool, path: str
+) -> None:
     root = model.parent
     (root / "theirs").write_bytes(b"theirs")
     (model / "out").symlink_to("../outside")
+    layout = Layout(str(model), is_prefix=is_prefix)
+    staging = Path(layout.staging)
     for name in ("new", "old"):
-        (root / "m.saving" / name / "out").mkdir(parents=True)
-    (root / "m.saving" / "new" / "theirs").write_bytes(b"evil")
-    (root / "m.saving" / "new" / "out" / "w").write_bytes(b"evil")
+        (staging / name / "out").mkdir(parents=True)
+    (staging / "new" / "theirs").write_bytes(b"evil")
+    (staging / "new" / "out" / "w").write_bytes(b"evil")
     journal = {
-        "format": 1, "direction": direction, "inside": inside, "paths": [path], "kept": [False],
-        "folders": [], "manifest": False, "sync": False,
-    }  # fmt: skip
-    (root / "m.journal").write_text(json.dumps(journal))
-    with pytest.raises(StorageError, match=r"is no journal of a save|leads elsewhere through a link"):
-        recover(model)
+        "format": 2,
+        "direction": direction,
+        "targets": [[path, None, [1, 2, 3]]],
+        "folders": [],
+        "sync": False,
+    }
+    if path == "out/w":
+        facts = (root / "outside" / "w").stat()
+        journal["targets"][0][1] = [facts.st_ino, facts.st_size, facts.st_mtime_ns]
+    Path(layout.journal).write_text(json.dumps(journal))
+    with pytest.raises(
+        StorageError, match=r"is not the journal of a save|leads out of the directory through a link"
+    ):
+        recover_layout(layout)
     assert (root / "theirs").read_bytes() == b"theirs"
     assert (root / "outside" / "w").read_bytes() == W
     assert (model / "w").read_bytes() == W
 
 
-@pytest.mark.parametrize("to", ["nowhere", "m.journal", "outside", "outside/w"])
+@pytest.mark.parametrize("to", ["nowhere", "journal", "../outside", "../outside/w"])
 def test_a_journal_that_is_a_link(model: Path, to: str) -> None:
-    model.with_name("m.journal").symlink_to(to)
+    staging = model.with_name(".m.saving-directory")
+    staging.mkdir()
+    (staging / "journal").symlink_to(to)
     with pytest.raises(StorageError):
         recover(model)
-    with pytest.raises(StorageError):
+    with pytest.raises(SaveError):
         write_all(model, {"w": [b"new"], "more": [b"new"]})
     assert (model / "w").read_bytes() == W
 
 
-@pytest.mark.parametrize("key", ["direction", "inside", "paths", "kept", "folders", "manifest", "sync"])
-@pytest.mark.parametrize("wrong", [None, 1, "x", [1], {"a": "b"}, "gone"])
-def test_a_journal_without_what_belongs_in_it(model: Path, key: str, wrong: object) -> None:
+@pytest.mark.parametrize("key", ["direction", "targets", "folders", "sync"])
+@pytest.mark.parametrize(
+    "wrong", [None, 1, "x", [1], {"a": "b"}, [["w", 1, 2]], [["w", [1, 2], None]], "gone"]
+)
+def test_a_damaged_journal_is_refused(model: Path, key: str, wrong: object) -> None:
     journal: dict[str, Any] = {
-        "format": 1, "direction": "back", "inside": False, "paths": ["w"], "kept": [False], "folders": [],
-        "manifest": False, "sync": False,
+        "format": 2, "direction": "back", "targets": [["w", None, None]], "folders": [], "sync": False,
     }  # fmt: skip
     journal[key] = wrong
     if wrong == "gone":
         del journal[key]
-    model.with_name("m.journal").write_text(json.dumps(journal))
-    with pytest.raises(StorageError, match="is no journal of a save"):
+    staging = model.with_name(".m.saving-directory")
+    staging.mkdir()
+    (staging / "journal").write_text(json.dumps(journal))
+    with pytest.raises(StorageError, match="is not the journal of a save"):
         recover(model)
     assert (model / "w").read_bytes() == W
 
@@ -213,10 +235,10 @@ def test_a_journal_without_what_belongs_in_it(model: Path, key: str, wrong: obje
 def test_a_manifest_that_names_other_peoples_files(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"s")
     record = manifest.Record(1, "sha256:" + "0" * 64, (1, 2))
-    (tmp_path / "m.manifest.json").write_bytes(manifest.encode({"secret": record}, beside=True))
-    found = manifest.verify(tmp_path / "m")
+    (tmp_path / "m.pdmanifest").write_bytes(manifest.encode({"secret": record}, is_prefix=True))
+    found = manifest_file.verify(tmp_path / "m")
     assert found.problem is not None
-    assert "'secret', which is somebody else's" in found.problem
+    assert "'secret', which cannot be one of its files" in found.problem
 
 
 # Staging areas from elsewhere
@@ -224,14 +246,15 @@ def test_a_manifest_that_names_other_peoples_files(tmp_path: Path) -> None:
 
 def _exchanged(model: Path) -> Path:
     """A staging area that says: the exchange was done, what is in "new" is the generation before."""
-    staging = model.with_name("m.saving")
+    staging = model.with_name(".m.saving-directory")
     staging.mkdir()
-    (staging / "staged").symlink_to(str(model.stat().st_ino))
+    token = manifest_file.read_manifest(model).token
+    (staging / "staged").write_text(json.dumps({"token": token, "written": {}, "files": {}}))
     return staging
 
 
 def _whole_link(model: Path) -> None:
-    model.with_name("m.saving").symlink_to("outside")
+    model.with_name(".m.saving-directory").symlink_to("outside")
 
 
 def _generation_link(model: Path) -> None:
@@ -241,38 +264,40 @@ def _generation_link(model: Path) -> None:
 def _folder_in_the_way(model: Path) -> None:
     (model / "out").symlink_to("../outside")
     (_exchanged(model) / "new" / "out").mkdir(parents=True)
-    (model.with_name("m.saving") / "new" / "out" / "late").write_bytes(b"evil")
+    (model.with_name(".m.saving-directory") / "new" / "out" / "late").write_bytes(b"evil")
 
 
-def _dropped(model: Path) -> None:
+def _known_files(model: Path) -> None:
     staging, outside = _exchanged(model), model.with_name("outside")
     (staging / "new").mkdir()
     (staging / "new" / "out").symlink_to("../../outside")
     inode = (outside / "w").stat().st_ino
-    (staging / "dropped").write_text(json.dumps({"out/w": inode, "../../outside/w": inode}))
+    staged = json.loads((staging / "staged").read_text())
+    staged["files"] = {"out/w": inode, "../../outside/w": inode}
+    (staging / "staged").write_text(json.dumps(staged))
 
 
-def _dropped_pipe(model: Path) -> None:
-    staging = _exchanged(model)
-    (staging / "new").mkdir()
-    os.mkfifo(staging / "dropped")
+def _staged_pipe(model: Path) -> None:
+    staging = model.with_name(".m.saving-directory")
+    (staging / "new").mkdir(parents=True)
+    os.mkfifo(staging / "staged")
 
 
 def _spare_link(model: Path) -> None:
-    spare = model.with_name("m.saving") / "spare"
+    spare = model.with_name(".m.saving-directory") / "spare"
     spare.mkdir(parents=True)
     (spare / "sub").symlink_to("../../outside")
     (spare / "w").symlink_to("../../outside/w")
 
 
 def _spare_pipe(model: Path) -> None:
-    model.with_name("m.saving").mkdir()
-    os.mkfifo(model.with_name("m.saving") / "spare")
+    model.with_name(".m.saving-directory").mkdir()
+    os.mkfifo(model.with_name(".m.saving-directory") / "spare")
 
 
 def _spare_is_a_link(model: Path) -> None:
-    model.with_name("m.saving").mkdir()
-    (model.with_name("m.saving") / "spare").symlink_to("../outside")
+    model.with_name(".m.saving-directory").mkdir()
+    (model.with_name(".m.saving-directory") / "spare").symlink_to("../outside")
 
 
 @pytest.mark.parametrize("keep", [False, True])
@@ -283,8 +308,8 @@ def _spare_is_a_link(model: Path) -> None:
         _whole_link,
         _generation_link,
         _folder_in_the_way,
-        _dropped,
-        _dropped_pipe,
+        _known_files,
+        _staged_pipe,
         _spare_link,
         _spare_pipe,
     ],
@@ -325,4 +350,4 @@ def test_a_thousand_folders_in_each_other(deep: Path) -> None:
         load(deep)
     with pytest.raises(PaddlelikeError):
         fluid.io.load_program_state(str(deep))
-    assert not manifest.verify(deep)
+    assert not manifest_file.verify(deep)

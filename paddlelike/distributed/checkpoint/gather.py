@@ -23,7 +23,7 @@ from paddlelike.distributed.placement import Placement, Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats import elements
 from paddlelike.io.partition import GatheredFile
-from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.interfaces import Buffer
 
 __all__ = ["Gathering", "gather_files"]
 

@@ -26,8 +26,8 @@ from paddlelike.io.calls import warn_user
 from paddlelike.io.partition import LoadShare, Partition, SaveShare
 from paddlelike.io.rules.rules import Init
 from paddlelike.io.select import get_program_persistable_vars
+from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import is_remote, locate
-from paddlelike.storage.manifest import path_of
 from paddlelike.storage.options import SaveOptions
 
 __all__ = ["ServerPartition", "TrainerPartition", "distributed_partition_of", "endpoint_of", "placement_of"]
@@ -219,7 +219,7 @@ class TrainerPartition:
 
 def _notes(where: str, schedule: Sequence[Slice]) -> tuple[str, ...]:
     counters = [one.name for one in schedule if one.dtype == VarType.INT64]
-    if not counters or is_remote(where) or Path(path_of(where)).exists():
+    if not counters or is_remote(where) or Path(manifest_path(where)).exists():
         return ()
     note = (
         f"there is no manifest: if Fluid's own trainer 0 saved this, {', '.join(counters)} is not what the "

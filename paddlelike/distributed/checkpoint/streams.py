@@ -19,7 +19,8 @@ from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
-from paddlelike.storage.local.writing import Buffer, Shared
+from paddlelike.storage.interfaces import Buffer
+from paddlelike.storage.local.writing import Shared
 from paddlelike.storage.options import SaveOptions
 
 __all__ = [
@@ -134,7 +135,7 @@ def _write_by_servers(servers: Servers, slices: Sequence[Slice], header: bytes, 
         sums = [(zlib.crc32(header), len(header))]
         sums += [(read_crc(answers, one), one.nbytes) for one in slices]
         how.after()
-        return None if how.checksum is None else f"crc32:{hashing.joined_crc32(sums):08x}"
+        return None if how.checksum is None else f"crc32:{hashing.combine_crc32(sums):08x}"
 
     return fill
 
@@ -199,7 +200,7 @@ class StreamSum:
     def __init__(self, algorithm: str | None, header: bytes) -> None:
         self._algorithm = algorithm or "crc32"
         self._is_wanted = algorithm is not None
-        self._settled = hashing.hasher(self._algorithm)
+        self._settled = hashing.new_hasher(self._algorithm)
         self._settled.update(header)
         self._current = self._settled
 

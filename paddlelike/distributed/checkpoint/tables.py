@@ -27,8 +27,9 @@ from paddlelike.formats.paddle import selected_rows
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
+from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
-from paddlelike.storage.local.writing import Buffer, Shared
+from paddlelike.storage.local.writing import Shared
 
 __all__ = ["gather_shard", "join_shards"]
 
@@ -81,7 +82,7 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
         if how.checksum is None:
             return None
         with File(path) as file:
-            return hashing.of_file(file, how.checksum)
+            return hashing.hash_file(file, how.checksum)
 
     return make_extra(one, Shared(header, len(header) + one.whole[0] * width, fill))
 

@@ -14,8 +14,8 @@ from paddlelike.distributed.placement import Slice
 from paddlelike.errors import FormatError, NotInitializedError, SaveError
 from paddlelike.formats import elements
 from paddlelike.formats.paddle import lod_tensor, selected_rows
+from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
-from paddlelike.storage.local.writing import Buffer
 from paddlelike.storage.names import relative_path
 
 __all__ = ["write_rows"]

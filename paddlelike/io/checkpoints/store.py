@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage import manifest
 from paddlelike.storage.local import generation
+from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.lock import Lock
-from paddlelike.storage.local.siblings import Siblings
+from paddlelike.storage.local.manifest_file import read_manifest
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.manifest import Manifest
 
@@ -26,8 +26,8 @@ except ImportError:  # not a POSIX system: nobody is noticed who reads
 __all__ = ["LocalShelf", "Shelf", "shelf"]
 
 _NAME: Final = re.compile(r"step-\d{8,}")
-_MANIFEST: Final = re.compile(r"step-\d{8,}\.manifest\.json")
-_HELPER: Final = re.compile(r"(step-\d{8,})\.(saving|journal|lock|manifest\.json\.next|removed)")
+_LEFT_OVER: Final = re.compile(r"\.(step-\d{8,})\.saving-directory")  # by a killed process
+_EARLIER: Final = re.compile(r"(step-\d{8,})\.manifest\.json")  # of earlier versions of this library
 
 
 class Shelf(Protocol):
@@ -83,7 +83,7 @@ class LocalShelf:
         return [os.path.join(self.root, name) for name in names if _NAME.fullmatch(name)]
 
     def manifest(self, path: str) -> Manifest | None:
-        found = manifest.read(path)
+        found = read_manifest(path)
         return found if os.path.isdir(path) else None
 
     def held(self, path: str | None) -> AbstractContextManager[bool]:
@@ -97,8 +97,8 @@ class LocalShelf:
 
     def sweep(self) -> None:
         names = set(os.listdir(self.root))
-        left = {match[1] for name in names if (match := _HELPER.fullmatch(name))}
-        left |= {name.partition(".")[0] for name in names if _MANIFEST.fullmatch(name)} - names
+        left = {match[1] for name in names if (match := _LEFT_OVER.fullmatch(name))}
+        left |= {match[1] for name in names if (match := _EARLIER.fullmatch(name))} - names
         for name in left:
             _sweep(os.path.join(self.root, name))
 
@@ -141,28 +141,26 @@ def _is_at(fd: int, path: str) -> bool:
 
 def _remove(path: str) -> None:
     """Remove a checkpoint, unless somebody reads or writes it: then a later save removes it."""
-    siblings = Siblings(path)
-    with contextlib.suppress(SaveError, OSError), Lock(siblings.lock, path):
+    layout = Layout.of(path, is_prefix=False)
+    with contextlib.suppress(SaveError, OSError), Lock(layout.lock, path):
         fd = os.open(path, os.O_RDONLY)
         try:
             if _locked(fd, exclusive=True) and _is_at(fd, path):
-                gone = path + ".removed"
+                gone = os.path.join(layout.staging, "removed")
                 shutil.rmtree(gone, ignore_errors=True)
                 os.rename(path, gone)
-                for helper in (siblings.next, siblings.manifest):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(helper)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(layout.earlier_manifest)
                 shutil.rmtree(gone, ignore_errors=True)
         finally:
             os.close(fd)
 
 
 def _sweep(path: str) -> None:
-    """Remove what a killed process left beside a checkpoint, or in place of one."""
-    siblings = Siblings(path)
-    with contextlib.suppress(SaveError, StorageError, OSError), Lock(siblings.lock, path):
-        generation.clear(siblings, path, spare=False)
-        shutil.rmtree(path + ".removed", ignore_errors=True)
+    """Remove what a killed process left of a checkpoint, or in place of one."""
+    layout = Layout.of(path, is_prefix=False)
+    with contextlib.suppress(SaveError, StorageError, OSError), Lock(layout.lock, path):
+        generation.clear(layout, spare=False)
         if not os.path.isdir(path):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(siblings.manifest)
+                os.unlink(layout.earlier_manifest)

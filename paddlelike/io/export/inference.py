@@ -18,6 +18,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.export.compat import add_compatibility
+from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.partition import partition_of
 from paddlelike.io.save import asynchronous
@@ -25,7 +26,6 @@ from paddlelike.io.save.save import add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.options import DEFAULT_OPTIONS
-from paddlelike.storage.parts import Part
 
 __all__ = ["load_inference_model", "save_inference_model"]
 
@@ -99,8 +99,7 @@ def save_inference_model(
     if export_for_deployment:
         plain = program if partition is None else partition.localize(program)
         exported = inference_program(plain, feeds, names)
-    part = None if program_only else Part(f"export {model} {params or ''}".rstrip())
-    writing = where.begin(part=part)
+    writing = where.begin(program=fingerprint(exported), part=None if program_only else "export")
     writing.add(model, [_encoded(exported)])
     if not program_only:
         add_to(executor, writing, where, get_program_persistable_vars(exported), params, partition)

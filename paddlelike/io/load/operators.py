@@ -21,7 +21,7 @@ from paddlelike.io.load.contents import Held, Value, Want
 from paddlelike.io.load.directory_contents import DirectoryContents
 from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.save import asynchronous
-from paddlelike.storage.location import Location, beside, locate
+from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["OperatorReader", "copy_value"]
 
@@ -70,7 +70,7 @@ class OperatorReader:
             if op.type == "load_combine" or op.attrs.get("seek", -1) >= 0:
                 found[id(op)] = _read_by_itself(op)
             else:
-                where, file = beside(op.attrs["file_path"])
+                where, file = locate_prefix(op.attrs["file_path"])
                 directories.setdefault(where.path, []).append((op, file))
         for directory, wanted in directories.items():
             values = _read_stable(locate(directory), partial(_read_files, wanted))
@@ -134,7 +134,7 @@ def _read_by_itself(op: OpView) -> list[Value]:
     path = op.attrs["file_path"]
     if op.attrs.get("model_from_memory"):
         return _combined_values(FileContents(path.encode("utf-8", "surrogateescape")), op)
-    where, file = beside(path)
+    where, file = locate_prefix(path)
     read = _read_combined if op.type == "load_combine" else _read_slice
     return _read_stable(locate(where.path), partial(read, op, file))
 

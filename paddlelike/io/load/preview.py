@@ -20,7 +20,7 @@ from paddlelike.io.load.values import constant, values_of
 from paddlelike.io.rules.rules import Rule, Rules
 from paddlelike.io.save import asynchronous
 from paddlelike.io.select import is_persistable, program_of, select
-from paddlelike.storage.location import beside, locate
+from paddlelike.storage.location import locate, locate_prefix
 
 __all__ = ["fit_state", "plan_load"]
 
@@ -132,7 +132,7 @@ def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes |
         return opened(source, filename)
     path = os.fspath(source)
     prefix = path.removesuffix(".pdparams").removesuffix(".pdopt")
-    where, base = beside(prefix)
+    where, base = locate_prefix(prefix)
     where.recover()
     found = [suffix for suffix in FluidSave.suffixes if base and where.has(base + suffix)]
     if not found:

@@ -17,7 +17,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.contents import Held, Want
 from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.save import asynchronous
-from paddlelike.storage.location import Location, beside, locate
+from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["PROGRAM_FILE", "load_program_state", "read_pickles", "strip_suffix"]
 
@@ -49,7 +49,7 @@ def load_program_state(
     if pickled is not None:
         return pickled
     path = os.fspath(model_path)
-    directory, (where, name) = locate(path), beside(path)
+    directory, (where, name) = locate(path), locate_prefix(path)
     if directory.exists():
         return _read_directory(directory, var_list)
     if where.has(name):
@@ -77,7 +77,7 @@ def read_pickles(prefix: str) -> dict[str, Array] | None:
     LoadError
         The files were replaced each time they were read.
     """
-    where, base = beside(prefix)
+    where, base = locate_prefix(prefix)
     folder = PrefixedFolder(where, base)
     for _ in range(_TRIES):
         where.recover()

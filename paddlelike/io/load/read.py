@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.storage import hashing
-from paddlelike.storage.local.files import THREADS
 from paddlelike.storage.location import File
 from paddlelike.storage.manifest import Record
+from paddlelike.storage.threads import run_in_threads
 
-__all__ = ["Job", "Part", "bytes_of", "hash_file", "in_threads", "misfit", "of_buffer", "read_jobs"]
+__all__ = ["Job", "Part", "bytes_of", "hash_file", "misfit", "of_buffer", "read_jobs"]
 
 T = TypeVar("T")
 
@@ -55,24 +54,12 @@ def read_jobs(jobs: Sequence[Job]) -> list[tuple[str, str]]:
         A file cannot be read, or is another one than when its header was read.
     """
     checked = [job for job in jobs if job.record is not None]
-    problems = in_threads([functools.partial(_read_hashed, job) for job in checked])
+    problems = run_in_threads([functools.partial(_read_hashed, job) for job in checked])
     plain = [job for job in jobs if job.record is None]
-    in_threads([functools.partial(_read_run, run) for run in _runs(plain)])
+    run_in_threads([functools.partial(_read_run, run) for run in _runs(plain)])
     return [
         (job.name, problem) for job, problem in zip(checked, problems, strict=True) if problem is not None
     ]
-
-
-def in_threads(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """The results of all tasks, several at a time; the first error ends the work."""
-    if len(tasks) < 2 or THREADS < 2:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(THREADS, "paddlelike-read") as pool:
-        try:
-            return [future.result() for future in [pool.submit(task) for task in tasks]]
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
 
 
 def misfit(name: str, size: int, record: Record | None) -> str | None:
@@ -93,7 +80,7 @@ def of_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str
         return problem
     assert record is not None
     assert record.checksum is not None
-    return _compared(name, hashing.of_parts([data], _algorithm(record)), record)
+    return _compared(name, hashing.hash_buffers([data], _algorithm(record)), record)
 
 
 class _Run(NamedTuple):
@@ -181,7 +168,7 @@ def _read_hashed(job: Job) -> str | None:
     assert job.record is not None
     assert job.record.checksum is not None
     algorithm = _algorithm(job.record)
-    made = hashing.hasher(algorithm)
+    made = hashing.new_hasher(algorithm)
     with job.open() as file:
         _same_size(file, job)
         at = 0

@@ -24,7 +24,7 @@ from paddlelike.io.save import asynchronous
 from paddlelike.io.save.encoded import Item, check_value, combined_file, item_of
 from paddlelike.io.save.incremental import state_of
 from paddlelike.io.save.writer import Writer
-from paddlelike.storage.location import Location, beside, is_remote, locate
+from paddlelike.storage.location import Location, is_remote, locate, locate_prefix
 
 __all__ = ["RunFiles", "open_files"]
 
@@ -118,11 +118,11 @@ class RunFiles:
         asynchronous.check_pending()
         directories: dict[str, list[str]] = {}
         for path in self._saved:
-            directories.setdefault(beside(path)[0].path, []).append(path)
+            directories.setdefault(locate_prefix(path)[0].path, []).append(path)
         for directory, paths in directories.items():
             writer = Writer(_location(directory, paths))
             for path in paths:
-                _add(writer, beside(path)[1], *self._saved[path])
+                _add(writer, locate_prefix(path)[1], *self._saved[path])
             writer.prepare()
             writer.commit(begin)
 
@@ -149,7 +149,7 @@ def _add(writer: Writer, file: str, op_type: str, items: list[Item]) -> None:
 
 
 def _check_overwrite(path: str, *, overwrite: bool) -> None:
-    where, file = beside(path)
+    where, file = locate_prefix(path)
     if not overwrite and where.has(file):
         raise SaveError(
             f"{path} exists, and overwrite is False", hint="remove the file or choose another path"
@@ -160,7 +160,7 @@ def _location(directory: str, paths: Sequence[str]) -> Location:
     """Where files are saved: into their directory, or as a file by itself where no directory can be made."""
     parent = os.path.dirname(os.path.realpath(directory))
     if len(paths) == 1 and not is_remote(directory) and os.path.isdir(directory) and not _may_write(parent):
-        return beside(paths[0])[0]
+        return locate_prefix(paths[0])[0]
     return locate(directory)
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
@@ -24,7 +23,6 @@ from paddlelike.io.save.writer import Writer
 from paddlelike.io.select import is_parameter, is_persistable, program_of, select
 from paddlelike.storage.location import Location, Writing, locate
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
-from paddlelike.storage.parts import Part
 
 __all__ = ["add_to", "save_chosen", "save_params", "save_persistables", "save_vars"]
 
@@ -110,7 +108,8 @@ def save_params(
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the parameters of a program: what prediction needs. See :func:`save_vars`.
 
-    Without ``filename``, files of an earlier call that are of no variable any more go; the report tells.
+    Files that the same program wrote in an earlier save and that are not part of this one stay, and are
+    listed in the report as stale; ``remove_stale=True`` deletes them.
     """
     given = SaveOptions.from_keywords(options, "save_params")
     return _save(executor, dirname, main_program, None, is_parameter, filename, "params", given)
@@ -128,9 +127,9 @@ def save_persistables(
     Of a trainer's program trainer 0 saves everything, also what only parameter servers have: the same
     directory that a single process would save. The other trainers save nothing and say so.
 
-    Without ``filename``, files that an earlier call saved into the directory go when they are of no variable
-    any more, neither of this program nor of the current scope: two programs may share a directory, and a
-    network that has changed leaves nothing of the one before. The report tells what went.
+    Two programs may share a directory: no save deletes the files of another one. Files that the same program
+    wrote in an earlier save and that are not part of this one are listed in the report as stale;
+    ``remove_stale=True`` deletes them.
     """
     given = SaveOptions.from_keywords(options, "save_persistables")
     return _save(executor, dirname, main_program, None, is_persistable, filename, "persistables", given)
@@ -154,7 +153,7 @@ def save_chosen(
     Parameters
     ----------
     part
-        Which part of the directory they are, see ``storage.parts``.
+        The name of this selection for the manifest, such as "params".
     state
         More for the manifest.
     holding
@@ -192,7 +191,7 @@ def save_chosen(
             options,
             program=fingerprint(program),
             state={**(state or {}), **share.state} or None,
-            part=None if part is None or filename is not None else Part(part, _in_use(global_scope())),
+            part=part,
         )
         if not options.blocking:
             ending.callback(_copies.release)
@@ -259,16 +258,6 @@ def _warn_of_trainers(program: Program) -> None:
             f"trainer {trainer} of {count} saves; usually trainer 0 does, for all: guard the save by "
             "`if trainer_id == 0`, or let each save into a directory of its own"
         )
-
-
-def _in_use(scope: Scope) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a file is of a variable that has a value in ``scope``."""
-
-    def in_use(facts: Mapping[str, Any]) -> bool:
-        holder = scope.find_var(str(facts.get("variable")))
-        return holder is not None and holder.is_initialized()
-
-    return in_use
 
 
 def _to_memory(executor: Executor, variables: list[Variable]) -> bytes:

@@ -16,7 +16,6 @@ from paddlelike.io.save.incremental import Known, ledger
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
-from paddlelike.storage.parts import Part
 
 __all__ = ["Writer"]
 
@@ -33,7 +32,7 @@ class Writer:
     state
         More for the manifest, anything that JSON can hold.
     part
-        Which part of the directory is saved, see ``storage.parts``.
+        The name of this selection of variables for the manifest, such as "params".
     writing
         A transaction that somebody else commits; everything is written, nothing kept.
     """
@@ -45,7 +44,7 @@ class Writer:
         *,
         program: str | None = None,
         state: Any = None,
-        part: Part | None = None,
+        part: str | None = None,
         writing: Writing | None = None,
     ) -> None:
         self.where = where
@@ -118,7 +117,9 @@ class Writer:
             written=done.written,
             written_bytes=done.nbytes,
             kept=done.kept,
+            stale=done.stale,
             removed=done.removed,
+            notes=done.notes,
         )
 
     @property

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Final, TypeVar
 
 from paddlelike.errors import FormatError, OutOfMemoryError, StorageError
-from paddlelike.storage.local.journal import recover
+from paddlelike.storage.interfaces import Path
+from paddlelike.storage.local import journal
+from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.opening import open_regular, unreadable
-from paddlelike.storage.names import relative_path
+from paddlelike.storage.names import MANIFEST, relative_path
+from paddlelike.storage.threads import run_in_threads
 
-__all__ = ["LARGE", "THREADS", "File", "list_names", "open_file", "read_all", "read_front", "recover"]
+__all__ = ["LARGE", "File", "list_names", "open_file", "read_all", "read_front", "recover"]
 
 T = TypeVar("T")
-Path = str | os.PathLike[str]
 
 LARGE: Final = 1 << 20  # bytes; handing less to a thread costs more than it brings
 _TRIES: Final = 5  # to read a directory that others save at the same time
-THREADS: Final = min(4, os.cpu_count() or 1)
 
 
 class File:
@@ -38,7 +39,7 @@ class File:
         self.size = facts.st_size
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+        """Return up to ``size`` bytes from ``offset``; fewer only at the end."""
         wanted = max(min(size, self.size - offset), 0)
         data = self._pread(wanted, offset)
         if len(data) < wanted:
@@ -48,7 +49,7 @@ class File:
         return data
 
     def readinto_at(self, offset: int, target: memoryview) -> int:
-        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+        """Fill ``target`` from ``offset``; return the number of bytes, smaller only at the end."""
         done = 0
         while done < len(target):
             count = self._preadv(target[done:], offset + done)
@@ -58,7 +59,15 @@ class File:
         return done
 
     def read(self, most: int | None = None) -> bytes:
-        """The whole file. FormatError: it is larger than ``most``."""
+        """Return the whole file.
+
+        Raises
+        ------
+        FormatError
+            It is larger than ``most``.
+        StorageError
+            It cannot be read.
+        """
         if most is not None and self.size > most:
             raise FormatError(f"{self.size} bytes; such a file has {most} at most")
         return self.read_at(0, self.size)
@@ -67,7 +76,8 @@ class File:
         """Close the file; twice is no error."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
-            os.close(fd)
+            with contextlib.suppress(OSError):  # nothing was written through it
+                os.close(fd)
 
     def __enter__(self) -> File:
         return self
@@ -95,7 +105,7 @@ class File:
             raise unreadable(self.path, error) from error
         except MemoryError as error:
             raise OutOfMemoryError(
-                f"{self.path}: {size} bytes are to be read at once, more than the memory there is"
+                f"{self.path}: {size} bytes are to be read at once, more than there is memory"
             ) from error
 
     def _preadv(self, target: memoryview, offset: int) -> int:
@@ -109,19 +119,30 @@ class File:
             raise unreadable(self.path, error) from error
 
 
-def open_file(directory: Path, name: str) -> File:
-    """The file of variable ``name`` in ``directory``.
+def recover(directory: Path) -> None:
+    """Finish a save into ``directory`` whose process was killed in the middle of a commit.
 
     Raises
     ------
     StorageError
-        When the name is refused (see ``storage.names``), or the file cannot be opened.
+        It cannot be finished by this process; the message says why.
+    """
+    journal.recover(Layout.of(directory, is_prefix=False))
+
+
+def open_file(directory: Path, name: str) -> File:
+    """Open the file of variable ``name`` in ``directory``.
+
+    Raises
+    ------
+    StorageError
+        The name is refused (see ``storage.names``), or the file cannot be opened.
     """
     return File(os.path.join(directory, relative_path(name)))
 
 
 def read_front(path: str, size: int) -> bytes:
-    """The first ``size`` bytes of a file, or all it has, in as few calls as can be.
+    """Return the first ``size`` bytes of a file, or all it has, in the fewest calls.
 
     Raises
     ------
@@ -138,10 +159,15 @@ def read_front(path: str, size: int) -> bytes:
 
 
 def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], T]) -> dict[str, T]:
-    """``{name: read(name, file)}`` for the files of ``names``; large files several at once.
+    """Return ``{name: read(name, file)}`` for the files of ``names``; large files several at once.
 
-    ``read`` is called from several threads for different files. The first error ends the reading. All
-    files are of one save: when another one comes to its commit meanwhile, they are read again.
+    ``read`` is called from several threads for different files. The first error ends the reading. All files
+    are of one save: when another save is committed meanwhile, they are read again.
+
+    Raises
+    ------
+    StorageError
+        A file cannot be read, or the directory was saved again and again.
     """
     names = list(names)
     for _ in range(_TRIES):
@@ -159,7 +185,7 @@ def read_all(directory: Path, names: Iterable[str], read: Callable[[str, File], 
 
 
 def _generation(directory: Path) -> tuple[int, int] | None:
-    """What changes when another set of files comes into the directory."""
+    """Return what changes when other files are saved into the directory; None: it does not exist."""
     try:
         facts = os.stat(os.fspath(directory) or ".")
     except OSError:
@@ -169,33 +195,34 @@ def _generation(directory: Path) -> tuple[int, int] | None:
 
 def _read_once(directory: Path, names: list[str], read: Callable[[str, File], T]) -> dict[str, T]:
     paths = {name: os.path.join(directory, relative_path(name)) for name in names}
-    values: dict[str, T | Future[T]] = {}
+    values: dict[str, T] = {}
+    large = []
 
-    def read_one(name: str, path: str) -> T:
-        with File(path) as file:
+    def read_one(name: str) -> T:
+        with File(paths[name]) as file:
             return read(name, file)
 
-    with ThreadPoolExecutor(THREADS, "paddlelike-read") as pool:
-        try:
-            for name, path in paths.items():
-                with File(path) as file:
-                    if file.size < LARGE:
-                        values[name] = read(name, file)
-                        continue
-                values[name] = pool.submit(read_one, name, path)  # which opens it again
-            return {
-                name: value.result() if isinstance(value, Future) else value for name, value in values.items()
-            }
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    for name, path in paths.items():
+        with File(path) as file:
+            if file.size < LARGE:
+                values[name] = read(name, file)
+            else:
+                large.append(name)  # which is opened again
+    read_later = run_in_threads([lambda name=name: read_one(name) for name in large])  # type: ignore[misc]
+    values.update(zip(large, read_later, strict=True))
+    return {name: values[name] for name in names}
 
 
 def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
-    """The names of all files in ``directory`` and below, sorted; "/" between parts.
+    """Return the names of all files in ``directory`` and below but manifests, sorted; "/" between parts.
 
     Links to files are among them. Folders that are links are not looked into, as in Paddle; with
     ``linked_folders`` they are named like files.
+
+    Raises
+    ------
+    StorageError
+        There is no such directory, or it cannot be read.
     """
     root = os.fspath(directory) or "."
     recover(root)
@@ -210,6 +237,8 @@ def list_names(directory: Path, *, linked_folders: bool = False) -> list[str]:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{folder}{entry.name}/")
+                    elif entry.name == MANIFEST:
+                        continue
                     elif linked_folders or not (entry.is_symlink() and os.path.isdir(entry.path)):
                         found.append(folder + entry.name)
         except OSError as error:

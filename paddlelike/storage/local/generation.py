@@ -1,9 +1,11 @@
-"""The next generation of a directory: built in ``DIR.saving/new``, put in place, then cleared away.
+"""The next version of a directory: built beside it, swapped in, and the version before cleared up.
 
-After the exchange ``DIR.saving/new`` is the generation before. ``DIR.saving/staged``, a link that names the
-inode of the new one, tells the two apart when the saver was killed. Files that others put into the directory
-while it was exchanged are moved over before the old generation is removed; ``DIR.saving/dropped`` lists those
-that are not to come back.
+It is built in ``new/`` of the hidden entry (see :mod:`.layout`). After the swap ``new/`` is the version
+before. ``staged`` tells the two apart when the process was killed: it holds the random token that is also in
+the new version's manifest, or, without a manifest, the inodes and times of the new files; an inode number
+alone would not do, since a file system gives it out again. ``staged`` also lists the files of the version
+before: what others put into it while it was swapped out is not among them, and is moved over before the rest
+is removed.
 """
 
 from __future__ import annotations
@@ -12,84 +14,71 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError, SaveError, StorageError
-from paddlelike.storage import manifest
-from paddlelike.storage.local import journal
+from paddlelike.storage.local import journal, manifest_file
 from paddlelike.storage.local.files import File
-from paddlelike.storage.local.retired import forget, remove_folders, remove_tree, rescue, walk
-from paddlelike.storage.local.siblings import Siblings
+from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.retired import remove_folders, remove_tree, rescue, walk
 from paddlelike.storage.local.system import exchange, has_mounts, sync_directory
-from paddlelike.storage.names import relative_path
-from paddlelike.storage.problems import explained
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.names import check_path
+from paddlelike.storage.problems import explain
 
 __all__ = ["Generation", "clear"]
 
-_MOST: Final = 1 << 28  # bytes of the list of what was dropped
+_MOST: Final = 1 << 28  # bytes of ``staged``
 _OURS: Final = 0o700  # what building needs; the exact mode is set at the end
 
 
 class Generation:
-    """The directory that is going to be.
+    """The new version of the directory, before it is swapped in.
 
     Parameters
     ----------
-    directory
-        The directory that is; it may be missing.
     changed
-        The paths of the files that will be in ``new`` and not as they are.
+        The paths of the files that are written, the manifest included.
     dropped
-        The paths of files in the directory that will not be there any more.
-    whole
-        Whether the directory is the set; else the set is a few of its files, and it stays where it is.
+        The paths of files in the directory that are to be removed.
     """
 
-    def __init__(
-        self,
-        siblings: Siblings,
-        directory: str,
-        changed: Sequence[str],
-        dropped: Sequence[str] = (),
-        *,
-        whole: bool,
-    ) -> None:
-        self._siblings = siblings
-        self._directory = directory
+    def __init__(self, layout: Layout, changed: Sequence[str], dropped: Sequence[str] = ()) -> None:
+        self._layout = layout
+        self._directory = layout.directory
         self._changed = dict.fromkeys(changed)
-        self._dropped = {path: os.lstat(os.path.join(directory, path)).st_ino for path in dropped}
-        self.new = os.path.join(siblings.staging, "new")
+        self._dropped = dict.fromkeys(dropped)
+        self.new = os.path.join(layout.staging, "new")
         self._modes: dict[str, int] = {}  # of the folders that are twins of others
-        self._files: dict[str, int] = {}  # path -> inode, of what is there now
-        self._present: int | None = None  # the directory that is, open
-        self._spares: dict[str, int] = {}  # the same of the generation before, which is built upon
-        self.step = self._choose(whole=whole)
+        self._files: dict[str, int] = {}  # path -> inode, of the present version
+        self._present: int | None = None  # the present version, open
+        self._spares: dict[str, int] = {}  # path -> inode, of the version before, which is built upon
+        self.step = self._choose()
         self._make()
 
-    def _choose(self, *, whole: bool) -> str:
-        """How the commit will be done: "rename", "single", "exchange", "journal", or "nothing"."""
+    def _choose(self) -> str:
+        """Return how the commit will be done: "rename", "single", "exchange", "journal", or "nothing"."""
         if not self._changed and not self._dropped:
             return "nothing"
         if not os.path.isdir(self._directory):
             return "rename"
         if len(self._changed) == 1 and not self._dropped:
             return "single"
-        stays = not whole or _works_inside(self._directory) or has_mounts(self._directory)
+        stays = self._layout.is_prefix or _works_inside(self._directory) or has_mounts(self._directory)
         return "journal" if stays else "exchange"
 
     def _make(self) -> None:
-        spare = os.path.join(self._siblings.staging, "spare")
+        spare = os.path.join(self._layout.staging, "spare")
         try:
-            os.makedirs(self._siblings.staging, _OURS, exist_ok=True)
             if self.step == "exchange" and os.path.isdir(spare) and not os.path.islink(spare):
                 os.rename(spare, self.new)
-                self._spares = {path: inode for path, inode, folder in walk(self.new) if not folder}
+                self._spares = {path: inode for path, inode, is_folder in walk(self.new) if not is_folder}
                 self._drop_links()
             else:
                 os.mkdir(self.new)
         except OSError as error:
-            raise explained(SaveError, f"{self._directory} cannot be made", error) from error
+            raise explain(SaveError, f"{self._directory} cannot be saved", error) from error
         if self.step == "rename":
             folders: set[str] = set()
         else:
@@ -101,7 +90,7 @@ class Generation:
         self._drop_spares()
 
     def _drop_links(self) -> None:
-        """Of the generation before keep no links: nothing may be written through one."""
+        """Remove the links of the version before: nothing may be written through one."""
         for path in list(self._spares):
             where = os.path.join(self.new, path)
             if os.path.islink(where):
@@ -109,8 +98,8 @@ class Generation:
                 del self._spares[path]
 
     def _twin_folders(self) -> set[str]:
-        """Make the folders of the present generation again, with their owners and modes; list its files."""
-        made = {""}
+        """Create the folders of the present version again, with their owners and modes; list its files."""
+        folders = {""}
         if self.step != "exchange":
             for path in self._changed:
                 if os.path.isdir(os.path.join(self._directory, path)):
@@ -118,19 +107,19 @@ class Generation:
         try:
             self._twin("")
             if self.step != "exchange":
-                return made
-            for path, inode, folder in walk(self._directory):
-                if folder:
+                return folders
+            for path, inode, is_folder in walk(self._directory):
+                if is_folder:
                     self._check_folder(path)
                     self._twin(path)
-                    made.add(path)
+                    folders.add(path)
                 else:
                     self._files[path] = inode
         except SaveError:
             raise
-        except OSError:  # such as owners that this user cannot give, or another file system below
-            self._give_up()
-        return made
+        except OSError:  # such as owners that this user cannot set, or another file system below
+            self._use_journal()
+        return folders
 
     def _check_folder(self, path: str) -> None:
         if path in self._changed:
@@ -142,21 +131,21 @@ class Generation:
         source, target = os.path.join(self._directory, path), os.path.join(self.new, path)
         facts = os.stat(source)
         os.makedirs(target, exist_ok=True)
-        made = os.stat(target)
-        if made.st_dev != facts.st_dev:
+        own = os.stat(target)
+        if own.st_dev != facts.st_dev:
             raise OSError("another file system")
-        if (made.st_uid, made.st_gid) != (facts.st_uid, facts.st_gid):
+        if (own.st_uid, own.st_gid) != (facts.st_uid, facts.st_gid):
             os.chown(target, facts.st_uid, facts.st_gid)
         self._modes[path] = stat.S_IMODE(facts.st_mode)
         os.chmod(target, self._modes[path] | _OURS)
         _copy_attributes(source, target)
 
-    def _give_up(self) -> None:
+    def _use_journal(self) -> None:
         if self.step == "exchange":
             self.step = "journal"
 
     def _drop_spares(self) -> None:
-        """Of the generation before keep what can be written over, and what is linked already."""
+        """Keep of the version before what can be overwritten, and what is linked already."""
         changed = self._changed
         for path, inode in list(self._spares.items()):
             where = os.path.join(self.new, path)
@@ -171,15 +160,15 @@ class Generation:
                 os.unlink(where)
                 del self._spares[path]
         folders = {os.path.dirname(path) for path in (*(self._files.keys() - self._dropped.keys()), *changed)}
-        for path, _, folder in reversed(list(walk(self.new) if self._spares else [])):
-            if folder and path not in self._modes and path not in folders:
+        for path, _, is_folder in reversed(list(walk(self.new) if self._spares else [])):
+            if is_folder and path not in self._modes and path not in folders:
                 with contextlib.suppress(OSError):
                     os.rmdir(os.path.join(self.new, path))
 
-    # --- what is in it --------------------------------------------------------------------------------
+    # Its files
 
     def like(self, path: str) -> os.stat_result | None:
-        """The facts of the file that ``path`` will replace."""
+        """Return what the system says of the file that ``path`` will replace; None: there is none."""
         if self.step == "rename" or (self.step == "exchange" and path not in self._files):
             return None
         try:
@@ -191,11 +180,11 @@ class Generation:
         return facts if stat.S_ISREG(facts.st_mode) else None
 
     def is_spare(self, path: str) -> bool:
-        """Whether there is a file at ``path`` to be written over."""
+        """Return whether there is a file at ``path`` to be overwritten."""
         return path in self._spares
 
     def link_others(self) -> None:
-        """Bring in all files that stay as they are."""
+        """Link all files that stay as they are."""
         if self.step != "exchange":
             return
         changed = self._changed.keys() | self._dropped.keys()
@@ -212,94 +201,87 @@ class Generation:
                 if self._modes[path] & _OURS != _OURS:
                     os.chmod(os.path.join(self.new, path), self._modes[path])
         except OSError:  # no hard links here, or not of other people's files
-            self._give_up()
+            self._use_journal()
         finally:
             os.close(old)
             os.close(new)
 
-    def marker(self) -> tuple[str, int] | None:
-        """The path and the inode by which one knows that the commit has happened."""
-        if self.step == "journal":
-            return None
-        if self.step == "nothing":
-            return ".", os.stat(self._directory).st_ino
-        if self.step == "single":
-            path = self._changed_one()
-            return path, os.lstat(os.path.join(self.new, path)).st_ino
-        return ".", os.stat(self.new).st_ino
+    def note_staged(self, token: str | None, records: Mapping[str, Record]) -> None:
+        """Write ``staged``: how the new version is known, and the files of the present one."""
+        if self.step != "exchange":
+            return
+        written = {}
+        if token is None:
+            written = {path: records[path].stamp for path in self._changed if path in records}
+        with open(os.path.join(self._layout.staging, "staged"), "x", encoding="utf-8") as file:
+            json.dump({"token": token, "written": written, "files": self._files}, file)
 
-    # --- the step -------------------------------------------------------------------------------------
+    # The commit
 
-    def commit(self, *, with_manifest: bool, sync: bool) -> None:
-        """Put the generation in its place.
+    def commit(self, *, sync: bool) -> None:
+        """Put the new version in place of the present one.
 
         Raises
         ------
         SaveError
-            It could not be; everything is as it was.
+            It was not possible; everything is as it was. Or it was, but could not be put onto the disk.
         """
-        if self.step == "nothing" or (self.step != "journal" and self._one_step()):
+        if self.step == "nothing" or (self.step != "journal" and self._swap()):
             if sync:
                 self._sync()
             return
         self.step = "journal"
-        journal.commit(
-            self._siblings,
-            self._directory,
-            list(self._changed),
-            list(self._dropped),
-            manifest=with_manifest,
-            sync=sync,
-        )
+        journal.commit(self._layout, list(self._changed), list(self._dropped), sync=sync)
 
     def _sync(self) -> None:
         """Put the commit onto the disk."""
         try:
             if self.step == "exchange":
-                sync_directory(self._siblings.staging)
-            sync_directory(self._siblings.parent)
+                sync_directory(self._layout.staging)
+            sync_directory(self._layout.parent)
             sync_directory(self._directory)
         except OSError as error:
-            what = (
-                f"{self._directory} was saved, but perhaps not to the disk yet, so that a power cut undoes it"
-            )
-            raise explained(SaveError, what, error) from error
+            what = f"{self._directory} was saved, but perhaps not to the disk yet: a power cut may undo it"
+            raise explain(SaveError, what, error) from error
 
-    def _one_step(self) -> bool:
-        """Whether the one step of the system was possible."""
+    def _swap(self) -> bool:
+        """Put the new version in place by one call of the system; return whether that was possible."""
         try:
             if self.step == "rename":
                 os.rename(self.new, self._directory)
             elif self.step == "single":
-                path = self._top(self._changed_one())
+                path = self._top(self._only_changed())
                 os.rename(os.path.join(self.new, path), os.path.join(self._directory, path))
             else:
-                if self._dropped:
-                    with open(_dropped(self._siblings), "x", encoding="utf-8") as file:
-                        json.dump(self._dropped, file)
-                os.symlink(str(os.stat(self.new).st_ino), os.path.join(self._siblings.staging, "staged"))
                 exchange(self.new, self._directory)
-        except OSError:
-            if not os.path.isdir(self._directory):
+        except OSError as error:
+            if os.path.isdir(self._directory):
+                return False
+            if self.step == "rename":
                 raise
-            return False
+            raise SaveError(
+                f"{self._directory} was removed by somebody during the save", hint="save again"
+            ) from error
         return True
 
     def retire(self, *, spare: bool) -> None:
-        """After the commit: let go of the generation before, but of nothing that others put into it since."""
+        """Remove the version before, after the commit, but nothing that others put into it since.
+
+        What cannot be removed now is removed by the next save.
+        """
         if self._present is not None:
-            os.close(self._present)
+            with contextlib.suppress(OSError):
+                os.close(self._present)
             self._present = None
         if self.step == "exchange" and os.path.isdir(self.new):
-            forget(self.new, self._dropped)
             rescue(self.new, self._directory, self._files, remove=not spare)
 
-    def _changed_one(self) -> str:
+    def _only_changed(self) -> str:
         (path,) = self._changed
         return path
 
     def _top(self, path: str) -> str:
-        """``path``, or the first folder on the way to it that the directory does not have."""
+        """Return ``path``, or the first folder on the way to it that the directory does not have."""
         parts = path.split("/")
         for depth in range(1, len(parts)):
             if not os.path.isdir(os.path.join(self._directory, *parts[:depth])):
@@ -307,56 +289,70 @@ class Generation:
         return path
 
 
-def clear(siblings: Siblings, directory: str, *, spare: bool) -> None:
-    """Finish what a saver before left half done, and remove what it left lying. The lock is held.
+def clear(layout: Layout, *, spare: bool) -> None:
+    """Finish what a killed process left half done, and remove what it left over. The lock is held.
 
-    ``spare``: let the generation before lie, for the next save to be built upon.
+    ``spare``: keep the version before, for the next save to be built upon.
+
+    Raises
+    ------
+    StorageError, SaveError
+        A commit in several steps cannot be finished.
     """
-    journal.finish(siblings)
-    manifest.settle(siblings)
-    if not os.path.lexists(siblings.staging):
-        return
-    if os.path.islink(siblings.staging) or not os.path.isdir(siblings.staging):
-        raise SaveError(f"{siblings.staging} is in the way", hint="remove or rename it")
-    new, old = os.path.join(siblings.staging, "new"), os.path.join(siblings.staging, "spare")
-    if _is_exchanged(siblings.staging, directory) and os.path.isdir(new) and not os.path.islink(new):
-        forget(new, _read_dropped(siblings))
-        rescue(new, directory, None, remove=False)
+    journal.finish(layout)
+    new, old = os.path.join(layout.staging, "new"), os.path.join(layout.staging, "spare")
+    staged = _read_staged(layout)
+    if staged is not None and os.path.isdir(new) and not os.path.islink(new) and _is_swapped(layout, staged):
+        rescue(new, layout.directory, staged.files, remove=False)
         if spare:
             remove_tree(old)
             with contextlib.suppress(OSError):
                 os.rename(new, old)
-    if not spare:
-        remove_tree(siblings.staging)
-        return
-    for entry in os.scandir(siblings.staging):
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name != "spare":
-                remove_tree(entry.path)
-        else:
-            os.unlink(entry.path)
-    with contextlib.suppress(OSError):
-        os.rmdir(siblings.staging)  # nothing is in it
+    with os.scandir(layout.staging) as entries:
+        left = [entry for entry in entries if entry.path != layout.lock]
+    for entry in left:
+        if not (spare and entry.path == old and entry.is_dir(follow_symlinks=False)):
+            remove_tree(entry.path)
 
 
-def _dropped(siblings: Siblings) -> str:
-    return os.path.join(siblings.staging, "dropped")
+class _Staged(NamedTuple):
+    """How a new version is known, and the files of the version before."""
+
+    token: str | None
+    written: dict[str, Any]  # path -> stamp, without a token
+    files: dict[str, int]  # path -> inode
 
 
-def _read_dropped(siblings: Siblings) -> dict[str, int]:
-    """What was dropped, by inode; nothing where the list is missing or none of ours."""
-    with contextlib.suppress(FormatError, StorageError, ValueError, AttributeError, RecursionError):
-        with File(_dropped(siblings)) as file:
-            inodes = json.loads(file.read(_MOST).decode())
-        return {path: inode for path, inode in inodes.items() if relative_path(path) == path}
-    return {}
+def _read_staged(layout: Layout) -> _Staged | None:
+    """Return what is staged; None where nothing is, or it is damaged."""
+    path = os.path.join(layout.staging, "staged")
+    if not os.path.lexists(path):
+        return None
+    with contextlib.suppress(
+        FormatError, StorageError, ValueError, AttributeError, KeyError, TypeError, RecursionError
+    ):
+        with File(path) as file:
+            held = json.loads(file.read(_MOST).decode())
+        written = {path: tuple(stamp) for path, stamp in held["written"].items() if check_path(path) == path}
+        files = {path: inode for path, inode in held["files"].items() if type(inode) is int}
+        token = held["token"]
+        return _Staged(token if isinstance(token, str) else None, written, files)
+    return None
 
 
-def _is_exchanged(staging: str, directory: str) -> bool:
-    try:
-        return os.readlink(os.path.join(staging, "staged")) == str(os.stat(directory).st_ino)
-    except OSError:
+def _is_swapped(layout: Layout, staged: _Staged) -> bool:
+    """Return whether the directory is the new version."""
+    if staged.token is not None:
+        with contextlib.suppress(FormatError, StorageError):
+            manifest = manifest_file.read_at(layout)
+            return manifest is not None and manifest.token == staged.token
         return False
+    for path, stamp in staged.written.items():
+        with contextlib.suppress(OSError):
+            facts = os.lstat(os.path.join(layout.directory, path))
+            if (facts.st_ino, facts.st_mtime_ns) == stamp:
+                return True
+    return False
 
 
 def _copy_attributes(source: str, target: str) -> None:
@@ -369,7 +365,7 @@ def _copy_attributes(source: str, target: str) -> None:
 
 
 def _works_inside(directory: str) -> bool:
-    """Whether this process has its working directory there, which must not be pulled away."""
+    """Return whether this process has its working directory there, which must not be swapped out."""
     try:
         here = os.path.realpath(os.getcwd())
     except OSError:

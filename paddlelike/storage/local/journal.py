@@ -1,9 +1,14 @@
-"""Commits in several steps, where a file system cannot exchange two directories in one.
+"""Commits in several steps, where a file system cannot swap two directories in one.
 
-The new files wait in ``DIR.saving/new``, what they replace is kept in ``DIR.saving/old``. The commit is the
-moment ``DIR.journal`` gets its name: from then on the save is finished file by file, by whoever comes next if
-need be (:func:`recover`), and each step may be done twice. A saver that fails on the way puts another journal
+The new files wait in ``new/`` of the hidden entry, what they replace is kept in ``old/``. The commit is the
+moment ``journal`` gets its name: from then on the save is finished file by file, if need be by the next load
+or save (:func:`recover`), and each step may be done twice. A save that fails on the way puts another journal
 in its place, which leads back; so the direction is decided by one rename as well.
+
+The journal records inode, size and time of writing of every target before and after its step. A target that
+is neither was replaced by somebody else after the save was killed. If no target is new, nothing of the save
+is visible and it is dropped; otherwise the files are a mix that only a person can sort out, and are left
+alone.
 """
 
 from __future__ import annotations
@@ -13,193 +18,285 @@ import errno
 import json
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.local.carrying import carry
+from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.opening import open_regular
 from paddlelike.storage.local.retired import remove_folders
-from paddlelike.storage.local.siblings import Siblings
 from paddlelike.storage.local.system import sync_directory, sync_file_system
-from paddlelike.storage.names import relative_path
-from paddlelike.storage.problems import explained
+from paddlelike.storage.names import check_path
+from paddlelike.storage.problems import explain
 
 __all__ = ["commit", "finish", "recover"]
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _MOST: Final = 1 << 28  # bytes: a million paths
-_WAIT: Final = 60.0  # seconds for a living saver to come to its end
+_WAIT: Final = 60.0  # seconds for a living process to finish its save
+_PAUSE: Final = 0.02  # seconds between two looks
+
+Identity = tuple[int, int, int]  # inode, size, mtime in nanoseconds
+
+
+class _Target(NamedTuple):
+    """A file that the commit replaces or removes."""
+
+    path: str
+    old: Identity | None  # None: there was no file
+    new: Identity | None  # None: there will be no file
 
 
 class _Journal(NamedTuple):
-    """What a commit in several steps does."""
+    """The steps of a commit."""
 
-    direction: str  # "forward", or "back" to how it was
-    inside: bool  # the files lie beside the journal, not below its base
-    paths: list[str]
-    kept: list[bool]  # of each path: whether there was a file, which is in "old" now
-    folders: list[str]  # that were not there
-    manifest: bool
+    direction: str  # "forward", or "back" to the old files
+    targets: list[_Target]
+    folders: list[str]  # that did not exist
     sync: bool
-    dropped: list[str]  # that go; there were files, which are in "old" behind those of ``paths``
 
 
-def recover(path: str | os.PathLike[str]) -> None:
-    """Finish a save into ``path`` whose saver was killed in the middle of a commit; else this is one stat.
+def recover(layout: Layout) -> None:
+    """Finish a save whose process was killed in the middle of a commit; otherwise this is one ``stat``.
+
+    A process that is still saving is waited for, without taking its lock.
 
     Raises
     ------
     StorageError
         The save cannot be finished by this process; the message says why.
     """
-    siblings = Siblings.of(path)
-    if not os.path.lexists(siblings.journal):
+    if not os.path.lexists(layout.journal):
         return
+    end = time.monotonic() + _WAIT
+    lock = Lock(layout.lock, layout.base)
     try:
-        with Lock(siblings.lock, siblings.base, wait=_WAIT):
-            finish(siblings)
+        while True:
+            has_lock_file = os.path.lexists(
+                layout.lock
+            )  # as long as there is a journal, if nobody removed it
+            if not os.path.lexists(layout.journal):
+                return
+            if lock.acquire(create=not has_lock_file):
+                try:
+                    finish(layout)
+                finally:
+                    lock.release()
+                return
+            if time.monotonic() >= end:
+                raise SaveError(f"a process has been saving it for {_WAIT:.0f} s")
+            time.sleep(_PAUSE)
     except PaddlelikeError as error:
         raise StorageError(
-            f"{siblings.base} holds a save that was interrupted and cannot be finished: {error.message}",
-            hint="let somebody who may write there load or save it once",
+            f"{layout.base} holds a save that was interrupted and cannot be finished: {error.message}",
+            hint=error.hint or "load or save it once as a user who may write there",
         ) from error
 
 
 def commit(
-    siblings: Siblings,
-    directory: str,
+    layout: Layout,
     paths: Sequence[str],
     dropped: Sequence[str] = (),
     *,
-    manifest: bool,
     sync: bool = False,
 ) -> None:
-    """Move ``paths`` from the staging area into ``directory`` and remove ``dropped`` there: all, or nothing.
+    """Move ``paths`` from ``new/`` into the directory and remove ``dropped`` there: all, or nothing.
 
     Raises
     ------
     SaveError
         With the reason; everything is as it was.
     """
+    directory = layout.directory
     try:
         _check_inside(directory, [*paths, *dropped])
-    except StorageError as error:
-        raise SaveError(error.message, hint=error.hint) from error
-    try:
-        kept, folders = _keep(siblings.staging, directory, [*paths, *dropped])
-        inside = directory != siblings.base
-        journal = _Journal("forward", inside, list(paths), kept, folders, manifest, sync, list(dropped))
-        forward = os.path.join(siblings.staging, "forward")
-        back = os.path.join(siblings.staging, "back")
+        targets, folders = _keep_old(layout, paths, dropped)
+        forward = os.path.join(layout.staging, "forward")
+        back = os.path.join(layout.staging, "back")
+        journal = _Journal("forward", targets, folders, sync)
         for path, facts in ((forward, journal), (back, journal._replace(direction="back"))):
             with open(path, "x", encoding="utf-8") as file:
                 json.dump({"format": _FORMAT, **facts._asdict()}, file)
         if sync:
-            sync_file_system(siblings.staging)
-        os.rename(forward, siblings.journal)
+            sync_file_system(layout.staging)
+        os.rename(forward, layout.journal)
         if sync:
-            sync_directory(siblings.parent)
+            sync_directory(layout.staging)
+            sync_directory(layout.parent)
+    except StorageError as error:
+        raise SaveError(error.message, hint=error.hint) from error
     except OSError as error:
-        raise explained(SaveError, f"{directory} cannot be written", error) from error
+        if not os.path.isdir(directory):
+            raise _removed(layout) from error
+        raise explain(SaveError, f"{directory} cannot be written", error) from error
     try:
-        finish(siblings)
+        _replay(layout, journal)
     except Exception as error:
-        os.rename(back, siblings.journal)
-        finish(siblings)
+        os.rename(back, layout.journal)
+        if not os.path.isdir(directory):
+            os.unlink(layout.journal)
+            raise _removed(layout) from error
+        _replay(layout, journal._replace(direction="back"))
         if isinstance(error, OSError):
-            raise explained(SaveError, f"{directory} cannot be written", error) from error
+            raise explain(SaveError, f"{directory} cannot be written", error) from error
         raise
 
 
-def finish(siblings: Siblings) -> None:
-    """Go on where the journal, if there is one, says that somebody stopped. The lock is held."""
-    journal = _read(siblings)
+def finish(layout: Layout) -> None:
+    """Continue where the journal, if there is one, says that a process was killed. The lock is held.
+
+    Raises
+    ------
+    StorageError
+        The journal is damaged, or somebody else has replaced some of its files since.
+    SaveError
+        The system refuses a step.
+    """
+    journal = _read(layout)
     if journal is None:
         return
-    directory = siblings.parent if journal.inside else siblings.base
-    new, old = (os.path.join(siblings.staging, name) for name in ("new", "old"))
-    _check_inside(directory, [*journal.paths, *journal.dropped])
-    _check_inside(new, journal.paths)
+    if not os.path.isdir(layout.directory) or _is_superseded(layout, journal):
+        os.unlink(layout.journal)  # the files are gone, or all are somebody else's: nothing is left to finish
+        return
+    _replay(layout, journal)
+
+
+def _removed(layout: Layout) -> SaveError:
+    return SaveError(f"{layout.directory} was removed by somebody during the save", hint="save again")
+
+
+def _is_superseded(layout: Layout, journal: _Journal) -> bool:
+    """Return whether somebody else has replaced files since the kill and no file of the save is visible.
+
+    Raises
+    ------
+    StorageError
+        They have replaced only some of the files.
+    """
+    foreign, new = [], []
+    for target in journal.targets:
+        found = _identity(os.path.join(layout.directory, target.path))
+        if found is not None and target.new is not None and found[1:] == target.new[1:]:
+            new.append(target.path)  # the inode is another one where the file was copied to its place
+        elif not _is_old(found, target, journal.direction) and not (found is None and target.new is None):
+            foreign.append(target.path)
+    if foreign and new:
+        raise StorageError(
+            f"a save into {layout.directory} was interrupted, and {', '.join(foreign[:8])} "
+            f"{'was' if len(foreign) == 1 else 'were'} replaced by somebody else since, while "
+            f"{', '.join(new[:8])} {'is' if len(new) == 1 else 'are'} of that save; nothing was changed",
+            hint=f"restore all files, then remove {layout.journal}; the files of the interrupted save and "
+            f"those before it are in {layout.staging}, in new and old",
+        )
+    return bool(foreign)
+
+
+def _is_old(found: Identity | None, target: _Target, direction: str) -> bool:
+    if found is None or target.old is None or direction == "forward":
+        return found == target.old
+    return found[1:] == target.old[1:]  # on the way back a file may have been copied to its place
+
+
+def _replay(layout: Layout, journal: _Journal) -> None:
+    directory = layout.directory
+    new, old = (os.path.join(layout.staging, name) for name in ("new", "old"))
+    targets = journal.targets
+    _check_inside(directory, [target.path for target in targets])
+    _check_inside(new, [target.path for target in targets if target.new is not None])
     _check_inside(old, ["0"])
     try:
         os.utime(directory)  # so that readers notice, also where only contents change
         if journal.direction == "forward":
-            _move_all([(os.path.join(new, path), os.path.join(directory, path)) for path in journal.paths])
-            for path in journal.dropped:
+            moved = [target.path for target in targets if target.new is not None]
+            _move_all(directory, [(os.path.join(new, path), os.path.join(directory, path)) for path in moved])
+            dropped = [target.path for target in targets if target.new is None]
+            for path in dropped:
                 _remove(os.path.join(directory, path))
-            remove_folders(directory, journal.dropped)
-            if journal.manifest and os.path.lexists(siblings.next):
-                os.replace(siblings.next, siblings.manifest)
+            remove_folders(directory, dropped)
         else:
-            before = [*zip(journal.kept, [*journal.paths, *journal.dropped], strict=True)]
             _move_all(
+                directory,
                 [
-                    (os.path.join(old, str(number)), os.path.join(directory, path))
-                    for number, (kept, path) in enumerate(before)
-                    if kept
-                ]
+                    (os.path.join(old, str(index)), os.path.join(directory, target.path))
+                    for index, target in enumerate(targets)
+                    if target.old is not None
+                ],
             )
-            for kept, path in before:
-                if not kept:
-                    _remove(os.path.join(directory, path))
+            for target in targets:
+                if target.old is None:
+                    _remove(os.path.join(directory, target.path))
             for folder in reversed(journal.folders):
                 if os.path.isdir(os.path.join(directory, folder)):
                     os.rmdir(os.path.join(directory, folder))
-            if journal.manifest:
-                _remove(siblings.next)
         os.utime(directory)
         if journal.sync:
             sync_file_system(directory)
-            sync_directory(siblings.parent)
-        os.unlink(siblings.journal)
+            sync_directory(layout.parent)
+        os.unlink(layout.journal)
     except OSError as error:
-        raise explained(SaveError, f"{directory} cannot be written", error) from error
+        raise explain(SaveError, f"{directory} cannot be written", error) from error
 
 
 def _check_inside(root: str, paths: Sequence[str]) -> None:
     for folder in {os.path.dirname(os.path.join(root, path)) for path in paths}:
         if os.path.realpath(folder) != folder:
             raise StorageError(
-                f"{folder} leads elsewhere through a link", hint="remove it if it is not yours"
+                f"{folder} leads out of the directory through a link", hint="remove it if it is not yours"
             )
 
 
-def _keep(staging: str, directory: str, paths: Sequence[str]) -> tuple[list[bool], list[str]]:
-    """Keep what will be replaced; say what there was, and which folders there are not yet."""
-    old = os.path.join(staging, "old")
-    os.mkdir(old)
-    kept = []
+def _keep_old(
+    layout: Layout, paths: Sequence[str], dropped: Sequence[str]
+) -> tuple[list[_Target], list[str]]:
+    """Keep what will be replaced; return the targets, and the folders that do not exist yet."""
+    directory, new = layout.directory, os.path.join(layout.staging, "new")
+    old = os.path.join(layout.staging, "old")
+    os.mkdir(old, 0o700)
+    targets = []
     folders: dict[str, None] = {}
-    for number, path in enumerate(paths):
+    for index, path in enumerate([*paths, *dropped]):
         target = os.path.join(directory, path)
-        kept.append(os.path.lexists(target))
-        if kept[-1]:
-            _twin(target, os.path.join(old, str(number)))
+        if os.path.lexists(target):
+            _link_or_copy(target, os.path.join(old, str(index)))
+        is_new = index < len(paths)
+        targets.append(
+            _Target(path, _identity(target), _identity(os.path.join(new, path)) if is_new else None)
+        )
         parts = path.split("/")[:-1]
         for depth in range(1, len(parts) + 1):
             folder = "/".join(parts[:depth])
             if not os.path.isdir(os.path.join(directory, folder)):
                 folders[folder] = None
-    return kept, list(folders)
+    os.stat(directory)  # raises where it was removed
+    return targets, list(folders)
 
 
-def _twin(source: str, target: str) -> None:
+def _identity(path: str) -> Identity | None:
+    try:
+        facts = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+def _link_or_copy(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:  # another file system, or one without hard links
         shutil.copy2(source, target, follow_symlinks=False)
 
 
-def _move_all(moves: Sequence[tuple[str, str]]) -> None:
-    """Move files over others; nothing for those with which that was done before.
+def _move_all(directory: str, moves: Sequence[tuple[str, str]]) -> None:
+    """Move files over others; those that were moved before are passed over.
 
-    Between the first and the last move those who know nothing of the journal see a mix of two saves. So there
-    are no other calls of the system between them.
+    Between the first and the last move, programs that know nothing of the journal see a mix of two saves. So
+    there are no other calls of the system between them.
     """
     left = [(source, target) for source, target in moves if os.path.lexists(source)]
-    for folder in {os.path.dirname(target) for _, target in left}:
+    for folder in {os.path.dirname(target) for _, target in left} - {directory}:
         os.makedirs(folder, exist_ok=True)
     here = [_same_device(*move) for move in left]
     for (source, target), near in zip(left, here, strict=True):
@@ -226,48 +323,55 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _read(siblings: Siblings) -> _Journal | None:
-    """The journal, believed only where it leads nowhere else."""
-    if not os.path.lexists(siblings.journal):
+def _read(layout: Layout) -> _Journal | None:
+    """Return the journal if it names files of the directory only.
+
+    Raises
+    ------
+    StorageError
+        It is damaged, or names other files.
+    """
+    if not os.path.lexists(layout.journal):
         return None
     try:
-        fd, facts = open_regular(siblings.journal)
+        fd, facts = open_regular(layout.journal)
     except StorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(siblings.journal):
-            return None  # somebody else came to its end
+        if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(layout.journal):
+            return None  # another process has finished the save
         raise
     try:
         with open(fd, "rb") as file:
             if facts.st_size > _MOST:
                 raise ValueError(f"{facts.st_size} bytes")
-            return _parsed(json.loads(file.read(facts.st_size).decode()), siblings)
+            return _parse(json.loads(file.read(facts.st_size).decode()), layout)
     except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
         raise StorageError(
-            f"{siblings.journal} is no journal of a save ({error!r:.200})",
+            f"{layout.journal} is not the journal of a save ({error!r:.200})",
             hint="remove it if it is not yours; the files in the directory are as they are",
         ) from error
 
 
-def _parsed(held: Any, siblings: Siblings) -> _Journal:
+def _parse(held: Any, layout: Layout) -> _Journal:
     if held["format"] != _FORMAT or held["direction"] not in ("forward", "back"):
         raise ValueError(f"format {held['format']!r:.50}, direction {held['direction']!r:.50}")
-    for key, kind in (
-        ("inside", bool),
-        ("manifest", bool),
-        ("sync", bool),
-        ("paths", list),
-        ("folders", list),
-    ):
+    for key, kind in (("sync", bool), ("targets", list), ("folders", list)):
         if not isinstance(held[key], kind):
             raise TypeError(f"{key} is {held[key]!r:.50}")
-    held.setdefault("dropped", [])
-    for path in held["paths"] + held["folders"] + held["dropped"]:
-        if not isinstance(path, str) or relative_path(path) != path:
-            raise ValueError(f"{path!r:.50} is no path of a file")
-        if held["inside"] and not siblings.is_beside(path):
+    targets = [
+        _Target(path, _parse_identity(old), _parse_identity(new)) for path, old, new in held["targets"]
+    ]
+    for path in [*(target.path for target in targets), *held["folders"]]:
+        if not isinstance(path, str) or check_path(path) != path:
+            raise ValueError(f"{path!r:.50} is not the path of a file")
+        if not layout.owns(path):
             raise ValueError(f"{path!r:.50} is a file of somebody else")
-    kept = held["kept"]
-    count = len(held["paths"]) + len(held["dropped"])
-    if len(kept) != count or not all(isinstance(there, bool) for there in kept):
-        raise ValueError("kept does not fit the paths")
-    return _Journal(**{key: held[key] for key in _Journal._fields})
+    return _Journal(held["direction"], targets, held["folders"], held["sync"])
+
+
+def _parse_identity(held: Any) -> Identity | None:
+    if held is None:
+        return None
+    inode, size, mtime = held
+    if not all(type(each) is int for each in (inode, size, mtime)):
+        raise TypeError(f"{held!r:.50} is not an identity")
+    return inode, size, mtime

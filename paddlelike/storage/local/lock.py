@@ -1,7 +1,7 @@
-"""One saver at a time: a lock file beside the directory, held by flock, gone when nobody saves.
+"""One save at a time: a lock file in the hidden entry beside the directory, held by flock.
 
-The system lets go of the lock when its holder dies, however it dies. Where a file system has no flock, the
-process number in the file counts, as long as that process lives on this machine.
+The system releases the lock when its holder dies, however it dies. Where a file system has no flock, the
+process id in the file counts, as long as that process lives on this machine.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 import socket
 import stat
 import time
+import warnings
 import weakref
 from types import TracebackType
 from typing import Final
 
 from paddlelike.errors import SaveError
-from paddlelike.storage.problems import explained
+from paddlelike.storage.problems import explain
 
 try:
     import fcntl
@@ -31,28 +32,34 @@ _FLAGS: Final = (
     | os.O_CREAT
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a device in its place is not waited for
+    | getattr(os, "O_NONBLOCK", 0)  # do not wait for a device in its place
 )
 _NO_FLOCK: Final = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
-_PAUSE: Final = 0.02  # seconds between two tries
+_PAUSE: Final = 0.02  # seconds between two attempts
+_LONG: Final = 2.0  # seconds of waiting after which the user is told
 
 
 class Lock:
-    """A lock file, held inside the ``with``.
+    """A lock file, held inside the ``with``; so is the folder it is in, which is removed when it is empty.
 
     Parameters
     ----------
     path
-        The file; it is made, and removed at the end.
+        The file. It is created with its folder, and removed at the end.
     what
-        What is locked, for the message.
+        What is locked, for the messages.
     wait
-        Seconds to wait for another holder; None: as long as it takes.
+        Seconds to wait for another holder; None: without limit.
+
+    Attributes
+    ----------
+    waited
+        A sentence about another holder that was waited for, or None.
 
     Raises
     ------
     SaveError
-        Another process, which is named, still holds it.
+        When entered: another process, which is named, still holds it, or the file cannot be created.
     """
 
     def __init__(self, path: str, what: str, *, wait: float | None = 0.0) -> None:
@@ -60,16 +67,32 @@ class Lock:
         self._what = what
         self._wait = wait
         self._fd = -1
+        self.waited: str | None = None
 
     def __enter__(self) -> Lock:
-        until = None if self._wait is None else time.monotonic() + self._wait
-        while not self._taken():
-            if until is not None and time.monotonic() >= until:
+        start = time.monotonic()
+        holder = ""
+        has_warned = False
+        while not self.acquire():
+            holder = self._holder()
+            seconds = time.monotonic() - start
+            if self._wait is not None and seconds >= self._wait:
+                waited = f"; waited {seconds:.1f} s" if self._wait else ""
                 raise SaveError(
-                    f"{self._what} is being saved by {self._holder()} at this moment; nothing was changed",
-                    hint="save into another directory, or wait for it with wait=seconds",
+                    f"{self._what} is being saved by {holder} at this moment{waited}; nothing was changed",
+                    hint="save into another directory, or wait longer with wait=seconds",
+                )
+            if seconds >= _LONG and not has_warned:
+                has_warned = True
+                until = "" if self._wait is None else f", at most {self._wait:.0f} s"
+                warnings.warn(
+                    f"waiting for {holder}, which is saving into {self._what}{until}",
+                    UserWarning,
+                    stacklevel=2,
                 )
             time.sleep(_PAUSE)
+        if holder:
+            self.waited = f"waited {time.monotonic() - start:.1f} s for {holder}, which was saving here"
         return self
 
     def __exit__(
@@ -82,43 +105,86 @@ class Lock:
         _held.discard(self)
         if fd < 0:  # this is a process that was forked meanwhile, and the lock is its parent's
             return
-        try:
+        with contextlib.suppress(OSError):  # else the next save takes the file over
             os.unlink(self._path)  # while it is held: whoever waits for this file looks again
-        except OSError:
-            pass  # the next saver takes the file over
-        finally:
+        with contextlib.suppress(OSError):  # an error of the disk; the lock is released all the same
             os.close(fd)
+        with contextlib.suppress(OSError):  # something is in it
+            os.rmdir(os.path.dirname(self._path))
 
-    def _taken(self) -> bool:
-        try:
-            fd = os.open(self._path, _FLAGS, 0o666)
-        except OSError as error:
-            raise explained(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise SaveError(f"{self._what} cannot be locked: {self._path} is no regular file")
-            mine = _flock(fd, self._path) and _is_there(fd, self._path)
-            if mine:
+    def acquire(self, *, create: bool = True) -> bool:
+        """Take the lock if nobody holds it, and return whether it was taken; :meth:`release` gives it back.
+
+        ``create=False``: only if the lock file exists, as after a kill.
+
+        Raises
+        ------
+        SaveError
+            The lock file cannot be created, opened or locked.
+        """
+        while True:
+            try:
+                fd = self._open(create=create)
+            except FileNotFoundError:
+                if not create:
+                    return False
+                if not os.path.isdir(os.path.dirname(os.path.dirname(self._path)) or "."):
+                    raise SaveError(
+                        f"{self._what} cannot be locked: its parent directory was removed"
+                    ) from None
+                continue  # the last holder removed the folder at this moment
+            try:
+                if not _flock(fd, self._path):
+                    os.close(fd)
+                    return False
+                if not _is_there(fd, self._path):  # the last holder removed the file at this moment
+                    os.close(fd)
+                    continue
                 os.ftruncate(fd, 0)
-                os.write(fd, f"{os.getpid()} {socket.gethostname()} {_birth(os.getpid())}\n".encode())
-        except OSError as error:
-            self._let_go(fd)
-            raise explained(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
-        except BaseException:
-            os.close(fd)
-            raise
-        if not mine:
-            os.close(fd)
-            return False
-        self._fd = fd
-        _held.add(self)
-        return True
+                os.write(fd, f"{os.getpid()} {socket.gethostname()} {_start_time(os.getpid())}\n".encode())
+            except OSError as error:
+                self._give_back(fd)
+                raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
+            self._fd = fd
+            _held.add(self)
+            return True
 
-    def _let_go(self, fd: int) -> None:
+    def release(self) -> None:
+        """Release the lock and remove its file; nothing where it is not held."""
+        self.__exit__(None, None, None)
+
+    def _open(self, *, create: bool) -> int:
+        try:
+            if create:
+                self._make_folder()
+            fd = os.open(self._path, _FLAGS if create else _FLAGS & ~os.O_CREAT, 0o666)
+            is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise explain(SaveError, f"{self._what} cannot be locked ({self._path})", error) from error
+        if not is_file:
+            os.close(fd)
+            raise SaveError(f"{self._what} cannot be locked: {self._path} is not a regular file")
+        return fd
+
+    def _make_folder(self) -> None:
+        folder = os.path.dirname(self._path)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+        facts = os.lstat(folder)
+        if not stat.S_ISDIR(facts.st_mode):
+            raise SaveError(
+                f"{self._what} cannot be saved: {folder} is in the way", hint="remove or rename it"
+            )
+
+    def _give_back(self, fd: int) -> None:
         with contextlib.suppress(OSError):
             if _is_there(fd, self._path) and os.fstat(fd).st_size == 0:
-                os.unlink(self._path)  # nothing but what was made here
-        os.close(fd)
+                os.unlink(self._path)  # nothing but what was created here
+                os.rmdir(os.path.dirname(self._path))
+        with contextlib.suppress(OSError):
+            os.close(fd)
 
     def _holder(self) -> str:
         pid, host, _ = _content(self._path)
@@ -132,8 +198,8 @@ class Lock:
 _held: Final[weakref.WeakSet[Lock]] = weakref.WeakSet()
 
 
-def _leave_to_the_parent() -> None:
-    """In a forked process: else a lock would be held as long as that lives, though its holder was killed."""
+def _leave_to_parent() -> None:
+    """Close the locks in a forked process: else they would outlive their holder if that is killed."""
     for lock in list(_held):
         fd, lock._fd = lock._fd, -1
         os.close(fd)
@@ -141,11 +207,11 @@ def _leave_to_the_parent() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_the_parent)
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _flock(fd: int, path: str) -> bool:
-    """Whether the lock is ours now."""
+    """Return whether the lock is ours now."""
     if fcntl is not None:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,12 +222,12 @@ def _flock(fd: int, path: str) -> bool:
                 raise
         else:
             return True
-    pid, host, birth = _content(path)
-    return not pid or (host == socket.gethostname() and _birth(pid) != birth)
+    pid, host, start = _content(path)
+    return not pid or (host == socket.gethostname() and _start_time(pid) != start)
 
 
 def _is_there(fd: int, path: str) -> bool:
-    """Whether the locked file is still the one of that name: its last holder may have removed it."""
+    """Return whether the locked file still has its name: its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(fd), os.lstat(path))
     except FileNotFoundError:
@@ -171,14 +237,14 @@ def _is_there(fd: int, path: str) -> bool:
 def _content(path: str) -> tuple[int, str, str]:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            pid, host, birth = file.read(1000).split()
-        return int(pid), host, birth
+            pid, host, start = file.read(1000).split()
+        return int(pid), host, start
     except (OSError, ValueError):
         return 0, "", ""
 
 
-def _birth(pid: int) -> str:
-    """When a process began, so that another one of the same number is not taken for it; '-': it is dead."""
+def _start_time(pid: int) -> str:
+    """Return when a process began, which tells it from a later one with its id; '-': it is dead."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[19]

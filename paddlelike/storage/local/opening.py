@@ -13,7 +13,7 @@ import stat
 from typing import Final
 
 from paddlelike.errors import StorageError
-from paddlelike.storage.problems import explained
+from paddlelike.storage.problems import explain
 
 __all__ = ["open_regular", "unreadable"]
 
@@ -70,7 +70,7 @@ def unreadable(path: str, error: OSError) -> StorageError:
         return StorageError(f"{path} cannot be read: there is no such file in {directory}")
     if error.errno == errno.ENXIO:  # a socket cannot even be opened
         return StorageError(f"{path} is a socket or a device; a file is expected")
-    return explained(StorageError, f"{path} cannot be read", error)
+    return explain(StorageError, f"{path} cannot be read", error)
 
 
 def _no_file(path: str, facts: os.stat_result) -> StorageError:

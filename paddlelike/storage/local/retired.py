@@ -1,4 +1,4 @@
-"""The generation before: what others put into it is moved over, what was dropped on purpose is not."""
+"""Files and folders of the replaced version of a directory: list, rescue late arrivals, remove."""
 
 from __future__ import annotations
 
@@ -7,31 +7,19 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 
-__all__ = ["forget", "has_others", "remove_folders", "remove_tree", "rescue", "walk"]
+__all__ = ["has_others", "remove_folders", "remove_tree", "rescue", "walk"]
 
 
 def has_others(directory: str, paths: Collection[str]) -> bool:
-    """Whether there is a file in a directory that is not among ``paths``."""
+    """Return whether there is a file in a directory that is not among ``paths``."""
     try:
         return any(not folder and path not in paths for path, _, folder in walk(directory))
     except OSError:  # such as: there is no directory
         return os.path.isdir(directory)
 
 
-def forget(old: str, inodes: Mapping[str, int]) -> None:
-    """Take what was dropped on purpose out of the old generation, so that it is not rescued."""
-    gone = []
-    for path, inode in inodes.items():
-        where = os.path.join(old, path)
-        with contextlib.suppress(OSError):
-            if _is_here(where) and os.lstat(where).st_ino == inode:
-                os.unlink(where)
-                gone.append(path)
-    remove_folders(old, gone)
-
-
 def remove_folders(root: str, paths: Collection[str]) -> list[str]:
-    """Remove the folders in which ``paths`` were and nothing is any more; says which."""
+    """Remove the folders of ``paths`` that are empty now, and return them."""
     removed = []
     for path in paths:
         folder = os.path.dirname(path)
@@ -55,46 +43,53 @@ def remove_tree(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def rescue(old: str, directory: str, known: dict[str, int] | None, *, remove: bool) -> None:
-    """Move over what others put into the old generation after it was listed as ``known``; remove the rest."""
+def rescue(old: str, directory: str, known: Mapping[str, int], *, remove: bool) -> None:
+    """Move into ``directory`` what others put into the replaced version ``old`` during the swap.
+
+    ``known`` are the files that it held when it was listed, by inode; ``remove``: delete those.
+    """
     try:
         here = os.open(old, os.O_RDONLY)
     except OSError:
-        return  # the next save clears it away
+        return  # the next save clears it up
     try:
         folders = []
-        for path, inode, folder in list(walk(old)):
-            if folder:
+        for path, inode, is_folder in list(walk(old)):
+            if is_folder:
                 folders.append(path)
-            if known is not None and known.get(path) == inode:
-                if remove:
-                    os.unlink(path, dir_fd=here)
-            elif not folder or not os.path.lexists(os.path.join(directory, path)):
-                _move_late(old, directory, path, over=known is not None)
+            elif known.get(path) != inode:
+                _move_late(old, directory, path, known.get(path))
+            elif remove:
+                os.unlink(path, dir_fd=here)
         for path in reversed(folders) if remove else ():
             with contextlib.suppress(OSError):
                 os.rmdir(path, dir_fd=here)
     except OSError:
-        pass  # the next save clears it away
+        pass  # the next save clears it up
     finally:
-        os.close(here)
+        with contextlib.suppress(OSError):
+            os.close(here)
 
 
-def _move_late(old: str, directory: str, path: str, *, over: bool) -> None:
+def _move_late(old: str, directory: str, path: str, known: int | None) -> None:
+    """Move a file into ``directory``, over nothing but the file with the inode ``known``."""
     target = os.path.join(directory, path)
-    if _is_here(target) and (over or not os.path.lexists(target)):
-        with contextlib.suppress(OSError):  # the folder it was in has been moved
+    with contextlib.suppress(OSError):  # it was removed at this moment
+        if not _is_inside(target):
+            return
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if not os.path.lexists(target) or os.lstat(target).st_ino == known:
             os.rename(os.path.join(old, path), target)
 
 
-def _is_here(path: str) -> bool:
-    """Whether no folder on the way is a link to somewhere else."""
+def _is_inside(path: str) -> bool:
+    """Return whether no folder on the way is a link."""
     folder = os.path.dirname(path)
-    return os.path.realpath(folder) == folder
+    return os.path.realpath(folder) == folder  # also of folders that do not exist yet
 
 
 def walk(root: str) -> Iterator[tuple[str, int, bool]]:
-    """Everything below ``root``: path, inode, whether it is a folder; folders before what is in them."""
+    """Yield everything below ``root``: path, inode, whether it is a folder; folders before their contents."""
     folders = [""]
     while folders:
         inside = folders.pop()

@@ -1,19 +1,21 @@
-"""A set of files that is written into a directory as one: all of them, or none, whatever kills the writer.
+"""A set of files that is written into a directory as one: all of them, or none, whatever kills the process.
 
-The new generation of the directory is built beside it, in ``DIR.saving/new``: the new files are written
-there, all others, saved earlier or other people's, are hard-linked. Then the two directories change places
-in one step of the system (a new directory: one rename; a single file: one rename). Where that cannot be,
-because the directory is a mount point, or the file system has no such step or no hard links, or this process
-works inside the directory, the files are moved one by one under a journal (see ``storage.journal``) that the
-next load or save follows to its end. Nothing foreign is ever inside the directory. A link in it is replaced
-as a file is; one in place of a folder that is needed is refused: nothing is written where a link leads to.
+The new version of the directory is built beside it, in the hidden entry of :mod:`.layout`: the new files and
+their manifest are written there, all others, saved earlier or other people's, are hard-linked. Then the two
+directories are swapped by one call of the system (a new directory: one rename; a single file: one rename).
+Where that is not possible, because the directory is a mount point, or the file system cannot swap or link, or
+this process works inside the directory, the files are moved one by one under a journal (:mod:`.journal`) that
+the next load or save finishes. A link in the directory is replaced as a file is; one in place of a folder
+that is needed is refused: nothing is written where a link points to.
 
-``durability`` says what a save that returned survives:
+Nothing is deleted but, with ``remove_stale``, what the same program wrote in an earlier save.
+
+``durability`` is what a finished save survives:
 
 - ``"process"``: the death of this process and of all others, at any instant. After a power cut the files are
-  what the file system makes of them; ``manifest.verify`` tells.
+  what the file system makes of them; ``verify`` tells.
 - ``"power"``: also a power cut and a crash of the system: everything is on the disk before the commit, and
-  the commit before the return. It costs as long as the disk takes to write the files.
+  the commit before the return. It takes as long as the disk takes to write the files.
 """
 
 from __future__ import annotations
@@ -21,51 +23,46 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
-from paddlelike.errors import FormatError, SaveError, StorageError
-from paddlelike.storage import hashing, manifest
-from paddlelike.storage.local import generation, journal
-from paddlelike.storage.local.files import Path
+from paddlelike.errors import FormatError, PaddlelikeError, SaveError, StorageError
+from paddlelike.storage import hashing
+from paddlelike.storage.interfaces import Buffer, Committed, Path
+from paddlelike.storage.local import generation, journal, manifest_file
+from paddlelike.storage.local.files import File
+from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.retired import has_others
-from paddlelike.storage.local.siblings import Siblings
 from paddlelike.storage.local.system import reflink, sync_file_system
-from paddlelike.storage.local.writing import Buffer, Piece, write_files
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.local.writing import Piece, write_files
+from paddlelike.storage.manifest import Author, Manifest, Record, encode, stamp_of
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import Durability, SaveOptions
-from paddlelike.storage.parts import Part, joined, outdated, remaining
-from paddlelike.storage.problems import explained
+from paddlelike.storage.problems import explain
+from paddlelike.storage.stale import find_stale
 
-__all__ = ["Committed", "Transaction", "write_all"]
+__all__ = ["Transaction", "write_all"]
 
 _READ_ONLY: Final = os.strerror(errno.EROFS)
 
 
-@dataclass(frozen=True)
-class Committed:
-    """What a transaction saved: a record for each file, written and kept ones; and how much was written."""
-
-    directory: str
-    files: dict[str, Record]
-    written: int = 0  # files
-    nbytes: int = 0  # bytes in them
-    kept: int = 0  # files that were not written again
-    removed: tuple[str, ...] = ()  # files of an earlier save of the same part
-
-
 def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
-    """Write every file of ``{name: buffers}`` into ``directory``, or none of them; without a manifest."""
+    """Write every file of ``{name: buffers}`` into ``directory``, or none of them; without a manifest.
+
+    Raises
+    ------
+    SaveError
+        With the file and the reason; the directory is as it was.
+    """
     root = os.path.realpath(os.fspath(directory) or ".")
-    beside = None
+    prefix = None
     if len(files) == 1 and os.path.isdir(root) and not os.access(os.path.dirname(root), os.W_OK | os.X_OK):
-        beside = os.path.join(root, *files)  # a file by itself: its helpers may lie beside it
-    with Transaction(directory, beside=beside, manifest=False) as transaction:
+        prefix = os.path.join(root, *files)  # a single file: the hidden entry may be beside the file
+    with Transaction(directory, prefix=prefix, manifest=False) as transaction:
         for name, buffers in files.items():
             transaction.add(name, buffers)
 
@@ -76,73 +73,78 @@ class Transaction:
     Parameters
     ----------
     directory
-        Where the files go. It is made when missing.
-    beside
-        For a few files in a directory of other things: the path that their names begin with. The helpers of
-        the save then lie beside the files (``PATH.lock``, ``PATH.manifest.json``), not beside the directory.
+        Where the files go. It is created when missing.
+    prefix
+        For a few files in a directory of other things: the path with which their names begin. The manifest is
+        ``PREFIX.pdmanifest`` then.
     durability
         What the save survives, see above.
     checksum
-        How the files' checksums for the manifest are made; None: not at all.
+        The algorithm of the manifest's checksums; None: none are computed.
     manifest
-        Write one. Without it, one that is there is removed, since it would not be true any more.
-    program
-        The fingerprint of the program, for the manifest.
+        Write one. Without it, one that exists is removed, since it would describe other files.
+    program, part
+        The author for the manifest, see :class:`~paddlelike.storage.manifest.Author`.
     state
-        More for the manifest, whatever JSON can say.
+        More for the manifest, anything that JSON can hold.
     wait
-        Seconds to wait for another saver of this directory; None: as long as it takes.
-    part
-        What the files are, see ``storage.parts``: files of an earlier save of the same part that are not
-        among them are removed in the same step.
+        Seconds to wait for another process that saves into this directory; None: without limit.
     keep_generation
-        Leave the replaced files in ``DIR.saving``, to be written over by the next save: twice the disk, and
+        Leave the replaced files in the hidden entry, to be overwritten by the next save: twice the disk, and
         saving over a save costs half.
+    remove_stale
+        Delete what the same program wrote in an earlier save and does not write now.
+
+    Raises
+    ------
+    ValueError
+        An option is not one of its choices, or ``prefix`` is not in the directory.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as home:
     ...     with Transaction(f"{home}/model") as transaction:
     ...         transaction.add("fc_0.w_0", [b"header", b"data"])
-    ...     print(sorted(os.listdir(home)), os.listdir(f"{home}/model"))
-    ['model', 'model.manifest.json'] ['fc_0.w_0']
+    ...     print(os.listdir(home), sorted(os.listdir(f"{home}/model")))
+    ['model'] ['__manifest__', 'fc_0.w_0']
     """
 
     def __init__(
         self,
         directory: Path,
         *,
-        beside: Path | None = None,
+        prefix: Path | None = None,
         durability: Durability = SaveOptions.durability,
         checksum: hashing.Algorithm | None = SaveOptions.checksum,
-        manifest: bool = True,
+        manifest: bool = SaveOptions.manifest,
         program: str | None = None,
+        part: str | None = None,
         state: Any = None,
         wait: float | None = SaveOptions.wait,
         keep_generation: bool = SaveOptions.keep_generation,
-        part: Part | None = None,
+        remove_stale: bool = SaveOptions.remove_stale,
     ) -> None:
         if durability not in ("process", "power"):
             raise ValueError(f'durability is "process" or "power", not {durability!r}')
         if checksum is not None and checksum not in hashing.ALGORITHMS:
             raise ValueError(f"checksum is one of {list(hashing.ALGORITHMS)} or None, not {checksum!r}")
         self.directory = os.path.realpath(os.fspath(directory) or ".")
-        self._siblings = Siblings.of(self.directory if beside is None else beside)
-        if beside is not None and self._siblings.parent != self.directory:
-            raise ValueError(f"beside={beside} does not lie in {self.directory}")
-        self._whole = beside is None  # the directory is the set
+        self._layout = Layout.of(self.directory if prefix is None else prefix, is_prefix=prefix is not None)
+        if self._layout.directory != self.directory:
+            raise ValueError(f"prefix={prefix} is not in {self.directory}")
         self._power = durability == "power"
         self._checksum = checksum
         self._manifest = manifest
-        self._program = program
+        self._author = Author(program, part)
         self._state = state
         self._wait = wait
         self._spare = keep_generation
-        self._part = part
+        self._remove_stale = remove_stale
         self._names: dict[str, str] = {}  # path -> name
         self._pieces: dict[str, Piece] = {}
         self._kept: dict[str, Record] = {}
         self._roots: dict[Path | None, str] = {}
-        self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and what it is
+        self._shared: dict[str, tuple[str, Record]] = {}  # path -> where the file is, and its record
+        self._notes: list[str] = []
 
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
         """Add the file of variable ``name``. The buffers are read at the commit, not copied now.
@@ -152,21 +154,27 @@ class Transaction:
         Raises
         ------
         StorageError
-            When the name cannot be a file, or is the file of another variable already.
+            The name cannot be a file, or is that of another variable already.
         """
         self._pieces[self._new_path(name)] = Piece(buffers, facts or {})
 
     def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
-        """Let the file of ``name`` be the one that was saved as ``record``, without writing it.
+        """Leave the file of ``name`` as it was saved as ``record``, without writing it.
 
-        ``record`` is from :attr:`Committed.files` of an earlier save, or from ``manifest.read``. Without
-        ``base`` the file is the one in place; with it, the one of that name in the directory ``base``, which
-        then is shared by the two directories: by reflink, else as a hard link, which only programs that
-        replace files respect (this one does; one that writes into them changes both), else copied.
+        ``record`` is from ``Committed.files`` of an earlier save, or from a manifest. Without ``base`` the
+        file is the one in place; with it, the one of that name in the directory ``base``, which then is
+        shared by the two directories: by reflink, else as a hard link, which only programs that replace files
+        respect (this one does; one that writes into files changes both), else copied.
 
         Returns
         -------
-        False when that file is not there or is not the one that was saved any more: then :meth:`add` it.
+        False when that file does not exist or is not the one that was saved any more: then :meth:`add` it.
+
+        Raises
+        ------
+        StorageError
+            The name cannot be a file, or is that of another variable; or an interrupted save into ``base``
+            cannot be finished.
         """
         root = self._recovered(base)
         path = relative_path(name)
@@ -174,6 +182,8 @@ class Transaction:
         if not _is_still(source, record):
             return False
         self._new_path(name)
+        if record.author != self._author:
+            record = record._replace(author=self._author)
         if root == self.directory:
             self._kept[path] = record
         else:
@@ -183,35 +193,49 @@ class Transaction:
     def commit(self) -> Committed:
         """Write all files and move them into the directory.
 
-        Returns
-        -------
-        What was saved, file by file.
-
         Raises
         ------
         SaveError
-            With the file and the reason; the directory is as it was.
+            With the file and the reason, and whether the save took place.
         """
         if not self._names:
             return Committed(self.directory, {})
-        self._check_clashes()
-        self._prepare()
-        siblings = self._siblings
-        with Lock(siblings.lock, siblings.base, wait=self._wait):
-            generation.clear(siblings, self.directory, spare=self._spare)
-            try:
-                records, dropped = self._commit()
-            except OSError as error:
-                if isinstance(error, StorageError):
-                    raise
-                raise explained(SaveError, f"{self.directory} cannot be written", error) from error
-            finally:
-                with contextlib.suppress(OSError):  # whatever is left, the next save clears away
-                    generation.clear(siblings, self.directory, spare=self._spare)
+        try:
+            self._check_clashes()
+            self._prepare()
+            lock = Lock(self._layout.lock, self._layout.base, wait=self._wait)
+            with lock:
+                return self._commit_locked(lock)
+        except StorageError as error:
+            raise SaveError(f"{error.message}; nothing was saved", hint=error.hint) from error
+        except OSError as error:
+            if isinstance(error, PaddlelikeError):
+                raise
+            raise explain(
+                SaveError, f"{self.directory} cannot be written, and nothing was saved", error
+            ) from error
+
+    def _commit_locked(self, lock: Lock) -> Committed:
+        generation.clear(self._layout, spare=self._spare)
+        try:
+            records, stale, removed = self._commit()
+        finally:
+            with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
+                generation.clear(self._layout, spare=self._spare)
+        if lock.waited:
+            self._notes.append(lock.waited)
         written = [records[path].size for path in self._pieces]
         named = {self._names[path]: records[path] for path in self._names}
-        kept = len(self._kept) + len(self._shared)
-        return Committed(self.directory, named, len(written), sum(written), kept, tuple(dropped))
+        return Committed(
+            self.directory,
+            named,
+            written=len(written),
+            nbytes=sum(written),
+            kept=len(self._kept) + len(self._shared),
+            stale=tuple(stale),
+            removed=tuple(removed),
+            notes=tuple(self._notes),
+        )
 
     def __enter__(self) -> Transaction:
         return self
@@ -225,23 +249,23 @@ class Transaction:
         if kind is None:
             self.commit()
 
-    # --- before anything is written -------------------------------------------------------------------
+    # Before anything is written
 
     def _recovered(self, base: Path | None) -> str:
-        """The directory a kept file is in, whose last save is whole."""
+        """Return the directory a kept file is in, after its last save was finished."""
         if base not in self._roots:
-            root = self.directory if base is None else os.path.realpath(os.fspath(base))
-            journal.recover(self._siblings.base if base is None else root)
-            self._roots[base] = root
+            layout = self._layout if base is None else Layout.of(base, is_prefix=False)
+            journal.recover(layout)
+            self._roots[base] = layout.directory
         return self._roots[base]
 
     def _new_path(self, name: str) -> str:
         path = relative_path(name)
         if path in self._names:
             raise StorageError(f"variables {self._names[path]!r} and {name!r} would be the same file")
-        if not self._whole and not self._siblings.is_beside(path):
+        if not self._layout.owns(path):
             raise StorageError(
-                f"{name!r} is saved by itself: its name begins with {os.path.basename(self._siblings.base)!r}"
+                f"the name of {name!r} does not begin with {os.path.basename(self._layout.base)!r}"
             )
         self._names[path] = name
         return path
@@ -261,27 +285,27 @@ class Transaction:
                 folder = os.path.dirname(folder)
 
     def _check_folder(self, folder: str, name: str) -> None:
-        """What lies inside the directory is written, and nothing that a link in it leads to."""
+        """Raise SaveError unless a folder is missing or a real one: nothing is written through a link."""
         if os.path.islink(folder):
             raise SaveError(
                 f"variable {name!r} cannot be saved: {folder} is a link to {os.readlink(folder)!r}",
-                hint="make it a directory, or let the whole model lie where the link leads to",
+                hint="make it a directory, or save the whole model where the link points to",
             )
         if os.path.lexists(folder) and not os.path.isdir(folder):
             raise SaveError(f"variable {name!r} cannot be saved: {folder} is a file, not a directory")
 
     def _prepare(self) -> None:
-        """Make the parent; refuse what cannot become a directory to save into."""
-        directory, parent = self.directory, self._siblings.parent
+        """Create the parent; refuse what cannot become a directory to save into."""
+        directory, parent = self.directory, self._layout.parent
         if os.path.lexists(directory) and not os.path.isdir(directory):
             raise SaveError(f"{directory} is a file; a directory is needed to save into")
         try:
             os.makedirs(parent, exist_ok=True)
         except OSError as error:
-            raise explained(SaveError, f"{directory} cannot be made", error) from error
+            raise explain(SaveError, f"{directory} cannot be created", error) from error
         for folder in (directory, parent):
             if os.path.isdir(folder) and _is_read_only(folder):
-                raise explained(SaveError, f"{directory} cannot be written", OSError(errno.EROFS, _READ_ONLY))
+                raise explain(SaveError, f"{directory} cannot be written", OSError(errno.EROFS, _READ_ONLY))
         if os.path.isdir(directory) and not _may_write(directory):
             raise SaveError(
                 f"{directory} cannot be written: this user may not write there",
@@ -289,85 +313,134 @@ class Transaction:
             )
         if not _may_write(parent):
             raise SaveError(
-                f"{directory} cannot be saved as one: {parent}, where it lies, cannot be written",
+                f"{directory} cannot be saved as one: its parent directory {parent} cannot be written",
                 hint=f"save into a directory below it, such as {os.path.join(directory, 'model')}",
             )
 
-    # --- the save, with the lock held -----------------------------------------------------------------
+    # The save, with the lock held
 
-    def _commit(self) -> tuple[dict[str, Record], list[str]]:
+    def _commit(self) -> tuple[dict[str, Record], list[str], list[str]]:
+        """Return the records of this save's files, the stale files, and those that were removed."""
+        layout = self._layout
         for path, record in self._kept.items():
             if not _is_still(os.path.join(self.directory, path), record):
                 raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")
-        changed = sorted([*self._pieces, *self._shared])
         before = self._before()
-        dropped = [
-            path
-            for path in outdated(before, self._names, self._part)
-            if _is_still(os.path.join(self.directory, path), before[path])
-        ]
-        plan = generation.Generation(self._siblings, self.directory, changed, dropped, whole=self._whole)
-        pieces = self._pieces
+        others = self._other_records(before)
+        stale = sorted(find_stale(others, self._author))
+        dropped = list(stale) if self._remove_stale else []
+        if not self._manifest and os.path.lexists(layout.manifest):
+            dropped.append(layout.manifest_name)
+        changed = sorted([*self._pieces, *self._shared])
+        if self._manifest:
+            changed.append(layout.manifest_name)  # as the last one
+        plan = generation.Generation(layout, changed, dropped)
+        records = self._write(plan, self._pieces, self._checksum)
+        for path, (source, record) in self._shared.items():
+            records[path] = _share(source, os.path.join(plan.new, path), record)
+        records |= self._kept
+        token = None
+        if self._manifest:
+            token = secrets.token_hex(8)
+            others = {path: record for path, record in others.items() if path not in dropped}
+            data = encode(
+                others | records,
+                author=self._author,
+                is_prefix=layout.is_prefix,
+                state=self._new_state(before),
+                token=token,
+            )
+            self._write(plan, {layout.manifest_name: Piece([data], {})}, None)
+        plan.link_others()
+        plan.note_staged(token, records)
+        if self._power:
+            sync_file_system(plan.new)
+        plan.commit(sync=self._power)
+        self._remove_earlier_manifest()
+        plan.retire(spare=self._spare)
+        removed = stale if self._remove_stale else []
+        return records, [] if removed else stale, removed
+
+    def _write(
+        self, plan: generation.Generation, pieces: Mapping[str, Piece], checksum: str | None
+    ) -> dict[str, Record]:
         if plan.step != "rename":
             pieces = {
                 path: piece._replace(like=plan.like(path), over=plan.is_spare(path))
                 for path, piece in pieces.items()
             }
-        records = write_files(plan.new, pieces, self._checksum, shown=self.directory)
-        for path, (source, record) in self._shared.items():
-            records[path] = _share(source, os.path.join(plan.new, path), record)
-        records |= self._kept
-        plan.link_others()
-        self._write_manifest(plan, records, before, dropped)
-        if self._power:
-            sync_file_system(plan.new)
-        plan.commit(with_manifest=self._manifest, sync=self._power)
-        if self._manifest:
-            with contextlib.suppress(OSError):  # where it is, it is as good
-                os.replace(self._siblings.next, self._siblings.manifest)
-        plan.retire(spare=self._spare)
-        return records, dropped
+        return write_files(plan.new, pieces, checksum, author=self._author, shown=self.directory)
 
-    def _before(self) -> dict[str, Record]:
-        """What the manifest says of the files that are there, if there are others than those of this save."""
-        if self._manifest and has_others(self.directory, self._names):
-            with contextlib.suppress(StorageError, FormatError):  # one that cannot be read says nothing
-                found = manifest.read(self._siblings.base)
-                return {} if found is None else found.files
-        return {}
+    def _before(self) -> Manifest | None:
+        """Return the present manifest, if it describes other files than those of this save."""
+        if not has_others(self.directory, {*self._names, self._layout.manifest_name}):
+            return None
+        try:
+            return manifest_file.read_at(self._layout)
+        except (StorageError, FormatError) as error:
+            if self._manifest:
+                self._notes.append(f"the manifest before this save was not used: {error.message}")
+            return None
 
-    def _write_manifest(
-        self,
-        plan: generation.Generation,
-        records: dict[str, Record],
-        before: dict[str, Record],
-        dropped: list[str],
-    ) -> None:
-        """Put the manifest beside the one that is; a reader takes it from the moment of the commit on."""
-        if not self._manifest:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._siblings.manifest)
+    def _other_records(self, before: Manifest | None) -> dict[str, Record]:
+        """Return the records of files that stay and that are what they were when they were saved."""
+        found: dict[str, Record] = {}
+        replaced: list[str] = []
+        for path, record in before.files.items() if before is not None else ():
+            if path in self._names:
+                continue
+            where = os.path.join(self.directory, path)
+            if _is_still(where, record):
+                found[path] = record
+                continue
+            copied = _recognize(where, record)
+            if copied is not None:
+                found[path] = copied
+            elif os.path.lexists(where):
+                replaced.append(path)
+        if replaced and self._manifest:
+            more = f" and {len(replaced) - 8} more" if len(replaced) > 8 else ""
+            self._notes.append(
+                f"not in the manifest any more, since others replaced them: {', '.join(replaced[:8])}{more}"
+            )
+        return found
+
+    def _new_state(self, before: Manifest | None) -> Any:
+        """Return the state for the manifest: this save's, or the one that another program left there."""
+        if self._state is None and before is not None and before.program != self._author.program:
+            return before.state
+        return self._state
+
+    def _remove_earlier_manifest(self) -> None:
+        """Remove the manifest that earlier versions of this library wrote beside the directory."""
+        path = self._layout.earlier_manifest
+        if not os.path.isfile(path):
             return
-        files = {
-            path: record
-            for path, record in remaining(before, records, self._part)
-            if path not in dropped and os.path.lexists(os.path.join(self.directory, path))
-        }
-        files.update(joined(records, before, self._part))
-        data = manifest.encode(
-            files,
-            program=self._program,
-            commit=plan.marker(),
-            beside=not self._whole,
-            state=self._state,
-            part=None if self._part is None else self._part.name,
-        )
-        with open(self._siblings.next, "wb") as file:
-            file.write(data)
+        with contextlib.suppress(OSError, PaddlelikeError):  # it is not read any more
+            with File(path) as file:
+                is_ours = file.read_at(0, 1) == b"{"
+            if is_ours:
+                os.unlink(path)
+
+
+def _recognize(path: str, record: Record) -> Record | None:
+    """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file."""
+    if record.checksum is None:
+        return None
+    try:
+        facts = os.lstat(path)
+        if facts.st_size != record.size or os.path.islink(path):
+            return None
+        with File(path) as file:
+            if hashing.hash_file(file, record.checksum.partition(":")[0]) != record.checksum:
+                return None
+    except OSError:  # also a StorageError: whatever it is, it is not known
+        return None
+    return record._replace(stamp=stamp_of(facts))
 
 
 def _share(source: str, target: str, record: Record) -> Record:
-    """Make ``target`` the same file as ``source``, at the least cost there is."""
+    """Make ``target`` the same file as ``source``, by the cheapest means of the file system."""
     if os.path.lexists(target):  # a spare
         os.unlink(target)
     facts = os.stat(source)
@@ -380,7 +453,7 @@ def _share(source: str, target: str, record: Record) -> Record:
             shutil.copyfile(source, target)
     if not record.is_still(facts):
         raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
-    return record._replace(stamp=manifest.stamp_of(os.stat(target)))
+    return record._replace(stamp=stamp_of(os.stat(target)))
 
 
 def _is_still(path: str, record: Record) -> bool:
@@ -391,7 +464,9 @@ def _is_still(path: str, record: Record) -> bool:
 
 
 def _is_read_only(directory: str) -> bool:
-    return hasattr(os, "statvfs") and bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+    if not hasattr(os, "statvfs"):
+        return False
+    return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
 
 
 def _may_write(directory: str) -> bool:

@@ -13,16 +13,16 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
-from paddlelike.storage.manifest import Manifest, Record, Verification, compared, sorted_out
-from paddlelike.storage.names import relative_path
+from paddlelike.storage.manifest import Author, Manifest, Record
+from paddlelike.storage.names import MANIFEST, relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
-from paddlelike.storage.parts import Part
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.marker import Marker
 from paddlelike.storage.remote.stores import PIECE, Info, Store, open_url, told
 from paddlelike.storage.remote.transaction import RemoteTransaction
+from paddlelike.storage.verification import Verification, compare_file, compare_files
 
-__all__ = ["RemoteDirectory", "RemoteFile", "beside", "locate"]
+__all__ = ["RemoteDirectory", "RemoteFile", "locate", "locate_prefix"]
 
 T = TypeVar("T")
 
@@ -46,8 +46,14 @@ def locate(url: str) -> RemoteDirectory:
     return RemoteDirectory(store, url, root)
 
 
-def beside(url: str) -> RemoteDirectory:
-    """The files whose URLs begin with ``url``."""
+def locate_prefix(url: str) -> RemoteDirectory:
+    """Return the directory of the files whose URLs begin with ``url``.
+
+    Raises
+    ------
+    ExtraMissingError
+        A package that reaches it is not installed.
+    """
     whole = locate(url)
     return RemoteDirectory(whole.store, url.rpartition("/")[0], whole.root.rpartition("/")[0], whole.root)
 
@@ -69,9 +75,14 @@ class RemoteDirectory:
         self._listing: _Listing | None = None
 
     @property
-    def marker(self) -> str:
-        """Where the copy of the manifest lies."""
-        return marker.path_of(self.base)
+    def is_prefix(self) -> bool:
+        """Whether the files are only those whose names begin with ``base``."""
+        return self.base != self.root
+
+    @property
+    def copy(self) -> str:
+        """The path of the manifest inside the directory."""
+        return marker.copy_path(self.base, is_prefix=self.is_prefix)
 
     @property
     def key(self) -> str:
@@ -118,26 +129,27 @@ class RemoteDirectory:
         """Compare every file with the manifest."""
         try:
             found = self.read_marker()
+            if found.manifest is None and not self.is_prefix:
+                prefix = locate_prefix(self.path)
+                if prefix.read_marker().manifest is not None:
+                    return prefix.verify()
         except FormatError as error:
             return Verification(self.path, problem=error.message)
         with told(self.path):
             present = self.present()
         if found.manifest is None:
             return Verification(
-                self.path, extra=tuple(sorted(present)), problem=f"it has no manifest ({self.marker})"
+                self.path, extra=tuple(sorted(present)), problem=f"it has no manifest ({self.copy})"
             )
 
-        if found.manifest.beside and self.base == self.root:
-            return beside(self.path).verify()
-
-        def judge(name: str, record: Record) -> tuple[str, str]:
+        def compare(name: str, record: Record) -> tuple[str, str]:
             if not self.has(name):
                 return "missing", ""
             with self.open_file(name) as file:
-                return compared(file, record)
+                return compare_file(file, record)
 
-        extra = [] if self.base != self.root else sorted(present)
-        return sorted_out(self.path, found.manifest, extra, judge)
+        extra = [] if self.is_prefix else sorted(present)
+        return compare_files(self.path, found.manifest, extra, compare)
 
     def stamp(self) -> object:
         with told(self.path):
@@ -155,11 +167,11 @@ class RemoteDirectory:
         options: SaveOptions = DEFAULT_OPTIONS,
         *,
         program: str | None = None,
+        part: str | None = None,
         state: Any = None,
-        part: Part | None = None,
     ) -> RemoteTransaction:
         """Begin a transaction; ``durability``, ``wait`` and ``keep_generation`` have no effect on a store."""
-        return RemoteTransaction(self, options.checksum, program, state, part)
+        return RemoteTransaction(self, options, Author(program, part), state)
 
     def read_marker(self) -> Marker:
         """The marker.
@@ -169,15 +181,18 @@ class RemoteDirectory:
         FormatError
             It is damaged.
         """
-        return marker.read(self.store, self.base)
+        found = marker.read(self.store, self.base, is_prefix=self.is_prefix)
+        if found.manifest is not None and found.manifest.is_prefix != self.is_prefix:
+            return Marker(found.number)  # of files with a prefix that is also the name of this directory
+        return found
 
     def present(self) -> dict[str, Info]:
-        """The files at their plain names."""
-        if self.base == self.root:
-            return self.store.find(self.root)
+        """Return the files at their plain names, without the manifest."""
+        if not self.is_prefix:
+            return {name: info for name, info in self.store.find(self.root).items() if name != MANIFEST}
         named = self.store.beside(self.base).items()
-        helper = self.marker.rpartition("/")[2]
-        return {name: info for name, info in named if info is not None and not name.startswith(helper)}
+        helpers = (marker.path_of(self.base).rpartition("/")[2], self.copy.rpartition("/")[2])
+        return {name: info for name, info in named if info is not None and not name.startswith(helpers)}
 
     def _listed(self) -> _Listing:
         if self._listing is None:

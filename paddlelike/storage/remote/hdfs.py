@@ -21,7 +21,7 @@ from pathlib import Path as LocalPath
 from typing import Final
 
 from paddlelike.errors import StorageError
-from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.remote.stores import Info, Store
 
 __all__ = ["HadoopStore", "command"]

@@ -1,11 +1,12 @@
-"""Markers: the manifests of directories behind URLs, one for each save, of which the highest number counts.
+"""Markers: the manifests of directories behind URLs, one for each save, the highest number being the newest.
 
-``DIR.manifest.json.<n>`` is made by a call that fails where there is such a file already, and that is the
-commit of the n-th save: of two savers that began with the same marker one comes through, the other is told.
-What a reader goes by is never written over, and only lower numbers are removed. ``DIR.manifest.json`` is a
-copy for people and tools; it counts where there is no number, as beside a directory that was uploaded.
+``DIR.manifest.json.<n>`` is created by a call that fails where there is such a file already, and that is the
+commit of the n-th save: of two that began with the same marker one succeeds, the other fails and says so.
+What a reader goes by is never overwritten, and only lower numbers are removed. ``DIR/__manifest__`` is a copy
+in the form that local directories have: it travels with a copy of the directory, and it is the manifest where
+there is no marker, as in a directory that was uploaded.
 
-Besides the files a marker says which of them are still in ``DIR.saving-<n>-<id>/``, from where they move to
+Besides the files a marker lists which of them are still in ``DIR.saving-<n>-<id>/``, from where they move to
 their plain names, and which files of an earlier save are still to be removed.
 """
 
@@ -18,16 +19,28 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import manifest
-from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.manifest import NOBODY, Author, Manifest, Record
+from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.remote.stores import Store, told
 
-__all__ = ["Marker", "encode", "newest", "numbers", "outdated", "path_of", "read", "staging", "stagings"]
+__all__ = [
+    "Marker",
+    "copy_path",
+    "encode",
+    "newest",
+    "numbers",
+    "outdated",
+    "path_of",
+    "read",
+    "staging",
+    "stagings",
+]
 
 _TRIES: Final = 5  # to read the newest one while others save
 
 
 class Marker(NamedTuple):
-    """A marker that was read; without one the number is 0 and there is no manifest."""
+    """A marker that was read; without one the number is 0, and there may be no manifest."""
 
     number: int = 0
     data: bytes = b""
@@ -36,8 +49,17 @@ class Marker(NamedTuple):
     gone: tuple[str, ...] = ()  # files that are still to be removed
 
 
+def copy_path(base: str, *, is_prefix: bool) -> str:
+    """Return the path of the manifest inside the directory, or of that of files with a prefix.
+
+    >>> copy_path("bucket/model", is_prefix=False), copy_path("bucket/net", is_prefix=True)
+    ('bucket/model/__manifest__', 'bucket/net.pdmanifest')
+    """
+    return f"{base}.pdmanifest" if is_prefix else f"{base}/{MANIFEST}"
+
+
 def path_of(base: str, number: int | None = None) -> str:
-    """Where a marker lies; without a number the copy.
+    """Return the path of a marker; without a number that of the copy that earlier versions wrote.
 
     >>> path_of("bucket/model", 3), path_of("bucket/model")
     ('bucket/model.manifest.json.3', 'bucket/model.manifest.json')
@@ -46,12 +68,12 @@ def path_of(base: str, number: int | None = None) -> str:
 
 
 def staging(base: str, number: int, token: str) -> str:
-    """The folder in which the files of the save ``number`` wait."""
+    """Return the folder in which the files of the save ``number`` wait."""
     return f"{base}.saving-{number}-{token}"
 
 
 def stagings(names: Iterable[str], base: str, number: int) -> list[str]:
-    """Of names beside ``base`` the folders of savers that cannot commit any more, now that ``number`` has."""
+    """Return the folders, among names beside ``base``, of saves that cannot be committed after ``number``."""
     above, _, front = base.rpartition("/")
     name = re.compile(re.escape(front) + r"\.saving-(?:(\d+)-)?[0-9a-f]+")
     found = {each: name.fullmatch(each) for each in names}
@@ -59,18 +81,19 @@ def stagings(names: Iterable[str], base: str, number: int) -> list[str]:
 
 
 def numbers(names: Iterable[str], base: str) -> list[int]:
-    """The numbers of the markers among names; -1 is the copy."""
+    """Return the numbers of the markers among names, sorted; -1 is the copy of earlier versions."""
     front = path_of(base).rpartition("/")[2]
     rests = [name[len(front) :] for name in names if name.startswith(front)]
     return sorted(-1 if not rest else int(rest[1:]) for rest in rests if re.fullmatch(r"(\.\d{1,15})?", rest))
 
 
 def outdated(names: Iterable[str], base: str, number: int) -> list[str]:
-    """Of names beside ``base`` the markers before the newest, and those that killed savers left half made."""
+    """Return, of names beside ``base``, the markers before the newest and those left half made by a kill."""
     names = list(names)
     front = path_of(base).rpartition("/")[2]
     top = max([*numbers(names, base), number])
     old = {f"{front}.{each}" for each in numbers(names, base) if 0 <= each < top}
+    old |= {front for each in numbers(names, base) if each == -1 and number}
     aside = re.compile(
         re.escape(front) + r"\.(\d{1,15})\.[0-9a-f]{8}"
     )  # of stores that move them to their names
@@ -79,12 +102,12 @@ def outdated(names: Iterable[str], base: str, number: int) -> list[str]:
 
 
 def newest(store: Store, base: str) -> int:
-    """The number of the last save; 0 where there is none, or none with a number."""
+    """Return the number of the last save; 0 where there is no marker."""
     return max([*numbers(store.beside(path_of(base)), base), 0])
 
 
-def read(store: Store, base: str) -> Marker:
-    """The marker that counts.
+def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
+    """Return the newest marker, or what the manifest inside the directory says where there is none.
 
     Raises
     ------
@@ -95,18 +118,29 @@ def read(store: Store, base: str) -> Marker:
     """
     for _ in range(_TRIES):
         with told(path_of(base)):
-            known = numbers(store.beside(path_of(base)), base)
-            if not known:
-                return Marker()
-            number = max(known[-1], 0)
-            path = path_of(base, number or None)
+            names = store.beside(base)
+            known = numbers(names, base)
+            number = max([*known, 0])
+            path = path_of(base, number) if number else copy_path(base, is_prefix=is_prefix)
+            if not number and not _exists(store, path, names):
+                if not known:
+                    return Marker()
+                path = path_of(base)
             try:
                 return _parsed(base, number, store.read(path))
             except FileNotFoundError:  # the next save came to its commit, and this one was removed
                 continue
             except FormatError as error:
                 raise FormatError(f"{path}: {error.message}", hint=error.hint) from error
-    raise StorageError(f"{path_of(base)} was written again and again while it was read")
+    raise StorageError(f"{path_of(base)} was saved again and again while it was read")
+
+
+def _exists(store: Store, path: str, names: Mapping[str, object]) -> bool:
+    """Return whether there is a file; ``names`` are beside the directory, where no other call is needed."""
+    folder, _, name = path.rpartition("/")
+    if name in names or folder.rpartition("/")[2] not in names:
+        return name in names
+    return store.beside(path).get(name) is not None
 
 
 def encode(
@@ -114,18 +148,17 @@ def encode(
     *,
     at: Mapping[str, str] | None = None,
     gone: Iterable[str] = (),
-    beside: bool = False,
-    program: str | None = None,
+    is_prefix: bool = False,
+    author: Author = NOBODY,
     state: Any = None,
-    part: str | None = None,
 ) -> bytes:
-    """The bytes of a marker."""
+    """Return the bytes of a marker."""
     records = dict(files)
     for name, folder in (at or {}).items():
         records[name] = records[name]._replace(facts={**records[name].facts, "at": folder})
     for name in gone:
         records[name] = Record(0, None, (0, 0), {"gone": True})
-    return manifest.encode(records, program=program, state=state, part=part, beside=beside)
+    return manifest.encode_json(records, author=author, state=state, is_prefix=is_prefix)
 
 
 def _parsed(base: str, number: int, data: bytes) -> Marker:
@@ -141,5 +174,5 @@ def _parsed(base: str, number: int, data: bytes) -> Marker:
         files[name] = record
     for folder in set(at.values()):
         if not folder.startswith(f"{base}.saving-") or "/" in folder[len(base) :] or ".." in folder:
-            raise FormatError(f"it points to {folder}, which is not beside it")
-    return Marker(number, data, replace(found, files=files, commit=None), at, tuple(gone))
+            raise FormatError(f"it points to {folder}, which is not a staging folder of this directory")
+    return Marker(number, data, replace(found, files=files), at, tuple(gone))

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from paddlelike.errors import ExtraMissingError, PaddlelikeError, StorageError
-from paddlelike.storage.local.writing import Buffer
+from paddlelike.storage.interfaces import Buffer
 
 __all__ = ["PIECE", "FsspecStore", "Info", "Store", "open_url", "told"]
 

@@ -24,15 +24,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage import hashing
-from paddlelike.storage.local.files import Path
-from paddlelike.storage.local.transaction import Committed
-from paddlelike.storage.local.writing import Buffer
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.interfaces import Buffer, Committed, Path
+from paddlelike.storage.manifest import Author, Record, encode
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.parts import Part, joined, outdated, remaining
+from paddlelike.storage.options import SaveOptions
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.marker import Marker
 from paddlelike.storage.remote.stores import Info, told
+from paddlelike.storage.stale import find_stale
 
 if TYPE_CHECKING:
     from paddlelike.storage.remote.directory import RemoteDirectory
@@ -45,20 +44,13 @@ _HASHED: Final = 1 << 20  # bytes that are hashed, then sent
 class RemoteTransaction:
     """Collects files for a directory of a store; :meth:`commit` writes them, see the top of this file."""
 
-    def __init__(
-        self,
-        where: RemoteDirectory,
-        checksum: hashing.Algorithm | None,
-        program: str | None,
-        state: Any,
-        part: Part | None = None,
-    ) -> None:
+    def __init__(self, where: RemoteDirectory, options: SaveOptions, author: Author, state: Any) -> None:
         self._location = where
         self._store = where.store
-        self._checksum = checksum
-        self._program = program
+        self._options = options
+        self._checksum = options.checksum
+        self._author = author
         self._state = state
-        self._part = part
         self._pieces: dict[str, tuple[Iterable[Buffer], Mapping[str, Any]]] = {}
         self._kept: dict[str, Record] = {}
         self._shared: dict[str, tuple[str, Record]] = {}  # path -> the folder it is in
@@ -82,6 +74,7 @@ class RemoteTransaction:
         if not _is_still(record, info):
             return False
         path = self._new_path(name)
+        record = record._replace(author=self._author)
         if other.root == self._location.root:
             self._kept[path] = record
         else:
@@ -101,32 +94,45 @@ class RemoteTransaction:
             return Committed(where.path, {})
         try:
             with told(where.path):
-                records, removed = self._commit()
+                records, stale, removed = self._commit()
         except StorageError as error:
             reason = error.message if error.__cause__ is None else error.__cause__
             raise SaveError(f"{where.path} cannot be written: {reason}", hint=error.hint) from error
         written = [records[path].size for path in self._pieces]
         mine = {path: records[path] for path in (*self._pieces, *self._shared, *self._kept)}
-        return Committed(where.path, mine, len(written), sum(written), len(mine) - len(written), removed)
+        return Committed(
+            where.path,
+            mine,
+            written=len(written),
+            nbytes=sum(written),
+            kept=len(mine) - len(written),
+            stale=stale,
+            removed=removed,
+        )
 
-    def _commit(self) -> tuple[dict[str, Record], tuple[str, ...]]:
-        """Returns the records of all files, and the files of an earlier save that go."""
+    def _commit(self) -> tuple[dict[str, Record], tuple[str, ...], tuple[str, ...]]:
+        """Return the records of all files, the stale files, and those of them that are removed."""
         where, store = self._location, self._store
         before = _settled(where, where.read_marker())
         present = where.present()
         others = _others(before, present)
         self._check_kept(present)
         mine = {*self._pieces, *self._kept, *self._shared}
-        outdated_ones = outdated(others, mine, self._part)
-        removed = tuple(path for path in outdated_ones if _is_still(others[path], present.get(path)))
+        left = {path: record for path, record in others.items() if path not in mine}
+        stale = tuple(
+            path for path in find_stale(left, self._author) if _is_still(left[path], present.get(path))
+        )
+        removed = stale if self._options.remove_stale else ()
+        last = before.manifest
+        if self._state is None and last is not None and last.program != self._author.program:
+            self._state = last.state  # of the other program
         number = before.number + 1
         folder = marker.staging(where.base, number, secrets.token_hex(4))
         changed = [*self._pieces, *self._shared]
         safe = True  # to remove what was written
         try:
             records = self._write(folder) | self._kept
-            files = {p: r for p, r in remaining(others, mine, self._part) if p not in removed}
-            files |= dict(joined(records, others, self._part))
+            files = {path: record for path, record in left.items() if path not in removed} | records
             at = dict.fromkeys(changed, folder)
             if not at.keys() <= (store.find(folder).keys() if at else set()):
                 if marker.newest(store, where.base) >= number:
@@ -148,7 +154,7 @@ class RemoteTransaction:
                     store.remove(folder, changed)
             raise
         files = self._finish(Marker(number), files, at, removed)
-        return {path: files[path] for path in mine}, removed
+        return {path: files[path] for path in mine}, () if removed else stale, removed
 
     def _check_kept(self, present: Mapping[str, Info]) -> None:
         for path, record in self._kept.items():
@@ -172,7 +178,9 @@ class RemoteTransaction:
         for source in {root for root, _ in self._shared.values()}:
             self._store.copy(source, folder, [p for p, (root, _) in self._shared.items() if root == source])
         records = {
-            path: Record(hashed[path].size, hashed[path].checksum, (0, 0), facts)
+            path: Record(
+                hashed[path].size, hashed[path].checksum, (0, 0), facts, hashed[path].pieces, self._author
+            )
             for path, (_, facts) in self._pieces.items()
         }
         shared = {path: record._replace(stamp=(0, 0)) for path, (_, record) in self._shared.items()}
@@ -183,16 +191,23 @@ class RemoteTransaction:
     ) -> dict[str, Record]:
         """After the commit: plain names and stamps. What cannot be done now is done by the next save."""
         with contextlib.suppress(Exception):
-            return _in_place(self._location, of, files, at, gone, self._encoded)
+            return _in_place(self._location, of, files, at, gone, self._contents)
         return files
 
     def _encoded(
         self, files: Mapping[str, Record], at: Mapping[str, str] | None = None, gone: Iterable[str] = ()
     ) -> bytes:
-        part = None if self._part is None else self._part.name
-        beside = self._location.base != self._location.root
+        is_prefix = self._location.is_prefix
         return marker.encode(
-            files, at=at, gone=gone, beside=beside, program=self._program, state=self._state, part=part
+            files, at=at, gone=gone, is_prefix=is_prefix, author=self._author, state=self._state
+        )
+
+    def _contents(self, files: Mapping[str, Record]) -> tuple[bytes, bytes | None]:
+        """Return the final marker and the manifest for the directory."""
+        if not self._options.manifest:
+            return self._encoded(files), None
+        return self._encoded(files), encode(
+            files, author=self._author, is_prefix=self._location.is_prefix, state=self._state
         )
 
     def _base(self, path: str) -> RemoteDirectory | None:
@@ -220,9 +235,10 @@ class _Hashed:
         self._algorithm = algorithm
         self.size = 0
         self.checksum: str | None = None
+        self.pieces: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Buffer]:
-        hasher = None if self._algorithm is None else hashing.hasher(self._algorithm)
+        hasher = None if self._algorithm is None else hashing.new_hasher(self._algorithm)
         self.size = 0  # a second time, where the first one failed
         for buffer in self._buffers:
             view = memoryview(buffer).cast("B")
@@ -234,6 +250,8 @@ class _Hashed:
                 yield piece
         if hasher is not None:
             self.checksum = f"{self._algorithm}:{hasher.hexdigest()}"
+            if isinstance(hasher, hashing.PieceHasher):
+                self.pieces = hasher.pieces()
 
 
 def _settled(where: RemoteDirectory, found: Marker) -> Marker:
@@ -241,12 +259,15 @@ def _settled(where: RemoteDirectory, found: Marker) -> Marker:
     if found.manifest is None or not (found.at or found.gone):
         return found
 
-    def encoded(files: Mapping[str, Record]) -> bytes:
-        assert found.manifest is not None
-        of = found.manifest
-        return marker.encode(files, beside=of.beside, program=of.program, state=of.state)
+    of = found.manifest
 
-    files = _in_place(where, found, found.manifest.files, found.at, found.gone, encoded)
+    def contents(files: Mapping[str, Record]) -> tuple[bytes, bytes | None]:
+        return (
+            marker.encode(files, is_prefix=of.is_prefix, author=of.author, state=of.state),
+            encode(files, is_prefix=of.is_prefix, author=of.author, state=of.state),
+        )
+
+    files = _in_place(where, found, found.manifest.files, found.at, found.gone, contents)
     return found._replace(manifest=replace(found.manifest, files=files), at={}, gone=())
 
 
@@ -256,9 +277,9 @@ def _in_place(
     files: dict[str, Record],
     at: Mapping[str, str],
     gone: Iterable[str],
-    encoded: Callable[[Mapping[str, Record]], bytes],
+    contents: Callable[[Mapping[str, Record]], tuple[bytes, bytes | None]],
 ) -> dict[str, Record]:
-    """Move files to their plain names, remove those that go, write the marker anew, tidy up."""
+    """Move files to their plain names, remove those that go, write the final marker, clear up."""
     store = where.store
     for folder in set(at.values()):
         store.move(folder, where.root, sorted(name for name in at if at[name] == folder))
@@ -271,9 +292,13 @@ def _in_place(
         path: record._replace(stamp=present[path].stamp) if path in at else record
         for path, record in files.items()
     }
-    data = encoded(files)
-    store.put(marker.path_of(where.base, of.number or None), data)
-    store.put(where.marker, data)
+    data, copy = contents(files)
+    if of.number:
+        store.put(marker.path_of(where.base, of.number), data)
+    if copy is not None:
+        store.put(where.copy, copy)
+    else:
+        store.remove(*_split(where.copy))
     above = where.base.rpartition("/")[0]
     names = store.beside(where.base + ".")
     store.remove(above, marker.outdated(names, where.base, of.number))

@@ -34,7 +34,7 @@ def read_so_far() -> int:
 def test_a_server_reads_its_own_rows_and_headers_only(tmp_path: Path, in_place: bool) -> None:
     with SavingJob(ADAM, servers=2, trainers=1) as job:
         job.go(perceptron_feeds, 0, 1, save=(0, tmp_path / "model"))
-    manifest = (tmp_path / "model.manifest.json").stat().st_size
+    manifest = (tmp_path / "model" / "__manifest__").stat().st_size
     job = SavingJob(ADAM, servers=4)
     for endpoint in job.endpoints:
         programs = job.server(endpoint)

@@ -83,4 +83,4 @@ def test_the_save_before_is_whole_and_goes_on(
         undisturbed = job.go(perceptron_feeds, 0, 6)
     assert losses == [one[2:] for one in undisturbed]
     assert read_position(model, "any") == {"round": 6}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.manifest.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

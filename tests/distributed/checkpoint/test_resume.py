@@ -69,7 +69,7 @@ def test_a_directory_without_a_manifest_may_have_forgotten_the_schedule(tmp_path
             job.go(perceptron_feeds, 1, 2)
         for report in job.reports.values():
             assert sum("begins again" in note for note in report.notes) == notes
-        (tmp_path / "model.manifest.json").unlink(missing_ok=True)
+        (tmp_path / "model" / "__manifest__").unlink(missing_ok=True)
 
 
 def test_real_fluid_may_save_over_a_directory_of_ours(tmp_path: Path) -> None:

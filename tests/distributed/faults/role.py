@@ -85,7 +85,7 @@ def transpiled() -> tuple[Any, Any]:
 
 
 def is_saved() -> bool:
-    return Path(SAVES + ".manifest.json").exists()
+    return Path(SAVES, "__manifest__").exists()
 
 
 def serve(t: Any, exe: Any) -> None:

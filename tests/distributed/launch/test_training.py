@@ -33,9 +33,9 @@ def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
     checkpoints = home / "clicks" / "checkpoints"
     moments = [
         (SERVER, "steps", lambda: "step 5:" in log.read_text()),
-        (SAVER, "a save", lambda: any(checkpoints.glob("*15.manifest.json"))),
+        (SAVER, "a save", lambda: any(checkpoints.glob("*15/__manifest__"))),
         (SERVER, "the server to be there", lambda: True),
-        (SAVER, "another save", lambda: any(checkpoints.glob("*30.manifest.json"))),
+        (SAVER, "another save", lambda: any(checkpoints.glob("*30/__manifest__"))),
     ]
     with launched(home, mark, "--max_restarts=10") as process:
         for attempt, (victim, what, moment) in enumerate(moments):

@@ -136,7 +136,7 @@ def test_a_server_that_is_gone_breaks_the_save_and_nothing_else(
     assert len(calls) > after
     assert files_of(tmp_path / "model") == before
     assert fluid.io.verify(str(tmp_path / "model"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.manifest.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
 def test_a_combined_file_of_one_process_serves_as_well(tmp_path: Path) -> None:

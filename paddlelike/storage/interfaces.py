@@ -1,0 +1,140 @@
+"""Interfaces of storage: a directory wherever it is, its files, and a transaction that writes some."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
+from paddlelike.storage.verification import Verification
+
+__all__ = ["Buffer", "Committed", "File", "Location", "Path", "Writing"]
+
+T = TypeVar("T")
+Path = str | os.PathLike[str]
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The result of a transaction.
+
+    Attributes
+    ----------
+    files
+        A record for each file of the transaction, written or kept.
+    written, nbytes
+        How many files were written, and the bytes in them.
+    kept
+        How many files were not written again.
+    stale
+        Files that the same program wrote in an earlier save and that are not among these.
+    removed
+        Those of the stale files that were deleted, because ``remove_stale`` asked for it.
+    notes
+        Sentences for the report, such as how long the transaction waited for another one.
+    """
+
+    directory: str
+    files: dict[str, Record]
+    written: int = 0
+    nbytes: int = 0
+    kept: int = 0
+    stale: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class File(Protocol):
+    """A file opened for reading, local or remote."""
+
+    path: str
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes from ``offset``; fewer only at the end."""
+
+    def readinto_at(self, offset: int, target: memoryview) -> int:
+        """Fill ``target`` from ``offset``; return the number of bytes, smaller only at the end."""
+
+    def read(self, most: int | None = None) -> bytes:
+        """Return the whole file; raise FormatError when it is larger than ``most``."""
+
+    def close(self) -> None:
+        """Close the file; twice is no error."""
+
+    def __enter__(self) -> File: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Writing(Protocol):
+    """A transaction in progress."""
+
+    def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
+        """Add the file of variable ``name``. The buffers are read at the commit, not copied now."""
+
+    def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
+        """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there."""
+
+    def commit(self) -> Committed:
+        """Write all files, or none of them; raise SaveError when it fails."""
+
+
+class Location(Protocol):
+    """A directory, local or remote."""
+
+    path: str
+
+    @property
+    def key(self) -> str:
+        """The same text for the same directory, however it is spelt."""
+
+    def recover(self) -> None:
+        """Finish a save whose process was killed in the middle of a commit."""
+
+    def exists(self) -> bool:
+        """Return whether the directory exists."""
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name."""
+
+    def list_names(self) -> list[str]:
+        """Return the names of all files but the manifest, sorted; "/" between parts."""
+
+    def open_file(self, name: str) -> File:
+        """Open the file of variable ``name``; raise StorageError when it cannot be opened."""
+
+    def read_all(self, names: Iterable[str], read: Callable[[str, Any], T]) -> dict[str, T]:
+        """Return ``{name: read(name, file)}``, several files at once."""
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest; None when there is none, or it is damaged."""
+
+    def verify(self) -> Verification:
+        """Compare every file with the manifest."""
+
+    def stamp(self) -> object:
+        """Return a value that changes when files of the directory are replaced; None: it is unknown."""
+
+    def begin(
+        self,
+        options: SaveOptions = DEFAULT_OPTIONS,
+        *,
+        program: str | None = None,
+        part: str | None = None,
+        state: Any = None,
+    ) -> Writing:
+        """Begin a transaction; see :class:`paddlelike.storage.local.transaction.Transaction`."""

@@ -1,0 +1,145 @@
+"""A saved directory on this machine's file systems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from paddlelike.errors import FormatError, StorageError
+from paddlelike.storage.interfaces import Path
+from paddlelike.storage.local import files, journal, manifest_file
+from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.transaction import Transaction
+from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.names import relative_path
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
+from paddlelike.storage.verification import Verification
+
+__all__ = ["LocalDirectory"]
+
+T = TypeVar("T")
+
+
+class LocalDirectory:
+    """A directory of this machine's file systems.
+
+    Parameters
+    ----------
+    prefix
+        The path with which the names of the files begin, where these are only some of the directory's.
+    """
+
+    def __init__(self, directory: Path, prefix: str | None = None) -> None:
+        self.path = os.path.normpath(os.fspath(directory) or ".")
+        self._prefix = prefix
+
+    @property
+    def key(self) -> str:
+        return os.path.realpath(self.path)
+
+    def recover(self) -> None:
+        """Finish a save whose process was killed in the middle of a commit.
+
+        Raises
+        ------
+        StorageError
+            It cannot be finished by this process.
+        """
+        journal.recover(self._layout())
+
+    def exists(self) -> bool:
+        self.recover()
+        return os.path.isdir(self.path)
+
+    def has(self, name: str) -> bool:
+        return os.path.isfile(os.path.join(self.path, relative_path(name)))
+
+    def list_names(self) -> list[str]:
+        """Return the names of all files but the manifest, sorted.
+
+        Raises
+        ------
+        StorageError
+            There is no such directory.
+        """
+        return files.list_names(self.path)
+
+    def open_file(self, name: str) -> files.File:
+        """Open the file of variable ``name``.
+
+        Raises
+        ------
+        StorageError
+            It cannot be opened.
+        """
+        return files.open_file(self.path, name)
+
+    def read_all(self, names: Iterable[str], read: Callable[[str, Any], T]) -> dict[str, T]:
+        """Return ``{name: read(name, file)}``, several files at once.
+
+        Raises
+        ------
+        StorageError
+            A file cannot be read.
+        """
+        return files.read_all(self.path, names, read)
+
+    def manifest(self) -> Manifest | None:
+        try:
+            return manifest_file.read_manifest(self.path if self._prefix is None else self._prefix)
+        except (FormatError, StorageError):
+            return None
+
+    def verify(self) -> Verification:
+        """Compare every file with the manifest.
+
+        Raises
+        ------
+        StorageError
+            There is no such directory, or a file cannot be read.
+        """
+        return manifest_file.verify(self.path if self._prefix is None else self._prefix)
+
+    def stamp(self) -> object:
+        try:
+            if self._prefix is not None:
+                return _stamps(self.path, os.path.basename(self._prefix))
+            facts = os.stat(self.path)
+        except OSError:
+            return None
+        return facts.st_dev, facts.st_ino, facts.st_mtime_ns
+
+    def begin(
+        self,
+        options: SaveOptions = DEFAULT_OPTIONS,
+        *,
+        program: str | None = None,
+        part: str | None = None,
+        state: Any = None,
+    ) -> Transaction:
+        """Begin a transaction; see :class:`~.transaction.Transaction` for the parameters."""
+        return Transaction(
+            self.path,
+            prefix=self._prefix,
+            durability=options.durability,
+            checksum=options.checksum,
+            manifest=options.manifest,
+            program=program,
+            part=part,
+            state=state,
+            wait=options.wait,
+            keep_generation=options.keep_generation,
+            remove_stale=options.remove_stale,
+        )
+
+    def _layout(self) -> Layout:
+        if self._prefix is not None:
+            return Layout.of(self._prefix, is_prefix=True)
+        return Layout.of(self.path, is_prefix=False)
+
+
+def _stamps(directory: str, begin: str) -> object:
+    with os.scandir(directory) as entries:
+        facts = [each.stat() for each in entries if each.name.startswith(begin) and each.is_file()]
+    return sorted((each.st_ino, each.st_mtime_ns) for each in facts)

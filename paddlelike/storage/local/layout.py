@@ -1,0 +1,83 @@
+"""The paths that a save uses besides its files: one hidden entry beside the directory, while it runs.
+
+Everything temporary is inside ``.NAME.saving-directory`` (of the files of ``fluid.save``:
+``.NAME.saving-prefix``), which the next save or load clears up after a kill::
+
+    lock       held by the process that saves
+    new/       the new version of the directory, before it is swapped in; then the old one
+    staged     the token of the new version, and the files that the old one held
+    spare/     the version before, with ``keep_generation``; the only thing that stays after a save
+    old/       what a commit in several steps replaces
+    journal    a commit in several steps that has begun
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Final
+
+from paddlelike.storage.names import MANIFEST
+
+__all__ = ["Layout"]
+
+_LONGEST: Final = 255  # bytes of a name in most file systems
+
+
+class Layout:
+    """The paths of a save into ``base``, a directory or the common prefix of a few files.
+
+    >>> Layout("/data/model", is_prefix=False).journal
+    '/data/.model.saving-directory/journal'
+    >>> Layout("/data/net", is_prefix=True).manifest
+    '/data/net.pdmanifest'
+    """
+
+    __slots__ = ("base", "earlier_manifest", "is_prefix", "journal", "lock", "manifest", "parent", "staging")
+
+    def __init__(self, base: str, *, is_prefix: bool) -> None:
+        self.base = base
+        self.is_prefix = is_prefix
+        self.parent, name = os.path.split(base)
+        self.parent = self.parent or "."
+        suffix = ".saving-prefix" if is_prefix else ".saving-directory"
+        if len(os.fsencode(name)) + len(suffix) >= _LONGEST:
+            name = hashlib.sha256(os.fsencode(name)).hexdigest()
+        self.staging = os.path.join(self.parent, f".{name}{suffix}")
+        self.lock = os.path.join(self.staging, "lock")
+        self.journal = os.path.join(self.staging, "journal")
+        self.manifest = f"{base}.pdmanifest" if is_prefix else os.path.join(base, MANIFEST)
+        self.earlier_manifest = f"{base}.manifest.json"  # where the library wrote it before 0.2
+
+    @property
+    def directory(self) -> str:
+        """The directory of the files."""
+        return self.parent if self.is_prefix else self.base
+
+    @property
+    def manifest_name(self) -> str:
+        """The name of the manifest in the directory of the files."""
+        return os.path.basename(self.manifest)
+
+    def owns(self, path: str) -> bool:
+        """Return whether a path in the directory can be a file of this save.
+
+        >>> Layout("/data/net", is_prefix=True).owns("net.pdparams")
+        True
+        >>> Layout("/data/net", is_prefix=True).owns("other")
+        False
+        """
+        return not self.is_prefix or ("/" not in path and path.startswith(os.path.basename(self.base)))
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], *, is_prefix: bool | None = None) -> Layout:
+        """Return the layout of a path; links are resolved.
+
+        Without ``is_prefix``, a path that is not a directory but has a manifest of ``fluid.save`` is a
+        prefix.
+        """
+        base = os.path.realpath(os.fspath(path) or ".")
+        if is_prefix is None:
+            manifests = (f"{base}.pdmanifest", f"{base}.manifest.json")
+            is_prefix = not os.path.isdir(base) and any(map(os.path.lexists, manifests))
+        return cls(base, is_prefix=is_prefix)
