@@ -143,7 +143,7 @@ def _state(data: bytes, _: Path) -> None:
 
 def _pickles(data: bytes, _: Path) -> None:
     try:
-        pickles.plain(pickles.load(data))
+        pickles.to_plain(pickles.load(data))
     finally:
         no_trace()
 

@@ -180,7 +180,7 @@ def _add(contents: StateContents, key: Any, value: Any) -> None:
     ):
         contents.parameter_names[key], contents.arrays[key] = value
     else:
-        contents.other[key] = pickles.plain(value)
+        contents.other[key] = pickles.to_plain(value)
 
 
 def _take_names(contents: StateContents) -> None:
@@ -196,6 +196,6 @@ def _join_pieces(contents: StateContents) -> None:
     try:
         for name, cut in cuts.items():
             pieces = [contents.arrays.pop(piece) for piece in cut["slices"]]
-            contents.arrays[name] = PickledArray.joined(pieces, cut["OriginShape"])
+            contents.arrays[name] = PickledArray.join(pieces, cut["OriginShape"])
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise FormatError(f"{_CUT_KEY} does not fit the arrays ({error!r:.200})") from error

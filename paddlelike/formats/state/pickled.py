@@ -1,6 +1,6 @@
-"""What a pickle of plain data may be made of: numpy arrays, still in the file, and their parts.
+"""The values that a pickle of plain data may hold: numpy arrays, still in the file, and their parts.
 
-:data:`CONSTRUCTORS` lists every global that may be called, each with a plain function of ours.
+:data:`CONSTRUCTORS` lists every global that may be called, each with a plain function of this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike.core import memory
 from paddlelike.errors import FormatError
 
-__all__ = ["CONSTRUCTORS", "HINT", "Constructors", "Latin1", "PickledArray", "Text", "as_key"]
+__all__ = ["CONSTRUCTORS", "HINT", "Constructors", "Latin1", "PickledArray", "Text", "check_key"]
 
 Array = np.ndarray[Any, Any]
 Constructors = Mapping[tuple[str, str], Callable[..., Any]]
@@ -73,32 +73,50 @@ class PickledArray:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def set_state(self, *state: Any) -> None:
-        """Take over what numpy pickles: (version,) shape, dtype, Fortran order, elements."""
+        """Set the state that numpy pickles: (version,) shape, dtype, Fortran order, elements.
+
+        Raises
+        ------
+        FormatError
+            It is the state of an array of objects, or of more elements than the file has.
+        """
         shape, dtype, fortran, raw = state[-4:]
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
         if not isinstance(dtype, _DType) or not isinstance(raw, bytes | memoryview | Latin1):
             raise FormatError("an array of objects, which no Paddle variable is")
         self.dtype = dtype.numpy()
-        self.shape = _checked(shape, self.dtype)
+        self.shape = _check_shape(shape, self.dtype)
         self._fortran, self._raw = bool(fortran), raw
         # text takes one or two bytes of the file for each byte
         kept = len(raw.view) if isinstance(raw, Latin1) else len(raw)
         if not self.nbytes <= kept <= self.nbytes * (1 + isinstance(raw, Latin1)):
-            raise self._misfit(kept)
+            raise self._make_size_error(kept)
 
     @classmethod
-    def joined(cls, pieces: list[PickledArray], shape: Any) -> PickledArray:
-        """The array that was cut into flat pieces."""
+    def join(cls, pieces: list[PickledArray], shape: Any) -> PickledArray:
+        """Return the array of ``shape`` that was cut into flat pieces.
+
+        Raises
+        ------
+        FormatError
+            The pieces do not have the elements of such an array.
+        """
         whole = cls()
         whole.dtype, whole._pieces = pieces[0].dtype, pieces
-        whole.shape = _checked(shape, whole.dtype)
+        whole.shape = _check_shape(shape, whole.dtype)
         count = sum(piece.nbytes for piece in pieces)
         if count != whole.nbytes or any(piece.dtype != whole.dtype for piece in pieces):
-            raise whole._misfit(count)
+            raise whole._make_size_error(count)
         return whole
 
     def read(self) -> Array:
-        """The array in C order, native and writable; one and the same at every call."""
+        """Return the array in C order, native and writable; the same object at every call.
+
+        Raises
+        ------
+        FormatError
+            The elements are damaged.
+        """
         if self._array is None:
             array = memory.empty(self.shape, self.dtype.newbyteorder("="))
             if self._pieces:
@@ -115,20 +133,20 @@ class PickledArray:
         except ValueError as error:
             raise FormatError(f"the elements of an array are no latin1 text ({error})") from error
         if len(data) != self.nbytes:
-            raise self._misfit(len(data))
+            raise self._make_size_error(len(data))
         return np.frombuffer(data, self.dtype)
 
-    def _misfit(self, count: int) -> FormatError:
+    def _make_size_error(self, count: int) -> FormatError:
         return FormatError(
             f"an array of {self.dtype} {list(self.shape)} takes {self.nbytes} bytes, the file has {count}"
         )
 
 
-def _checked(shape: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """``shape`` if there can be such an array."""
+def _check_shape(shape: Any, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """Return ``shape`` as a tuple; FormatError: there can be no such array."""
     dims = tuple(shape)
     if len(dims) > _MAX_DIMS or not all(type(dim) is int and 0 <= dim < 2**48 for dim in dims):
-        raise FormatError("an array with dims that cannot be")
+        raise FormatError("an array with impossible dims")
     # a zero dim must not hide others that no array can have
     if math.prod(dim for dim in dims if dim) * dtype.itemsize > _MAX_BYTES:
         raise FormatError(f"an array of dims {list(dims)}, which is beyond any file")
@@ -155,8 +173,14 @@ class _DType:
         return np.dtype(self._order + self._code)
 
 
-def as_key(value: Any) -> Any:
-    """``value`` if it may be a key of a dict or set: a nested tuple could take forever to hash."""
+def check_key(value: Any) -> Any:
+    """Return ``value`` if it may be a key of a dict or set: a nested tuple could take forever to hash.
+
+    Raises
+    ------
+    FormatError
+        It may not.
+    """
     if not isinstance(value, str | int | float | bytes | None):
         raise FormatError(f"a {type(value).__name__} as a key of a dict or set")
     return value
@@ -194,7 +218,7 @@ def _bytes(value: Any = b"") -> bytes | memoryview | Latin1:
 
 
 def _eval(code: str, names: dict[str, Any]) -> PickledArray:
-    """Paddle 2 pickles a tensor as eval('data', {'data': array}): that alone is known."""
+    """Return the array of a tensor that Paddle 2 pickles as eval('data', {'data': array})."""
     value = names.get("data") if code == "data" and len(names) == 1 else None
     if not isinstance(value, PickledArray):
         raise FormatError("the pickle wants to run code, which is refused", hint=HINT)
@@ -202,18 +226,18 @@ def _eval(code: str, names: dict[str, Any]) -> PickledArray:
 
 
 def _tuple(items: Any) -> tuple[Any, ...]:
-    """Paddle 2 pickles a named tensor as tuple((name, array))."""
+    """Return the pair that Paddle 2 pickles for a named tensor: tuple((name, array))."""
     if not isinstance(items, tuple):
         raise FormatError(f"a tuple made of a {type(items).__name__}")
     return items
 
 
 def _dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
-    return OrderedDict((as_key(key), value) for key, value in pairs)
+    return OrderedDict((check_key(key), value) for key, value in pairs)
 
 
 def _set(items: Any = ()) -> set[Any]:
-    return {as_key(item) for item in items}
+    return {check_key(item) for item in items}
 
 
 _NUMPY: Final[dict[str, Callable[..., Any]]] = {

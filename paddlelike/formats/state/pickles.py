@@ -1,9 +1,9 @@
 """A reader for the part of pickle that holds plain data and numpy arrays. It executes nothing.
 
-Python's own Unpickler, even with a restricted ``find_class``, takes memory as the file says (a memo
-index of four bytes makes a table of gigabytes), and hands crafted states to numpy's constructors.
-This one walks the opcodes itself: a global is a name in a table of plain functions, and an array is
-dtype, shape and a view of its bytes until it is asked for.
+Python's own Unpickler, even with a restricted ``find_class``, allocates what the file claims (a memo
+index of four bytes makes a table of gigabytes) and passes crafted states to numpy's constructors.
+This one interprets the opcodes itself: a global is a name in a table of plain functions, and an array is
+dtype, shape and a view of its bytes until it is read.
 
 The opcodes of protocols 0 to 5 are described in the standard library's ``pickletools``. Byte
 strings of Python 2 become str by latin1, as Paddle reads them.
@@ -29,10 +29,10 @@ from paddlelike.formats.state.pickled import (
     Latin1,
     PickledArray,
     Text,
-    as_key,
+    check_key,
 )
 
-__all__ = ["Reference", "load", "load_all", "plain"]
+__all__ = ["Reference", "load", "load_all", "to_plain"]
 
 _LONG: Final = 1024  # texts beyond this stay views of the file until somebody wants them
 _SLACK: Final = 4096  # bytes that even the smallest file may make
@@ -44,7 +44,7 @@ _DAMAGE: Final = (LookupError, ValueError, TypeError, AttributeError, OverflowEr
 
 
 def load(buffer: Buffer, *, constructors: Constructors | None = None) -> Any:
-    """The one object that ``buffer`` holds, arrays as ``PickledArray`` (see :func:`plain`).
+    """Return the object that ``buffer`` holds, arrays as ``PickledArray`` (see :func:`to_plain`).
 
     ``constructors`` are more globals that may be called, by (module, name).
 
@@ -91,8 +91,8 @@ def load_all(
     FormatError
         For damaged bytes, and for every other global.
 
-    >>> load_all(pickle.dumps((1, "a")) + pickle.dumps(None, protocol=0))
-    ([(1, 'a'), None], 21)
+    >>> load_all(pickle.dumps((1, "a")) + pickle.dumps(None, protocol=0))[0]
+    [(1, 'a'), None]
     """
     values: list[Any] = []
     machine = _Machine(buffer, {**CONSTRUCTORS, **(constructors or {})}, references, persistent)
@@ -103,20 +103,26 @@ def load_all(
         raise FormatError(f"offset {machine.at}: {error.message}", hint=error.hint) from None
     except _DAMAGE as error:
         raise FormatError(f"offset {machine.at}: the pickle is damaged ({error!r:.200})") from error
-    return [plain(value) for value in values], machine.at
+    return [to_plain(value) for value in values], machine.at
 
 
-def plain(value: Any) -> Any:
-    """``value`` with every array and long text read; dicts and lists are changed in place."""
+def to_plain(value: Any) -> Any:
+    """Return ``value`` with every array and long text read; dicts and lists are changed in place.
+
+    Raises
+    ------
+    FormatError
+        An array or a text is damaged, or the value is nested too deeply.
+    """
     try:
-        return _plain(value, {})
+        return _convert(value, {})
     except (RecursionError, ValueError) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"the pickle is damaged ({error!r:.200})") from error
 
 
-def _plain(value: Any, done: dict[int, Any]) -> Any:
+def _convert(value: Any, done: dict[int, Any]) -> Any:
     known = id(value)
     if known in done:
         return done[known]
@@ -128,11 +134,11 @@ def _plain(value: Any, done: dict[int, Any]) -> Any:
     elif isinstance(value, Latin1 | memoryview):
         done[known] = bytes(value)
     elif isinstance(value, dict):
-        value.update([(key, _plain(item, done)) for key, item in value.items()])
+        value.update([(key, _convert(item, done)) for key, item in value.items()])
     elif isinstance(value, list):
-        value[:] = [_plain(item, done) for item in value]
+        value[:] = [_convert(item, done) for item in value]
     elif isinstance(value, tuple):
-        done[known] = tuple([_plain(item, done) for item in value])
+        done[known] = tuple([_convert(item, done) for item in value])
     return done[known]
 
 
@@ -145,7 +151,7 @@ class Reference:
 
 
 class _Global(NamedTuple):
-    """A name that the pickle refers to, and the function of ours behind it."""
+    """A name that the pickle refers to, and the function of this package that it calls."""
 
     module: str
     name: str
@@ -153,7 +159,7 @@ class _Global(NamedTuple):
 
 
 class _Machine:
-    """The stack machine that a pickle is a program for."""
+    """The stack machine that executes the opcodes of a pickle."""
 
     def __init__(
         self,
@@ -169,7 +175,7 @@ class _Machine:
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
         self._most = _SLACK + 4 * len(self._data)
-        self._made = 0  # bytes that were made, beyond those that the file has of everything
+        self._charged = 0  # bytes of values beyond those that the file has
         self.at = 0
 
     def run(self) -> Any:
@@ -188,7 +194,7 @@ class _Machine:
     def is_at_end(self) -> bool:
         return self.at == len(self._data)
 
-    # numbers, texts and bytes from the file
+    # integers, texts and bytes from the file
 
     def take(self, size: int) -> memoryview:
         at = self.at
@@ -197,13 +203,13 @@ class _Machine:
         self.at = at + size
         return self._data[at : self.at]
 
-    def number(self, width: int) -> int:
+    def take_int(self, width: int) -> int:
         return int.from_bytes(self.take(width), "little")
 
-    def sized(self, width: int) -> memoryview:
-        return self.take(self.number(width))
+    def take_sized(self, width: int) -> memoryview:
+        return self.take(self.take_int(width))
 
-    def line(self) -> str:
+    def take_line(self) -> str:
         size = bytes(self._data[self.at : self.at + _LONG]).index(b"\n")
         return str(self.take(size + 1)[:-1], "utf-8")
 
@@ -211,7 +217,7 @@ class _Machine:
         self._stack.append(Text(view) if len(view) > _LONG else str(view, "utf-8", "surrogatepass"))
 
     def push_string(self, view: memoryview) -> None:
-        """A byte string of Python 2: a name, or the elements of an array."""
+        """Push a byte string of Python 2: a name, or the elements of an array."""
         self._stack.append(view if len(view) > _LONG else str(view, "latin1"))
 
     def push_literal(self, line: str) -> None:
@@ -253,7 +259,7 @@ class _Machine:
         del stack[start:]
         return items
 
-    def top(self, kind: type[Any]) -> Any:
+    def peek(self, kind: type[Any]) -> Any:
         value = self._stack[-1]
         if not isinstance(value, kind):
             raise FormatError(f"a {type(value).__name__} where a {kind.__name__} is filled")
@@ -263,26 +269,26 @@ class _Machine:
         self._memo[index] = self._stack[-1]
 
     def push_new(self, container: Any) -> None:
-        """An empty container: one byte of the file, and sixty of memory or two hundred."""
+        """Push an empty container: one byte of the file, sixty or two hundred bytes of memory."""
         self._charge(_SET if isinstance(container, set) else _ITEM)
         self._stack.append(container)
 
     # containers
 
     def set_items(self, items: list[Any]) -> None:
-        target = self.top(dict)
+        target = self.peek(dict)
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[as_key(key)] = value
+            target[check_key(key)] = value
 
     def push_pairs(self, items: list[Any]) -> None:
         self.push_new({})
         self.set_items(items)
 
     def append(self, items: list[Any]) -> None:
-        self.top(list).extend(items)
+        self.peek(list).extend(items)
 
     def add(self, items: list[Any]) -> None:
-        self.top(set).update(map(as_key, items))
+        self.peek(set).update(map(check_key, items))
 
     # globals and calls
 
@@ -302,7 +308,7 @@ class _Machine:
         given, function = self.pop(), self.pop()
         if not isinstance(function, _Global) or not isinstance(given, tuple):
             raise FormatError(f"a {type(function).__name__} is called with a {type(given).__name__}")
-        # an argument may have been used before, so that its items cost nothing in the file
+        # an argument may be used many times, so that its items cost nothing in the file
         self._charge(sum(len(item) for item in given if isinstance(item, _ITERABLE)))
         value = function.make(*given)
         self._charge(_size(value))
@@ -324,9 +330,9 @@ class _Machine:
         self._charge(_size(value))
 
     def _charge(self, size: int) -> None:
-        """Refuse a small file that makes much: parts of it may be used again and again."""
-        self._made += size
-        if self._made > self._most:
+        """Refuse a small file that makes large values by using its parts again and again."""
+        self._charged += size
+        if self._charged > self._most:
             raise FormatError("the pickle describes more than it holds")
 
 
@@ -349,14 +355,14 @@ _STOP: Final = pickle.STOP[0]
 _STEPS: Final[dict[int, Callable[[_Machine], Any]]] = {
     opcode[0]: step
     for opcode, step in (
-        (pickle.STRING, lambda m: m.push_literal(m.line())),
-        (pickle.UNICODE, lambda m: m.push(codecs.decode(m.line(), "raw_unicode_escape"))),
-        (pickle.INT, lambda m: m.push_decimal(m.line())),
-        (pickle.LONG, lambda m: m.push_decimal(m.line())),
-        (pickle.FLOAT, lambda m: m.push(float(m.line()))),
+        (pickle.STRING, lambda m: m.push_literal(m.take_line())),
+        (pickle.UNICODE, lambda m: m.push(codecs.decode(m.take_line(), "raw_unicode_escape"))),
+        (pickle.INT, lambda m: m.push_decimal(m.take_line())),
+        (pickle.LONG, lambda m: m.push_decimal(m.take_line())),
+        (pickle.FLOAT, lambda m: m.push(float(m.take_line()))),
         (pickle.DICT, lambda m: m.push_pairs(m.pop_to_mark())),
-        (pickle.PUT, lambda m: m.memoize(int(m.line()))),
-        (pickle.GET, lambda m: m.push(m._memo[int(m.line())])),
+        (pickle.PUT, lambda m: m.memoize(int(m.take_line()))),
+        (pickle.GET, lambda m: m.push(m._memo[int(m.take_line())])),
         (pickle.PROTO, lambda m: m.take(1)),
         (pickle.FRAME, lambda m: m.take(8)),
         (pickle.MARK, lambda m: m.push(_MARK)),
@@ -369,17 +375,17 @@ _STEPS: Final[dict[int, Callable[[_Machine], Any]]] = {
         (pickle.BININT1, _unpack("<B")),
         (pickle.BININT2, _unpack("<H")),
         (pickle.BINFLOAT, _unpack(">d")),
-        (pickle.LONG1, lambda m: m.push_int(m.sized(1))),
-        (pickle.LONG4, lambda m: m.push_int(m.sized(4))),
-        (pickle.BINSTRING, lambda m: m.push_string(m.sized(4))),
-        (pickle.SHORT_BINSTRING, lambda m: m.push_string(m.sized(1))),
-        (pickle.SHORT_BINBYTES, lambda m: m.push(bytes(m.sized(1)))),
-        (pickle.BINBYTES, lambda m: m.push(m.sized(4))),
-        (pickle.BINBYTES8, lambda m: m.push(m.sized(8))),
-        (pickle.BYTEARRAY8, lambda m: m.push(m.sized(8))),
-        (pickle.SHORT_BINUNICODE, lambda m: m.push_text(m.sized(1))),
-        (pickle.BINUNICODE, lambda m: m.push_text(m.sized(4))),
-        (pickle.BINUNICODE8, lambda m: m.push_text(m.sized(8))),
+        (pickle.LONG1, lambda m: m.push_int(m.take_sized(1))),
+        (pickle.LONG4, lambda m: m.push_int(m.take_sized(4))),
+        (pickle.BINSTRING, lambda m: m.push_string(m.take_sized(4))),
+        (pickle.SHORT_BINSTRING, lambda m: m.push_string(m.take_sized(1))),
+        (pickle.SHORT_BINBYTES, lambda m: m.push(bytes(m.take_sized(1)))),
+        (pickle.BINBYTES, lambda m: m.push(m.take_sized(4))),
+        (pickle.BINBYTES8, lambda m: m.push(m.take_sized(8))),
+        (pickle.BYTEARRAY8, lambda m: m.push(m.take_sized(8))),
+        (pickle.SHORT_BINUNICODE, lambda m: m.push_text(m.take_sized(1))),
+        (pickle.BINUNICODE, lambda m: m.push_text(m.take_sized(4))),
+        (pickle.BINUNICODE8, lambda m: m.push_text(m.take_sized(8))),
         (pickle.EMPTY_TUPLE, lambda m: m.push(())),
         (pickle.TUPLE, lambda m: m.push(tuple(m.pop_to_mark()))),
         (pickle.TUPLE1, lambda m: m.push(m.pop_tuple(1))),
@@ -394,17 +400,17 @@ _STEPS: Final[dict[int, Callable[[_Machine], Any]]] = {
         (pickle.SETITEMS, lambda m: m.set_items(m.pop_to_mark())),
         (pickle.EMPTY_SET, lambda m: m.push_new(set())),
         (pickle.ADDITEMS, lambda m: m.add(m.pop_to_mark())),
-        (pickle.FROZENSET, lambda m: m.push_new(set(map(as_key, m.pop_to_mark())))),
-        (pickle.GLOBAL, lambda m: m.push_global(m.line(), m.line())),
+        (pickle.FROZENSET, lambda m: m.push_new(set(map(check_key, m.pop_to_mark())))),
+        (pickle.GLOBAL, lambda m: m.push_global(m.take_line(), m.take_line())),
         (pickle.STACK_GLOBAL, lambda m: m.push_global(*m.pop_tuple(2))),
         (pickle.REDUCE, lambda m: m.call()),
         (pickle.NEWOBJ, lambda m: m.call()),
         (pickle.BUILD, lambda m: m.build()),
         (pickle.BINPERSID, lambda m: m.push_persistent()),
-        (pickle.BINPUT, lambda m: m.memoize(m.number(1))),
-        (pickle.LONG_BINPUT, lambda m: m.memoize(m.number(4))),
+        (pickle.BINPUT, lambda m: m.memoize(m.take_int(1))),
+        (pickle.LONG_BINPUT, lambda m: m.memoize(m.take_int(4))),
         (pickle.MEMOIZE, lambda m: m.memoize(len(m._memo))),
-        (pickle.BINGET, lambda m: m.push(m._memo[m.number(1)])),
-        (pickle.LONG_BINGET, lambda m: m.push(m._memo[m.number(4)])),
+        (pickle.BINGET, lambda m: m.push(m._memo[m.take_int(1)])),
+        (pickle.LONG_BINGET, lambda m: m.push(m._memo[m.take_int(4)])),
     )
 }

@@ -78,7 +78,7 @@ class StateWriter:
         )
         if len(data) + high > _MAX_TEXT:
             raise FormatError(
-                f"{name!r} of {len(data)} bytes does not fit: protocol 2 holds 4 GiB at most",
+                f"{name!r} has {len(data)} bytes, more than the 4 GiB that pickle protocol 2 can hold",
                 hint="save it with fluid.io.save_persistables, which has no such limit",
             )
         self._out += pickle.BINUNICODE + (len(data) + high).to_bytes(4, "little")
@@ -116,7 +116,7 @@ class StateWriter:
         dtype = dtype.newbyteorder("<")
         if dtype.kind not in "biufc":
             raise FormatError(f"an array of {dtype} cannot be saved")
-        if self._known(dtype):
+        if self._refer(dtype):
             return
         self._reference("numpy", "dtype")
         self._text(f"{dtype.kind}{dtype.itemsize}")
@@ -130,8 +130,8 @@ class StateWriter:
         self._out += pickle.BUILD
 
     def _short_bytes(self, data: bytes) -> None:
-        """At most one byte, as text to be encoded, or as bytes()."""
-        if self._known(data):
+        """Write a byte string of at most one byte, as a text to be encoded, or as bytes()."""
+        if self._refer(data):
             return
         if data:
             self._reference("_codecs", "encode")
@@ -143,8 +143,8 @@ class StateWriter:
             self._put(pickle.REDUCE, data)
 
     def _latin1(self, key: bytes | None = None) -> None:
-        """Finish the call of _codecs.encode whose text was just written."""
-        if not self._known(_LATIN1):
+        """Complete the call of _codecs.encode whose text was just written."""
+        if not self._refer(_LATIN1):
             self._text("latin1", key=_LATIN1)
         self._put(pickle.TUPLE2)
         self._put(pickle.REDUCE, key)
@@ -152,18 +152,18 @@ class StateWriter:
     def _text(self, text: str, *, key: object = None) -> None:
         if key is None and len(text) == 1 and text < "\u0100":
             key = text
-        if key is not None and self._known(key):
+        if key is not None and self._refer(key):
             return
         data = text.encode("utf-8", "surrogatepass")
         self._out += pickle.BINUNICODE + len(data).to_bytes(4, "little") + data
         self._put(b"", key)
 
     def _reference(self, module: str, name: str) -> None:
-        if not self._known((module, name)):
+        if not self._refer((module, name)):
             self._put(pickle.GLOBAL + f"{module}\n{name}\n".encode(), (module, name))
 
-    def _known(self, key: object) -> bool:
-        """Refer to what was remembered under ``key``; False if there is nothing."""
+    def _refer(self, key: object) -> bool:
+        """Write a reference to the object remembered under ``key``; return False if there is none."""
         index = self._memo.get(key)
         if index is None:
             return False
@@ -174,7 +174,7 @@ class StateWriter:
         return True
 
     def _put(self, opcode: bytes, key: object = None) -> None:
-        """Write an opcode and remember what it makes."""
+        """Write an opcode and remember the object that it creates."""
         index, self._next = self._next, self._next + 1
         if key is not None:
             self._memo[key] = index
