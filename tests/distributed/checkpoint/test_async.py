@@ -21,10 +21,10 @@ TABLES = [Network(one.build, one.optimizer, ASYNC.config, sync=False) for one in
 def test_parameters_and_their_state_are_of_one_moment(tmp_path: Path) -> None:
     with SavingJob(ASYNC, servers=2, trainers=1) as job:
         job.go(perceptron_feeds, 0, 3, save=(2, tmp_path / "model"))
-    said = read_position(tmp_path / "model", job.endpoints[0])
-    assert said is not None
-    assert said["round"] == 2
-    assert [update[-1] for update in said["updates"]] == [2]
+    position = read_position(tmp_path / "model", job.endpoints[0])
+    assert position is not None
+    assert position["round"] == 2
+    assert [update[-1] for update in position["updates"]] == [2]
     with SavingJob(ASYNC, servers=3, trainers=1, loaded=tmp_path / "model") as other:
         other.go(perceptron_feeds, 2, 3)
     before, after = job.on_servers(), other.on_servers()

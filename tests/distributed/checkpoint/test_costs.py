@@ -99,14 +99,3 @@ def test_gathering_a_variable_takes_the_memory_of_a_piece(tmp_path: Path, checks
     rows = fluid.io.load_slice(str(tmp_path / "model"), "w", (0, 64 * 1024)).reshape(64, -1)
     assert np.array_equal(rows[:, 0], np.arange(64))
     assert np.array_equal(rows[:, -1], np.arange(64))
-
-
-def test_a_sink_refuses_what_does_not_follow() -> None:
-    sink = Sink(10, lambda offset, data: None)
-    sink.place(0, 0, 4)
-    with pytest.raises(fluid.core.EnforceNotMet, match="4 bytes at 6 of 10 bytes, of which 4 came"):
-        sink.place(0, 6, 4)
-    with pytest.raises(fluid.core.EnforceNotMet, match="11 bytes at 4 of 10"):
-        sink.place(0, 4, 11)
-    with pytest.raises(fluid.core.EnforceNotMet, match="4 of 10 bytes came"):
-        sink.check()

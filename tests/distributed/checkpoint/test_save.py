@@ -54,25 +54,16 @@ def test_what_the_servers_write_themselves_is_the_same(tmp_path: Path, checksum:
     assert found[0] == found[1]
 
 
-def test_the_manifest_tells_the_round(tmp_path: Path) -> None:
+def test_the_manifest_has_the_round(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM) as job:
         job.go(perceptron_feeds, 0, 4, save=(3, tmp_path / "model"))
-    said = read_position(tmp_path / "model", job.endpoints[1])
-    assert said is not None
-    assert said["round"] == 3
-    assert read_position(tmp_path / "model", "elsewhere:1") == {"round": 3}
+    position = read_position(tmp_path / "model", job.endpoints[1])
+    assert position is not None
+    assert position["round"] == 3
+    assert read_position(tmp_path / "model", "other:1") == {"round": 3}
 
 
-def test_a_directory_of_one_process_tells_no_round(tmp_path: Path) -> None:
-    x = fluid.data("x", [None, 2])
-    fluid.layers.fc(x, 1)
-    exe = fluid.Executor()
-    exe.run(fluid.default_startup_program())
-    fluid.io.save_persistables(exe, str(tmp_path / "model"))
-    assert read_position(tmp_path / "model") is None
-
-
-def test_another_trainer_saves_nothing_and_says_so(tmp_path: Path) -> None:
+def test_another_trainer_saves_nothing_and_says_why(tmp_path: Path) -> None:
     with SavingJob(MOMENTUM) as job:
         program = job.trainer(1).main
         with pytest.warns(UserWarning, match="trainer 0 saves for all trainers"):

@@ -1,0 +1,97 @@
+"""The background thread pushes every gradient once, several steps together; training gets its error."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.client.background import Background
+from paddlelike.distributed.client.outbox import Outbox
+from paddlelike.distributed.placement import Entry, Kind
+from paddlelike.errors import FaultError
+
+DENSE = Entry(0, "w@GRAD", Kind.GRADIENT, (2,), VarType.FP32)
+SPARSE = Entry(1, "t@GRAD", Kind.GRADIENT, (9, 1), VarType.FP32)
+COUNTER = Entry(2, "@COUNTER@", Kind.COUNTER, (1,), VarType.INT64)
+
+
+class Pushes:
+    """Records what is pushed; the first push waits until it is released."""
+
+    def __init__(self) -> None:
+        self.began, self.released = threading.Event(), threading.Event()
+        self.outboxes: list[Sequence[Outbox]] = []
+
+    def __call__(self, outboxes: Sequence[Outbox]) -> None:
+        if any(outboxes):
+            self.outboxes.append(outboxes)
+            self.began.set()
+            assert self.released.wait(30)
+
+
+def run(background: Background, pushes: Pushes) -> None:
+    """Put one gradient, which is pushed alone, then four steps while that push is under way."""
+    background.start(pushes, 2)
+    background.put(0, DENSE, np.zeros(2, "float32"))
+    assert pushes.began.wait(30)
+    for step in range(1, 5):
+        background.put(0, DENSE, np.full(2, step, "float32"))
+        background.put(1, SPARSE, SelectedRows([3, step], 9, np.ones((2, 1), "float32")))
+        background.put(1, COUNTER, np.array([1]))
+    pushes.released.set()
+    background.stop()
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_steps_that_come_during_a_push_go_together(average: bool) -> None:
+    pushes = Pushes()
+    run(Background(average=average), pushes)
+    assert len(pushes.outboxes) == 2
+    first, second = pushes.outboxes[1]
+    count = 4 if average else 1
+    assert first[0].tolist() == [10 / count, 10 / count]
+    sparse = second[1]
+    assert isinstance(sparse, SelectedRows)
+    assert sparse.array is not None
+    rows = dict(zip(sparse.rows(), sparse.array[:, 0].tolist(), strict=True))
+    assert rows == {3: 5 / count, 1: 1 / count, 2: 1 / count, 4: 1 / count}
+    assert second[2].tolist() == [4]  # steps of a counter are counted, not averaged
+
+
+def test_one_step_more_than_the_most_waits() -> None:
+    pushes, background = Pushes(), Background(most=2)
+    background.start(pushes, 1)
+    background.put(0, DENSE, np.zeros(2, "float32"))
+    assert pushes.began.wait(30)
+    for _ in range(2):
+        background.put(0, DENSE, np.ones(2, "float32"))
+    third = threading.Thread(target=background.put, args=(0, DENSE, np.ones(2, "float32")))
+    third.start()
+    third.join(0.2)
+    assert third.is_alive()
+    pushes.released.set()
+    third.join(30)
+    background.stop()
+    assert sum(outboxes[0][0][0] for outboxes in pushes.outboxes) == 3
+
+
+def put_forever(background: Background) -> None:
+    while True:
+        background.put(0, DENSE, np.zeros(2, "float32"))
+
+
+def test_an_error_of_the_thread_is_raised_in_training_and_at_the_stop() -> None:
+    def fail(outboxes: Sequence[Outbox]) -> None:
+        raise FaultError("the server at a:1 is gone")
+
+    background = Background()
+    background.start(fail, 1)
+    with pytest.raises(FaultError, match="a:1 is gone"):
+        put_forever(background)
+    with pytest.raises(FaultError, match="a:1 is gone"):
+        background.stop()
