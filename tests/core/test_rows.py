@@ -1,0 +1,35 @@
+"""Sums of rows have the bits of the plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paddlelike.core.rows import add_rows, sum_rows
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), ()], ids=str)
+def test_rows_are_added_in_order(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 7, 200)
+    values = rng.standard_normal((200, *shape)).astype("float32") * 10.0 ** rng.integers(-4, 5, 200).reshape(
+        -1, *[1] * len(shape)
+    ).astype("float32")
+    expected = np.ones((7, *shape), "float32")
+    total = expected.copy()
+    for row, value in zip(rows, values, strict=True):
+        expected[row] += value
+    add_rows(total, rows, values)
+    np.testing.assert_array_equal(total, expected)
+
+
+def test_no_rows_change_nothing() -> None:
+    total = np.ones((3, 2))
+    add_rows(total, np.zeros(0, np.int64), np.zeros((0, 2)))
+    assert (total == 1).all()
+
+
+def test_a_sum_has_the_height_and_dtype_asked_for() -> None:
+    out = sum_rows(np.array([4, 4]), np.array([[1], [2]], "int64"), 6)
+    assert (out.shape, out.dtype.name) == ((6, 1), "int64")
+    assert out.ravel().tolist() == [0, 0, 0, 0, 3, 0]
