@@ -58,7 +58,7 @@ def feeds(fluid, name, step, trainer):
     return {"ids": fluid.create_lod_tensor(ids, [[3, 1, 5, 3]], fluid.CPUPlace()), "y": y}
 
 
-def transpiled(fluid, job):
+def transpile_case(fluid, job):
     """The transpiler of this process, its trainer's loss."""
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 2020
     loss = build(fluid, job["network"])
@@ -78,7 +78,7 @@ def transpiled(fluid, job):
 def serve(fluid, job):
     """Load and serve."""
     endpoint = job["endpoints"][job["number"]]
-    t, _ = transpiled(fluid, job)
+    t, _ = transpile_case(fluid, job)
     main = t.get_pserver_program(endpoint)
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(t.get_startup_program(endpoint, main))
@@ -103,7 +103,7 @@ def load_shard(fluid, exe, job, main):
 
 def train(fluid, job):
     """Train, and save on trainer 0."""
-    t, loss = transpiled(fluid, job)
+    t, loss = transpile_case(fluid, job)
     main = t.get_trainer_program()
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())

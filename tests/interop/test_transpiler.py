@@ -9,9 +9,9 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.framework.graph.guards import reset_name_scope
-from tests.distributed.transpiler.drawn import draw
-from tests.distributed.transpiler.masked import masked
+from tests.distributed.transpiler.masking import mask_program
 from tests.distributed.transpiler.networks import overview, programs
+from tests.distributed.transpiler.random_cases import draw_case
 from tests.distributed.transpiler.real import ask
 from tests.helpers.canonical import differences
 from tests.interop.real import FLUID185
@@ -23,7 +23,7 @@ JOBS = 30
 
 @pytest.mark.parametrize("first", [0, 1000])
 def test_jobs_drawn_at_random(first: int, tmp_path: Path) -> None:
-    cases = {str(seed): draw(seed) for seed in range(first, first + JOBS)}
+    cases = {str(seed): draw_case(seed) for seed in range(first, first + JOBS)}
     assert FLUID185.python is not None
     records = ask(FLUID185.python, cases, tmp_path)
     assert [record["error"] for record in records.values() if "error" in record] == []
@@ -40,6 +40,6 @@ def _differences(case: dict[str, object], record: dict[str, object]) -> list[str
         f"{role}: {line}"
         for role, pair in record["programs"].items()
         for got, want in zip(made[role], pair, strict=True)
-        for line in differences(masked(got), want)
+        for line in differences(mask_program(got), want)
     ]
     return lines + [f"table: {row}" for row in table if row not in record["overview"]]

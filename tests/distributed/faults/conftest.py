@@ -1,4 +1,4 @@
-"""The job that nothing happens to, once for each kind of it: what every other one must end with."""
+"""The reference results: of jobs without faults, one of each kind; and fixtures that start jobs."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ import pytest
 from tests.distributed.faults.jobs import Job
 
 
-class Ends:
-    """What a job ended with: the rows of every variable on its server, the parameters of trainers."""
+class Result:
+    """The result of a job: the rows of every variable on its server, the parameters of trainers."""
 
     def __init__(self, said: dict[str, dict[str, Any]]) -> None:
         self.rows = {key: crc for one in said.values() for key, crc in one.get("rows", {}).items()}
         self.parameters = {one["parameters"] for one in said.values() if "parameters" in one}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ends) and vars(self) == vars(other)
+        return isinstance(other, Result) and vars(self) == vars(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Ends({self.rows}, {self.parameters})"
+        return f"Result({self.rows}, {self.parameters})"
 
 
 @pytest.fixture(scope="session")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the process that all others are forked from."""
-    with opened(tmp_path_factory.mktemp("nursery") / "door") as (address, _):
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the fork server."""
+    with start_fork_server(tmp_path_factory.mktemp("fork_server") / "socket") as (address, _):
         yield address
 
 
 @contextmanager
-def opened(door: Path, *within: str) -> Iterator[tuple[str, int]]:
-    """A nursery's address and process id; ``within``: the command that is to run it."""
+def start_fork_server(path: Path, *within: str) -> Iterator[tuple[str, int]]:
+    """Start a fork server; yield its address and process id. ``within``: the command that runs it."""
     limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     child = subprocess.Popen(
-        [*within, sys.executable, "-m", "tests.distributed.faults.nursery", str(door)],
+        [*within, sys.executable, "-m", "tests.distributed.faults.fork_server", str(path)],
         cwd=Path(__file__).parents[3],
         env=os.environ | limits,
         stdout=subprocess.PIPE,
@@ -52,37 +52,37 @@ def opened(door: Path, *within: str) -> Iterator[tuple[str, int]]:
         assert child.stdout is not None
         with child.stdout as said:
             assert said.readline() == b"ready\n"
-            yield str(door), child.pid
+            yield str(path), child.pid
     finally:
         child.kill()
         child.wait()
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, nursery: str) -> Callable[..., Ends]:
-    """``undisturbed(network=...)``: the ends of a job without faults; made once."""
-    made: dict[str, Ends] = {}
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, fork_server: str) -> Callable[..., Result]:
+    """Return a function from job options to the result of such a job without faults; each runs once."""
+    results: dict[str, Result] = {}
 
-    def ends(**options: Any) -> Ends:
+    def run_undisturbed(**options: Any) -> Result:
         key = repr(sorted(options.items()))
-        if key not in made:
-            with Job(tmp_path_factory.mktemp("undisturbed"), nursery, **options) as job:
-                made[key] = Ends(job.finish())
+        if key not in results:
+            with Job(tmp_path_factory.mktemp("undisturbed"), fork_server, **options) as job:
+                results[key] = Result(job.finish())
                 assert job.restarts == 0, job.describe()
-        return made[key]
+        return results[key]
 
-    return ends
+    return run_undisturbed
 
 
 @pytest.fixture
-def run(tmp_path: Path, nursery: str) -> Iterator[Callable[..., Job]]:
-    """Starts jobs; whatever is left of them is killed."""
+def run(tmp_path: Path, fork_server: str) -> Iterator[Callable[..., Job]]:
+    """Return a function that starts a job; its processes are killed at the end."""
     jobs: list[Job] = []
 
     def start(**options: Any) -> Job:
         home = tmp_path / str(len(jobs))
         home.mkdir()
-        jobs.append(Job(home, nursery, **options))
+        jobs.append(Job(home, fork_server, **options))
         return jobs[-1]
 
     try:

@@ -1,4 +1,4 @@
-"""Jobs of real processes that can be hurt: started, watched by what they say, killed, started again."""
+"""Jobs of real processes for fault injection: started, watched by their output, killed, restarted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.distributed.faults.nursery import born
+from tests.distributed.faults.fork_server import fork_process
 from tests.distributed.jobs import free_endpoints
 
 __all__ = ["Job", "Process"]
@@ -22,15 +22,15 @@ LIMIT = 90.0  # seconds that anything here may take on a busy machine
 
 
 class Process:
-    """One role of a job; ``said`` is what it has said so far."""
+    """One process of a job; ``said`` holds the JSON objects of its output so far."""
 
     def __init__(
-        self, name: str, environment: dict[str, str], nursery: str, heard: queue.Queue[Any], log: Path
+        self, name: str, environment: dict[str, str], fork_server: str, heard: queue.Queue[Any], log: Path
     ) -> None:
         self.name = name
         self.said: list[dict[str, Any]] = []
         self.log = log
-        self._line, self._pid, said = born(nursery, environment, log)
+        self._line, self._pid, said = fork_process(fork_server, environment, log)
         self._code: int | None = None
         self._reader = threading.Thread(target=self._read, args=(said, heard))
         self._reader.start()
@@ -52,13 +52,13 @@ class Process:
 
     @property
     def errors(self) -> str:
-        """What it wrote on standard error."""
+        """Its standard error."""
         return self.log.read_text(errors="replace")
 
-    def send(self, number: int) -> None:
+    def send(self, signum: int) -> None:
         if self._code is None:
             with suppress(ProcessLookupError):
-                os.kill(self._pid, number)
+                os.kill(self._pid, signum)
 
     def is_stopped(self) -> bool:
         with suppress(OSError):
@@ -71,7 +71,7 @@ class Process:
         return self._code is not None
 
     def end(self) -> None:
-        """Kill it, whatever it does."""
+        """Kill it and wait for its end."""
         self.send(signal.SIGKILL)
         self._reader.join(LIMIT)
 
@@ -84,14 +84,14 @@ class Job:
 
     Parameters
     ----------
-    nursery
-        Where processes come from.
+    fork_server
+        The address of the fork server.
     faults
-        By name of a process (``server 0``, ``trainer 1``) what happens to the first one of this name.
+        By name of a process (``server 0``, ``trainer 1``) the fault of the first one with this name.
     settings
-        Environment variables beside the defaults of this class.
+        Environment variables in addition to the defaults of this class.
     restart
-        Whether a process that ends in a fault is started again.
+        Whether a process that ends in a fault is restarted.
     job
         See ``role``: steps, every, mode, network, think.
     """
@@ -99,7 +99,7 @@ class Job:
     def __init__(
         self,
         home: Path,
-        nursery: str,
+        fork_server: str,
         *,
         servers: int = 2,
         trainers: int = 2,
@@ -110,7 +110,7 @@ class Job:
         hosts: tuple[str, ...] = (),
         **job: Any,
     ) -> None:
-        self.home, self.trainers, self._nursery = home, trainers, nursery
+        self.home, self.trainers, self._nursery = home, trainers, fork_server
         self.endpoints = free_endpoints(servers)
         if hosts:
             self.endpoints = [
@@ -142,13 +142,13 @@ class Job:
         return self.home / "saves"
 
     def start(self, name: str) -> Process:
-        """Start a process of this name; the faults planned for it befall the first one."""
-        role, number = name.split()
+        """Start a process of this name; the faults planned for the name apply to the first one."""
+        role, index = name.split()
         environment = os.environ | {
             "TRAINING_ROLE": "PSERVER" if role == "server" else "TRAINER",
             "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(self.endpoints),
             "PADDLE_TRAINERS_NUM": str(self.trainers),
-            "PADDLE_TRAINER_ID": number if role == "trainer" else "0",
+            "PADDLE_TRAINER_ID": index if role == "trainer" else "0",
             "PADDLELIKE_CHECKPOINT_DIR": str(self.saves),
             "PADDLELIKE_RESUME_POLICY": "rollback",
             "PADDLELIKE_LEASE": "2",
@@ -158,7 +158,7 @@ class Job:
             "FAULT": json.dumps(self.faults.pop(name, {})),
         }
         if role == "server":
-            host, port = self.endpoints[int(number)].rsplit(":", 1)
+            host, port = self.endpoints[int(index)].rsplit(":", 1)
             environment |= {"POD_IP": host, "PADDLE_PORT": port}
         log = self.home / f"{name.replace(' ', '')}.{len(self.everyone)}.log"
         process = Process(name, environment | self.settings, self._nursery, self._heard, log)
@@ -166,8 +166,8 @@ class Job:
         self.everyone.append(process)
         return process
 
-    def until(self, there: Callable[[Process, dict[str, Any]], bool], limit: float = LIMIT) -> dict[str, Any]:
-        """Wait until some process says what ``there`` is true for; restart what ends in a fault."""
+    def until(self, holds: Callable[[Process, dict[str, Any]], bool], limit: float = LIMIT) -> dict[str, Any]:
+        """Wait until ``holds`` is true of some process's output; restart processes that end in a fault."""
         end = time.monotonic() + limit
         while (left := end - time.monotonic()) > 0:
             try:
@@ -178,12 +178,12 @@ class Job:
                 self.restarts += 1
                 assert self.restarts < 20, self.describe()
                 self.start(process.name)
-            if there(process, said):
+            if holds(process, said):
                 return said
         raise AssertionError(f"not seen within {limit:.0f} s:\n{self.describe()}")
 
     def until_said(self, name: str, key: str, value: Any = None, limit: float = LIMIT) -> dict[str, Any]:
-        """Wait until a process says ``key`` (with a value)."""
+        """Wait until a process reports ``key`` (with a value)."""
         return self.until(
             lambda process, said: process.name == name and key in said and value in (None, said[key]), limit
         )
@@ -206,7 +206,7 @@ class Job:
         self.until(all_serve)
 
     def finish(self, limit: float = LIMIT) -> dict[str, dict[str, Any]]:
-        """Wait until the newest process of every name has ended with code 0; what each said last."""
+        """Wait until the newest process of every name has ended with code 0; return their last reports."""
         ended = {name for name in self.names if self.processes[name].code == 0 and self._has_exit(name)}
 
         def over(process: Process, said: dict[str, Any]) -> bool:
@@ -219,7 +219,7 @@ class Job:
         return self.ends()
 
     def ends(self) -> dict[str, dict[str, Any]]:
-        """What each process that came to its end said of it."""
+        """Return the last report of each process that ended by itself."""
         said = {name: process.last("end") for name, process in self.processes.items()}
         return {
             name: next(one for one in reversed(self.processes[name].said) if "end" in one)
@@ -247,7 +247,7 @@ class Job:
         return self.processes[process.name] is process
 
     def describe(self) -> str:
-        """What everyone said last, and the ends of their logs."""
+        """Return the last reports of all processes and the ends of their logs."""
         lines = [f"restarts: {self.restarts}"]
         for process in self.everyone[-8:]:
             lines.append(f"{process.name}: code {process.code}, said {process.said[-3:]}")

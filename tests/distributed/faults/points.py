@@ -1,4 +1,4 @@
-"""Where in its work a process of a test job can be made to end, to stop or to lose answers.
+"""Fault injection: the points at which a process of a test job can be killed or stopped.
 
 FAULT holds JSON: ``{"at": point, "number": round, "server": index, "do": "kill" | "stop"}`` (the inner two
 may be left out), or ``{"lose": 7}``: every seventh answer to this trainer is lost after its work was done.

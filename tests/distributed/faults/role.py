@@ -1,7 +1,7 @@
-"""One process of a job, as a user would write it: a server or a trainer by the environment.
+"""The script of every process of a job: a server or a trainer by the environment.
 
-Beside Fluid's variables it takes JOB (JSON: steps, every, mode, network, think) and FAULT (see ``points``).
-It says what happens on its standard output, a JSON object a line.
+Besides Fluid's variables it reads JOB (JSON: steps, every, mode, network, think) and FAULT (see ``points``).
+It reports its progress on standard output, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def digest(arrays: dict[str, Any]) -> int:
     return crc
 
 
-def transpiled() -> tuple[Any, Any]:
+def transpile_network() -> tuple[Any, Any]:
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 90
     loss = network()
     config = fluid.DistributeTranspilerConfig()
@@ -146,7 +146,7 @@ def train(t: Any, exe: Any, loss: Any) -> None:
 
 def main() -> None:
     points.install()
-    t, loss = transpiled()
+    t, loss = transpile_network()
     exe = fluid.Executor(fluid.CPUPlace())
     if os.environ["TRAINING_ROLE"] == "PSERVER":
         serve(t, exe)

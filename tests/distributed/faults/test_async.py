@@ -12,7 +12,7 @@ STEPS = 15
 
 
 def updates(job):
-    """How many updates each server holds at its end, and how many steps all trainers said they took."""
+    """Return the count of updates on each server at its end, and the count of steps of all trainers."""
     ended = job.finish()
     steps = sum("done" in one for process in job.everyone for one in process.said)
     return [ended[f"server {index}"]["end"] for index in range(len(job.endpoints))], steps

@@ -1,4 +1,4 @@
-"""Whole jobs that are lost and go on from their save, also on other numbers of servers; random kills."""
+"""Whole jobs that are lost and resume from their save, also on another count of servers; random kills."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.distributed.faults.conftest import Ends
+from tests.distributed.faults.conftest import Result
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ def test_a_job_killed_as_a_whole_resumes_from_its_save(servers, run, undisturbed
     first.kill(*first.names)
     first.__exit__()
     second = run(servers=servers, settings={"PADDLELIKE_CHECKPOINT_DIR": str(first.saves)})
-    ended = Ends(second.finish())
+    ended = Result(second.finish())
     assert ended.parameters == undisturbed().parameters
     if servers == 2:
         assert ended == undisturbed()
@@ -36,7 +36,7 @@ def test_three_of_each_and_one_of_each_killed_at_once(run, undisturbed):
         "trainer 1": {"at": "trainer.commit", "number": 5, "server": 1, "do": "kill"},
     }
     job = run(faults=faults, **size)
-    assert Ends(job.finish()) == undisturbed(**size)
+    assert Result(job.finish()) == undisturbed(**size)
     assert job.restarts >= 2
 
 
@@ -64,4 +64,4 @@ def test_random_kills_and_stops(seed, run, undisturbed):
             job.until(lambda *_, end=end: time.monotonic() > end, 1.0)
         except AssertionError:
             continue  # nobody said anything: all wait for who was hurt
-    assert Ends(job.finish(150)) == expected, job.describe()
+    assert Result(job.finish(150)) == expected, job.describe()

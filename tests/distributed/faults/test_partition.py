@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.distributed.faults.conftest import Ends, opened
+from tests.distributed.faults.conftest import Result, start_fork_server
 from tests.distributed.faults.jobs import Job
 
 pytestmark = pytest.mark.slow
@@ -18,13 +18,13 @@ UP = ("unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 
 @pytest.fixture
 def island(tmp_path) -> Iterator[tuple[str, int]]:
-    """A nursery whose processes see no network but their own loopback."""
+    """A fork_server whose processes see no network but their own loopback."""
     if not all(shutil.which(name) for name in ("unshare", "nsenter", "ip")):
         pytest.skip("needs unshare, nsenter and ip")
     tried = subprocess.run([*UP, "true"], capture_output=True, check=False)
     if tried.returncode:
         pytest.skip(f"no network of its own: {tried.stderr.decode().strip()}")
-    with opened(tmp_path / "door", *UP) as found:
+    with start_fork_server(tmp_path / "socket", *UP) as found:
         yield found
 
 
@@ -44,6 +44,6 @@ def test_a_server_out_of_reach_holds_the_job_up_and_changes_nothing(island, tmp_
         job.until_said("trainer 0", "failed", 1)
         assert job.processes["trainer 0"].last("done") <= reached + 1
         route("del")
-        ended = Ends(job.finish())
+        ended = Result(job.finish())
         assert ended == undisturbed()
         assert job.restarts == 0

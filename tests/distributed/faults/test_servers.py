@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import paddlelike as fluid
-from tests.distributed.faults.conftest import Ends
+from tests.distributed.faults.conftest import Result
 
 pytestmark = pytest.mark.slow
 
@@ -29,19 +29,19 @@ KILL_AT = {
 @pytest.mark.parametrize("moment", KILL_AT)
 def test_a_server_killed_when(moment, run, undisturbed):
     job = run(faults={"server 1": KILL_AT[moment] | {"do": "kill"}})
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 1
 
 
 def test_a_server_with_a_part_of_a_table_killed(run, undisturbed):
     job = run(network="sparse", faults={"server 0": {"at": "server.apply.mid", "number": 4, "do": "kill"}})
-    assert Ends(job.finish()) == undisturbed(network="sparse")
+    assert Result(job.finish()) == undisturbed(network="sparse")
     assert job.restarts >= 1
 
 
 def test_a_save_cut_short_is_not_there_and_is_made_again(run, undisturbed):
     job = run(faults={"server 1": {"at": "server.pull", "number": 6, "do": "kill"}})
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     said = job.processes["trainer 0"].said
     kept = [one for one in said if {"saved", "unsaved"} & set(one)]
     assert kept == [{"saved": 3}, {"unsaved": 6, "back": 3}, {"saved": 6}, {"saved": 9}]
@@ -51,7 +51,7 @@ def test_a_save_cut_short_is_not_there_and_is_made_again(run, undisturbed):
 def test_both_servers_killed(run, undisturbed):
     fault = {"at": "server.apply.mid", "number": 7, "do": "kill"}
     job = run(faults={"server 0": fault, "server 1": fault})
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 2
 
 
@@ -59,7 +59,7 @@ def test_a_server_killed_again_while_it_loads(run, undisturbed):
     job = run(faults={"server 0": {"at": "server.push", "number": 5, "do": "kill"}})
     job.until_said("trainer 0", "saved", 3)
     job.faults["server 0"] = {"at": "server.load", "do": "kill"}
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 2
 
 
@@ -75,7 +75,7 @@ def test_a_server_killed_again_while_it_loads(run, undisturbed):
 def test_another_process_killed_while_all_go_back(name, point, run, undisturbed):
     first = {"at": "server.push", "number": 4, "do": "kill"}
     job = run(faults={"server 1": first, name: {"at": point, "do": "kill"}})
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 1  # trainers race: the second fault may find nothing left to do
 
 
@@ -86,7 +86,7 @@ def test_a_server_hung_for_longer_than_a_call_may_take(moment, run, undisturbed)
     hung = job.until_stopped("server 1")
     job.until_said("trainer 0", "failed", 1)
     hung.send(signal.SIGCONT)
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts == 0
 
 
@@ -111,5 +111,5 @@ def test_without_rollback_a_restarted_server_ends_the_job_and_the_job_resumes_fr
     job.kill("server 0", "server 1")
     for name in job.names:
         job.start(name)
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.processes["trainer 0"].said[1] == {"at": 6}

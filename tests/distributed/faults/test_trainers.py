@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.distributed.faults.conftest import Ends
+from tests.distributed.faults.conftest import Result
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ KILL_AT = {
 @pytest.mark.parametrize("moment", KILL_AT)
 def test_a_trainer_killed_when(moment, run, undisturbed):
     job = run(faults={"trainer 1": KILL_AT[moment] | {"do": "kill"}})
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 1
 
 
@@ -37,20 +37,20 @@ def test_trainer_0_killed_while_it_saves(moment, run, undisturbed):
     job.until_said("trainer 0", "exit")
     said = [one["saved"] for one in job.everyone[2].said if "saved" in one]
     assert said == [3]
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.processes["trainer 0"].last("saved") == 9
 
 
 def test_a_trainer_lost_while_it_leaves_holds_no_server_up(run, undisturbed):
     job = run(faults={"trainer 1": {"at": "trainer.leave", "server": 1, "do": "kill"}}, restart=False)
     assert job.codes(["server 0", "server 1", "trainer 0"]) == [0, 0, 0]
-    assert Ends(job.ends()).rows == undisturbed().rows
+    assert Result(job.ends()).rows == undisturbed().rows
 
 
 def test_a_trainer_without_rollback_killed(run, undisturbed):
     fault = {"at": "trainer.commit", "number": 4, "do": "kill"}
     job = run(faults={"trainer 1": fault}, settings={"PADDLELIKE_RESUME_POLICY": "exit"})
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts == 1
 
 
@@ -61,7 +61,7 @@ def test_every_trainer_killed(run, undisturbed):
             "trainer 1": {"at": "trainer.push.mid", "number": 5, "do": "kill"},
         }
     )
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
 
 
 @pytest.mark.parametrize("moment", ["trainer.push", "trainer.push.mid", "trainer.commit"])
@@ -70,7 +70,7 @@ def test_a_trainer_hung_in_a_round_is_waited_for(moment, run, undisturbed):
     hung = job.until_stopped("trainer 1")
     job.until_said("trainer 0", "silent", [1])
     hung.send(signal.SIGCONT)
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts == 0
 
 
@@ -78,7 +78,7 @@ def test_a_trainer_that_comes_late_is_waited_for(run, undisturbed):
     job = run(late=("trainer 1",))
     job.until_said("trainer 0", "missing", [1])
     job.start("trainer 1")
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
 
 
 def test_of_two_processes_with_one_id_the_older_one_ends(run, undisturbed):
@@ -86,7 +86,7 @@ def test_of_two_processes_with_one_id_the_older_one_ends(run, undisturbed):
     job.until_said("trainer 1", "done", 2)
     older = job.processes["trainer 1"]
     job.start("trainer 1")
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.code_of(older) == 75
     assert "another process has taken its place" in older.errors
 
@@ -97,7 +97,7 @@ def test_a_hung_trainer_that_was_replaced_is_fenced_when_it_wakes(run, undisturb
     job.start("trainer 1")
     job.until_said("trainer 1", "done", 7)
     older.send(signal.SIGCONT)
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.code_of(older) == 75
 
 
@@ -113,5 +113,5 @@ def test_a_trainer_that_never_returns_is_named(run):
 
 def test_lost_answers_are_asked_for_again(run, undisturbed):
     job = run(faults={"trainer 0": {"lose": 5}, "trainer 1": {"lose": 7}})
-    assert Ends(job.finish()) == undisturbed()
+    assert Result(job.finish()) == undisturbed()
     assert job.restarts == 0

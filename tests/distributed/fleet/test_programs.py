@@ -1,4 +1,4 @@
-"""What fleet makes of a network: the same programs as the transpiler, for each role and strategy."""
+"""fleet makes the same programs of a network as the transpiler, for each role and strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first day of the tutorial on parameter servers, as a job whose processes can be found and killed."""
+"""The first day of the tutorial on parameter servers as a job whose processes can be found and killed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.distributed.launch.launched import wait_until
+from tests.distributed.launch.launcher import wait_until
 
 PROJECT = Path(__file__).parents[3]
 SCRIPT = PROJECT / "tutorials" / "04_parameter_servers.py"
 
 
 @contextmanager
-def launched(home: Path, mark: str, *options: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+def launch_tutorial(
+    home: Path, mark: str, *options: str, **variables: str
+) -> Iterator[subprocess.Popen[str]]:
     """The first day of the tutorial; its processes can be told by ``mark`` in their environment."""
     (home / "clicks").mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
@@ -42,7 +44,7 @@ def launched(home: Path, mark: str, *options: str, **variables: str) -> Iterator
 
 
 def pid_of(mark: str, *variables: str) -> int | None:
-    """The process with these in its environment."""
+    """Return the id of the process with these variables in its environment, if there is one."""
     wanted = {f"PADDLELIKE_JOB_ID={mark}".encode(), *(one.encode() for one in variables)}
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -53,8 +55,8 @@ def pid_of(mark: str, *variables: str) -> int | None:
     return None
 
 
-def running(mark: str, *variables: str) -> int:
-    """The process with these in its environment, once there is one."""
+def find_process(mark: str, *variables: str) -> int:
+    """Wait for the process with these variables in its environment; return its id."""
     wait_until(lambda: pid_of(mark, *variables) is not None, f"a process with {variables}")
     found = pid_of(mark, *variables)
     assert found is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.launch.launched import Launched, is_gone, wait_until
+from tests.distributed.launch.launcher import Launcher, is_gone, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -23,8 +23,8 @@ if server:
 else:
     until("server0.pid"); until("server1.pid")
 """
-    with Launched(tmp_path, script, "--server_num", "2", "--worker_num=3", "--grace", "0.1") as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num", "2", "--worker_num=3", "--grace", "0.1") as launcher:
+        code, said = launcher.end()
     assert code == 0, said
     logs = sorted(path.name for path in (tmp_path / "log").iterdir())
     assert logs == ["serverlog.0", "serverlog.1", "workerlog.0", "workerlog.1", "workerlog.2"]
@@ -37,10 +37,10 @@ def test_servers_that_end_by_themselves_are_left_to(tmp_path: Path) -> None:
 if server: until("worker0.pid"); print("served")
 else: ready()
 """
-    with Launched(
+    with Launcher(
         tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=50", module="launch_ps"
-    ) as it:
-        code, said = it.end()
+    ) as launcher:
+        code, said = launcher.end()
     assert code == 0, said
     assert (tmp_path / "logs" / "serverlog.0").read_text() == "served\n"
 
@@ -52,14 +52,14 @@ until("server0.pid")
 if name == "worker1": raise ValueError("no such column")
 time.sleep(60)
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=2") as launched:
-        code, said = launched.end()
-        assert is_gone(launched.pid("server0"))
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=2") as launcher:
+        code, said = launcher.end()
+        assert is_gone(launcher.pid("server0"))
     assert code == 1
     assert "worker 1 ended with exit code 1" in said
     assert "ValueError: no such column" in said
     assert "restart" not in said
-    assert launched.starts("worker1") == 1
+    assert launcher.starts("worker1") == 1
 
 
 def test_exit_code_75_restarts_the_whole_job(tmp_path: Path) -> None:
@@ -70,10 +70,10 @@ print("start", start)
 if start < 2: sys.exit(75)
 Path("worker0.done").touch()
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=2", "--grace=1") as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=2", "--grace=1") as launcher:
+        code, said = launcher.end()
     assert code == 0, said
-    assert launched.starts("worker0") == 3
+    assert launcher.starts("worker0") == 3
     assert "restart 1 of 3, of the whole job" in said
     assert "restart 2 of 3" in said
     log = (tmp_path / "log" / "workerlog.0").read_text()
@@ -86,13 +86,13 @@ def test_a_killed_process_restarts_the_whole_job(tmp_path: Path, victim: str) ->
 if not server and start: sys.exit()
 ready(); time.sleep(60)
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=2", "--grace=1") as launched:
-        before = {name: launched.pid(name) for name in ("server0", "worker0", "worker1")}
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=2", "--grace=1") as launcher:
+        before = {name: launcher.pid(name) for name in ("server0", "worker0", "worker1")}
         os.kill(before[victim], signal.SIGKILL)
-        code, said = launched.end()
+        code, said = launcher.end()
         assert code == 0, said
         assert all(is_gone(pid) for pid in before.values())
-    assert [launched.starts(name) for name in before] == [2, 2, 2]
+    assert [launcher.starts(name) for name in before] == [2, 2, 2]
     assert f"{victim[:-1]} {victim[-1]} was killed by SIGKILL" in said
 
 
@@ -101,11 +101,11 @@ def test_restarts_are_counted_and_the_last_code_is_returned(tmp_path: Path) -> N
 if server: time.sleep(60)
 sys.exit(75)
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--max_restarts=2") as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=1", "--max_restarts=2") as launcher:
+        code, said = launcher.end()
     assert code == 75
     assert "no restart is left of 2" in said
-    assert launched.starts("worker0") == 3
+    assert launcher.starts("worker0") == 3
 
 
 def test_a_cause_that_shows_a_moment_later_still_counts(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ if start: time.sleep(0 if not server else 60); sys.exit()
 if server: until("worker0.failed"); time.sleep(0.05); os.kill(os.getpid(), signal.SIGKILL)
 Path("worker0.failed").touch(); sys.exit(1)
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=1") as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=1") as launcher:
+        code, said = launcher.end()
     assert code == 0, said
     assert "server 0 was killed by SIGKILL" in said
 
@@ -128,10 +128,10 @@ def end(*_): Path(name + ".ended").touch(); sys.exit(0)
 signal.signal({int(number)}, end)
 ready(); time.sleep(60)
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1") as launched:
-        pids = [launched.pid("server0"), launched.pid("worker0")]
-        launched.process.send_signal(number)
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=1") as launcher:
+        pids = [launcher.pid("server0"), launcher.pid("worker0")]
+        launcher.process.send_signal(number)
+        code, said = launcher.end()
     assert code == 128 + number
     assert f"{number.name}: asked 2 processes to end, within 10 s each; a second signal kills them" in said
     assert f"the job was ended by {number.name}" in said
@@ -146,12 +146,12 @@ def test_a_second_signal_kills_the_processes(tmp_path: Path) -> None:
 signal.signal(signal.SIGINT, lambda *_: Path(name + ".asked").touch())
 ready(); time.sleep(60)
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=50") as launched:
-        pids = [launched.pid("server0"), launched.pid("worker0")]
-        launched.process.send_signal(signal.SIGINT)
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=50") as launcher:
+        pids = [launcher.pid("server0"), launcher.pid("worker0")]
+        launcher.process.send_signal(signal.SIGINT)
         wait_until(lambda: len(list(tmp_path.glob("*.asked"))) == 2, "both processes to be asked")
-        launched.process.send_signal(signal.SIGINT)
-        code, said = launched.end()
+        launcher.process.send_signal(signal.SIGINT)
+        code, said = launcher.end()
     assert code == 128 + signal.SIGINT
     assert "SIGINT again: killed 2 processes" in said
     assert all(is_gone(pid) for pid in pids)
@@ -162,19 +162,19 @@ def test_processes_that_do_not_heed_a_signal_are_killed(tmp_path: Path) -> None:
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 ready(); time.sleep(60)
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=0.2") as launched:
-        pids = [launched.pid("server0"), launched.pid("worker0")]
-        launched.process.terminate()
-        code, _ = launched.end()
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=1", "--grace=0.2") as launcher:
+        pids = [launcher.pid("server0"), launcher.pid("worker0")]
+        launcher.process.terminate()
+        code, _ = launcher.end()
         assert code == 128 + signal.SIGTERM
         assert all(is_gone(pid) for pid in pids)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux kills children with their parent")
 def test_processes_die_with_the_launcher(tmp_path: Path) -> None:
-    with Launched(tmp_path, "ready(); time.sleep(60)", "--server_num=1", "--worker_num=1") as launched:
-        pids = [launched.pid("server0"), launched.pid("worker0")]
-        launched.process.kill()
+    with Launcher(tmp_path, "ready(); time.sleep(60)", "--server_num=1", "--worker_num=1") as launcher:
+        pids = [launcher.pid("server0"), launcher.pid("worker0")]
+        launcher.process.kill()
         for pid in pids:
             wait_until(lambda pid=pid: is_gone(pid), "a process to die with its launcher")  # type: ignore[misc]
 
@@ -186,8 +186,8 @@ if server: sys.exit()
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 Path("child.pid").write_text(str(child.pid))
 """
-    with Launched(tmp_path, script, "--server_num=1", "--worker_num=1") as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num=1", "--worker_num=1") as launcher:
+        code, said = launcher.end()
     assert code == 0, said
     child = int((tmp_path / "child.pid").read_text())
     wait_until(lambda: is_gone(child), "the child of a worker that has ended to end")
@@ -199,8 +199,8 @@ Path(name + ".token").write_text(os.environ["PADDLELIKE_JOB_TOKEN"])
 """
     seen = set()
     for _ in range(2):
-        with Launched(tmp_path, script, "--server_num=1", "--worker_num=1") as launched:
-            code, said = launched.end()
+        with Launcher(tmp_path, script, "--server_num=1", "--worker_num=1") as launcher:
+            code, said = launcher.end()
         assert code == 0, said
         tokens = {(tmp_path / f"{name}.token").read_text() for name in ("server0", "worker0")}
         assert len(tokens) == 1
@@ -217,11 +217,11 @@ if server: time.sleep(60)
 until("server1.starts")
 while Path("server1.starts").read_text() != "2": time.sleep(0.02)
 """
-    with Launched(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=0.5") as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=0.5") as launcher:
+        code, said = launcher.end()
     assert code == 0, said
     assert "server 1 ended long before the other servers" in said
-    assert launched.starts("server1") == 2
+    assert launcher.starts("server1") == 2
 
 
 def test_servers_that_end_together_are_not_lost(tmp_path: Path) -> None:
@@ -229,8 +229,8 @@ def test_servers_that_end_together_are_not_lost(tmp_path: Path) -> None:
 if server: until("closed")
 else: Path("closed").touch(); time.sleep(8); print("evaluated")
 """
-    with Launched(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=3") as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=3") as launcher:
+        code, said = launcher.end()
     assert code == 0, said
     assert (tmp_path / "log" / "workerlog.0").read_text() == "evaluated\n"
 
@@ -244,10 +244,10 @@ if name == "worker0": Path("done").touch()
 else: until("done")
 """
     options = ["--server_num=1", "--worker_num=2", "--restart=process", "--max_restarts=2"]
-    with Launched(tmp_path, script, *options) as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, *options) as launcher:
+        code, said = launcher.end()
     assert code == 0, said
-    assert [launched.starts(name) for name in ("worker0", "worker1", "server0")] == [3, 1, 1]
+    assert [launcher.starts(name) for name in ("worker0", "worker1", "server0")] == [3, 1, 1]
     assert "restart 2 of 2, of worker 0 alone" in said
     assert (tmp_path / "log" / "workerlog.1").read_text() == "rollback\n"
 
@@ -258,8 +258,8 @@ if server: time.sleep(60)
 sys.exit(75)
 """
     options = ["--server_num=1", "--worker_num=1", "--restart=process", "--max_restarts=2", "--grace=1"]
-    with Launched(tmp_path, script, *options) as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, *options) as launcher:
+        code, said = launcher.end()
     assert code == 75, said
-    assert launched.starts("worker0") == 3
-    assert launched.starts("server0") == 1
+    assert launcher.starts("worker0") == 3
+    assert launcher.starts("server0") == 1

@@ -1,4 +1,4 @@
-"""Which processes a job has, and whether every generation of scripts finds itself in their environment."""
+"""The processes of a job, and whether scripts of every generation find their role in the environment."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.distributed.launch.launched import wait_until
+from tests.distributed.launch.launcher import wait_until
 
 PROJECT = Path(__file__).parents[3]
 SCRIPT = Path(__file__).parents[1] / "runtime" / "script.py"
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).parents[1] / "runtime" / "script.py"
 pytestmark = pytest.mark.slow
 
 
-def started(home: Path, run: dict[str, Any], *options: str) -> subprocess.Popen[str]:
+def start_launcher(home: Path, run: dict[str, Any], *options: str) -> subprocess.Popen[str]:
     home.mkdir()
     more = {"RUN": json.dumps(run | {"save": str(home / "saves"), "save_every": 10, "follow": True})}
     more |= {"PADDLELIKE_CHECKPOINT_DIR": str(home / "saves"), "OMP_NUM_THREADS": "1"}
@@ -54,11 +54,11 @@ def child(launcher: subprocess.Popen[str], variable: str) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_a_server_that_is_restarted_alone_takes_the_others_back(tmp_path: Path) -> None:
-    with started(tmp_path / "undisturbed", {"steps": 40}) as launcher:
+    with start_launcher(tmp_path / "undisturbed", {"steps": 40}) as launcher:
         _, said = launcher.communicate(timeout=200)
         assert launcher.returncode == 0, said
     home = tmp_path / "disturbed"
-    with started(home, {"steps": 40, "slow": 0.05}) as launcher:
+    with start_launcher(home, {"steps": 40, "slow": 0.05}) as launcher:
         log = home / "log" / "workerlog.0"
         wait_until(lambda: log.exists() and '"step": 15' in log.read_text(), "a save and some steps")
         os.kill(child(launcher, "PADDLE_PSERVER_ID=1"), signal.SIGKILL)

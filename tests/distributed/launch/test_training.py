@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from paddlelike.distributed.launch.plan import free_endpoints
-from tests.distributed.launch.clicks import last_save, launched, running
-from tests.distributed.launch.launched import wait_until
+from tests.distributed.launch.clicks import find_process, last_save, launch_tutorial
+from tests.distributed.launch.launcher import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,7 +24,7 @@ SAVER = "TRAINING_ROLE=TRAINER", "PADDLE_TRAINER_ID=0"
 
 
 def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
-    with launched(tmp_path / "alone", uuid.uuid4().hex) as process:
+    with launch_tutorial(tmp_path / "alone", uuid.uuid4().hex) as process:
         _, said = process.communicate(timeout=200)
         assert process.returncode == 0, said
 
@@ -37,10 +37,10 @@ def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
         (SERVER, "the server to be there", lambda: True),
         (SAVER, "another save", lambda: any(checkpoints.glob("*30/__manifest__"))),
     ]
-    with launched(home, mark, "--max_restarts=10") as process:
+    with launch_tutorial(home, mark, "--max_restarts=10") as process:
         for attempt, (victim, what, moment) in enumerate(moments):
             wait_until(lambda attempt=attempt: starts(log) == attempt, f"attempt {attempt}")  # type: ignore[misc]
-            pid = running(mark, *victim)
+            pid = find_process(mark, *victim)
             wait_until(moment, what)
             os.kill(pid, signal.SIGKILL)
         _, said = process.communicate(timeout=200)
@@ -50,7 +50,7 @@ def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
 
 
 def test_launchers_on_two_machines_restart_the_job_together(tmp_path: Path) -> None:
-    with launched(tmp_path / "alone", uuid.uuid4().hex) as process:
+    with launch_tutorial(tmp_path / "alone", uuid.uuid4().hex) as process:
         _, said = process.communicate(timeout=200)
         assert process.returncode == 0, said
 
@@ -60,9 +60,12 @@ def test_launchers_on_two_machines_restart_the_job_together(tmp_path: Path) -> N
     here = [*job, "--host=127.0.0.1", "--log_dir=here"]
     there = [*job, "--host=127.0.0.2", "--log_dir=there"]
     shared = {"PADDLELIKE_JOB_TOKEN": uuid.uuid4().hex}
-    with launched(home, mark, *here, **shared) as first, launched(home, mark, *there, **shared) as second:
+    with (
+        launch_tutorial(home, mark, *here, **shared) as first,
+        launch_tutorial(home, mark, *there, **shared) as second,
+    ):
         wait_until(lambda: starts(home / "there" / "workerlog.1") == 0, "the worker there")
-        pid = running(mark, "TRAINING_ROLE=PSERVER", "PADDLE_PSERVER_ID=1")
+        pid = find_process(mark, "TRAINING_ROLE=PSERVER", "PADDLE_PSERVER_ID=1")
         wait_until(lambda: "step 20:" in (home / "there" / "workerlog.1").read_text(), "steps")
         os.kill(pid, signal.SIGKILL)
         ends = [one.communicate(timeout=200)[1] for one in (first, second)]
@@ -74,5 +77,5 @@ def test_launchers_on_two_machines_restart_the_job_together(tmp_path: Path) -> N
 
 
 def starts(log: Path) -> int:
-    """How often the job was restarted; -1 before it was started."""
+    """Return the count of restarts of the job; -1 before its start."""
     return log.read_text().count("---- restart") if log.exists() else -1

@@ -16,10 +16,10 @@ from paddlelike.distributed.server.served import Served
 from paddlelike.distributed.transpiler.slicing import block_name, origin_name, rows_of_blocks
 from paddlelike.errors import GraphError
 from tests.distributed.transpiler.cases import CASES
-from tests.distributed.transpiler.drawn import draw
-from tests.distributed.transpiler.networks import endpoints, transpiled
+from tests.distributed.transpiler.networks import endpoints, transpile_case
+from tests.distributed.transpiler.random_cases import draw_case
 
-JOBS = {**CASES, **{f"drawn-{seed}": draw(seed) for seed in range(20)}}
+JOBS = {**CASES, **{f"random-{seed}": draw_case(seed) for seed in range(20)}}
 SHAPES = st.lists(st.integers(1, 300), min_size=1, max_size=3)
 
 
@@ -44,7 +44,7 @@ def test_names_of_blocks_lead_back_to_the_variable(name: str, block: int, blocks
 @pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
 @pytest.mark.parametrize("name", JOBS)
 def test_every_row_of_every_variable_has_one_server(name: str) -> None:
-    _, main, _ = transpiled(fluid, JOBS[name])
+    _, main, _ = transpile_case(fluid, JOBS[name])
     table = main._parameters_on_pservers
     assert table.endpoints == tuple(endpoints(JOBS[name]))
     for origin in table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE):
@@ -63,7 +63,7 @@ def test_every_row_of_every_variable_has_one_server(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:server .* keeps nothing", "ignore:.*takes the value of l1")
 @pytest.mark.parametrize("name", JOBS)
 def test_the_table_says_what_the_servers_programs_hold(name: str) -> None:
-    made, main, _ = transpiled(fluid, JOBS[name])
+    made, main, _ = transpile_case(fluid, JOBS[name])
     table = main._parameters_on_pservers
     for endpoint in endpoints(JOBS[name]):
         block = made.get_pserver_program(endpoint).global_block()
@@ -87,7 +87,7 @@ def test_a_server_reads_the_same_kinds_and_shapes_off_its_program(name: str) -> 
     as Fluid makes it lists a table in blocks of rows only if the gradient stays sparse on the server.
     """
     known = {("counter", "schedule"), ("parameter", "remote")}
-    job, main, _ = transpiled(fluid, JOBS[name])
+    job, main, _ = transpile_case(fluid, JOBS[name])
     for endpoint in endpoints(JOBS[name]):
         ops = job.get_pserver_program(endpoint).global_block().ops
         table = Served(next(op for op in ops if op.type == "listen_and_serv")).table

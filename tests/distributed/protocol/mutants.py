@@ -14,7 +14,7 @@ from paddlelike.distributed.protocol.work import Apply, Work
 
 
 class NoFence(ServerState):
-    """An older process of a trainer may go on."""
+    """An older process of a trainer may continue."""
 
     def _refuse_caller(self, request: Any) -> Any:
         return None
@@ -28,7 +28,7 @@ class NoFence(ServerState):
 
 
 class NoSession(ServerState):
-    """What a process sent before an agreement still counts after it."""
+    """Requests of earlier sessions are accepted after an agreement."""
 
     def _refuse_session(self, request: Any, now: float) -> Any:
         return self._refuse_caller(request)

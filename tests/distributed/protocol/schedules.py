@@ -1,4 +1,4 @@
-"""Which faults a seed brings, and a run of one seed to its end."""
+"""The faults of a seed, and the run of a seed to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One server, one step at a time."""
+"""The server's state machine, one step at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from paddlelike.distributed.protocol.work import Apply, Restore, Write
 
 
 class Talk:
-    """A server and short words to say to it."""
+    """A server, and requests with default fields."""
 
     def __init__(self, **options: Any) -> None:
         fields = {"incarnation": "a", "trainers": 2, "mode": "sync", "plan": "p", "job": "j", "now": 0.0}
@@ -72,7 +72,7 @@ def talk():
     return talk
 
 
-def refused(reply: Any) -> str:
+def refusal_reason(reply: Any) -> str:
     assert isinstance(reply, Refused)
     assert reply.text
     return reply.reason
@@ -106,14 +106,14 @@ def test_a_push_whose_bytes_come_after_a_rollback_is_not_staged(talk):
     talk.say("Rollback", 1, to=0, generation=1)
     talk.state.end_apply(talk.work())
     late = {"incarnation": "a", "generation": 0, "number": 0}
-    assert refused(talk.push(0, **late)) == "stale"
+    assert refusal_reason(talk.push(0, **late)) == "stale"
     assert talk.say("Hello", 0).staged is None
 
 
 def test_a_later_session_overwrites_an_uncommitted_push(talk):
     talk.push(0, "old")
     talk.say("Hello", 0, session=2)
-    assert refused(talk.push(0, "older")) == "stale"
+    assert refusal_reason(talk.push(0, "older")) == "stale"
     assert talk.push(0, "new", session=2).duplicate is False
     assert talk.say("Hello", 0, session=3).staged == Staged(0, 10, 2)
 
@@ -122,7 +122,7 @@ def test_a_committed_push_is_not_overwritten(talk):
     talk.push(0, "old")
     talk.say("Commit", 0)
     talk.say("Hello", 0, session=2)
-    assert refused(talk.push(0, "new", session=2)) == "stale"
+    assert refusal_reason(talk.push(0, "new", session=2)) == "stale"
 
 
 def test_hello_tells_a_successor_what_is_staged_and_marked(talk):
@@ -137,36 +137,36 @@ def test_hello_tells_a_successor_what_is_staged_and_marked(talk):
 @pytest.mark.parametrize("verb", sorted(set(REQUESTS) - {"Complete"}))
 def test_an_older_process_is_fenced(talk, verb):
     talk.say("Hello", 0, process=99)
-    assert refused(talk.say(verb, 0)) == "fenced"
+    assert refusal_reason(talk.say(verb, 0)) == "fenced"
 
 
 @pytest.mark.parametrize("verb", sorted(set(REQUESTS) - {"Hello", "Beat", "Rollback"}))
 @pytest.mark.parametrize("field", [{"incarnation": "b"}, {"generation": 3}, {"session": 0}, {"process": 11}])
 def test_another_incarnation_generation_or_session_is_stale(talk, verb, field):
-    assert refused(talk.say(verb, 0, **field)) == "stale"
+    assert refusal_reason(talk.say(verb, 0, **field)) == "stale"
 
 
 @pytest.mark.parametrize("verb", sorted(REQUESTS))
 def test_strangers_are_refused(talk, verb):
-    assert refused(talk.say(verb, 0, job="other")) == "job"
-    assert refused(talk.say(verb, 2)) == "trainer"
+    assert refusal_reason(talk.say(verb, 0, job="other")) == "job"
+    assert refusal_reason(talk.say(verb, 2)) == "trainer"
 
 
 @pytest.mark.parametrize(
     ("field", "reason"), [({"plan": "q"}, "plan"), ({"mode": "async"}, "mode"), ({"trainers": 3}, "trainer")]
 )
 def test_another_program_is_refused_and_fences_nobody(talk, field, reason):
-    assert refused(talk.say("Hello", 0, process=99, **field)) == reason
+    assert refusal_reason(talk.say("Hello", 0, process=99, **field)) == reason
     assert isinstance(talk.say("Beat", 0), BeatReply)
 
 
 def test_rounds_out_of_order_are_refused(talk):
-    assert refused(talk.push(0, number=1)) == "ahead"
-    assert refused(talk.say("Commit", 0, round=1)) == "ahead"
-    assert refused(talk.say("Commit", 0)) == "nopush"
-    assert refused(talk.say("Pull", 0, version=1)) == "version"
-    assert refused(talk.say("Save", 0, version=1)) == "version"
-    assert refused(talk.say("Complete", 0, round=1)) == "ahead"
+    assert refusal_reason(talk.push(0, number=1)) == "ahead"
+    assert refusal_reason(talk.say("Commit", 0, round=1)) == "ahead"
+    assert refusal_reason(talk.say("Commit", 0)) == "nopush"
+    assert refusal_reason(talk.say("Pull", 0, version=1)) == "version"
+    assert refusal_reason(talk.say("Save", 0, version=1)) == "version"
+    assert refusal_reason(talk.say("Complete", 0, round=1)) == "ahead"
 
 
 def test_parameters_are_not_read_while_a_round_is_applied(talk):
@@ -265,8 +265,8 @@ def test_a_rollback_restores_clears_and_is_done_once(talk):
 def test_a_checkpoint_that_cannot_be_read_is_reported_and_another_one_taken(talk):
     talk.say("Rollback", 0)
     talk.state.fail_work(talk.work(), "no such file")
-    assert refused(talk.say("Rollback", 0)) == "checkpoint"
-    assert refused(talk.say("Pull", 0)) == "stale"
+    assert refusal_reason(talk.say("Rollback", 0)) == "checkpoint"
+    assert refusal_reason(talk.say("Pull", 0)) == "stale"
     assert talk.say("Hello", 0).lost
     assert talk.state.take_work() is None
     talk.say("Rollback", 0, to=0, generation=2)
@@ -276,7 +276,7 @@ def test_a_checkpoint_that_cannot_be_read_is_reported_and_another_one_taken(talk
 
 
 def test_a_rollback_to_what_is_not_there_changes_nothing(talk):
-    assert refused(talk.say("Rollback", 0, to=3)) == "checkpoint"
+    assert refusal_reason(talk.say("Rollback", 0, to=3)) == "checkpoint"
     assert talk.state.generation == 0
 
 
@@ -288,7 +288,7 @@ def test_a_server_that_does_not_know_its_round_adopts_one_once_and_restores_noth
     assert (talk.state.round, talk.state.base, talk.state.start, talk.state.generation) == (8, 8, 8, 1)
     assert not talk.say("Hello", 1).adopts
     assert isinstance(talk.say("Rollback", 1, to=8), RollbackReply)  # the other trainer decided the same
-    assert refused(talk.say("Rollback", 1, to=9, generation=2)) == "checkpoint"
+    assert refusal_reason(talk.say("Rollback", 1, to=9, generation=2)) == "checkpoint"
 
 
 def test_a_server_confirms_the_round_of_its_start_values_until_a_round_is_applied():
@@ -300,9 +300,9 @@ def test_a_server_confirms_the_round_of_its_start_values_until_a_round_is_applie
         talk.push(trainer)
         talk.say("Commit", trainer)
     work = talk.state.take_work()
-    assert refused(talk.say("Rollback", 0, to=8, generation=2)) == "checkpoint"
+    assert refusal_reason(talk.say("Rollback", 0, to=8, generation=2)) == "checkpoint"
     talk.state.end_apply(work)
-    assert refused(talk.say("Rollback", 0, to=8, generation=2)) == "checkpoint"
+    assert refusal_reason(talk.say("Rollback", 0, to=8, generation=2)) == "checkpoint"
 
 
 def test_a_rollback_during_a_round_drops_that_round(talk):
@@ -342,7 +342,7 @@ def test_a_save_that_broke_is_refused_and_the_server_goes_on(talk):
     talk.say("Save", 0)
     talk.state.fail_work(talk.work(), "disk full")
     reply = talk.say("Save", 0)
-    assert (refused(reply), reply.text) == ("failed", "disk full")
+    assert (refusal_reason(reply), reply.text) == ("failed", "disk full")
     assert isinstance(talk.say("Pull", 0), PullReply)
     talk.say("Save", 0, number=2)
     talk.state.end_write(talk.work(), {})
@@ -357,7 +357,7 @@ def test_a_round_that_broke_is_told_to_everyone(talk, verb):
         talk.say("Commit", trainer)
     talk.state.fail_work(talk.work(), "adam: shapes differ")
     reply = talk.say(verb, 0)
-    assert (refused(reply), reply.text) == ("failed", "adam: shapes differ")
+    assert (refusal_reason(reply), reply.text) == ("failed", "adam: shapes differ")
     assert talk.state.take_work() is None
 
 
@@ -425,4 +425,4 @@ def test_an_asynchronous_server_ends_after_its_last_update(free):
 
 @pytest.mark.parametrize("verb", ["Commit", "Rollback"])
 def test_rounds_have_no_meaning_without_synchronisation(free, verb):
-    assert refused(free.say(verb, 0)) == "mode"
+    assert refusal_reason(free.say(verb, 0)) == "mode"

@@ -19,7 +19,7 @@ def hello_at(round: int) -> HelloReply:
     return HelloReply(**HERE, round=round, **fields, checkpoints=(), completed=())
 
 
-def joined_at(rounds: list[int], **options: Any) -> TrainerState:
+def join_at(rounds: list[int], **options: Any) -> TrainerState:
     """A trainer that has asked servers at these rounds to join."""
     fields: dict[str, Any] = {"trainer": 1, "trainers": 2, "process": 9, "mode": "sync"}
     trainer = TrainerState(
@@ -51,14 +51,14 @@ def finish_join(trainer: TrainerState, round: int) -> None:
 
 @pytest.mark.parametrize("follows", [False, True])
 def test_a_trainer_joins_servers_that_begin_where_its_script_does(follows: bool) -> None:
-    trainer = joined_at([4, 4])  # the round that they loaded
+    trainer = join_at([4, 4])  # the round that they loaded
     finish_join(trainer, 4)
     trainer.push(0.4, follows_servers=follows)
     assert isinstance(trainer.next_step(0, 0.4), Call)
 
 
 def test_a_trainer_of_another_run_is_refused_before_it_pushes() -> None:
-    trainer = joined_at([8, 8])
+    trainer = join_at([8, 8])
     finish_join(trainer, 8)
     trainer.push(0.4, follows_servers=False)
     assert isinstance(trainer.outcome, FaultError)
@@ -72,7 +72,7 @@ def test_a_trainer_of_another_run_is_refused_before_it_pushes() -> None:
 
 
 def test_a_trainer_whose_loop_follows_the_servers_joins_in_the_middle() -> None:
-    trainer = joined_at([8, 8])
+    trainer = join_at([8, 8])
     finish_join(trainer, 8)
     trainer.push(0.4)
     call = trainer.next_step(0, 0.4)

@@ -1,6 +1,6 @@
-"""A whole job in one thread: servers, trainers, a network and a disk, driven by a seeded clock.
+"""A simulated job in one thread: servers, trainers, a network and a disk, driven by a seeded clock.
 
-Nothing here waits: events lie in a heap, and a seed chooses delays, losses, repetitions, crashes, restarts.
+Nothing waits: events are in a heap, and a seed chooses delays, losses, repetitions, crashes, restarts.
 The "model" is a chain of hashes: a gradient applied twice, not at all, in another order or computed from
 other parameters gives another final value. `reference` computes the same chain in a plain loop.
 """
@@ -39,7 +39,7 @@ def start_values(servers: int) -> list[int]:
 
 
 def gradient(trainer: int, round: int, values: tuple[int, ...], noise: Any = 0) -> int:
-    """What a trainer computes from every server's parameters."""
+    """Return a trainer's gradient of every server's parameters."""
     return hash((trainer, round, values, noise))
 
 
@@ -60,7 +60,7 @@ def reference(servers: int, rounds: list[int]) -> list[int]:
 
 @dataclass
 class Faults:
-    """Chances per call, and how many processes are hurt before `quiet`."""
+    """Probabilities per call, and counts of faults of processes before `quiet`."""
 
     lose: float = 0.0  # a request, or its answer
     repeat: float = 0.0  # a request arrives twice
@@ -115,9 +115,9 @@ class World:
     every
         Trainer 0 saves after every so many rounds; 0: never.
     keep_all
-        A save leaves the earlier ones; else it replaces them, at once.
+        Whether a save leaves the earlier ones; else it replaces them atomically.
     noisy
-        Gradients that no one can compute twice, as with dropout.
+        Whether gradients are random, as with dropout.
     """
 
     def __init__(
@@ -373,7 +373,7 @@ class World:
             if begun is None:  # the bytes take their time
                 self.later(
                     self.random.random() * self.faults.delay,
-                    lambda: self.arrived(server, call, request, grad, done),
+                    lambda: self.end_push(server, call, request, grad, done),
                 )
             else:
                 done(begun, None)
@@ -400,7 +400,7 @@ class World:
         self.kick(server, call.server)
         done(reply, (server.value, tuple(server.history), server.state.position()))
 
-    def arrived(
+    def end_push(
         self, server: Server, call: Call, request: Push, grad: int, done: Callable[..., None]
     ) -> None:
         if not server.alive:
@@ -487,7 +487,7 @@ class World:
         self.drive(trainer)
 
     def script(self, trainer: Trainer) -> Iterator[None]:
-        """What a user's program does: join, then rounds, then close. Each yield waits for a goal's end."""
+        """Run a user's program: join, rounds, leave. Each yield waits for a goal's end."""
         state, tid = trainer.state, trainer.tid
         trainer.pulled_state = [None] * len(self.servers)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.launch.launched import Launched, is_gone, wait_until
+from tests.distributed.launch.launcher import Launcher, is_gone, wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,23 +33,23 @@ until("let_workers_end", 200)
 """
     )
     options = ["--engine=ray", "--server_num=1", "--worker_num=2", "--grace=2"]
-    with Launched(tmp_path, script, *options) as launched:
+    with Launcher(tmp_path, script, *options) as launcher:
         names = ["server0", "worker0", "worker1"]
-        first = {name: launched.pid(name) for name in names}
+        first = {name: launcher.pid(name) for name in names}
         assert len({(tmp_path / f"{name}.token").read_text() for name in names}) == 1
 
         os.kill(first["worker1"], signal.SIGKILL)
-        wait_until(lambda: all(launched.pid(name) != first[name] for name in names), "a first restart")
-        second = {name: launched.pid(name) for name in names}
+        wait_until(lambda: all(launcher.pid(name) != first[name] for name in names), "a first restart")
+        second = {name: launcher.pid(name) for name in names}
         assert all(is_gone(pid) for pid in first.values())
 
         os.kill(int((tmp_path / "server0.parent").read_text()), signal.SIGKILL)  # the actor
         wait_until(lambda: is_gone(second["server0"]), "the process of an actor to die with it")
-        wait_until(lambda: all(launched.pid(name) != second[name] for name in names), "a second restart")
-        third = {name: launched.pid(name) for name in names}
+        wait_until(lambda: all(launcher.pid(name) != second[name] for name in names), "a second restart")
+        third = {name: launcher.pid(name) for name in names}
 
         (tmp_path / "let_workers_end").touch()
-        code, said = launched.end()
+        code, said = launcher.end()
         assert code == 0, said
         for pid in [*second.values(), *third.values()]:
             wait_until(lambda pid=pid: is_gone(pid), "every process to be gone")  # type: ignore[misc]
@@ -65,18 +65,18 @@ if server: time.sleep(200)
 raise ValueError("no such column")
 """
     options = ["--engine=ray", "--server_num=1", "--worker_num=1", "--grace=2"]
-    with Launched(tmp_path, script, *options) as launched:
-        code, said = launched.end()
+    with Launcher(tmp_path, script, *options) as launcher:
+        code, said = launcher.end()
     assert code == 1
     assert "ValueError: no such column" in said
-    assert launched.starts("worker0") == 1
+    assert launcher.starts("worker0") == 1
 
 
 def test_the_driver_can_be_interrupted(tmp_path: Path) -> None:
     options = ["--engine=ray", "--server_num=1", "--worker_num=1", "--grace=5"]
-    with Launched(tmp_path, READY + "time.sleep(200)", *options) as launched:
-        pids = [launched.pid("server0"), launched.pid("worker0")]
-        launched.process.terminate()
-        code, said = launched.end()
+    with Launcher(tmp_path, READY + "time.sleep(200)", *options) as launcher:
+        pids = [launcher.pid("server0"), launcher.pid("worker0")]
+        launcher.process.terminate()
+        code, said = launcher.end()
         assert code == 128 + signal.SIGTERM, said
         assert all(is_gone(pid) for pid in pids)

@@ -12,8 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.distributed.launch.clicks import PROJECT, SCRIPT, last_save, launched, parent_of, running
-from tests.distributed.launch.launched import wait_until
+from tests.distributed.launch.clicks import (
+    PROJECT,
+    SCRIPT,
+    find_process,
+    last_save,
+    launch_tutorial,
+    parent_of,
+)
+from tests.distributed.launch.launcher import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,18 +30,18 @@ pytestmark = [
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
-    with launched(tmp_path / "alone", uuid.uuid4().hex) as process:
+    with launch_tutorial(tmp_path / "alone", uuid.uuid4().hex) as process:
         _, said = process.communicate(timeout=200)
         assert process.returncode == 0, said
 
     home, mark = tmp_path / "ray", uuid.uuid4().hex
     log = home / "log" / "workerlog.0"
-    with launched(home, mark, "--engine=ray", "--max_restarts=5") as process:
-        server = running(mark, "TRAINING_ROLE=PSERVER", "PADDLE_PSERVER_ID=1")
+    with launch_tutorial(home, mark, "--engine=ray", "--max_restarts=5") as process:
+        server = find_process(mark, "TRAINING_ROLE=PSERVER", "PADDLE_PSERVER_ID=1")
         wait_until(lambda: log.exists() and "step 5:" in log.read_text(), "the first steps")
         os.kill(server, signal.SIGKILL)
         wait_until(lambda: "---- restart 1 ----" in log.read_text(), "a restart")
-        trainer = running(mark, "TRAINING_ROLE=TRAINER", "PADDLE_TRAINER_ID=1")
+        trainer = find_process(mark, "TRAINING_ROLE=TRAINER", "PADDLE_TRAINER_ID=1")
         os.kill(parent_of(trainer), signal.SIGKILL)  # the actor
         _, said = process.communicate(timeout=200)
         assert process.returncode == 0, said

@@ -1,4 +1,4 @@
-"""What the golden file holds: networks, optimizers and configs that real Fluid 1.8.5 can transpile.
+"""The cases of the golden file: networks, optimizers and configs that real Fluid 1.8.5 can transpile.
 
 Plain values only, so that a random generator of cases and the real system can share them.
 """

@@ -1,4 +1,4 @@
-"""What real Fluid 1.8.5 makes of the cases in `cases.py`."""
+"""The programs that real Fluid 1.8.5 makes of the cases in `cases.py`."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ PATH = GOLDEN / "transpiled.json.xz"
 
 @cache
 def records() -> dict[str, Any]:
-    """{case: {"programs": {role: [main, startup]}, "overview": rows}}, programs as `masked` has them."""
+    """Return {case: {"programs": {role: [main, startup]}, "overview": rows}}, programs masked."""
     return json.loads(lzma.decompress(PATH.read_bytes()))

@@ -1,7 +1,7 @@
-"""A parameter-server job in one thread, without a network: what a transpiled program means, in plain steps.
+"""A parameter-server job in one thread, without a network: a second interpreter of transpiled programs.
 
-Trainers run one after the other; what they send is kept until all have run, then every server applies it,
-block by block, with the ordinary executor. A second reading of the programs, to compare the first with.
+Trainers run one after the other; their gradients are kept until all have run, then every server applies them,
+block by block, with the ordinary executor.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Servers:
         return np.array(found.get_tensor())
 
     def take(self, endpoint: str, name: str, value: Any) -> None:
-        """Keep a gradient under the name that the server expects it by."""
+        """Store a gradient under the name that the server expects."""
         expected = self.listening(endpoint).input("X")
         if name not in expected:
             name = f"{name}.trainer_0"  # what one trainer alone sends, in Fluid as well
@@ -52,14 +52,14 @@ class Servers:
         return self.programs[endpoint].global_block().ops[0]
 
     def apply(self) -> None:
-        """One round on every server."""
+        """Apply one round on every server."""
         for endpoint, program in self.programs.items():
             for number in self.listening(endpoint).attr("optimize_blocks"):
                 self.exe.run(_block_alone(program, number), scope=self.scopes[endpoint])
 
 
 def _block_alone(program: Program, number: int) -> Program:
-    """A program whose only operators are those of one block."""
+    """Return a program with the operators of one block only."""
     copy = program.clone()
     top, block = copy.global_block(), copy.block(number)
     for var in block.vars.values():
@@ -71,7 +71,7 @@ def _block_alone(program: Program, number: int) -> Program:
 
 
 class Trainer:
-    """One trainer: its program cut where it talks to servers."""
+    """One trainer, whose program runs without the operators that call servers."""
 
     def __init__(self, program: Program, startup: Program) -> None:
         self.exe = fluid.Executor(fluid.CPUPlace())
@@ -85,7 +85,7 @@ class Trainer:
         self._receive(self.program, servers)  # tables of which it looks up rows
 
     def step(self, servers: Servers, feed: Mapping[str, Any], fetch: Sequence[str]) -> list[Any]:
-        """Compute and send."""
+        """Compute a step and send its gradients."""
         local = self._only(self.program, without=_TRAFFIC)
         sends = [op for op in self.program.global_block().ops if op.type == "send"]
         for op in sends:
@@ -138,7 +138,7 @@ class Trainer:
 
 
 def _look_up_here(block: Any, op: Any) -> None:
-    """Lookups in a table that was received whole, in place of one that asks for rows."""
+    """Replace a remote lookup by lookups in a table that was received whole."""
     at = op.idx
     block._remove_op(at)
     attrs = {"padding_idx": op.attr("padding_idx")}

@@ -156,8 +156,8 @@ def endpoints(case):
     return [f"127.0.0.1:{6174 + i}" for i in range(case.get("pservers", 2))]
 
 
-def transpiled(fluid, case, trainer_id=0, current=None):
-    """A transpiler that has transpiled the network of a case, its main and its startup program."""
+def transpile_case(fluid, case, trainer_id=0, current=None):
+    """Transpile the network of a case; return the transpiler, the main and the startup program."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = case.get("seed", 0)
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):
@@ -182,30 +182,30 @@ def transpiled(fluid, case, trainer_id=0, current=None):
 
 
 def roles(case):
-    """Whose programs a case has: (name, trainer id or None, endpoint or None)."""
+    """Yield the roles of a case: (name, trainer id or None, endpoint or None)."""
     ids = sorted({0, case.get("trainers", 2) - 1})
     yield from ((f"trainer{i}", i, None) for i in ids)
     yield from ((f"pserver{i}", None, e) for i, e in enumerate(endpoints(case)))
 
 
 def programs(fluid, case, fresh):
-    """{role: (main, startup)} of a case, each built as in a process of its own; `fresh()` begins one."""
+    """Return {role: (main, startup)} of a case; `fresh()` is called before each, as in a new process."""
     made = {}
     for name, trainer_id, endpoint in roles(case):
         fresh()
         if endpoint is None:
-            transpiler, _, startup = transpiled(fluid, case, trainer_id)
+            transpiler, _, startup = transpile_case(fluid, case, trainer_id)
             made[name] = transpiler.get_trainer_program(wait_port=False), startup
         else:
-            transpiler, _, _ = transpiled(fluid, case, current=endpoint)
+            transpiler, _, _ = transpile_case(fluid, case, current=endpoint)
             made[name] = transpiler.get_pserver_programs(endpoint)
     return made
 
 
 def overview(fluid, case, fresh):
-    """Fluid's table of slices."""
+    """Return Fluid's table of slices."""
     fresh()
-    table = transpiled(fluid, case)[1]._parameters_on_pservers
+    table = transpile_case(fluid, case)[1]._parameters_on_pservers
     found = [one for endpoint in endpoints(case) for one in table.get_distributed_vars_by_ep(endpoint)]
     return [
         [

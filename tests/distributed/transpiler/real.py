@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.distributed.transpiler.masked import masked
+from tests.distributed.transpiler.masking import mask_program
 
 HERE = Path(__file__).parent
 QUIET = {"GLOG_minloglevel": "3", "OMP_NUM_THREADS": "1", "CPU_NUM": "1"}
@@ -32,5 +32,5 @@ def ask(python: str, cases: Mapping[str, Any], workplace: Path) -> dict[str, Any
     records = json.loads(answers.read_text())
     for record in records.values():
         for pair in record.get("programs", {}).values():
-            pair[:] = [masked(zlib.decompress(base64.b64decode(data))) for data in pair]
+            pair[:] = [mask_program(zlib.decompress(base64.b64decode(data))) for data in pair]
     return records

@@ -8,7 +8,7 @@ import paddlelike as fluid
 from paddlelike.framework.graph.guards import reset_name_scope
 from tests.distributed.transpiler.cases import CASES
 from tests.distributed.transpiler.golden import records
-from tests.distributed.transpiler.masked import masked
+from tests.distributed.transpiler.masking import mask_program
 from tests.distributed.transpiler.networks import overview, programs
 from tests.helpers.canonical import assert_same_program
 
@@ -29,7 +29,7 @@ def test_the_programs_of_trainers_and_servers(name: str) -> None:
     assert sorted(made) == sorted(wanted)
     for role, pair in made.items():
         for got, want in zip(pair, wanted[role], strict=True):
-            assert_same_program(masked(got), want)
+            assert_same_program(mask_program(got), want)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -64,7 +64,7 @@ def test_one_trainer_and_three_servers(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_what_three_servers_saved_goes_on_with_two(name: str, tmp_path: Path) -> None:
-    """Whatever state the optimizer has, cut or whole."""
+    """Any state of the optimizer is served, cut or whole."""
     network, draw = JOBS[name]
 
     def feeds(step: int, trainer: int) -> Any:

@@ -14,8 +14,8 @@ from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework.graph.guards import reset_name_scope
 from tests.distributed.transpiler.cases import CASES, Case
 from tests.distributed.transpiler.golden import records
-from tests.distributed.transpiler.masked import masked
-from tests.distributed.transpiler.networks import NETWORKS, endpoints, optimizer, transpiled
+from tests.distributed.transpiler.masking import mask_program
+from tests.distributed.transpiler.networks import NETWORKS, endpoints, optimizer, transpile_case
 from tests.helpers.canonical import assert_same_program
 
 FIRST, SECOND = endpoints({})
@@ -27,35 +27,37 @@ def test_the_methods_work_in_any_order() -> None:
     calls = ["trainer", "server", "startup"]
     for order in itertools.permutations(calls):
         reset_name_scope()
-        made, _, startup = transpiled(fluid, CASES["decayed"], current=FIRST)
+        made, _, startup = transpile_case(fluid, CASES["decayed"], current=FIRST)
         for call in [*order, *order]:  # and as often as wanted
             if call == "trainer":
-                assert_same_program(masked(made.get_trainer_program(wait_port=False)), wanted["trainer0"][0])
-                assert_same_program(masked(startup), wanted["trainer0"][1])
+                assert_same_program(
+                    mask_program(made.get_trainer_program(wait_port=False)), wanted["trainer0"][0]
+                )
+                assert_same_program(mask_program(startup), wanted["trainer0"][1])
             elif call == "server":
-                assert_same_program(masked(made.get_pserver_program(FIRST)), wanted["pserver0"][0])
+                assert_same_program(mask_program(made.get_pserver_program(FIRST)), wanted["pserver0"][0])
             else:
-                assert_same_program(masked(made.get_startup_program(SECOND)), wanted["pserver1"][1])
+                assert_same_program(mask_program(made.get_startup_program(SECOND)), wanted["pserver1"][1])
 
 
 def test_both_programs_of_a_server_at_once() -> None:
     reset_name_scope()
-    made, _, _ = transpiled(fluid, CASES["sgd"])
+    made, _, _ = transpile_case(fluid, CASES["sgd"])
     for got, want in zip(
         made.get_pserver_programs(SECOND), records()["sgd"]["programs"]["pserver1"], strict=True
     ):
-        assert_same_program(masked(got), want)
+        assert_same_program(mask_program(got), want)
 
 
 def test_the_trainers_program_is_the_one_that_was_transpiled() -> None:
-    made, main, _ = transpiled(fluid, CASES["sgd"])
+    made, main, _ = transpile_case(fluid, CASES["sgd"])
     assert made.get_trainer_program(wait_port=False) is main
 
 
 def test_equal_networks_give_equal_bytes() -> None:
     def encoded() -> list[bytes]:
         reset_name_scope()
-        made, main, startup = transpiled(fluid, CASES["wide_deep"])
+        made, main, startup = transpile_case(fluid, CASES["wide_deep"])
         pair = made.get_pserver_programs(SECOND)
         made.get_trainer_program(wait_port=False)
         return [one.desc.serialize_to_string() for one in (main, startup, *pair)]
@@ -64,7 +66,7 @@ def test_equal_networks_give_equal_bytes() -> None:
 
 
 def test_what_programs_say_of_the_job() -> None:
-    made, main, startup = transpiled(fluid, {"network": "mlp"}, trainer_id=1, current=SECOND)
+    made, main, startup = transpile_case(fluid, {"network": "mlp"}, trainer_id=1, current=SECOND)
     server, begin = made.get_pserver_programs(FIRST)
     for one in (main, startup, server, begin):
         assert one._is_distributed
@@ -79,7 +81,7 @@ def test_numpys_own_random_numbers_are_left_alone() -> None:
     np.random.seed(1)
     wanted = np.random.rand()
     np.random.seed(1)
-    transpiled(fluid, CASES["sgd_whole"])
+    transpile_case(fluid, CASES["sgd_whole"])
     assert np.random.rand() == wanted
 
 
@@ -185,14 +187,14 @@ def test_a_startup_program_that_does_not_fit() -> None:
 
 
 def test_an_unknown_endpoint() -> None:
-    made, _, _ = transpiled(fluid, CASES["sgd"])
+    made, _, _ = transpile_case(fluid, CASES["sgd"])
     for method in (made.get_pserver_program, made.get_pserver_programs, made.get_startup_program):
         with pytest.raises(GraphError, match=f"'localhost:6174' is not one of .*{FIRST}"):
             method("localhost:6174")
 
 
 def test_a_server_may_have_any_trainer_id_but_is_no_trainer() -> None:
-    made, _, _ = transpiled(fluid, CASES["sgd"], trainer_id=7)
+    made, _, _ = transpile_case(fluid, CASES["sgd"], trainer_id=7)
     assert made.get_pserver_program(FIRST).global_block().ops
     with pytest.raises(GraphError, match="no trainer 7"):
         made.get_trainer_program(wait_port=False)
@@ -232,8 +234,8 @@ def test_a_dispatcher_of_ones_own() -> None:
 
 
 def test_a_sharded_table_is_trained_by_sgd() -> None:
-    """Whatever the optimizer: ``minimize`` gives it an update of its own."""
-    made, main, _ = transpiled(
+    """With any optimizer ``minimize`` gives it an update of its own."""
+    made, main, _ = transpile_case(
         fluid, {"network": "wide_deep", "args": {"is_distributed": True}, "optimizer": {"name": "Adam"}}
     )
     server = made.get_pserver_program(FIRST)
@@ -353,7 +355,7 @@ def test_the_optimizer_may_be_of_any_kind_that_updates_rows_alone() -> None:
     """Fluid moves adadelta nowhere, and refuses lamb, which needs whole parameters."""
     for name, cut in (("Adadelta", True), ("Lamb", False)):
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
-            _, main, _ = transpiled(fluid, {"network": "mlp", "optimizer": {"name": name}})
+            _, main, _ = transpile_case(fluid, {"network": "mlp", "optimizer": {"name": name}})
         table = main._parameters_on_pservers
         assert (len(table.of("fc_0.w_0")) == 2) is cut
         state = [s for s in table.on(FIRST, Kind.OPTIMIZER) if s.owner == "fc_0.w_0"]

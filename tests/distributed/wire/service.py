@@ -1,6 +1,6 @@
-"""A parameter server as users start it, for tests that send it what no trainer would.
+"""A parameter server as users start it, for tests that send it malformed calls.
 
-Serves until its standard input ends, as if one of its trainers stayed away for ever.
+It serves until its standard input ends.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import paddlelike as fluid
 TRAINERS = 5
 
 
-def transpiled(endpoint: str) -> Any:
-    """The transpiler after a small network with a sparse embedding and Adam."""
+def transpile_network(endpoint: str) -> Any:
+    """Transpile a small network with a sparse embedding and Adam; return the transpiler."""
     ids = fluid.data("ids", [None, 1], "int64")
     y = fluid.data("y", [None, 1])
     found = fluid.layers.embedding(ids, [40, 4], is_sparse=True, param_attr="table")
@@ -33,7 +33,7 @@ def end_with_input() -> None:
 
 
 if __name__ == "__main__":
-    program, startup = transpiled(sys.argv[1]).get_pserver_programs(sys.argv[1])
+    program, startup = transpile_network(sys.argv[1]).get_pserver_programs(sys.argv[1])
     executor = fluid.Executor(fluid.CPUPlace())
     executor.run(startup)
     threading.Thread(target=end_with_input, daemon=True).start()

@@ -240,7 +240,7 @@ VALID = next(
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> bytes:
+def damaged_messages(draw: st.DrawFn) -> bytes:
     """A valid message after some cuts, flips, insertions and repetitions."""
     data = bytearray(VALID)
     for _ in range(draw(st.integers(1, 4))):
@@ -259,7 +259,9 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@given(damaged() | st.binary(max_size=200) | st.binary(max_size=60).map(lambda data: head(b"{}") + data))
+@given(
+    damaged_messages() | st.binary(max_size=200) | st.binary(max_size=60).map(lambda data: head(b"{}") + data)
+)
 def test_damaged_messages_only_raise_frame_errors(message: bytes) -> None:
     arrays = {0: np.zeros(4, np.uint8), 1: np.zeros(8)}
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Whatever comes to its port, a server answers the next call, and takes no memory for what was not sent."""
+"""Hostile peers: a server answers the next call, and takes no memory for bytes that were not sent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from paddlelike.errors import RejectedError, RemoteError, UnreachableError
 from tests.distributed.wire import http2
 from tests.distributed.wire.conftest import CLEAR, Serve
 from tests.distributed.wire.http2 import Connection, frame, grpc_message
-from tests.distributed.wire.test_frames import BAD_BODIES, BAD_HEADERS, damaged
+from tests.distributed.wire.test_frames import BAD_BODIES, BAD_HEADERS, damaged_messages
 from tests.distributed.wire.verbs import Count, Source, Store, Verb
 
 grpc = pytest.importorskip("grpc", reason="grpcio is in the extra 'dist'")
@@ -59,7 +59,7 @@ class Victim:
         self.check()
 
     def check(self, timeout: float = 30) -> None:
-        """A valid call is answered, by the process that was started."""
+        """Assert that a valid call is answered by the process that was started."""
         size = 100
         sent = np.arange(size, dtype=np.uint8)
         into = Into({100: np.zeros_like(sent)})
@@ -90,7 +90,7 @@ def victim() -> Iterator[Victim]:
 
 
 def send(port: int, frames: list[bytes], method: str = "Store") -> str:
-    """Messages of any content, by a proper gRPC client; the name of the status."""
+    """Send messages of any content with a proper gRPC client; return the name of the status."""
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         try:
             list(channel.stream_stream(f"/paddlelike.PS.v1/{method}")(iter(frames), timeout=30))
@@ -126,7 +126,7 @@ def test_a_stream_that_is_cut_is_an_invalid_argument(victim: Victim, frames: lis
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.binary(max_size=300) | damaged() | st.sampled_from([HEAD, WHOLE]), max_size=5),
+    st.lists(st.binary(max_size=300) | damaged_messages() | st.sampled_from([HEAD, WHOLE]), max_size=5),
     st.sampled_from(["Store", "Store.stream", "Echo", "Echo.stream", "Source.stream", "Nope"]),
 )
 def test_no_messages_stop_a_server(victim: Victim, frames: list[bytes], method: str) -> None:
@@ -191,8 +191,8 @@ def test_many_open_calls_take_little_memory(victim: Victim) -> None:
 # Peers that stop in the middle
 
 
-def stalled(kind: str, port: int) -> Connection:
-    """A call that holds a thread of the server and neither goes on nor closes."""
+def open_stalled_call(kind: str, port: int) -> Connection:
+    """Begin a call that neither continues nor closes."""
     connection = Connection(port, window=0 if kind == "unread-answer" else 65535)
     if kind == "unread-answer":
         connection.call("Source.stream")
@@ -211,7 +211,7 @@ def stalled(kind: str, port: int) -> Connection:
 def test_a_peer_that_stops_in_the_middle_holds_no_thread_for_long(serve: Serve, kind: str) -> None:
     verbs = {"Store": Store(), "Source": Source(), "Echo": Verb()}
     server, channel = serve(verbs, workers=1, idle=0.5)
-    with stalled(kind, server.port), stalled(kind, server.port):
+    with open_stalled_call(kind, server.port), open_stalled_call(kind, server.port):
         end = time.monotonic() + 60
         while True:
             try:
@@ -362,7 +362,7 @@ GARBAGE = {
 
 
 def pour(port: int, data: bytes) -> None:
-    """Send, say that no more comes, read what there is."""
+    """Send data, shut the sending side down, read until the server closes."""
     with (
         socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
         contextlib.suppress(OSError),
@@ -432,8 +432,8 @@ def test_a_client_survives_a_server_that_is_none(answer: bytes) -> None:
 
 
 @contextlib.contextmanager
-def answering(frames: list[bytes]) -> Iterator[Channel]:
-    """A channel to a proper gRPC server that answers everything with these messages."""
+def serve_messages(frames: list[bytes]) -> Iterator[Channel]:
+    """Yield a channel to a gRPC server that answers every call with these messages."""
 
     def answer(requests: Iterator[bytes], context: object) -> Iterator[bytes]:
         yield from frames
@@ -459,13 +459,13 @@ def answering(frames: list[bytes]) -> Iterator[Channel]:
     ids=["nothing", "empty", "no-end", "no-body", "wrong-end"],
 )
 def test_a_client_takes_no_answer_that_is_cut(frames: list[bytes]) -> None:
-    with answering(frames) as channel, pytest.raises(RejectedError, match="a malformed answer"):
+    with serve_messages(frames) as channel, pytest.raises(RejectedError, match="a malformed answer"):
         channel.call("A", {}, receiver=Into({}), timeout=30)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.binary(max_size=100) | damaged() | st.sampled_from([HEAD, WHOLE]), max_size=4))
+@given(st.lists(st.binary(max_size=100) | damaged_messages() | st.sampled_from([HEAD, WHOLE]), max_size=4))
 def test_a_client_takes_no_malformed_answer(frames: list[bytes]) -> None:
     into = Into({0: np.zeros(4, np.uint8), 1: np.zeros(8)})
-    with answering(frames) as channel, contextlib.suppress(RejectedError):
+    with serve_messages(frames) as channel, contextlib.suppress(RejectedError):
         assert isinstance(channel.call("A", {}, receiver=into, timeout=30), dict)

@@ -1,4 +1,4 @@
-"""Who may connect, and from where."""
+"""Security: endpoints, clear text, TLS on both sides, the job's token."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ BY_HAND = Security(use_token_file=True)
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the token file of this test will be."""
+    """Return the path of this test's token file."""
     found = tmp_path / "state" / "job_token"
     monkeypatch.setenv(VARIABLE, str(found))
     return found

@@ -1,4 +1,4 @@
-"""A server in a process of its own, so that a test can see what an attack does to its memory.
+"""A server in a process of its own, so that a test can measure the memory that an attack takes.
 
 Prints its port, then for every line on its standard input the peak of its resident memory in bytes; ends with
 its input.

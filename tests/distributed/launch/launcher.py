@@ -1,4 +1,4 @@
-"""A launcher in a directory of its own, with a script whose processes say when they are ready."""
+"""A launcher in a directory of its own, with a script whose processes report when they are ready."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 PROJECT = Path(__file__).parents[3]
 DEADLINE = 120.0
 
-#: Each process writes down its number when it is ready.
+#: Each process writes its id to a file when it is ready.
 PREAMBLE = """
 import os, signal, sys, time
 from pathlib import Path
@@ -32,8 +32,8 @@ def until(path, seconds=50):
 """
 
 
-class Launched:
-    """A launcher that runs in a directory of its own."""
+class Launcher:
+    """A launcher that runs a script in a directory of its own."""
 
     def __init__(self, home: Path, script: str, *options: str, module: str = "launch") -> None:
         self.home = home
@@ -52,7 +52,7 @@ class Launched:
             command, cwd=home, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
 
-    def __enter__(self) -> Launched:
+    def __enter__(self) -> Launcher:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,7 +79,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended; one whose parent has not noticed yet has."""
+    """Return whether a process has ended, also if its parent has not noticed yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Programs in the form in which transpiled ones are compared.
+"""The canonical form in which transpiled programs are compared.
 
 Real Fluid names its control variables by random numbers, and keeps some lists in the order of hashes: the
-former are numbered as operators name them, the latter sorted.
+former are renamed in the order of the operators, the latter sorted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tests.helpers.canonical import Canonical, canonical
 _PREFIX = "__control_var@"
 
 
-def masked(program: Any) -> Canonical:
-    """The canonical form of a program (or of its bytes) without what is random."""
+def mask_program(program: Any) -> Canonical:
+    """Return the canonical form of a program (or of its bytes) without its random parts."""
     form = canonical(program)
     for block in form["blocks"]:
         names = _Names()

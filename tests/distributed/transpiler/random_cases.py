@@ -1,4 +1,4 @@
-"""Cases drawn at random: networks of random sizes, optimizers, schedules, decay and configs together."""
+"""Random cases: networks of random sizes with optimizers, schedules, decay and configs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.distributed.transpiler.cases import Case
 
-__all__ = ["draw"]
+__all__ = ["draw_case"]
 
 _NETWORKS = ["mlp", "mlp", "conv_bn", "word2vec", "lstm", "wide_deep", "frozen", "tagger", "loop", "sampled"]
 _OPTIMIZERS: list[dict[str, Any]] = [
@@ -46,8 +46,8 @@ _CLIPS: list[Any] = [
 ]
 
 
-def draw(seed: int) -> Case:
-    """The case of a seed, as plain values."""
+def draw_case(seed: int) -> Case:
+    """Return the case of a seed, as plain values."""
     rng = random.Random(seed)
     network = rng.choice(_NETWORKS)
     args = _arguments(rng, network)
