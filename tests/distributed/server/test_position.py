@@ -10,7 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.distributed.server.position import empty_load, note_empty_load, read_position
-from paddlelike.formats import lod_tensor
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.location import locate
 
 
