@@ -1,7 +1,7 @@
 """Functions of higher floors that lower floors call.
 
-A lower floor must not import a higher one: it asks for the function by the hook's name. The face says, when
-the package is imported, where each function is defined; its module is imported when it is first asked for.
+A lower floor must not import a higher one. It looks a function up by the name of the hook. The face registers
+where each function is defined when the package is imported; the module is imported at the first look-up.
 """
 
 from __future__ import annotations

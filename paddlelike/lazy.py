@@ -21,7 +21,7 @@ __all__ = ["AliasFinder", "attach_stub", "read_stub"]
 
 
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:
-    """Return, by the name that a stub gives it, from which module what is imported."""
+    """Return the imports of a stub: by name, the module and the name there."""
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
         for node in ast.parse(path.read_bytes()).body
@@ -33,7 +33,8 @@ def read_stub(path: Path) -> dict[str, tuple[str, str]]:
 def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
-    Every module of the package is an attribute of it, whether the stub lists it or not.
+    Every module of the package is an attribute of it, whether the stub lists it or not; for any other name
+    ``__getattr__`` raises AttributeError.
     """
     origins = read_stub(stub)
     names = sorted(origins)

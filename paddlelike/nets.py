@@ -152,6 +152,8 @@ def sequence_conv_pool(
 def glu(input: Variable, dim: int = -1) -> Variable:
     """Return one half of ``input`` along ``dim`` times the sigmoid of the other. Dauphin et al. 2016.
 
+    Raises TypeError unless ``input`` is a variable of a supported dtype.
+
     >>> from paddlelike.input import data
     >>> glu(data("x", [None, 6])).shape
     (-1, 3)
@@ -206,13 +208,13 @@ def _split_heads(x: Variable, heads: int) -> Variable:
 
 def _check_attention(given: dict[str, Variable], heads: int) -> None:
     shapes = ", ".join(f"{name} {list(x.shape)}" for name, x in given.items())
-    told = f"scaled_dot_product_attention: {shapes}, {heads} heads"
+    described = f"scaled_dot_product_attention: {shapes}, {heads} heads"
     queries, keys, values = given.values()
     if any(len(x.shape) != 3 for x in given.values()):
-        raise GraphError(f"{told}; expected 3 dims each (batch, time, width)")
+        raise GraphError(f"{described}; expected 3 dims each (batch, time, width)")
     if queries.shape[-1] != keys.shape[-1]:
-        raise GraphError(f"{told}; expected equal widths of queries and keys")
+        raise GraphError(f"{described}; expected equal widths of queries and keys")
     if keys.shape[-2] != values.shape[-2]:
-        raise GraphError(f"{told}; expected as many keys as values")
+        raise GraphError(f"{described}; expected as many keys as values")
     if keys.shape[-1] % heads or values.shape[-1] % heads:
-        raise GraphError(f"{told}; expected widths that are multiples of the count of heads")
+        raise GraphError(f"{described}; expected widths that are multiples of the count of heads")

@@ -30,7 +30,7 @@ def emit(
     Parameters
     ----------
     inputs
-        Variables by slot; None stands for an absent one.
+        Variables by slot; None for an absent one.
     layer
         The prefix of the call's name; None: the operator's type.
     dtype

@@ -114,8 +114,8 @@ UNLISTED: Final[Mapping[str, Mapping[str, str]]] = {
 def make_fluid_module(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__``, which also finds ``__all__``, and ``__dir__`` for Fluid's ``layers.<module>``.
 
-    They look names up in :mod:`paddlelike.layers` when they are called, because that package imports the
-    module before it has all of its names.
+    For any other name ``__getattr__`` raises AttributeError. Both look names up in :mod:`paddlelike.layers`
+    when they are called, because that package imports the module before it has all of its names.
     """
 
     def names() -> list[str]:

@@ -34,7 +34,7 @@ class ModelAverage(Optimizer):
     average_window_rate
         The length of the window, as a fraction of the steps so far, ...
     min_average_window, max_average_window
-        ... but at least and at most so many steps.
+        ... within these limits.
     """
 
     type = "average_accumulates"

@@ -260,7 +260,7 @@ def _check_size(variable: Variable, values: np.ndarray[Any, Any], where: str) ->
 def _bad_line(where: str, what: str) -> FeedError:
     return FeedError(
         f"dataset: {where}: {what}",
-        hint="a line holds, for each variable of set_use_var in order, a count and so many numbers",
+        hint="a line holds, for each variable of set_use_var in order, a count and as many values",
     )
 
 

@@ -72,7 +72,10 @@ class DataFeeder:
         num_places: int | None = None,
         drop_last: bool = True,
     ) -> Callable[[], Iterator[Any]]:
-        """Return a reader of feeds for a reader of batches; with ``multi_devices`` of lists of feeds."""
+        """Return a reader of feeds for a reader of batches; with ``multi_devices`` of lists of feeds.
+
+        Iterating raises FeedError for batches that do not fit, or are left over.
+        """
         count = len(cpu_places()) if num_places is None else num_places
 
         def feeds() -> Iterator[Any]:

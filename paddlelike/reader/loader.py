@@ -203,7 +203,10 @@ class GeneratorLoader:
         return self
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
-        """Set the source, a function that returns an iterable of lists of arrays; return the loader."""
+        """Set the source, a function that returns an iterable of lists of arrays; return the loader.
+
+        Iterating raises FeedError for a batch with another count of arrays.
+        """
         self._copies = len(places) if isinstance(places, list | tuple) else 1
         names = [variable.name for variable in self._feed_list]
 
@@ -326,9 +329,9 @@ def declare_reader(
     reads = [(v.dtype, v.shape, v.lod_level) for v in feed_list]
     reader = _declare(default_main_program().current_block(), reader_name, reads)
     maker = (default_startup_program() if made_by_startup else default_main_program()).current_block()
-    made = _declare(maker, reader_name, reads) if made_by_startup else reader
+    created = _declare(maker, reader_name, reads) if made_by_startup else reader
     maker.append_op(
-        type="create_py_reader", inputs={"blocking_queue": [holder]}, outputs={"Out": [made]}, attrs=attrs
+        type="create_py_reader", inputs={"blocking_queue": [holder]}, outputs={"Out": [created]}, attrs=attrs
     )
     if use_double_buffer:
         key = unique_name.generate("double_buffer") if name is None else f"{name}_double_buffer"

@@ -167,7 +167,10 @@ def read_ahead(reader: Reader, size: int) -> Generator[Any, None, None]:
 def xmap_readers(
     mapper: Callable[[Any], Any], reader: Reader, process_num: int, buffer_size: int, order: bool = False
 ) -> Reader:
-    """Return a reader that maps samples in ``process_num`` threads; ``order`` keeps their order."""
+    """Return a reader that maps samples in ``process_num`` threads; ``order`` keeps their order.
+
+    Iterating raises an exception of the reader after the samples before it.
+    """
 
     def map_samples() -> Iterator[Any]:
         samples = iter(reader())

@@ -51,7 +51,10 @@ def lod_tensor_to_array(x: Variable, table: Variable) -> Variable:
 
 
 def array_to_lod_tensor(x: Variable, table: Variable) -> Variable:
-    """Return the sequences whose steps an array holds (operator ``array_to_lod_tensor``)."""
+    """Return the sequences whose steps an array holds (operator ``array_to_lod_tensor``).
+
+    Raises TypeError unless ``x`` is an array.
+    """
     return emit("array_to_lod_tensor", {"X": check_array("array_to_lod_tensor", x), "RankTable": table})
 
 

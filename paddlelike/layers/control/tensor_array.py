@@ -64,7 +64,10 @@ def array_read(array: Variable, i: Variable) -> Variable:
 
 
 def array_length(array: Variable) -> Variable:
-    """Return the number of elements, int64 of shape ``[1]`` (operator ``lod_array_length``)."""
+    """Return the count of elements, int64 of shape ``[1]`` (operator ``lod_array_length``).
+
+    Raises TypeError unless ``array`` is an array.
+    """
     inputs = {"X": [check_array("array_length", array)]}
     return emit("lod_array_length", inputs, layer="array_length", dtype="int64", constant=True)
 
@@ -74,7 +77,7 @@ def tensor_array_to_tensor(
 ) -> tuple[Variable, Variable]:
     """Return the elements of an array, concatenated or stacked along ``axis``, and the size of each.
 
-    Operator ``tensor_array_to_tensor``.
+    Operator ``tensor_array_to_tensor``. Raises TypeError unless ``input`` is an array.
     """
     out, index = emit_all(
         "tensor_array_to_tensor",

@@ -26,7 +26,7 @@ def data(
     """Return a variable to be fed; the older form of :func:`fluid.data`, whose feeds are not checked.
 
     A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape``
-    has a dim of -1 or None already.
+    has a dim of -1 or None already. Raises TypeError for an invalid name or shape.
 
     >>> data("older_image", [1, 28, 28]).shape
     (-1, 1, 28, 28)

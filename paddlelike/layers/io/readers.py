@@ -96,7 +96,7 @@ def create_py_reader_by_data(
 
 
 def double_buffer(reader: ProgramReader, place: Any = None, name: str | None = None) -> ProgramReader:
-    """Return the reader, which Fluid gives another buffer (operator ``create_double_buffer_reader``)."""
+    """Return the reader; Fluid adds another buffer (operator ``create_double_buffer_reader``)."""
     key = unique_name.generate("create_double_buffer_reader") if name is None else name
     return _share_queue(reader, declare_double_buffer(_check_reader("double_buffer", reader).variable, key))
 

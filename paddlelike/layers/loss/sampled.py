@@ -91,16 +91,16 @@ def _alias_parameters(
         "CustomDistAlias": alias,
         "CustomDistAliasProbs": keep,
     }
-    made = {}
+    constants = {}
     for slot, array in values.items():
-        made[slot] = helper.create_parameter(
+        constants[slot] = helper.create_parameter(
             ParamAttr(),
             array.shape,
             array.dtype,
             default_initializer=NumpyArrayInitializer(array),
         )
-        made[slot].stop_gradient = True
-    return made
+        constants[slot].stop_gradient = True
+    return constants
 
 
 def alias_table(distribution: Sequence[float]) -> tuple[Any, Any]:

@@ -106,18 +106,18 @@ def _split_channels(
     """Return the channel axis, the count of channels and the count of groups."""
     check_variable(layer, "input", input, FLOATS)
     axis = channel_axis(layer, data_format, dims)
-    told = f"layer {layer!r}: input {input.name!r} of shape {list(input.shape)}"
+    described = f"layer {layer!r}: input {input.name!r} of shape {list(input.shape)}"
     if len(input.shape) != dims + 2:
-        raise GraphError(f"{told} has {len(input.shape)} dims, expected {dims + 2} ({data_format})")
+        raise GraphError(f"{described} has {len(input.shape)} dims, expected {dims + 2} ({data_format})")
     channels = input.shape[axis]
     if channels < 0:
         raise GraphError(
-            f"{told} has an unknown channel count (dim {axis})",
+            f"{described} has an unknown channel count (dim {axis})",
             hint="declare that dim: the shape of the filter depends on it",
         )
     groups = 1 if groups is None else groups
     if groups <= 0 or channels % groups:
-        raise GraphError(f"{told} has {channels} channels, which cannot be divided into {groups} groups")
+        raise GraphError(f"{described} has {channels} channels, which cannot be divided into {groups} groups")
     return axis, channels, groups
 
 

@@ -148,13 +148,13 @@ def resize_trilinear(
 def _resize(input: Variable, out_shape: Any, scale: Any, how: _Resize) -> Variable:
     check_variable("image_resize", "input", input)
     dims = len(input.shape) - 2
-    told = f"layer 'image_resize': {how.method} of input {input.name!r} of shape {list(input.shape)}"
+    described = f"layer 'image_resize': {how.method} of input {input.name!r} of shape {list(input.shape)}"
     if dims != (3 if how.method == "trilinear" else 2):
-        raise GraphError(f"{told}; images have 4 dims, volumes (trilinear) 5")
+        raise GraphError(f"{described}; images have 4 dims, volumes (trilinear) 5")
     formats = ("NCHW", "NHWC") if dims == 2 else ("NCDHW", "NDHWC")
     check_choice("image_resize", "data_format", how.data_format, formats)
     if out_shape is None and scale is None:
-        raise GraphError(f"{told} needs out_shape or scale")
+        raise GraphError(f"{described} needs out_shape or scale")
     type = f"{how.method}_interp"
     helper = LayerHelper(type, name=how.name)
     sizes = ("out_d", "out_h", "out_w")
@@ -172,7 +172,7 @@ def _resize(input: Variable, out_shape: Any, scale: Any, how: _Resize) -> Variab
     elif out_shape is not None:
         if not isinstance(out_shape, list | tuple) or len(out_shape) != dims:
             raise GraphError(
-                f"{told}: out_shape is {describe(out_shape)}, expected a variable or {dims} ints"
+                f"{described}: out_shape is {describe(out_shape)}, expected a variable or {dims} ints"
             )
         attrs |= zip(sizes[-dims:], replace_variables(out_shape), strict=True)
         if has_variables(out_shape):
@@ -182,7 +182,7 @@ def _resize(input: Variable, out_shape: Any, scale: Any, how: _Resize) -> Variab
         inputs["Scale"] = scale
     else:
         if scale <= 0:
-            raise GraphError(f"{told}: scale is {scale}, expected a positive number")
+            raise GraphError(f"{described}: scale is {scale}, expected a positive number")
         attrs["scale"] = float(scale)
     if isinstance(how.actual_shape, Variable):
         how.actual_shape.stop_gradient = True

@@ -163,8 +163,8 @@ def data_norm(
 
     def parameter(suffix: str, key: str) -> Variable:
         attr = ParamAttr(f"{prefix}.{suffix}", Constant(float(first[key])))
-        made: Variable = helper.create_parameter(attr, shape, input.dtype)
-        return made
+        created: Variable = helper.create_parameter(attr, shape, input.dtype)
+        return created
 
     inputs = {"X": input}
     if enable_scale_and_shift:

@@ -28,11 +28,14 @@ class Distribution:
     """The interface of distributions. Each method raises UnsupportedError unless the subclass has it."""
 
     def sample(self, shape: Any, seed: int = 0) -> Variable:
-        """Return random values of ``shape`` followed by the shape of the parameters."""
+        """Return random values of ``shape`` followed by the shape of the parameters.
+
+        Raises UnsupportedError unless defined.
+        """
         raise self._without("sample")
 
     def entropy(self) -> Variable:
-        """Return the entropy, in nats."""
+        """Return the entropy, in nats. Raises UnsupportedError unless defined."""
         raise self._without("entropy")
 
     def kl_divergence(self, other: Any) -> Variable:
@@ -43,7 +46,7 @@ class Distribution:
         raise self._without("kl_divergence")
 
     def log_prob(self, value: Variable) -> Variable:
-        """Return the logarithm of the density at ``value``."""
+        """Return the logarithm of the density at ``value``. Raises UnsupportedError unless defined."""
         raise self._without("log_prob")
 
     def _without(self, what: str) -> UnsupportedError:

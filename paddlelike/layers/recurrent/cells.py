@@ -36,14 +36,17 @@ class RNNCell:
 
     @property
     def state_shape(self) -> Any:
-        """The shape of a state without the batch dim, or nested shapes; must be defined."""
+        """The shape of a state without the batch dim, or nested shapes.
+
+        Raises NotImplementedError unless defined.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define the property state_shape")
 
     @property
     def state_dtype(self) -> Any:
         """The element type of the states, nested like :attr:`state_shape`.
 
-        NotImplementedError unless defined.
+        Raises NotImplementedError unless defined.
         """
         raise NotImplementedError(f"{type(self).__name__} must define the property state_dtype")
 
@@ -86,16 +89,16 @@ class _Unit:
 
     def weight(self, shape: Sequence[int], suffix: str = "") -> Variable:
         """Return a weight; ``suffix`` is appended to the name of a ParamAttr."""
-        made: Variable = self._helper.create_parameter(
+        parameter: Variable = self._helper.create_parameter(
             _append_suffix(self._attrs[0], suffix), shape, self._dtype
         )
-        return made
+        return parameter
 
     def bias(self, size: int, suffix: str = "") -> Variable | None:
         """Return a bias, or None where bias_attr is False."""
         attr = _append_suffix(self._attrs[1], suffix)
-        made: Variable | None = self._helper.create_parameter(attr, [size], self._dtype, is_bias=True)
-        return made
+        parameter: Variable | None = self._helper.create_parameter(attr, [size], self._dtype, is_bias=True)
+        return parameter
 
 
 def _append_suffix(attr: Any, suffix: str) -> Any:

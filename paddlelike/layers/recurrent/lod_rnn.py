@@ -279,11 +279,11 @@ def lstm_unit(
         if len(variable.shape) != 2:
             raise GraphError(f"layer 'lstm_unit': {argument} is {list(variable.shape)}, expected 2 dims")
     if len({variable.shape[0] for variable in rows.values()}) > 1:
-        told = ", ".join(f"{argument} {list(v.shape)}" for argument, v in rows.items())
-        raise GraphError(f"layer 'lstm_unit': {told}; expected equal counts of rows")
+        described = ", ".join(f"{argument} {list(v.shape)}" for argument, v in rows.items())
+        raise GraphError(f"layer 'lstm_unit': {described}; expected equal counts of rows")
     if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
-        told = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
-        raise GraphError(f"layer 'lstm_unit': {told}; expected equal widths")
+        described = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
+        raise GraphError(f"layer 'lstm_unit': {described}; expected equal widths")
     helper = LayerHelper("lstm_unit", name=name)
     gates = fc(
         concat([x_t, hidden_t_prev], axis=1),

@@ -49,6 +49,8 @@ def create_parameter(
 ) -> Parameter:
     """Return a new parameter, initialized by default by Xavier's method, a bias by 0.
 
+    Raises TypeError unless ``shape`` is a list of ints.
+
     >>> create_parameter([3, 4], "float32", name="table").shape
     (3, 4)
     """
@@ -56,14 +58,14 @@ def create_parameter(
         raise TypeError(f"layer 'create_parameter': shape must be a list of ints, got {describe(shape)}")
     helper = LayerHelper("create_parameter")
     attr = ParamAttr(name=name) if attr is None else attr
-    made: Parameter = helper.create_parameter(
+    parameter: Parameter = helper.create_parameter(
         attr,
         [int(dim) for dim in shape],
         tensor_dtype("create_parameter", dtype),
         is_bias,
         default_initializer,
     )
-    return made
+    return parameter
 
 
 def create_global_var(

@@ -78,16 +78,18 @@ def reshape(
 
 
 def _check_new_shape(x: Variable, dims: list[Any]) -> None:
-    told = f"layer 'reshape': shape is {replace_variables(dims)} for x {x.name!r} of shape {list(x.shape)}"
+    described = (
+        f"layer 'reshape': shape is {replace_variables(dims)} for x {x.name!r} of shape {list(x.shape)}"
+    )
     if not dims:
-        raise GraphError(f"{told}; it cannot be empty")
+        raise GraphError(f"{described}; it cannot be empty")
     numbers = [dim for dim in dims if not isinstance(dim, Variable)]
     if numbers.count(-1) > 1:
-        raise GraphError(f"{told}; only one dim can be -1")
+        raise GraphError(f"{described}; only one dim can be -1")
     for i, dim in enumerate(dims):
         if not isinstance(dim, Variable) and (dim < -1 or (dim == 0 and i >= len(x.shape))):
             raise GraphError(
-                f"{told}; dim {i} is {dim}",
+                f"{described}; dim {i} is {dim}",
                 hint="dims are positive, -1 for the inferred one, or 0 for the dim of x at that index",
             )
 
