@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, GradOp, Int, OpDef, OpView, Spec, grad_name, register
-from paddlelike.ops.kernels.sequences import join_lods, pick_sequences
+from paddlelike.ops.kernels.lod import join_lods, pick_sequences
 
 __all__ = ["MergeLodTensor", "MergeLodTensorInfer", "SplitLodTensor"]
 

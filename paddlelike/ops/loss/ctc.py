@@ -13,14 +13,14 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Bool, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.recurrent import Steps
-from paddlelike.ops.kernels.sequences import (
+from paddlelike.ops.kernels.lod import (
     check_equal_counts,
     expand_ranges,
     index_sequences,
     make_lod,
     read_last_level,
 )
+from paddlelike.ops.kernels.recurrent import Steps
 
 __all__ = ["CtcAlign", "Warpctc"]
 

@@ -19,7 +19,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.convolution import convolve, convolve_dw, convolve_dx
+from paddlelike.ops.kernels.conv import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.windows import (
     Windows,
     is_channels_last,

@@ -7,7 +7,7 @@ from typing import Any
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.convolution import convolve, convolve_dw, convolve_dx
+from paddlelike.ops.kernels.conv import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.windows import Windows, to_channels_first, to_format
 from paddlelike.ops.nn.conv import (
     BACKENDS,

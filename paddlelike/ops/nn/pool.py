@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
-from paddlelike.ops.kernels import pooling
-from paddlelike.ops.kernels.pooling import Axis
+from paddlelike.ops.kernels import pool as pool_kernels
+from paddlelike.ops.kernels.pool import Axis
 from paddlelike.ops.kernels.windows import is_channels_last, make_windows, to_channels_first, to_format
 
 __all__ = ["MaxPool2dWithIndex", "MaxPool3dWithIndex", "Pool2d", "Pool3d"]
@@ -31,7 +31,7 @@ class WindowAttrs(Attrs):
         """
         known = min(spatial) >= 0
         if self.adaptive and not self.global_pooling:
-            return tuple(self.ksize), pooling.make_adaptive(spatial, self.ksize) if known else []
+            return tuple(self.ksize), pool_kernels.make_adaptive(spatial, self.ksize) if known else []
         if self.global_pooling:
             kernel = [max(n, 1) for n in spatial]
             windows = make_windows(op, spatial, kernel, [1] * len(kernel), [], algorithm="VALID")
@@ -43,7 +43,7 @@ class WindowAttrs(Attrs):
                 f"{op}: spatial dims {tuple(spatial)} with paddings {windows.pads} are smaller than "
                 f"one window of {windows.kernel}"
             )
-        return counts, pooling.make_regular(windows, spatial, counts) if known else []
+        return counts, pool_kernels.make_regular(windows, spatial, counts) if known else []
 
 
 class PoolAttrs(WindowAttrs):
@@ -85,9 +85,9 @@ class _Pool(OpDef):
         x = to_channels_first(x, attrs.data_format)
         _, axes = attrs.arrange(cls.type, x.shape[2:])
         if attrs.pooling_type == "max":
-            out = pooling.maximum(x, axes)
+            out = pool_kernels.maximum(x, axes)
         else:
-            out = pooling.average(x, axes, exclusive=attrs.exclusive or attrs.adaptive)
+            out = pool_kernels.average(x, axes, exclusive=attrs.exclusive or attrs.adaptive)
         return to_format(out, attrs.data_format)
 
     @classmethod
@@ -95,9 +95,9 @@ class _Pool(OpDef):
         x, out, d_out = (to_channels_first(array, attrs.data_format) for array in (x, out, d_out))
         _, axes = attrs.arrange(cls.type, x.shape[2:])
         if attrs.pooling_type == "max":
-            dx = pooling.maximum_dx(x, out, d_out, axes)
+            dx = pool_kernels.maximum_dx(x, out, d_out, axes)
         else:
-            dx = pooling.average_dx(d_out, axes, exclusive=attrs.exclusive or attrs.adaptive)
+            dx = pool_kernels.average_dx(d_out, axes, exclusive=attrs.exclusive or attrs.adaptive)
         return to_format(dx, attrs.data_format)
 
 
@@ -143,12 +143,12 @@ class _MaxPoolWithIndex(OpDef):
     @classmethod
     def forward(cls, x: Array, *, attrs: WindowAttrs) -> tuple[Array, Array]:
         _, axes = attrs.count_windows(cls.type, x.shape[2:])
-        out = pooling.maximum(x, axes)
-        return out, pooling.first_maxima(x, out, axes)
+        out = pool_kernels.maximum(x, axes)
+        return out, pool_kernels.first_maxima(x, out, axes)
 
     @staticmethod
     def backward(x: Array, mask: Array, d_out: Array) -> Array:
-        return pooling.scatter(mask, d_out, x.shape)
+        return pool_kernels.scatter(mask, d_out, x.shape)
 
 
 @register

@@ -15,7 +15,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import read_levels
+from paddlelike.ops.kernels.lod import read_levels
 
 __all__ = ["BeamSearch", "BeamSearchDecode"]
 

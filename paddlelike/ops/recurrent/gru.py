@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent import (
     ACTIVATIONS,
     Activation,
@@ -32,7 +33,6 @@ from paddlelike.ops.kernels.recurrent import (
     restore_initial_gradient,
     scatter_rows,
 )
-from paddlelike.ops.kernels.sequences import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Gru", "GruUnit"]

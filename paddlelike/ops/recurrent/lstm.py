@@ -22,6 +22,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.kernels import lstm as lstm_steps
+from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.lstm import Cell, Initial, Projection, StepResults, make_cell
 from paddlelike.ops.kernels.recurrent import (
     Steps,
@@ -30,7 +31,6 @@ from paddlelike.ops.kernels.recurrent import (
     restore_initial_gradient,
     scatter_rows,
 )
-from paddlelike.ops.kernels.sequences import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["Lstm", "LstmAttrs", "Lstmp", "LstmpAttrs"]

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.sequences import join_lods, pick_sequences
+from paddlelike.ops.kernels.lod import join_lods, pick_sequences
 
 __all__ = [
     "ArrayToLodTensor",

@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.sequences import read_last_level
+from paddlelike.ops.kernels.lod import read_last_level
 
 __all__ = ["SequenceConv"]
 

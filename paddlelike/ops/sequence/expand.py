@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.core.rows import sum_rows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, Array, Context, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import (
+from paddlelike.ops.kernels.lod import (
     check_equal_counts,
     expand_ranges,
     index_sequences,

@@ -23,7 +23,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.kernels.sequences import (
+from paddlelike.ops.kernels.lod import (
     check_equal_counts,
     expand_ranges,
     index_sequences,

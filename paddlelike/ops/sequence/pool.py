@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.sequences import check_level, read_last_level, read_levels
+from paddlelike.ops.kernels.lod import check_level, read_last_level, read_levels
 
 __all__ = ["SequencePool"]
 

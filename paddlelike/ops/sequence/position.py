@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Context, Float, Gradient, OpDef, Spec, register
-from paddlelike.ops.kernels.sequences import read_last_level
+from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["AddPositionEncoding", "RowConv"]

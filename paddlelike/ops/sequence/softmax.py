@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Context, Gradient, OpDef, Spec, String, register
-from paddlelike.ops.kernels.sequences import read_last_level
+from paddlelike.ops.kernels.lod import read_last_level
 
 __all__ = ["SequenceSoftmax"]
 

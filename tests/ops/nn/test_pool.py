@@ -57,7 +57,7 @@ def test_the_index_is_that_of_the_first_of_equal_maxima(attrs: dict[str, Any]) -
 
 
 def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from paddlelike.ops.kernels import pooling
+    from paddlelike.ops.kernels import pool as pool_kernels
 
     x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))
     op = registry.find("pool2d")
@@ -65,7 +65,7 @@ def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     attrs = op.forward_keywords(attrs)
     out = op.forward(x, **attrs)
     whole = op.backward(x, out, out, **attrs)
-    monkeypatch.setattr(pooling, "_CHUNK", 3 * x[0].nbytes)
+    monkeypatch.setattr(pool_kernels, "_CHUNK", 3 * x[0].nbytes)
     np.testing.assert_array_equal(op.backward(x, out, out, **attrs), whole)
 
 
