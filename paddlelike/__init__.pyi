@@ -7,7 +7,9 @@ it is first used.
 from paddlelike import (
     average,
     backward,
+    bundle,
     clip,
+    collection,
     core,
     distributed,
     executor,
@@ -63,6 +65,7 @@ from paddlelike.framework import (
 )
 from paddlelike.framework.environment import memory_optimize, release_memory
 from paddlelike.input import data, embedding, one_hot
+from paddlelike.interop import convert
 from paddlelike.io import load, load_program_state, save, set_program_state
 from paddlelike.layers import helper as layer_helper
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
@@ -106,9 +109,12 @@ __all__ = [
     "WeightNormParamAttr",
     "average",
     "backward",
+    "bundle",
     "clip",
+    "collection",
     "communicator",
     "compiler",
+    "convert",
     "core",
     "cpu_places",
     "create_lod_tensor",

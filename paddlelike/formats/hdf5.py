@@ -89,6 +89,7 @@ class Hdf5(FileFormat):
                     opened.create_dataset(
                         key, data=np.asarray(arrays[key], arrays[key].dtype.newbyteorder("<"))
                     )
+                    yield b""  # the array has been copied: whoever reads may let it go
                 for name, value in self.attributes:
                     opened.attrs[name] = value
             file.seek(0)

@@ -26,11 +26,11 @@ AnyFormat = FileFormat | FolderFormat
 
 GROUP: Final = "paddlelike.formats"
 _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
-    "state": "paddlelike.formats.state.format:StateFile",
     "hdf5": "paddlelike.formats.hdf5:Hdf5",
     "torch": "paddlelike.formats.torch:Torch",
     "npz": "paddlelike.formats.npz:Npz",
     "safetensors": "paddlelike.formats.safetensors:Safetensors",
+    "state": "paddlelike.formats.state.format:StateFile",
     "combined": "paddlelike.formats.paddle.combined:CombinedFile",
     "fluid_save": "paddlelike.formats.state.fluid_save:FluidSave",
     "directory": "paddlelike.formats.paddle.directory:VariableDirectory",

@@ -1,0 +1,273 @@
+"""Convert tensors from any known file format to any other, exactly and in little memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
+from paddlelike.formats import registry
+from paddlelike.formats.base import Entry, FileFormat, FolderFormat, Value
+from paddlelike.formats.explain import explain
+from paddlelike.formats.sources import Buffer
+from paddlelike.formats.state.fluid_save import PrefixedFolder
+from paddlelike.interop.spool import Spool
+from paddlelike.storage.local.transaction import write_all
+from paddlelike.storage.location import beside, locate
+
+__all__ = ["ConvertReport", "convert"]
+
+Path = str | os.PathLike[str]
+Rename = Mapping[str, str] | Callable[[str], str]
+AnyFormat = FileFormat | FolderFormat
+
+_HEAD: Final = 1024
+_LISTED: Final = 20
+
+
+@dataclass(frozen=True)
+class ConvertReport:
+    """What a conversion did; prints as one line.
+
+    Attributes
+    ----------
+    names
+        The names in the target, in its order of writing.
+    nbytes
+        Of the elements.
+    """
+
+    source: str
+    source_format: str
+    target: str
+    target_format: str
+    names: tuple[str, ...]
+    nbytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"converted {len(self.names)} variables, {self.nbytes} bytes, in {self.seconds:.2f} s: "
+            f"{self.source} ({self.source_format}) -> {self.target} ({self.target_format})"
+        )
+
+
+def convert(
+    src: Path,
+    dst: Path,
+    format: str | None = None,  # noqa: A002  (the field's word)
+    rename: Rename | None = None,
+    dtype: Any = None,
+    *,
+    names: Iterable[str] | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> ConvertReport:
+    """Convert a file or directory of tensors to another format.
+
+    Elements are copied bit for bit. Memory stays below the largest variable plus a constant: elements that
+    lie in the source as they are in memory are mapped, others go through a temporary file.
+
+    Parameters
+    ----------
+    src
+        A file, a directory, or the prefix of ``fluid.save``. Its format is recognized.
+    dst
+        Written as a whole or not at all.
+    format
+        The target's format, a name of ``paddlelike.formats.registry.all_formats()``: "directory", "combined",
+        "state", "npz", "safetensors", "hdf5", "torch", ... None: by the suffix of ``dst``; without one a
+        directory of a file per variable.
+    rename
+        New names: a mapping (names that are not in it stay) or a function.
+    dtype
+        Convert floating-point elements to this type; None: exact copies.
+    names
+        The variables of a combined file, which stores no names, in its order: that of the sorted names.
+    overwrite
+        Allow ``dst`` to exist.
+    progress
+        Called with the bytes done and all bytes, now and then.
+
+    Raises
+    ------
+    FormatError
+        The source is damaged or of no known format, or the target format cannot hold some variables: it lists
+        them. Nothing is written.
+    LoadError
+        ``names`` do not fit, or ``rename`` gives two variables one name.
+    SaveError
+        ``dst`` exists, or cannot be written. It is as it was.
+
+    >>> import tempfile, numpy as np, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> np.savez(folder / "model.npz", w=np.ones((2, 3), "float32"))
+    >>> report = convert(folder / "model.npz", folder / "model.safetensors")
+    >>> report.target_format, report.names
+    ('safetensors', ('w',))
+    """
+    begin = time.perf_counter()
+    source, target = os.fspath(src), os.fspath(dst)
+    target_format = _find_target(target, format)
+    if not overwrite and os.path.lexists(target):
+        raise SaveError(f"{target} exists", hint="remove it, choose another path, or pass overwrite=True")
+    with ExitStack() as stack:
+        source_format, opened = _open_source(source, stack)
+        entries = _named(source_format.entries(opened), source_format, source, names)
+        renamed = _rename([entry.name for entry in entries], rename)
+        spool = stack.enter_context(Spool())
+        values = {
+            new: _convert_dtype(spool.value(source_format, opened, entry), dtype, spool)
+            for new, entry in zip(renamed, entries, strict=True)
+        }
+        if target_format.holds.names is False:
+            values = dict(sorted(values.items()))
+        written = target_format.write(values)  # checks everything before the first byte
+        total = sum(_array(value).nbytes for value in values.values())
+        report_bytes = _Progress(progress, total)
+        _write(target, target_format, written, spool, report_bytes)
+    seconds = time.perf_counter() - begin
+    return ConvertReport(
+        source, source_format.name, target, target_format.name, tuple(values), total, seconds
+    )
+
+
+# The source
+
+
+def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
+    """Return the format of a path, and the file or folder opened. Raises when there is none."""
+    where = locate(path)
+    if where.exists():
+        found = registry.sniff(where)
+        if found is None:
+            raise FormatError(f"{path} is a directory of no known format: no file in it is a Paddle variable")
+        return found, where
+    folder, name = beside(path)
+    if folder.has(name):
+        file = stack.enter_context(folder.open_file(name))
+        head = bytes(file.read_at(0, _HEAD))
+        known = registry.sniff_head(head, file.size)
+        if known is not None:
+            return known, file
+        raise FormatError(f"{path} is of no known format: {explain(head, file.size)}")
+    prefix = _find_prefix(folder, name)
+    if prefix is None:
+        raise MissingFileError(f"there is no file or directory {path}")
+    return registry.find("fluid_save"), prefix
+
+
+def _find_prefix(folder: Any, name: str) -> Any:
+    """Return the files of ``fluid.save`` under a prefix as a folder, or None."""
+    return PrefixedFolder(folder, name) if folder.has(f"{name}.pdparams") else None
+
+
+def _named(
+    entries: list[Entry], source_format: AnyFormat, source: str, names: Iterable[str] | None
+) -> list[Entry]:
+    """Return the entries with names, which the caller gives where the format stores none."""
+    if source_format.holds.names:
+        return entries
+    if names is None:
+        raise LoadError(
+            f"{source} is {source_format.title}, which stores no names",
+            hint="pass names=[...], for example [v.name for v in program.list_vars() if v.persistable]",
+        )
+    given = sorted(names)
+    if len(given) != len(entries):
+        raise LoadError(f"{source} holds {len(entries)} variables, names= has {len(given)}")
+    return [entry._replace(name=name) for name, entry in zip(given, entries, strict=True)]
+
+
+def _rename(names: list[str], rename: Rename | None) -> list[str]:
+    if rename is None:
+        return names
+    new = [rename(name) if callable(rename) else rename.get(name, name) for name in names]
+    doubled = sorted({name for name in new if new.count(name) > 1}) if len(set(new)) < len(new) else []
+    if doubled:
+        raise LoadError(f"rename gives two variables the name {', '.join(map(repr, doubled[:_LISTED]))}")
+    if not callable(rename):
+        unknown = sorted(set(rename) - set(names))
+        if unknown:
+            raise LoadError(
+                f"rename has names that the source does not: {', '.join(map(repr, unknown[:_LISTED]))}"
+            )
+    return new
+
+
+def _convert_dtype(value: Value, dtype: Any, spool: Spool) -> Value:
+    """Return a floating-point value as another element type."""
+    array = _array(value)
+    if dtype is None or array.dtype.kind != "f":
+        return value
+    wanted = numpy_dtype(dtype)
+    if wanted.kind != "f":
+        raise FormatError(
+            f"dtype={dtype!r}: floating-point elements are converted to float16, float32 or float64"
+        )
+    return value if array.dtype == wanted else spool.converted(value, wanted)
+
+
+def _array(value: Value) -> np.ndarray[Any, Any]:
+    assert value.array is not None
+    return value.array
+
+
+# The target
+
+
+def _find_target(path: str, name: str | None) -> AnyFormat:
+    """Return the target's format. Raises FormatError for an unknown name or suffix."""
+    if name is not None:
+        return registry.find(name)
+    suffix = os.path.splitext(path)[1].lower()
+    if not suffix:
+        return registry.find("directory")
+    for known in registry.all_formats().values():
+        if suffix in known.suffixes:
+            return known
+    suffixes = sorted({one for known in registry.all_formats().values() for one in known.suffixes})
+    raise FormatError(
+        f"no format has the suffix {suffix!r}", hint=f"pass format=; known suffixes: {', '.join(suffixes)}"
+    )
+
+
+def _write(path: str, target: AnyFormat, written: Any, spool: Spool, progress: _Progress) -> None:
+    if isinstance(target, FileFormat):
+        directory, name = os.path.split(path)
+        write_all(directory or ".", {name: spool.release(progress.count(written))})
+        return
+    files = dict(written)
+    if target.name == "fluid_save":
+        directory, prefix = os.path.split(path)
+        write_all(
+            directory or ".", {prefix + name: spool.release(progress.count(b)) for name, b in files.items()}
+        )
+        return
+    transaction = locate(path).begin()
+    for name, buffers in files.items():
+        transaction.add(name, spool.release(progress.count(buffers)))
+    transaction.commit()
+
+
+class _Progress:
+    """Counts the bytes that are written and tells the caller of them."""
+
+    def __init__(self, report: Callable[[int, int], None] | None, total: int) -> None:
+        self._report = report
+        self._total = total
+        self._done = 0
+
+    def count(self, buffers: Iterable[Buffer]) -> Iterator[Buffer]:
+        for buffer in buffers:
+            yield buffer
+            self._done += memoryview(buffer).nbytes
+            if self._report is not None:
+                self._report(min(self._done, self._total), self._total)
