@@ -20,7 +20,7 @@ from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
 from paddlelike.interop.spool import Spool
 from paddlelike.storage.local.transaction import write_all
-from paddlelike.storage.location import beside, locate
+from paddlelike.storage.location import locate, locate_prefix
 
 __all__ = ["ConvertReport", "convert"]
 
@@ -150,7 +150,7 @@ def _open_source(path: str, stack: ExitStack) -> tuple[AnyFormat, Any]:
         if found is None:
             raise FormatError(f"{path} is a directory of no known format: no file in it is a Paddle variable")
         return found, where
-    folder, name = beside(path)
+    folder, name = locate_prefix(path)
     if folder.has(name):
         file = stack.enter_context(folder.open_file(name))
         head = bytes(file.read_at(0, _HEAD))
