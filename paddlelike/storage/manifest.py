@@ -189,7 +189,9 @@ def _elements(data: bytes) -> bytes:
         raise FormatError(
             f"a manifest is a vector of INT8; this one is damaged: {header.dtype.name} {list(header.shape)}"
         )
-    return bytes(data[header.data_offset : header.end])
+    if header.surplus or data[: header.data_offset] != lod_tensor.encode_header(VarType.INT8, header.shape):
+        raise FormatError(f"a manifest of {len(data)} bytes is damaged: its header is not that of a manifest")
+    return bytes(data[header.data_offset :])
 
 
 def _library() -> str | None:

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from paddlelike.io.save import asynchronous
 from tests.benchmarks.bench_load import WORKLOADS, Shapes, program_of
 
 Arrays = dict[str, np.ndarray]
@@ -103,6 +104,7 @@ def contenders(model: Model) -> dict[str, Contender]:
         "limit, again": Contender(lambda path: model.plain(path, os.O_TRUNC), again=True),
         "ours": Contender(model.ours()),
         "ours, crc32": Contender(model.ours(checksum="crc32")),
+        "ours, sha256": Contender(model.ours(checksum="sha256")),
         "ours, no checksums": Contender(model.ours(checksum=None)),
         "ours, one file": Contender(model.ours("all", checksum=None)),
         "ours again": Contender(model.ours(checksum=None), again=True),
@@ -169,7 +171,7 @@ def measure(model: Model, contender: Contender, home: Path) -> Measured:
     done = Measured(
         time.perf_counter() - wall, time.process_time() - processor, max(_memory("VmHWM") - before, 0)
     )
-    model.fluid.io.asynchronous.check_pending()
+    asynchronous.check_pending()
     return done
 
 

@@ -19,7 +19,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.io.rules.rules import Rules, match_all
 from paddlelike.io.select import is_persistable
 from paddlelike.storage import manifest
-from paddlelike.storage.local.journal import recover
+from paddlelike.storage.local.files import recover
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
 from tests.fuzz.mutations import mutated
@@ -37,7 +37,7 @@ def _manifest() -> bytes:
         checksum = "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
         facts = {"variable": path.name, "kind": "lod_tensor", "dtype": "FP32", "shape": [13, 1], "lod": []}
         records[path.name] = manifest.Record(path.stat().st_size, checksum, (1, 2), facts)
-    return manifest.encode(records, program="ab" * 32)
+    return manifest.encode_json(records, author=manifest.Author("ab" * 32, None))
 
 
 _JSON: Final = (
@@ -92,7 +92,7 @@ def _make_manifest(rng: Random) -> bytes:
 
 
 def _put_manifest(data: bytes, root: Path) -> None:
-    (root / "fit_a_line" / "persistables.manifest.json").write_bytes(data)
+    (root / "fit_a_line" / "persistables" / "__manifest__").write_bytes(data)
 
 
 def _manifests(data: bytes, root: Path) -> None:
@@ -123,11 +123,11 @@ def _set_up_checkpoints(root: Path) -> None:
         shutil.copytree(GOLDEN / "fit_a_line" / "persistables", root / f"step-{step:08d}")
     state = {"checkpoint": _STATE["checkpoint"] | {"step": 8}}
     good = manifest.encode(manifest.decode(_manifest()).files, state=state)
-    (root / "step-00000008.manifest.json").write_bytes(good)
+    (root / "step-00000008" / "__manifest__").write_bytes(good)
 
 
 def _put_checkpoint(data: bytes, root: Path) -> None:
-    (root / "step-00000007.manifest.json").write_bytes(data)
+    (root / "step-00000007" / "__manifest__").write_bytes(data)
 
 
 def _checkpoints(data: bytes, root: Path) -> None:
@@ -143,8 +143,8 @@ def _checkpoints(data: bytes, root: Path) -> None:
 
 
 _JOURNAL: Final = json.dumps(
-    {"direction": "forward", "format": 1, "inside": False, "paths": ["fc_0.w_0", "sub/new"], "kept": [True, False],
-     "folders": ["sub"], "manifest": True, "sync": False}
+    {"direction": "forward", "format": 2, "targets": [["fc_0.w_0", None, [1, 3, 5]], ["sub/new", None, [1, 3, 5]]],
+     "folders": ["sub"], "sync": False}
 ).encode()  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _make_journal(rng: Random) -> bytes:
     if kind < 0.25:
         return mutated(rng, _JOURNAL, ())
     journal = _JOURNAL
-    for one, other in ((b'"forward"', b'"back"'), (b'"inside": false', b'"inside": true')):
+    for one, other in ((b'"forward"', b'"back"'), (b"[1, 3, 5]", b"null")):
         if rng.random() < 0.3:
             journal = journal.replace(one, other)
     return json_changed(rng, journal) if kind < 0.95 else _deep_json(rng)
@@ -164,18 +164,18 @@ def _make_journal(rng: Random) -> bytes:
 
 def _put_journal(data: bytes, root: Path) -> None:
     base = root / "model"
-    for name in ("model", "model.saving", "outside"):
+    for name in ("model", ".model.saving-directory", "outside"):
         shutil.rmtree(root / name, ignore_errors=True)
     shutil.copytree(GOLDEN / "fit_a_line" / "persistables", base)
     for name in ("new", "old"):
-        (root / "model.saving" / name / "sub").mkdir(parents=True)
-    (root / "model.saving" / "new" / "fc_0.w_0").write_bytes(b"new")
-    (root / "model.saving" / "new" / "sub" / "new").write_bytes(b"new")
-    (root / "model.saving" / "old" / "0").write_bytes(b"old")
+        (root / ".model.saving-directory" / name / "sub").mkdir(parents=True)
+    (root / ".model.saving-directory" / "new" / "fc_0.w_0").write_bytes(b"new")
+    (root / ".model.saving-directory" / "new" / "sub" / "new").write_bytes(b"new")
+    (root / ".model.saving-directory" / "old" / "0").write_bytes(b"old")
     (root / "outside").mkdir()
     for place in _OUTSIDE:
         (root / place).write_bytes(b"outside")
-    (root / "model.journal").write_bytes(data)
+    (root / ".model.saving-directory" / "journal").write_bytes(data)
 
 
 def _journals(data: bytes, root: Path) -> None:
@@ -183,7 +183,7 @@ def _journals(data: bytes, root: Path) -> None:
         recover(str(root / "model"))
     finally:
         there = {str(path.relative_to(root)) for path in root.rglob("*")}
-        foreign = {path for path in there if not path.startswith("model")}
+        foreign = {path for path in there if not path.startswith(("model", ".model"))}
         if foreign != {"outside", *_OUTSIDE} or any((root / p).read_bytes() != b"outside" for p in _OUTSIDE):
             raise Fault(f"files elsewhere were changed: {sorted(foreign)}")
 

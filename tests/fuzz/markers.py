@@ -34,7 +34,7 @@ def _marker() -> bytes:
     first = _FILES[0].name
     records[first] = records[first]._replace(facts={"at": "/model.saving-3-ab"})
     records["old"] = manifest.Record(0, None, (0, 0), {"gone": True})
-    return manifest.encode(records, part="persistables")
+    return manifest.encode_json(records, author=manifest.Author(None, "persistables"))
 
 
 def _make(rng: Random) -> bytes:

@@ -134,7 +134,7 @@ RECORDS = st.builds(
 
 @given(st.dictionaries(PATHS, RECORDS, max_size=4), st.binary(min_size=1, max_size=3), st.data())
 def test_manifests_and_any_change_of_one(files: dict[str, Any], new: bytes, data: Any) -> None:
-    written = manifest.encode(files, program="ab")
+    written = manifest.encode(files, author=manifest.Author("ab", None))
     read = manifest.decode(written)
     assert (read.files, read.program) == (files, "ab")
     at = data.draw(st.integers(0, len(written) - 1))

@@ -18,7 +18,7 @@ __all__ = ["build", "made_name", "made_staging", "made_tree"]
 _PARTS: Final = (
     "..", ".", "", "a", "w", "W", "fc_0.w_0", "FC_0.W_0", "__model__", "~", "$HOME", "C:", "c:", "\\", "con", "NUL",
     "aux.txt", "x" * 255, "x" * 300, "\0", "\n", "\u4e2d", "e\u0301", "\u202e", "\udcff", "-rf", "*", "?", " ", "a ", "a.",
-    "%2e%2e", "..%2f", "\uff0e\uff0e", "file:", "http:", "memory:", "model.manifest.json", ".saving", "|id", ";id",
+    "%2e%2e", "..%2f", "\uff0e\uff0e", "file:", "http:", "memory:", "__manifest__", ".saving", "|id", ";id",
     "model.lock", "outside",
 )  # fmt: skip
 
@@ -53,9 +53,9 @@ def made_tree(rng: Random) -> bytes:
 def made_staging(rng: Random) -> bytes:
     """What lies beside and inside a model that is saved into: helpers of saves, and what is none, as JSON."""
     areas = ("", "/new", "/new/sub", "/new/w", "/old", "/old/0", "/old/1", "/spare", "/spare/w", "/spare/sub", "/staged",
-             "/dropped", "/forward", "/back")  # fmt: skip
-    names = [f"../model.saving{area}" for area in areas]
-    names += ["../model.manifest.json", "../model.manifest.json.next", "../model.journal", "../model.lock"]
+             "/journal", "/lock", "/forward", "/back")  # fmt: skip
+    names = [f"../.model.saving-directory{area}" for area in areas]
+    names += ["../model.manifest.json", "__manifest__"]
     names += ["w", "sub", "sub/v", "theirs", "out"]
     to = (
         "../outside",
@@ -77,9 +77,9 @@ def made_staging(rng: Random) -> bytes:
         for _ in range(rng.choice((1, 2, 4, 6)))
     ]
     if rng.random() < 0.5:
-        entries.append({"name": "../model.saving/staged", "kind": "exchanged", "to": ""})
+        entries.append({"name": "../.model.saving-directory/staged", "kind": "exchanged", "to": ""})
     if rng.random() < 0.3:
-        entries.append({"name": "../model.manifest.json", "kind": "manifest", "to": rng.choice(to)})
+        entries.append({"name": "__manifest__", "kind": "manifest", "to": rng.choice(to)})
         entries.append({"name": "out", "kind": "link", "to": "../outside"})
     return json.dumps(entries).encode()
 
@@ -118,13 +118,13 @@ def _unreadable(path: Path, to: str) -> None:
 
 
 def _exchanged(path: Path, to: str) -> None:
-    """The mark by which a save tells the generation before from the next one."""
-    model = path.parent.with_suffix("")
-    path.symlink_to(str(model.stat().st_ino) if model.is_dir() else "1")
+    """Write the mark by which a save tells the version before from the next one."""
+    token = "".join(dict.fromkeys(to)).encode().hex()
+    path.write_text(json.dumps({"token": token, "written": {}, "files": {"w": 1, to: 1}}))
 
 
 def _list(path: Path, to: str) -> None:
-    """Names and the inode of a file elsewhere, as lists of what was dropped have them."""
+    """Write names and inodes of files outside, as a damaged list of files has them."""
     path.write_text(json.dumps({"w": 1, to: 1, "sub/v": 2}))
 
 
@@ -132,7 +132,11 @@ def _manifest(path: Path, to: str) -> None:
     """A manifest by which the files of an earlier save of the same part are these."""
     record = manifest.Record(3, "sha256:" + "0" * 64, (1, 2))
     names = ("w", "sub/v", "theirs", "out/w", "sub", "gone/x")
-    path.write_bytes(manifest.encode(dict.fromkeys(names[len(to) % 3 :], record), part="part"))
+    path.write_bytes(
+        manifest.encode(
+            dict.fromkeys(names[len(to) % 3 :], record), token="".join(dict.fromkeys(to)).encode().hex()
+        )
+    )
 
 
 _CHOICES: Final = (

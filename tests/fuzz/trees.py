@@ -16,7 +16,6 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.storage.local.files import list_names
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.parts import Part
 from tests.fuzz import tree_maker
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
@@ -97,7 +96,9 @@ def _put_staging(data: bytes, root: Path) -> None:
 
 
 def _save(root: Path, value: bytes, *, keep: bool) -> None:
-    with Transaction(root / "model", keep_generation=keep, part=Part("part")) as transaction:
+    with Transaction(
+        root / "model", keep_generation=keep, program="5f", part="part", remove_stale=True
+    ) as transaction:
         for name in ("w", "sub/v"):
             transaction.add(name, [value])
 
