@@ -1,9 +1,10 @@
-"""Whether saved files are still what was saved: a directory as a whole, and loads that compare on the way."""
+"""Comparison of files with their manifest: of a whole directory, and what loads compare on the way."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.io.save import asynchronous
@@ -11,9 +12,19 @@ from paddlelike.storage.local.manifest_file import manifest_path, read_manifest
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
-from paddlelike.storage.verification import Verification
+from paddlelike.storage.verification import Verification, describes
 
-__all__ = ["Verification", "record_of", "records_of", "refusal", "verify"]
+__all__ = [
+    "NO_COMPARISON",
+    "Comparison",
+    "Verification",
+    "choose_comparison",
+    "is_of_another_save",
+    "record_of",
+    "records_of",
+    "refusal",
+    "verify",
+]
 
 
 def verify(dirname: str | os.PathLike[str]) -> Verification:
@@ -36,8 +47,72 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
     return where.verify()
 
 
+class Comparison(NamedTuple):
+    """What a load compares the files with that it reads.
+
+    Attributes
+    ----------
+    records
+        By the names of the files; None: nothing is compared.
+    complete
+        Whether a file that cannot be compared counts as bad.
+    notes
+        Lines for the report: why a manifest is not used.
+    """
+
+    records: Mapping[str, Record] | None = None
+    complete: bool = False
+    notes: tuple[str, ...] = ()
+
+    def covers(self, names: Iterable[str]) -> bool:
+        """Return whether every one of some files is compared."""
+        records = self.records
+        return records is not None and all(
+            (record := records.get(name)) is not None and record.checksum is not None for name in names
+        )
+
+
+NO_COMPARISON: Final = Comparison()
+
+
+def choose_comparison(
+    where: Location, filename: str | None, *, verify: bool | None, lazy: bool
+) -> Comparison:
+    """Return what a load from a directory, or from one file in it, compares its files with.
+
+    ``verify`` is None for comparing with a manifest if there is one; a ``lazy`` load then compares nothing,
+    because it reads nothing.
+
+    Raises
+    ------
+    LoadError
+        ``verify`` is true, and there is no manifest that can be used.
+    """
+    if verify is False or (verify is None and lazy):
+        return NO_COMPARISON
+    if verify:
+        if filename is None:
+            return Comparison(records_of(where), complete=True)
+        record = record_of(where, filename, needed=True)
+        return Comparison({} if record is None else {filename: record}, complete=True)
+    try:
+        if filename is not None:
+            record = record_of(where, filename, needed=True) if _read(where) is not None else None
+            return Comparison(None if record is None else {filename: record})
+        return Comparison(_read(where))
+    except (FormatError, LoadError, StorageError) as error:
+        return Comparison(notes=(f"the files were not verified: {error.message}",))
+
+
+def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[str]) -> bool:
+    """Return whether a manifest is of another save than the files, which then count and not the manifest."""
+    if comparison.records is None or comparison.complete or not isinstance(where, LocalDirectory):
+        return False
+    return not describes(where.path, comparison.records, bad)
+
+
 def records_of(directory: Location) -> Mapping[str, Record]:
-    """What the manifest of a directory says of its files.
+    """Return the records in the manifest of a directory, by file name.
 
     Raises
     ------
@@ -50,13 +125,13 @@ def records_of(directory: Location) -> Mapping[str, Record]:
         raise LoadError(
             f"nothing was loaded from {path}: it has no manifest ({manifest_path(path)}) to compare its "
             "files with",
-            hint="load without verify=, and save again to have a manifest",
+            hint="load without verify=True, or save again to have a manifest",
         )
     return found
 
 
 def record_of(directory: Location, filename: str, *, needed: bool) -> Record | None:
-    """What the manifest of a directory, or of that one file in it, says of the file.
+    """Return the record of one file in the manifest of its directory; None: it has none.
 
     Raises
     ------
@@ -68,7 +143,7 @@ def record_of(directory: Location, filename: str, *, needed: bool) -> Record | N
         if found is None and isinstance(directory, LocalDirectory):
             found = _read(LocalDirectory(os.path.join(directory.path, filename)))
         if found is None and needed:
-            found = records_of(directory)  # which tells that there is none
+            found = records_of(directory)  # raises the error
     except (LoadError, StorageError):
         if needed:
             raise
@@ -78,12 +153,15 @@ def record_of(directory: Location, filename: str, *, needed: bool) -> Record | N
 
 
 def refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
-    """The error for files that are not what was saved; it names every one."""
-    hint = "they were damaged or replaced after the save; fluid.io.verify tells of all files"
+    """Return the error for files that are not what was saved; it names every one."""
+    hint = (
+        "they were damaged, or replaced by another program after the save; verify=False loads them as they "
+        "are, fluid.io.verify compares all files of the directory"
+    )
     if len(bad) > 1 and len(bad) >= count:
         hint = (
             f"not one file is as it was saved: {manifest_path(where)} is most likely of another save; "
-            "load without verify= if the files are right"
+            "verify=False loads the files as they are"
         )
     lines = "".join(f"\n  {problem}" for problem in sorted(bad))
     return LoadError(

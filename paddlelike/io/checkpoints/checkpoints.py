@@ -19,11 +19,9 @@ from paddlelike.core.random import Generator
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
-from paddlelike.framework.graph.program import Program
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.checkpoints.store import shelf
 from paddlelike.io.load.load import load_persistables
-from paddlelike.io.partition import partition_of
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save import asynchronous
 from paddlelike.io.save.incremental import ledger
@@ -231,8 +229,7 @@ class Checkpoints:
                 if not there:
                     continue  # removed at this moment
                 try:
-                    verify = _has_checksums(checkpoint.path) and not _takes_slices(program_of(program))
-                    load_persistables(executor, checkpoint.path, program, verify=verify)
+                    load_persistables(executor, checkpoint.path, program)
                 except (LoadError, FormatError, StorageError):
                     damage = _damage(checkpoint.path)
                     if step is not None or not damage:
@@ -307,17 +304,6 @@ def _json(state: Mapping[str, Any]) -> str:
         raise TypeError(
             f"Checkpoints.save: state is kept as JSON, which cannot say {dict(state)!r}: {error}"
         ) from None
-
-
-def _takes_slices(program: Program) -> bool:
-    """Whether a load reads only some rows of the files, so that their checksums tell nothing."""
-    partition = partition_of(program)
-    return partition is not None and partition.takes_slices
-
-
-def _has_checksums(path: str) -> bool:
-    found = locate(path).manifest()
-    return found is not None and all(record.checksum is not None for record in found.files.values())
 
 
 def _damage(path: str) -> str:

@@ -71,7 +71,7 @@ def record_loaded(where: Location, stamp: object, plan: LoadPlan) -> None:
     ledger.note_loaded(where, stamp, same)
 
 
-def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verify: bool) -> LoadReport:
+def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verified: bool) -> LoadReport:
     """Return the report of a load that was carried out."""
     notes = [
         f"{held.name}: {held.header.surplus} bytes after the tensor were ignored"
@@ -96,7 +96,7 @@ def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verif
         loaded=moved,
         missing=names("missing"),
         unexpected=tuple(row.file for row in by_kind.get("not asked for", ()) if row.file is not None),
-        notes=tuple(notes),
+        notes=(*notes, *reading.notes),
         misfits={row.variable: row.why for row in by_kind.get("does not fit", ()) if row.variable},
         renamed={
             step.variable.name: " + ".join(step.recipe.files)
@@ -106,6 +106,6 @@ def make_report(plan: LoadPlan, reading: Reading, moved: dict[str, Moved], verif
         skipped=names("skip"),
         kept=names("keep"),
         initialized=names("init"),
-        verified=verify,
+        verified=verified,
         mapped=reading.mapped,
     )

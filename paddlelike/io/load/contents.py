@@ -68,12 +68,15 @@ class Reading(NamedTuple):
         The count of values that are views of their files.
     unaligned
         How many of these will be copied when they are first used.
+    notes
+        Lines for the report.
     """
 
     values: list[Value]
     bad: list[str]
     mapped: int = 0
     unaligned: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class Positional(Protocol):

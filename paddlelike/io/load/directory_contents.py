@@ -19,6 +19,7 @@ from paddlelike.io.load.allocation import allocate, offset_of, to_native, wanted
 from paddlelike.io.load.contents import Array, Held, Reading, Unreadable, Value, Want
 from paddlelike.io.load.lazy import Mapper
 from paddlelike.io.load.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.storage.hashing import PIECE
 from paddlelike.storage.local.files import read_front
 from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
@@ -37,6 +38,8 @@ class DirectoryContents:
     ----------
     records
         The manifest's records of the files, to compare them with; None: no comparison.
+    complete
+        Whether a file that cannot be compared with its record counts as bad.
     only
         The files to look for; None: all files of the directory, which is listed for that.
 
@@ -53,12 +56,14 @@ class DirectoryContents:
         location: Location,
         records: Mapping[str, Record] | None = None,
         *,
+        complete: bool = True,
         only: Iterable[str] | None = None,
     ) -> None:
         self.where = location.path
         self._location = location
         self._local = isinstance(location, LocalDirectory)
         self._records = records
+        self._complete = complete
         self._bad: dict[str, str] = {}
         if not location.exists():
             is_file = self._local and os.path.exists(location.path)
@@ -87,8 +92,8 @@ class DirectoryContents:
         try:
             return self._look(path, kind)
         except (FormatError, StorageError) as error:
-            if self._records is not None:  # a damaged header is not what was saved either
-                self._note(path, hash_file(path, self._opener(path), self._records.get(path)))
+            if self._is_compared(path):  # a damaged header is not what was saved either
+                self._note(path, hash_file(path, self._opener(path), self._find_record(path)))
             return Unreadable(path, error.message, error.hint)
 
     def _look(self, path: str, kind: VarType) -> Held:
@@ -96,8 +101,8 @@ class DirectoryContents:
         if len(data) > _HEAD or kind == VarType.SELECTED_ROWS:
             with self._location.open_file(path) as file:
                 return Held(path, _FORMAT.read_entry(path, file, kind), None, file.size)
-        if self._records is not None:
-            self._note(path, of_buffer(path, data, self._records.get(path)))
+        if self._is_compared(path):
+            self._note(path, of_buffer(path, data, self._find_record(path)))
         try:
             header = _FORMAT.read_entry(path, data, kind)
         except FormatError as error:
@@ -116,6 +121,31 @@ class DirectoryContents:
 
     def _opener(self, path: str) -> Callable[[], File]:
         return lambda: self._location.open_file(path)
+
+    def _find_record(self, path: str) -> Record | None:
+        return None if self._records is None else self._records.get(path)
+
+    def _is_compared(self, path: str) -> bool:
+        """Return whether a file is compared with its record, or must have one."""
+        record = self._find_record(path)
+        known = record is not None and record.checksum is not None
+        return known or (self._records is not None and self._complete)
+
+    def _record_to_compare(self, want: Want) -> Record | None:
+        """Return the record that is compared while a value is read; None: it is read without.
+
+        Rows of a large file are compared by its pieces, where the record has their checksums.
+        """
+        held = want.held
+        if not self._is_compared(held.name):
+            return None
+        record = self._find_record(held.name)
+        problem = misfit(held.name, held.size, record)
+        self._note(held.name, problem)
+        if problem is not None or record is None:
+            return None
+        by_pieces = bool(record.pieces) or held.size <= PIECE
+        return record if want.rows is None or by_pieces or self._complete else None
 
     def _note(self, path: str, problem: str | None) -> None:
         if problem is not None:
@@ -144,15 +174,10 @@ class DirectoryContents:
             if value is None:
                 value, parts = allocate(want, arena)
             values.append(value)
-            record = None
-            if self._records is not None:
-                record = self._records.get(held.name)
-                problem = misfit(held.name, held.size, record)
-                self._note(held.name, problem)
-                if problem is not None:
-                    continue
+            record = self._record_to_compare(want)
             if parts or record is not None:
-                jobs.append(Job(held.name, self._opener(held.name), held.size, parts, record))
+                opener, partial = self._opener(held.name), want.rows is not None
+                jobs.append(Job(held.name, opener, held.size, parts, record, partial))
         for name, problem in read_jobs(jobs):
             self._note(name, problem)
         return Reading(to_native(values, jobs), list(self._bad.values()), mapper.mapped, mapper.unaligned)

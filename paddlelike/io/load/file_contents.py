@@ -162,11 +162,14 @@ class FileContents:
                 parts += more
             values.append(value)
         parts.sort(key=lambda part: part.offset)
-        job = Job(self.where, self._open, self.size, parts, self._record if self._verify else None)
-        bad = [misfit(self.where, self.size, self._record)] if self._verify else []
-        if not any(bad) and (parts or self._verify):
-            bad = [problem for _, problem in read_jobs([job])]
-        problems = [problem for problem in bad if problem is not None]
+        partial = any(want.rows is not None for want in wants)
+        problem = misfit(self.where, self.size, self._record) if self._verify else None
+        compared = self._verify and problem is None
+        record = self._record if compared else None
+        job = Job(self.where, self._open, self.size, parts, record, partial)
+        problems = [] if problem is None else [problem]
+        if parts or compared:
+            problems += [problem for _, problem in read_jobs([job])]
         return Reading(to_native(values, [job]), problems, mapper.mapped, mapper.unaligned)
 
     def _entry(self, want: Want) -> Entry:

@@ -26,7 +26,6 @@ from paddlelike.io.load.naming import assign_names
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.planner import make_plan
 from paddlelike.io.load.run import run_load
-from paddlelike.io.load.values import values_of
 from paddlelike.io.partition import partition_of
 from paddlelike.io.programs.build import collections_paused
 from paddlelike.io.report import LoadReport
@@ -39,8 +38,15 @@ from paddlelike.io.select import (
     program_of,
     select,
 )
-from paddlelike.io.verify import record_of, records_of, refusal
-from paddlelike.storage.location import locate
+from paddlelike.io.verify import (
+    NO_COMPARISON,
+    Comparison,
+    choose_comparison,
+    is_of_another_save,
+    record_of,
+    refusal,
+)
+from paddlelike.storage.location import Location, locate
 
 __all__ = [
     "Asked",
@@ -68,7 +74,7 @@ class Choices(TypedDict, total=False):
     init: str | float | Mapping[str, str | float] | None
     names: Iterable[Variable | str] | Program | None
     lazy: bool
-    verify: bool
+    verify: bool | None
     in_place: bool
 
 
@@ -87,7 +93,7 @@ def load_vars(
     init: str | float | Mapping[str, str | float] | None = None,
     names: Iterable[Variable | str] | Program | None = None,
     lazy: bool = False,
-    verify: bool = False,
+    verify: bool | None = None,
     in_place: bool = False,
 ) -> LoadReport:
     """Load variables that :func:`save_vars` saved, here or in Paddle; all that are chosen, or none.
@@ -119,7 +125,9 @@ def load_vars(
     lazy
         Map files instead of reading them, copy-on-write; :mod:`paddlelike.io.load.lazy` says what it costs.
     verify
-        Compare the bytes with the manifest while they are read. A directory without one is then refused.
+        Compare the bytes with the manifest while they are read. None: where there is a manifest, and not when
+        ``lazy``; files that it has no checksum of are loaded all the same. True: a directory without a
+        manifest, or a file without a checksum, is refused. False: compare nothing.
     in_place
         Read into the arrays that the variables have already, where these have the right form: no second
         model in memory, and a third of the time. Everything is still checked from the headers first; but if
@@ -177,11 +185,13 @@ def load_vars(
         )
     rates = find_initial_rates(program, global_scope())
     with collections_paused(), _named_reader(asked.reader):
-        stamp, plan, reading, values = _read(executor, dirname, filename, asked, lazy, verify, in_place)
+        stamp, plan, reading, values, verified = _read(
+            executor, dirname, filename, asked, lazily=lazy, verify=verify, in_place=in_place
+        )
         moved = commit_values(plan, values)
         if dirname is not None and filename is None and asked.view is None:
             record_loaded(locate(dirname), stamp, plan)
-        report = make_report(plan, reading, moved, verify)
+        report = make_report(plan, reading, moved, verified)
     seconds = time.perf_counter() - begin
     changed = name_changed_rates(rates, report.loaded, global_scope())
     return replace(report, seconds=seconds, notes=(*report.notes, *asked.notes, *changed))
@@ -280,19 +290,20 @@ def names_of(given: Iterable[Variable | str] | Program | None) -> list[str] | No
     return [value if isinstance(value, str) else value.name for value in values]
 
 
-def opened(dirname: Path | None, filename: str | bytes | None, *, verify: bool = False) -> Contents:
+def opened(
+    dirname: Path | None, filename: str | bytes | None, comparison: Comparison = NO_COMPARISON
+) -> Contents:
     """The source that ``dirname`` and ``filename`` of a load stand for, no save being under way."""
     if dirname is None:
         if not isinstance(filename, bytes | bytearray | memoryview):
             raise TypeError("without dirname, filename is the bytes that were saved")
-        if verify:
-            raise LoadError("bytes in memory have no manifest to be compared with; load without verify=")
         return FileContents(bytes(filename))
     where = locate(dirname)
     if filename is None:
-        return DirectoryContents(where, records_of(where) if verify else None)
+        return DirectoryContents(where, comparison.records, complete=comparison.complete)
     name = os.fsdecode(filename)
-    return FileContents(name, where, verify=verify, record=record_of(where, name, needed=verify))
+    record = record_of(where, name, needed=False)
+    return FileContents(name, where, verify=comparison.complete or comparison.covers([name]), record=record)
 
 
 @contextmanager
@@ -311,13 +322,15 @@ def _read(
     dirname: Path | None,
     filename: str | bytes | None,
     asked: Asked,
+    *,
     lazily: bool,
-    verify: bool,
+    verify: bool | None,
     in_place: bool,
-) -> tuple[object, LoadPlan, Reading, list[Value]]:
+) -> tuple[object, LoadPlan, Reading, list[Value], bool]:
     """Plan and read; once more if somebody replaced the files meanwhile, so that no two saves are mixed.
 
-    Returns the stamp of the directory that was read, and what came of it.
+    Returns the stamp of the directory that was read, the plan, what was read, and whether all of it was
+    compared with the manifest.
     """
     where = None if dirname is None else locate(dirname)
     over = InPlace(global_scope())
@@ -327,34 +340,64 @@ def _read(
             where.recover()  # a save that was interrupted there is finished now
         stamp = None if where is None else where.stamp()
         try:
-            contents = asked.seen(opened(dirname, filename, verify=verify))
+            comparison = _comparison(where, filename, verify, lazily)
+            contents = asked.seen(opened(dirname, filename, comparison))
             plan = asked.plan(contents)
             refused = plan.refusal()
-            if refused is not None and not verify:
-                raise refused
-            targets = over.targets(plan) if in_place and refused is None else None
-            reading, values = (
-                run_load(executor, plan, contents, dirname, filename, lazily=lazily, targets=targets)
-                if refused is None
-                else values_of(contents, plan)
-            )
-            if reading.bad:  # which may be the reason why something does not fit
-                raise refusal(contents.where, reading.bad, len(plan.steps)) from refused
             if refused is not None:
-                raise refused
+                raise _explain_refusal(refused, contents, comparison, where)
+            targets = over.targets(plan) if in_place else None
+            reading, values = run_load(
+                executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
+            )
+            notes = list(comparison.notes)
+            if reading.bad:
+                if where is None or not is_of_another_save(where, comparison, reading.bad):
+                    raise refusal(contents.where, reading.bad, len(plan.steps))
+                count = len(reading.bad)
+                notes.append(
+                    f"{count} files differ from the manifest, which is of another save: not verified"
+                )
         except BaseException as error:
             if isinstance(error, PaddlelikeError) and where is not None and where.stamp() != stamp:
                 continue
             over.tell(str(dirname), error)
             raise
         if where is None or where.stamp() == stamp:
-            return stamp, plan, reading, values
+            files = {held.name for step in plan.steps for held in step.held}
+            compared = comparison.covers(files if filename is None else [os.fsdecode(filename)])
+            reading = reading._replace(notes=tuple(notes))
+            return stamp, plan, reading, values, compared and not notes and not reading.mapped
     busy = LoadError(
         f"nothing was loaded from {dirname!s}: it was saved anew, {_TRIES} times, while it was being loaded",
         hint="load when nobody saves there",
     )
     over.tell(str(dirname), busy)
     raise busy
+
+
+def _comparison(
+    where: Location | None, filename: str | bytes | None, verify: bool | None, lazily: bool
+) -> Comparison:
+    """Return what a load compares its files with."""
+    if where is None:
+        if verify:
+            raise LoadError("bytes in memory have no manifest to be compared with; load without verify=True")
+        return NO_COMPARISON
+    name = None if filename is None else os.fsdecode(filename)
+    return choose_comparison(where, name, verify=verify, lazy=lazily)
+
+
+def _explain_refusal(
+    refused: LoadError, contents: Contents, comparison: Comparison, where: Location | None
+) -> LoadError:
+    """Return the error of a plan that is refused: damaged files, where these may be the reason."""
+    bad = [] if comparison.records is None else contents.read([]).bad
+    if not bad or where is None or is_of_another_save(where, comparison, bad):
+        return refused
+    error = refusal(contents.where, bad, len(comparison.records or ()))
+    error.__cause__ = refused
+    return error
 
 
 def _warn_of_updates(program: Program) -> None:

@@ -1,7 +1,8 @@
-"""Bytes of files straight into new arrays: several files at once, large ones in ranges, hashed on the way."""
+"""Reading bytes of files into arrays: several files at once, large ones in ranges, compared on the way."""
 
 from __future__ import annotations
 
+import bisect
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,57 +25,77 @@ _NEAR: Final = 64 << 10  # parts of one file below this are read together, throu
 
 
 def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
-    """The memory of a C-order array as bytes."""
+    """Return the memory of an array in C order as bytes."""
     return array.reshape(-1).view(np.uint8).data
 
 
 class Part(NamedTuple):
-    """Where bytes of a file go."""
+    """A range of a file, and the memory that it is read into."""
 
     offset: int
     target: memoryview
 
 
 class Job(NamedTuple):
-    """What is wanted of one file."""
+    """The parts of one file that are read.
+
+    Attributes
+    ----------
+    size
+        The size of the file when its header was read.
+    parts
+        In the order of their offsets.
+    record
+        The manifest's record, where the bytes are compared with it.
+    partial
+        Compare only the pieces of the file that the parts are in, if the record has checksums of pieces.
+    """
 
     name: str
     open: Callable[[], File]
-    size: int  # of the file, when its header was read
-    parts: Sequence[Part]  # in the order of their offsets
-    record: Record | None = None  # what the manifest says, where it is compared
+    size: int
+    parts: Sequence[Part]
+    record: Record | None = None
+    partial: bool = False
 
 
 def read_jobs(jobs: Sequence[Job]) -> list[tuple[str, str]]:
-    """Carry out the jobs; returns the names of files whose bytes are not those of their records, and why.
+    """Read the parts of all jobs; return the files whose bytes differ from their records, each with a reason.
 
     Raises
     ------
     StorageError, FormatError
         A file cannot be read, or is another one than when its header was read.
     """
-    checked = [job for job in jobs if job.record is not None]
-    problems = run_in_threads([functools.partial(_read_hashed, job) for job in checked])
+    compared: list[tuple[str, Callable[[], str | None]]] = []
+    for job in jobs:
+        if job.record is not None and job.record.pieces:
+            compared += [(job.name, functools.partial(_read_pieces, job, run)) for run in _piece_runs(job)]
+        elif job.record is not None:
+            compared.append((job.name, functools.partial(_read_hashed, job)))
+    problems = run_in_threads([task for _, task in compared])
     plain = [job for job in jobs if job.record is None]
     run_in_threads([functools.partial(_read_run, run) for run in _runs(plain)])
-    return [
-        (job.name, problem) for job, problem in zip(checked, problems, strict=True) if problem is not None
-    ]
+    found: dict[str, str] = {}
+    for (name, _), problem in zip(compared, problems, strict=True):
+        if problem is not None:
+            found.setdefault(name, problem)
+    return list(found.items())
 
 
 def misfit(name: str, size: int, record: Record | None) -> str | None:
-    """Why a file of ``size`` bytes cannot be what was saved or cannot be compared, or None."""
+    """Return why a file of ``size`` bytes is not what was saved or cannot be compared, or None."""
     if record is None:
-        return f"{name}: the manifest does not know this file"
+        return f"{name}: the manifest has no record of this file"
     if size != record.size:
-        return f"{name}: {size} bytes, saved were {record.size}"
+        return f"{name}: it has {size} bytes, {record.size} were saved"
     if record.checksum is None:
-        return f"{name}: no checksum was taken when it was saved"
+        return f"{name}: no checksum was computed when it was saved"
     return None
 
 
 def of_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str | None:
-    """Why the bytes of a file are not those that were saved, or None."""
+    """Return why the bytes of a file are not those that were saved, or None."""
     problem = misfit(name, len(data), record)
     if problem is not None:
         return problem
@@ -84,14 +105,14 @@ def of_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str
 
 
 class _Run(NamedTuple):
-    """Bytes that one thread reads, one after the other."""
+    """Parts of one file that one thread reads in order."""
 
     job: Job
     parts: Sequence[Part]
 
 
 def _runs(jobs: Iterable[Job]) -> list[list[_Run]]:
-    """Work for the threads, about ``_RANGE`` bytes each, the large pieces first."""
+    """Return work for the threads, about ``_RANGE`` bytes each, the large parts first."""
     runs: list[list[_Run]] = []
     small: list[_Run] = []
     size = 0
@@ -132,7 +153,7 @@ def _read_run(run: list[_Run]) -> None:
 
 
 def _near(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """The parts, small ones that lie close together in one list."""
+    """Yield the parts, small ones that are close together in one list."""
     batch: list[Part] = []
     for part in parts:
         small = len(part.target) < _NEAR
@@ -150,7 +171,7 @@ def _near(parts: Sequence[Part]) -> Iterator[list[Part]]:
 def _fill(file: File, part: Part) -> None:
     count = file.readinto_at(part.offset, part.target)
     if count != len(part.target):
-        raise FormatError(f"offset {part.offset}: only {count} of {len(part.target)} bytes came")
+        raise FormatError(f"offset {part.offset}: only {count} of {len(part.target)} bytes were read")
 
 
 def _fill_near(file: File, parts: list[Part]) -> None:
@@ -158,9 +179,67 @@ def _fill_near(file: File, parts: list[Part]) -> None:
     size = parts[-1].offset + len(parts[-1].target) - start
     data = memoryview(file.read_at(start, size))
     if len(data) != size:
-        raise FormatError(f"offset {start}: only {len(data)} of {size} bytes came")
+        raise FormatError(f"offset {start}: only {len(data)} of {size} bytes were read")
     for offset, target in parts:
         target[:] = data[offset - start : offset - start + len(target)]
+
+
+def _piece_runs(job: Job) -> list[list[int]]:
+    """Return the indexes of the pieces of a file that are read and compared, several for each task."""
+    count = -(-job.size // hashing.PIECE)
+    indexes: Iterable[int] = range(count)
+    if job.partial:
+        touched = {
+            index
+            for part in job.parts
+            for index in range(
+                part.offset // hashing.PIECE, (part.offset + len(part.target) - 1) // hashing.PIECE + 1
+            )
+        }
+        indexes = sorted(touched)
+    listed = list(indexes)
+    step = _RANGE // hashing.PIECE
+    return [listed[at : at + step] for at in range(0, len(listed), step)]
+
+
+def _read_pieces(job: Job, indexes: Sequence[int]) -> str | None:
+    """Read the pieces of a file into the parts that they overlap; return what differs from the record."""
+    assert job.record is not None
+    buffer = memoryview(bytearray(hashing.PIECE))
+    begins = [part.offset for part in job.parts]
+    with job.open() as file:
+        _same_size(file, job)
+        for index in indexes:
+            begin = index * hashing.PIECE
+            end = min(begin + hashing.PIECE, job.size)
+            overlapping = _overlapping(job.parts, begins, begin, end)
+            first = overlapping[0] if overlapping else None
+            if first is not None and first.offset <= begin and first.offset + len(first.target) >= end:
+                piece = first.target[begin - first.offset : end - first.offset]
+                _fill(file, Part(begin, piece))
+            else:
+                piece = buffer[: end - begin]
+                _fill(file, Part(begin, piece))
+                for offset, target in overlapping:
+                    start, stop = max(offset, begin), min(offset + len(target), end)
+                    target[start - offset : stop - offset] = piece[start - begin : stop - begin]
+            if index >= len(job.record.pieces) or _hash_piece(piece) != job.record.pieces[index]:
+                return f"{job.name}: its bytes {begin} to {end} are not those that were saved"
+    return None
+
+
+def _overlapping(parts: Sequence[Part], begins: list[int], begin: int, end: int) -> Sequence[Part]:
+    """Return the parts that overlap a range; their offsets are ``begins``, and they do not overlap."""
+    first = max(bisect.bisect_right(begins, begin) - 1, 0)
+    if first < len(parts) and parts[first].offset + len(parts[first].target) <= begin:
+        first += 1
+    return parts[first : bisect.bisect_left(begins, end)]
+
+
+def _hash_piece(piece: memoryview) -> str:
+    hasher = hashing.new_hasher("xxh3_128")
+    hasher.update(piece)
+    return hasher.hexdigest()
 
 
 def _read_hashed(job: Job) -> str | None:
@@ -204,7 +283,7 @@ def _compared(name: str, checksum: str, record: Record) -> str | None:
 
 
 def hash_file(name: str, open_file: Callable[[], File], record: Record | None) -> str | None:
-    """Why a file is not what was saved, or None."""
+    """Return why a file is not what was saved, or None."""
     try:
         with open_file() as file:
             problem = misfit(name, file.size, record)
