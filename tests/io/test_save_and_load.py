@@ -181,7 +181,7 @@ def test_surplus_bytes_of_a_parameter_server_are_passed_over(exe: fluid.Executor
     want = values(main)
     with (tmp_path / "learning_rate_0").open("ab") as file:
         file.write(bytes(4))
-    report = fluid.io.load_persistables(exe, str(tmp_path), main)
+    report = fluid.io.load_persistables(exe, str(tmp_path), main, verify=False)
     assert values(main) == want
     assert any("learning_rate_0" in note for note in report.notes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,15 +87,41 @@ def test_every_flipped_bit_is_found_by_name(saved: Path, data: st.DataObject) ->
     finally:
         with path.open("r+b") as file:
             file.write(good)
-        import os
-
         os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     assert load(saved, mixed())
 
 
-def test_a_load_without_verify_does_not_look(saved: Path) -> None:
+def test_a_load_verifies_by_default_and_verify_false_skips_it(saved: Path) -> None:
+    assert fluid.io.load_persistables(executor(), saved, mixed()).verified
     flip(saved / "big", -1)
-    assert fluid.io.load_persistables(executor(), saved, mixed())
+    with pytest.raises(LoadError, match="big: its bytes"):
+        unchanged(lambda: fluid.io.load_persistables(executor(), saved, mixed()))
+    assert not fluid.io.load_persistables(executor(), saved, mixed(), verify=False).verified
+
+
+def test_a_file_without_a_record_is_loaded_by_default_and_not_verified(saved: Path) -> None:
+    (saved / "other").write_bytes((saved / "small").read_bytes())
+    program = program_of(other=([7], F32), big=([200, 256], F32))
+    report = fluid.io.load_persistables(executor(), saved, program)
+    assert (bool(report), report.verified) == (True, False)
+
+
+def test_files_of_another_save_count_and_not_the_manifest(saved: Path, tmp_path: Path) -> None:
+    for path in saved.iterdir():  # as real Paddle does, which knows no manifest
+        if path.name in ("big", "small", "unaligned"):
+            flip(path, -1)
+    os.utime(saved / "rows")
+    os.utime(saved / "counts") if (saved / "counts").exists() else None
+    report = fluid.io.load_persistables(executor(), saved, mixed())
+    assert (bool(report), report.verified) == (True, False)
+    assert any("of another save" in note for note in report.notes)
+
+
+def test_a_damaged_manifest_is_said_in_the_report(saved: Path) -> None:
+    flip(saved / "__manifest__", 40)
+    report = fluid.io.load_persistables(executor(), saved, mixed())
+    assert (bool(report), report.verified) == (True, False)
+    assert any("the files were not verified" in note for note in report.notes)
 
 
 def flip(path: Path, at: int) -> None:
@@ -111,7 +138,11 @@ def test_every_bad_file_is_named_at_once(saved: Path) -> None:
     with pytest.raises(LoadError) as caught:
         unchanged(lambda: load(saved, mixed()))
     text = str(caught.value)
-    for words in ("big: its bytes are not those", "small: its bytes are not", r"rows: \d+ bytes, saved were"):
+    for words in (
+        "big: its bytes are not those",
+        "small: its bytes are not",
+        r"rows: it has \d+ bytes, \d+ were saved",
+    ):
         assert re.search(words, text), text
     assert "unaligned" not in text
 
@@ -119,7 +150,7 @@ def test_every_bad_file_is_named_at_once(saved: Path) -> None:
 def test_a_file_that_the_manifest_does_not_know_cannot_be_verified(saved: Path) -> None:
     (saved / "other").write_bytes((saved / "small").read_bytes())
     program = program_of(other=([7], F32), big=([200, 256], F32))
-    with pytest.raises(LoadError, match="other: the manifest does not know this file"):
+    with pytest.raises(LoadError, match="other: the manifest has no record of this file"):
         unchanged(lambda: load(saved, program))
     assert fluid.io.verify(saved).extra == ("other",)
 

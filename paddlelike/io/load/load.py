@@ -26,6 +26,7 @@ from paddlelike.io.load.naming import assign_names
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.planner import make_plan
 from paddlelike.io.load.run import run_load
+from paddlelike.io.load.values import values_of
 from paddlelike.io.partition import partition_of
 from paddlelike.io.programs.build import collections_paused
 from paddlelike.io.report import LoadReport
@@ -345,7 +346,7 @@ def _read(
             plan = asked.plan(contents)
             refused = plan.refusal()
             if refused is not None:
-                raise _explain_refusal(refused, contents, comparison, where)
+                raise _explain_refusal(refused, plan, contents, comparison, where)
             targets = over.targets(plan) if in_place else None
             reading, values = run_load(
                 executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
@@ -389,15 +390,19 @@ def _comparison(
 
 
 def _explain_refusal(
-    refused: LoadError, contents: Contents, comparison: Comparison, where: Location | None
+    refused: LoadError, plan: LoadPlan, contents: Contents, comparison: Comparison, where: Location | None
 ) -> LoadError:
-    """Return the error of a plan that is refused: damaged files, where these may be the reason."""
+    """Return the error of a plan that is refused, with the files that are not what was saved."""
+    if comparison.complete:
+        bad = values_of(contents, plan)[0].bad
+        return refusal(contents.where, bad, len(plan.steps)) if bad else refused
     bad = [] if comparison.records is None else contents.read([]).bad
     if not bad or where is None or is_of_another_save(where, comparison, bad):
         return refused
-    error = refusal(contents.where, bad, len(comparison.records or ()))
-    error.__cause__ = refused
-    return error
+    lines = "".join(f"\n  {problem}" for problem in sorted(bad))
+    return type(refused)(
+        f"{refused.message}\n{len(bad)} files are not what was saved:{lines}", hint=refused.hint
+    )
 
 
 def _warn_of_updates(program: Program) -> None:
