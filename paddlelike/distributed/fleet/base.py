@@ -1,23 +1,17 @@
-"""The base of every kind of fleet: queries of the role, the split of files, the optimizer wrapper."""
+"""The base of every kind of fleet: queries of the role, and the split of files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any
 
 from paddlelike.core.places import CPUPlace
-from paddlelike.distributed.fleet.role_maker import RoleMakerBase
+from paddlelike.distributed.fleet.optimizer import DistributedOptimizer
+from paddlelike.distributed.fleet.role_maker_base import RoleMakerBase
 from paddlelike.errors import RoleError
 from paddlelike.executor import Executor
-from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.optimizer import Optimizer
 
 __all__ = ["DistributedOptimizer", "Fleet", "Mode"]
-
-ParamGrads = list[tuple[Parameter, Variable]]
 
 
 class Mode(IntEnum):
@@ -141,31 +135,3 @@ class Fleet:
     def all_reduce_worker(self, input: Any, output: Any) -> None:  # noqa: A002  (Fluid's name)
         """Call :meth:`.RoleMakerBase.all_reduce_worker` of the role maker. Raises as it does."""
         self._role.all_reduce_worker(input, output)
-
-
-class DistributedOptimizer:
-    """A wrapper of an optimizer whose updates run on servers.
-
-    Raises TypeError where ``optimizer`` is no optimizer.
-    """
-
-    def __init__(self, optimizer: Any, strategy: Any = None) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"expected an optimizer such as fluid.optimizer.SGD(0.1), not {optimizer!r}")
-        self._optimizer = optimizer
-        self._strategy = strategy
-
-    def backward(
-        self,
-        loss: Variable,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Parameter | str] | None = None,
-        no_grad_set: Iterable[Variable | str] | None = None,
-        callbacks: Sequence[Callable[..., None]] | None = None,
-    ) -> ParamGrads:
-        """Append the gradients, as the wrapped optimizer does. Raises as it does."""
-        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
-
-    def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """Append the updates, as the wrapped optimizer does. Raises as it does."""
-        return self._optimizer.apply_gradients(params_grads)

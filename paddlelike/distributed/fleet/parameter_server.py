@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.distributed.fleet.base import DistributedOptimizer, Fleet, Mode, ParamGrads
+from paddlelike.distributed.fleet.base import Fleet, Mode
+from paddlelike.distributed.fleet.optimizer import TranspilerOptimizer
 from paddlelike.distributed.fleet.strategy import (
     AsyncStrategy,
     DistributedStrategy,
@@ -20,10 +21,8 @@ from paddlelike.distributed.fleet.strategy import (
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.errors import GraphError
 from paddlelike.executor import CompiledProgram, Executor
-from paddlelike.framework.graph.guards import default_startup_program
-from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import (
     get_program_persistable_vars,
     load_persistables,
@@ -279,59 +278,6 @@ class DistributedTranspiler(Fleet):
         else:
             self.main_program = self._transpiler.get_trainer_program(wait_port=config.wait_port)
             self.startup_program = startup
-
-
-class TranspilerOptimizer(DistributedOptimizer):
-    """An optimizer whose ``minimize`` also makes the programs of this process's role."""
-
-    _strategy: DistributedStrategy
-
-    def __init__(self, owner: DistributedTranspiler, optimizer: Any, strategy: DistributedStrategy) -> None:
-        super().__init__(optimizer, strategy)
-        self._owner = owner
-
-    def minimize(
-        self,
-        loss: Variable,
-        scopes: Any = None,
-        startup_program: Program | None = None,
-        parameter_list: Sequence[Parameter | str] | None = None,
-        no_grad_set: Iterable[Variable | str] | None = None,
-    ) -> tuple[list[Operator], ParamGrads]:
-        """Append the training step, then make ``fleet.main_program`` and ``fleet.startup_program`` of it.
-
-        A trainer waits here until the servers listen, unless its DistributeTranspilerConfig has
-        ``wait_port = False``.
-
-        Parameters
-        ----------
-        loss
-            The loss.
-        scopes
-            Not used, as in Fluid.
-        startup_program, parameter_list, no_grad_set
-            As for the wrapped optimizer.
-
-        Returns
-        -------
-        tuple
-            The update operators, and pairs of parameters and gradients.
-
-        Raises
-        ------
-        TypeError
-            ``loss`` or ``startup_program`` is a list.
-        GraphError
-            The program cannot be transpiled.
-        DeadlineError
-            Some servers do not listen in time.
-        """
-        if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
-            raise TypeError("minimize takes one loss and one startup program, not lists of them")
-        result = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
-        startup = default_startup_program() if startup_program is None else startup_program
-        self._owner._transpile(loss.block.program, startup, self._strategy)
-        return result
 
 
 def _check_executor(executor: Any, name: str) -> None:

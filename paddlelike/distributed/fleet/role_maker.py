@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any, NoReturn
 
+from paddlelike.distributed.fleet.role_maker_base import Role, RoleMakerBase
 from paddlelike.distributed.roles import ProcessRole, read_role
 from paddlelike.errors import RoleError, UnsupportedError
 
@@ -19,107 +18,6 @@ __all__ = [
     "UserDefinedCollectiveRoleMaker",
     "UserDefinedRoleMaker",
 ]
-
-
-class Role(IntEnum):
-    """The roles of processes."""
-
-    WORKER = 1
-    SERVER = 2
-
-
-class RoleMakerBase:
-    """The base of role makers; subclasses determine the role in ``generate_role``.
-
-    That sets ``_role``, ``_current_id``, ``_server_endpoints``, ``_worker_endpoints`` and ``_trainers_num``.
-    """
-
-    def __init__(self) -> None:
-        self._role: Role | None = None
-        self._current_id = -1
-        self._server_endpoints: list[str] = []
-        self._worker_endpoints: list[str] = []
-        self._trainers_num = 0
-        self._role_is_generated = False
-
-    def generate_role(self) -> None:
-        """Determine the role; called once, by ``fleet.init`` or by the first query.
-
-        Raises NotImplementedError where a subclass does not define it.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no generate_role()")
-
-    def _generated(self) -> RoleMakerBase:
-        if not self._role_is_generated:
-            self.generate_role()
-            self._role_is_generated = True
-        return self
-
-    def is_worker(self) -> bool:
-        """Return whether this process is a trainer."""
-        return self._generated()._role == Role.WORKER
-
-    def is_server(self) -> bool:
-        """Return whether this process is a server."""
-        return self._generated()._role == Role.SERVER
-
-    def is_first_worker(self) -> bool:
-        """Return whether this process is trainer 0, which saves."""
-        return self.is_worker() and self._current_id == 0
-
-    def worker_index(self) -> int:
-        """Return the id of this trainer; on a server, its index."""
-        return self._generated()._current_id
-
-    def server_index(self) -> int:
-        """Return the index of this server; on a trainer, its id."""
-        return self._generated()._current_id
-
-    def worker_num(self) -> int:
-        """Return the count of trainers."""
-        return self._generated()._trainers_num
-
-    def server_num(self) -> int:
-        """Return the count of servers."""
-        return len(self._generated()._server_endpoints)
-
-    def get_trainer_endpoints(self) -> list[str]:
-        """Return the trainers' endpoints, if the job names them."""
-        return self._generated()._worker_endpoints
-
-    def get_pserver_endpoints(self) -> list[str]:
-        """Return the servers' endpoints."""
-        return self._generated()._server_endpoints
-
-    def to_string(self) -> str:
-        """Return the role as text, in Fluid's form."""
-        return (
-            f"role: {self._role}, current_id: {self._current_id}, "
-            f"worker_endpoints: {self._worker_endpoints}, server_endpoints: {self._server_endpoints}"
-        )
-
-    def barrier_worker(self) -> None:
-        """Do nothing but warn: trainers synchronize at the servers, round by round."""
-        self._warn_no_effect("barrier_worker")
-
-    def barrier_all(self) -> None:
-        """Do nothing but warn."""
-        self._warn_no_effect("barrier_all")
-
-    def all_gather(self, input: Any) -> Any:  # noqa: A002  (Fluid's name)
-        """Do nothing but warn; return None."""
-        self._warn_no_effect("all_gather")
-
-    def all_reduce_worker(self, input: Any, output: Any, mode: str = "sum") -> None:  # noqa: A002
-        """Do nothing but warn."""
-        self._warn_no_effect("all_reduce_worker")
-
-    def _warn_no_effect(self, name: str) -> None:
-        warnings.warn(
-            f"{type(self).__name__}.{name}() has no effect: processes synchronize at the "
-            "parameter servers only",
-            stacklevel=3,
-        )
 
 
 class _EnvironmentRoleMaker(RoleMakerBase):

@@ -1,0 +1,104 @@
+"""Optimizers whose updates run on servers: wrappers of an ordinary optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from paddlelike.distributed.fleet.strategy import DistributedStrategy
+from paddlelike.framework.graph.guards import default_startup_program
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.optimizer import Optimizer
+
+__all__ = ["DistributedOptimizer", "TranspilerOptimizer"]
+
+ParamGrads = list[tuple[Parameter, Variable]]
+
+
+class _Fleet(Protocol):
+    """The part of a fleet that makes programs of a network."""
+
+    def _transpile(self, program: Program, startup: Program, strategy: DistributedStrategy) -> None: ...
+
+
+class DistributedOptimizer:
+    """A wrapper of an optimizer whose updates run on servers.
+
+    Raises TypeError where ``optimizer`` is no optimizer.
+    """
+
+    def __init__(self, optimizer: Any, strategy: Any = None) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"expected an optimizer such as fluid.optimizer.SGD(0.1), not {optimizer!r}")
+        self._optimizer = optimizer
+        self._strategy = strategy
+
+    def backward(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        no_grad_set: Iterable[Variable | str] | None = None,
+        callbacks: Sequence[Callable[..., None]] | None = None,
+    ) -> ParamGrads:
+        """Append the gradients, as the wrapped optimizer does. Raises as it does."""
+        return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
+
+    def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
+        """Append the updates, as the wrapped optimizer does. Raises as it does."""
+        return self._optimizer.apply_gradients(params_grads)
+
+
+class TranspilerOptimizer(DistributedOptimizer):
+    """An optimizer whose ``minimize`` also makes the programs of this process's role."""
+
+    _strategy: DistributedStrategy
+
+    def __init__(self, owner: _Fleet, optimizer: Any, strategy: DistributedStrategy) -> None:
+        super().__init__(optimizer, strategy)
+        self._owner = owner
+
+    def minimize(
+        self,
+        loss: Variable,
+        scopes: Any = None,
+        startup_program: Program | None = None,
+        parameter_list: Sequence[Parameter | str] | None = None,
+        no_grad_set: Iterable[Variable | str] | None = None,
+    ) -> tuple[list[Operator], ParamGrads]:
+        """Append the training step, then make ``fleet.main_program`` and ``fleet.startup_program`` of it.
+
+        A trainer waits here until the servers listen, unless its DistributeTranspilerConfig has
+        ``wait_port = False``.
+
+        Parameters
+        ----------
+        loss
+            The loss.
+        scopes
+            Not used, as in Fluid.
+        startup_program, parameter_list, no_grad_set
+            As for the wrapped optimizer.
+
+        Returns
+        -------
+        tuple
+            The update operators, and pairs of parameters and gradients.
+
+        Raises
+        ------
+        TypeError
+            ``loss`` or ``startup_program`` is a list.
+        GraphError
+            The program cannot be transpiled.
+        DeadlineError
+            Some servers do not listen in time.
+        """
+        if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
+            raise TypeError("minimize takes one loss and one startup program, not lists of them")
+        result = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        startup = default_startup_program() if startup_program is None else startup_program
+        self._owner._transpile(loss.block.program, startup, self._strategy)
+        return result
