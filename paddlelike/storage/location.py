@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from paddlelike.storage.interfaces import File, Location, Path, Writing
 from paddlelike.storage.local.directory import LocalDirectory
+from paddlelike.storage.names import is_remote
 
 __all__ = ["File", "LocalDirectory", "Location", "Writing", "is_remote", "locate", "locate_prefix"]
-
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
-
-
-def is_remote(path: Path) -> bool:
-    """Return whether a path is the URL of something that is not on this machine's file systems.
-
-    >>> is_remote("/data/model"), is_remote("file:///data/model"), is_remote("s3://bucket/model")
-    (False, False, True)
-    """
-    text = os.fspath(path)
-    return text.startswith("hdfs:") or (_URL.match(text) is not None and not text.startswith("file://"))
 
 
 def locate(path: Path) -> Location:

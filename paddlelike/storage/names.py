@@ -1,4 +1,4 @@
-"""Rules for the names of files inside a saved directory, and the names that are refused.
+"""Rules for the names of files inside a saved directory, the names that are refused, and URLs.
 
 A "/" in a variable's name makes a sub-directory, as in Paddle. A name that would leave the directory, here or
 on another system that reads it later, is refused both for writing and for reading.
@@ -12,12 +12,23 @@ from typing import Final
 
 from paddlelike.errors import StorageError
 
-__all__ = ["MANIFEST", "check_path", "relative_path"]
+__all__ = ["MANIFEST", "check_path", "is_remote", "relative_path"]
 
 MANIFEST: Final = "__manifest__"  # the file that describes the others, see ``storage.manifest``
 
 _PLAIN = re.compile(r"[A-Za-z0-9@][A-Za-z0-9_@.\-]*").fullmatch
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
 _DEEPEST: Final = 100  # directories inside each other; systems differ in what they accept beyond
+
+
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is the URL of something that is not on this machine's file systems.
+
+    >>> is_remote("/data/model"), is_remote("file:///data/model"), is_remote("s3://bucket/model")
+    (False, False, True)
+    """
+    text = os.fspath(path)
+    return text.startswith("hdfs:") or (_URL.match(text) is not None and not text.startswith("file://"))
 
 
 def relative_path(name: str) -> str:

@@ -19,6 +19,9 @@ APART = "Formats and the graph do not know each other"
 FACE = "Nothing imports the face"
 GRAPH = "The graph knows no pass, codec or expression"
 SERVERS = "Trainers and servers know only what travels between them"
+PLANS = "Plans know nothing of the executor that runs them"
+FRAME = "A frame knows the layout of its values, not the plan"
+STORAGE = "Local and remote directories do not know each other"
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
@@ -67,6 +70,13 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
             {SERVERS},
         ),
         ("distributed/protocol/spoilt.py", "from paddlelike.distributed import wire", {SERVERS}),
+        (
+            "executor/plans/spoilt.py",
+            "from paddlelike.executor import run",
+            {PLANS, FRAME},
+        ),
+        ("executor/plans/layout.py", "from paddlelike.executor.plans import frame", {FRAME}),
+        ("storage/local/lock.py", "from paddlelike.storage.remote import stores", {STORAGE}),
         ("stray.py", "", {FLOORS}),
     ],
     ids=[
@@ -79,9 +89,13 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         "server-knows-client",
         "server-imports-checkpoint-late",
         "protocol-knows-wire",
+        "plan-knows-executor",
+        "layout-knows-frame",
+        "local-knows-remote",
         "module-without-a-floor",
     ],
 )
 def test_a_spoilt_copy_is_caught(copy: Path, module: str, line: str, broken: set[str]) -> None:
-    (copy / "paddlelike" / module).write_text(line)
+    with (copy / "paddlelike" / module).open("a") as spoilt:
+        spoilt.write(f"\n{line}\n")
     assert broken_contracts(copy) == broken

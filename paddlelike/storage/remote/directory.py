@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.manifest import Author, Manifest, Record
-from paddlelike.storage.names import MANIFEST, relative_path
+from paddlelike.storage.names import MANIFEST, is_remote, relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.remote import marker
 from paddlelike.storage.remote.marker import Marker
@@ -161,6 +161,13 @@ class RemoteDirectory:
             return found.number, hashlib.sha256(found.data).hexdigest()
         with told(self.path):
             return tuple(sorted(self.present().items()))
+
+    def find_in_same_store(self, path: str) -> RemoteDirectory | None:
+        """Return the directory of another path if it is in the same store, else None."""
+        if not is_remote(path):
+            return None
+        other = locate(path)
+        return other if other.store.same(self.store) else None
 
     def begin(
         self,

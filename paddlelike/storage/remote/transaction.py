@@ -212,12 +212,8 @@ class RemoteTransaction:
 
     def _base(self, path: str) -> RemoteDirectory | None:
         """The directory to share with; None where it is in another store."""
-        from paddlelike.storage import location
-
         if path not in self._bases:
-            other = location.locate(path)
-            here = isinstance(other, type(self._location)) and other.store.same(self._store)
-            self._bases[path] = other if here else None  # type: ignore[assignment]
+            self._bases[path] = self._location.find_in_same_store(path)
         return self._bases[path]
 
     def _new_path(self, name: str) -> str:
