@@ -24,9 +24,9 @@ from paddlelike.framework.opdef import (
     LoD,
     OpDef,
     Spec,
-    arguments,
     grad_name,
-    named_results,
+    make_arguments,
+    name_results,
     registry,
 )
 
@@ -124,7 +124,7 @@ def call(type: str, *args: Any, lods: dict[str, LoD] | None = None, **attrs: Any
         attrs,
     )
     ctx = FakeContext(view, {}, dict(lods or {}))
-    keywords = op.forward_keywords(attrs)
+    keywords = op.make_forward_keywords(attrs)
     return op.forward(*([ctx] if op.context else []), *args, **keywords), ctx
 
 
@@ -141,13 +141,13 @@ def full_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
 def run(view: View, values: dict[str, Any], lods: dict[str, LoD]) -> None:
     """Run one operator on named values, as an executor would."""
     op = registry.find(view.type)
-    args = arguments(op.input_slots, view.inputs, values.get)
+    args = make_arguments(op.input_slots, view.inputs, values.get)
     attrs = full_attrs(op, {n: v for n, v in view.attrs.items() if n in op.attrs})
-    keywords = op.forward_keywords(attrs, view.outputs)
+    keywords = op.make_forward_keywords(attrs, view.outputs)
     if op.context:
         args.insert(0, FakeContext(view, values, lods))
     for slot in op.output_slots:
-        for source in view.input(op.lod_source(slot.name) or "")[:1]:
+        for source in view.input(op.find_lod_source(slot.name) or "")[:1]:
             if source in lods:
                 lods.update(dict.fromkeys(view.output(slot.name), lods[source]))
     before = [None if not isinstance(a, np.ndarray) else a.copy() for a in args]
@@ -157,7 +157,7 @@ def run(view: View, values: dict[str, Any], lods: dict[str, LoD]) -> None:
             assert np.array_equal(arg, old, equal_nan=arg.dtype.kind == "f"), (
                 f"{op.type} wrote into its input {slot.name}"
             )
-    values |= {name: value for _, name, value in named_results(op.output_slots, view.outputs, results)}
+    values |= {name: value for _, name, value in name_results(op.output_slots, view.outputs, results)}
 
 
 def _named(case: Case) -> tuple[View, dict[str, Any], dict[str, LoD]]:
@@ -254,8 +254,10 @@ def _infer(op: type[OpDef], view: View, values: dict[str, Any], lods: dict[str, 
         dims = (-1, *value.shape[1:]) if level else value.shape  # as data with sequences is declared
         return Spec(dims, convert_dtype(value.dtype), level, VarType.LOD_TENSOR)
 
-    results = op.infer(*arguments(op.input_slots, view.inputs, spec), **op.infer_keywords(view.attrs))
-    return {name: one for _, name, one in named_results(op.output_slots, view.outputs, results)}
+    results = op.infer(
+        *make_arguments(op.input_slots, view.inputs, spec), **op.make_infer_keywords(view.attrs)
+    )
+    return {name: one for _, name, one in name_results(op.output_slots, view.outputs, results)}
 
 
 def check_gradient(case: Case) -> None:

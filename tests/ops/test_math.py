@@ -26,13 +26,13 @@ def _spec(*shape: int) -> Spec:
 def _infer(type: str, *specs: Any, **attrs: Any) -> Any:
     op = find(type)
     every = full_attrs(op, attrs)
-    return op.infer(*specs, **op.infer_keywords(every))
+    return op.infer(*specs, **op.make_infer_keywords(every))
 
 
 def _forward(type: str, *arrays: Any, **attrs: Any) -> Any:
     op = find(type)
     every = full_attrs(op, attrs)
-    return op.forward(*arrays, **op.forward_keywords(every))
+    return op.forward(*arrays, **op.make_forward_keywords(every))
 
 
 WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
@@ -142,7 +142,7 @@ def test_an_unwanted_gradient_is_not_computed(type: str) -> None:
 
 def _forward_wanted(grad: Any, arrays: list[Any], wanted: tuple[bool, bool]) -> Any:
     attrs = full_attrs(grad, {})
-    return grad.forward(*arrays, **grad.forward_keywords(attrs), wanted=wanted)
+    return grad.forward(*arrays, **grad.make_forward_keywords(attrs), wanted=wanted)
 
 
 def test_the_gradient_of_an_addition_is_no_copy() -> None:

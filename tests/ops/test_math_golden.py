@@ -56,7 +56,7 @@ class Replay:
             values = [self.values[name] for name in self.inputs[slot.name]]
             specs = [Spec(v.shape, convert_dtype(v.dtype), lod_level, kind) for v in values]
             args.append(specs if slot.several else specs[0] if specs else None)
-        result = self.op.infer(*args, **self.op.infer_keywords(self.view.attrs))
+        result = self.op.infer(*args, **self.op.make_infer_keywords(self.view.attrs))
         slots = [slot.name for slot in self.op.output_slots]
         return dict(zip(slots, (result,) if len(slots) == 1 else result, strict=True))
 

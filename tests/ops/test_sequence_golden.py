@@ -64,7 +64,7 @@ class Replay:
         for slot in self.op.input_slots:
             specs = [spec(name) for name in self.inputs[slot.name]]
             args.append(specs if slot.several else specs[0] if specs else None)
-        result = self.op.infer(*args, **self.op.infer_keywords(self.view.attrs))
+        result = self.op.infer(*args, **self.op.make_infer_keywords(self.view.attrs))
         slots = [slot.name for slot in self.op.output_slots]
         found = zip(slots, (result,) if len(slots) == 1 else result, strict=True)
         return {slot: self.with_level(slot, spec) for slot, spec in found if spec is not None}

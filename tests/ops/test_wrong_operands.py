@@ -82,5 +82,5 @@ def test_operands_that_do_not_fit_are_refused_with_their_numbers(
 ) -> None:
     op = registry.find(type_)
     with pytest.raises(ShapeError, match=text) as caught:
-        op.infer(*specs, **op.infer_keywords(attrs))
+        op.infer(*specs, **op.make_infer_keywords(attrs))
     assert str(caught.value).startswith(type_.rstrip("2").removesuffix("_v"))

@@ -28,7 +28,7 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import check_trusted
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import OpDef, arguments, registry
+from paddlelike.framework.opdef import OpDef, make_arguments, registry
 
 __all__ = ["Fed", "Plan"]
 
@@ -163,7 +163,7 @@ class Plan:
             found = self.layout.get_position(block, name)
             return earlier.get(found, found)
 
-        positions: Positions = arguments(cls.input_slots, op.inputs, position, NOTHING)
+        positions: Positions = make_arguments(cls.input_slots, op.inputs, position, NOTHING)
         for slot, read in zip(cls.input_slots, positions, strict=True):
             if not slot.name.endswith("@GRAD"):
                 self.layout.reads.update(read if isinstance(read, list) else [read])
@@ -173,7 +173,7 @@ class Plan:
         self, cls: type[OpDef], op: Operator, block: Block, index: int | None
     ) -> tuple[Store, int | None]:
         """Return a function that stores the results, and the position of a result that is just a value."""
-        targets: Positions = arguments(
+        targets: Positions = make_arguments(
             cls.output_slots, op.outputs, lambda name: self.layout.get_position(block, name), -1
         )
         copies = cls.views and (index is None or self.aliases.must_copy(index))
@@ -196,7 +196,7 @@ class Plan:
 
 def _fill_in_attributes(cls: type[OpDef], op: Operator) -> Callable[..., Any]:
     """Return the kernel of an operator with its attributes filled in."""
-    keywords = cls.forward_keywords(op.attrs, op.outputs)
+    keywords = cls.make_forward_keywords(op.attrs, op.outputs)
     return functools.partial(cls.forward, **keywords) if keywords else cls.forward
 
 

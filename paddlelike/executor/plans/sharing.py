@@ -46,7 +46,7 @@ def _collect_pairs(cls: type[OpDef], op: Operator, get_position: Callable[[str],
     pairs = []
     single = len(cls.output_slots) == 1
     for index, slot in enumerate(cls.output_slots):
-        names = op.inputs.get(cls.lod_source(slot.name) or "")
+        names = op.inputs.get(cls.find_lod_source(slot.name) or "")
         if not names:
             continue
         for item, out in enumerate(op.outputs.get(slot.name, [])):

@@ -8,7 +8,7 @@ from paddlelike.core.dtypes import convert_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import GRAD, OWN, OpDef, Spec, arguments, named_results
+from paddlelike.framework.opdef import GRAD, OWN, OpDef, Spec, make_arguments, name_results
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
@@ -24,16 +24,16 @@ def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[st
     infer = getattr(cls, "infer", None)
     if infer is None:
         return [] if cls.forward_of is None else _infer_grad(block, op, cls)
-    specs = arguments(cls.input_slots, op.inputs, lambda name: _find_spec(block, name))
+    specs = make_arguments(cls.input_slots, op.inputs, lambda name: _find_spec(block, name))
     try:
-        results = infer(*specs, **cls.infer_keywords(op.attrs))
+        results = infer(*specs, **cls.make_infer_keywords(op.attrs))
     except (IndexError, ZeroDivisionError, AttributeError) as error:
         shapes = {n: list(block._var_recursive(n).shape) for n in op.input_arg_names}
         raise ShapeError(f"operator {cls.type!r} does not fit its inputs {shapes}: {error}") from error
     found = []
-    for slot, name, spec in named_results(cls.output_slots, op.outputs, results):
+    for slot, name, spec in name_results(cls.output_slots, op.outputs, results):
         if spec.lod_level is None:
-            source = op.inputs.get(cls.lod_source(slot.name) or "")
+            source = op.inputs.get(cls.find_lod_source(slot.name) or "")
             spec = spec._replace(lod_level=block._var_recursive(source[0]).lod_level if source else 0)
         found.append((name, spec))
     return found

@@ -63,9 +63,9 @@ from paddlelike.framework.opdef.slots import (
     LoD,
     Slot,
     Spec,
-    arguments,
     grad_name,
-    named_results,
+    make_arguments,
+    name_results,
 )
 
 __all__ = [
@@ -101,11 +101,11 @@ __all__ = [
     "String",
     "Strings",
     "all_ops",
-    "arguments",
     "derive_grad_op",
     "find",
     "find_or_none",
     "grad_name",
-    "named_results",
+    "make_arguments",
+    "name_results",
     "register",
 ]

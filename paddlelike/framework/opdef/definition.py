@@ -62,19 +62,19 @@ class OpDef:
     forward_of: ClassVar[builtins.type[OpDef] | None] = None  # set on derived <type>_grad classes
 
     @classmethod
-    def infer_keywords(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+    def make_infer_keywords(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the keywords of ``infer`` for an operator with the attributes ``given``."""
-        return cls._attr_keywords(cls.infer_attrs, given)
+        return cls._make_attr_keywords(cls.infer_attrs, given)
 
     @classmethod
-    def forward_keywords(
+    def make_forward_keywords(
         cls, given: Mapping[str, Any], outputs: Mapping[str, Sequence[str]] | None = None
     ) -> dict[str, Any]:
         """Return the keywords of ``forward`` for an operator with these attributes and output variables.
 
         Without ``outputs`` the keyword ``wanted`` is left to the caller.
         """
-        keywords = cls._attr_keywords(cls.forward_attrs, given)
+        keywords = cls._make_attr_keywords(cls.forward_attrs, given)
         if cls.takes_wanted and outputs is not None:
             wanted = [
                 (slot, [name != EMPTY for name in outputs.get(slot.name, ())]) for slot in cls.output_slots
@@ -83,13 +83,13 @@ class OpDef:
         return keywords
 
     @classmethod
-    def _attr_keywords(cls, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    def _make_attr_keywords(cls, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(cls.attrs, AttrTable):
             return {"attrs": cls.attrs.parse(given)} if names else {}
         return {name: given.get(name, cls.attrs[name].fallback) for name in names}
 
     @classmethod
-    def lod_source(cls, output: str) -> str | None:
+    def find_lod_source(cls, output: str) -> str | None:
         """Return the input slot whose LoD an output slot takes over, or None."""
         return cls.lod if cls.lod is None or isinstance(cls.lod, str) else cls.lod.get(output)
 

@@ -25,7 +25,7 @@ def register(cls: OpClass) -> OpClass:
     """
     complete(cls)
     OPERATORS.register(cls.type, cls)
-    if cls.gradient is not None and "backward" in _functions(cls):
+    if cls.gradient is not None and "backward" in _list_functions(cls):
         grad = _derive_grad(cls, cls.gradient)
         OPERATORS.register(grad.type, grad)
     return cls
@@ -38,10 +38,10 @@ def complete(cls: type[OpDef]) -> None:
     """
     cls.input_slots = tuple(Slot.parse(text) for text in cls.inputs)
     cls.output_slots = tuple(Slot.parse(text) for text in cls.outputs)
-    have = _functions(cls)
-    cls.infer_attrs, _ = _keywords(cls, cls.infer, cls.input_slots) if "infer" in have else ((), False)
+    have = _list_functions(cls)
+    cls.infer_attrs, _ = _check_keywords(cls, cls.infer, cls.input_slots) if "infer" in have else ((), False)
     cls.forward_attrs, cls.takes_wanted = (
-        _keywords(cls, cls.forward, cls.input_slots) if "forward" in have else ((), False)
+        _check_keywords(cls, cls.forward, cls.input_slots) if "forward" in have else ((), False)
     )
 
 
@@ -66,11 +66,13 @@ def all_ops() -> Mapping[str, type[OpDef]]:
     return OPERATORS.all()
 
 
-def _functions(cls: type) -> set[str]:
+def _list_functions(cls: type) -> set[str]:
     return {n for n in ("infer", "forward", "backward") if callable(getattr(cls, n, None))}
 
 
-def _keywords(cls: type[OpDef], function: Kernel, slots: Iterable[Slot]) -> tuple[tuple[str, ...], bool]:
+def _check_keywords(
+    cls: type[OpDef], function: Kernel, slots: Iterable[Slot]
+) -> tuple[tuple[str, ...], bool]:
     """Return the attributes that a function asks for, and whether it asks for ``wanted``.
 
     Raises GraphError unless the function takes one array per slot and only attributes of the operator.

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 
-__all__ = ["EMPTY", "GRAD", "Array", "LoD", "Slot", "Spec", "arguments", "grad_name", "named_results"]
+__all__ = ["EMPTY", "GRAD", "Array", "LoD", "Slot", "Spec", "grad_name", "make_arguments", "name_results"]
 
 Array = np.ndarray[Any, Any]
 LoD = list[list[int]]  # offsets per level, as Paddle stores them
@@ -47,7 +47,7 @@ class Slot(NamedTuple):
         return cls(name, "*" in text[len(name) :], "?" in text[len(name) :])
 
 
-def arguments(
+def make_arguments(
     slots: Iterable[Slot],
     names: Mapping[str, Sequence[str]],
     value_of: Callable[[str], Value],
@@ -71,7 +71,7 @@ def arguments(
     return found
 
 
-def named_results(
+def name_results(
     slots: Sequence[Slot], names: Mapping[str, Sequence[str]], results: Any
 ) -> Iterator[tuple[Slot, str, Any]]:
     """Yield ``(slot, variable, result)`` for what a function of an operator returned; None is left out.

@@ -68,5 +68,5 @@ def test_functions_get_one_instance() -> None:
             return Spec(tuple(attrs.ksize), x.dtype)
 
     complete(Window)
-    keywords = Window.infer_keywords({"ksize": [3, 4]})
+    keywords = Window.make_infer_keywords({"ksize": [3, 4]})
     assert Window.infer(Spec((1,), VarType.FP32), **keywords).shape == (3, 4)

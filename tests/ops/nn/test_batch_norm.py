@@ -64,7 +64,7 @@ def test_moving_statistics_are_changed_in_place_and_only_in_training() -> None:
     for is_test, want in ((True, (0.0, 1.0)), (False, (1.0, 1.0)), (True, (1.0, 1.0))):
         attrs = full_attrs(op, {"momentum": 0.5, "is_test": is_test})
         _, mean_out, variance_out, *_ = op.forward(
-            x, one, one, mean, variance, None, **op.forward_keywords(attrs)
+            x, one, one, mean, variance, None, **op.make_forward_keywords(attrs)
         )
         assert mean_out is mean
         assert variance_out is variance
@@ -75,7 +75,7 @@ def test_a_scale_of_zero_in_group_norm_gives_finite_gradients() -> None:
     op = registry.find("group_norm")
     x, scale = np.random.default_rng(0).standard_normal((2, 2, 3)), np.array([0.0, 2.0])
     attrs = full_attrs(op, {"groups": 1})
-    attrs = op.forward_keywords(attrs)
+    attrs = op.make_forward_keywords(attrs)
     y, _, variance = op.forward(x, scale, None, **attrs)
     for grad in op.backward(y, scale, None, variance, x, **attrs):
         assert np.isfinite(grad).all()
@@ -86,7 +86,7 @@ def test_an_unknown_activation_of_inplace_abn_is_refused() -> None:
     attrs = full_attrs(op, {"activation": "tanh"})
     one = np.ones(2)
     with pytest.raises(UnsupportedError, match="'tanh'; it can be identity, leaky_relu, elu"):
-        op.forward(np.ones((2, 2)), one, one, one, one, None, **op.forward_keywords(attrs))
+        op.forward(np.ones((2, 2)), one, one, one, one, None, **op.make_forward_keywords(attrs))
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_operands_that_do_not_fit_are_refused(
     attrs = full_attrs(op, given)
     specs = [None if shape is None else Spec(shape, VarType.FP32) for shape in shapes]
     with pytest.raises(ShapeError, match=said):
-        op.infer(*specs, **op.infer_keywords(attrs))
+        op.infer(*specs, **op.make_infer_keywords(attrs))

@@ -19,7 +19,7 @@ def infer(type: str, x: tuple[int, ...], w: tuple[int, ...], **given: Any) -> tu
     attrs = full_attrs(op, given)
     others = [None] * (len(op.input_slots) - 2)
     specs = (Spec(shape, VarType.FP32) for shape in (x, w))
-    shape: tuple[int, ...] = op.infer(*specs, *others, **op.infer_keywords(attrs)).shape
+    shape: tuple[int, ...] = op.infer(*specs, *others, **op.make_infer_keywords(attrs)).shape
     return shape
 
 
@@ -68,9 +68,9 @@ def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch, gro
     attrs = full_attrs(op, {"groups": groups, "paddings": [1, 0]})
 
     def run_both_passes() -> list[Any]:
-        out = op.forward(x, w, None, None, **op.forward_keywords(attrs))
+        out = op.forward(x, w, None, None, **op.make_forward_keywords(attrs))
         back = registry.find("conv2d_grad")
-        keywords = back.forward_keywords(attrs)
+        keywords = back.make_forward_keywords(attrs)
         return [out, *back.forward(x, w, None, out, **keywords, wanted=(True, True, True))]
 
     whole = run_both_passes()
@@ -83,7 +83,7 @@ def test_only_wanted_gradients_are_computed() -> None:
     x, w = np.ones((1, 1, 3, 3)), np.ones((1, 1, 2, 2))
     back = registry.find("conv2d_grad")
     attrs = full_attrs(registry.find("conv2d"), {})
-    keywords = back.forward_keywords(attrs)
+    keywords = back.make_forward_keywords(attrs)
     dx, dw, db = back.forward(x, w, None, np.ones((1, 1, 2, 2)), **keywords, wanted=(False, True, False))
     assert dx is None
     assert dw.tolist() == [[[[4, 4], [4, 4]]]]

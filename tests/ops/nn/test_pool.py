@@ -32,13 +32,13 @@ TIES: dict[str, tuple[dict[str, Any], list[list[int]]]] = {
 def run(type: str, grad: Array, **given: Any) -> tuple[Any, Array]:
     op = registry.find(type)
     attrs = full_attrs(op, given)
-    out = op.forward(X, **op.forward_keywords(attrs))
+    out = op.forward(X, **op.make_forward_keywords(attrs))
     first = out[0] if isinstance(out, tuple) else out
     d_out = grad[..., : first.shape[2], : first.shape[3]]
     if len(op.output_slots) == 2:
         return out, op.backward(X, out[1], d_out)
     back = registry.find(type + "_grad")
-    return out, back.forward(X, first, d_out, **back.forward_keywords(attrs))
+    return out, back.forward(X, first, d_out, **back.make_forward_keywords(attrs))
 
 
 @pytest.mark.parametrize("name", TIES)
@@ -62,7 +62,7 @@ def test_many_images_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     x = np.random.default_rng(0).standard_normal((7, 2, 4, 4))
     op = registry.find("pool2d")
     attrs = full_attrs(op, {"pooling_type": "max", "ksize": [3, 3], "paddings": [1, 1]})
-    attrs = op.forward_keywords(attrs)
+    attrs = op.make_forward_keywords(attrs)
     out = op.forward(x, **attrs)
     whole = op.backward(x, out, out, **attrs)
     monkeypatch.setattr(pool_kernels, "_CHUNK", 3 * x[0].nbytes)
@@ -75,7 +75,7 @@ def test_unknown_dims_stay_unknown() -> None:
 
     def infer(**more: Any) -> tuple[int, ...]:
         shape: tuple[int, ...] = op.infer(
-            Spec((-1, 3, -1, 9), VarType.FP32), **op.infer_keywords(attrs | more)
+            Spec((-1, 3, -1, 9), VarType.FP32), **op.make_infer_keywords(attrs | more)
         ).shape
         return shape
 
@@ -101,4 +101,4 @@ def test_operands_that_do_not_fit_are_refused(
     op = registry.find("pool2d")
     attrs = full_attrs(op, {"pooling_type": "max", "ksize": [2, 2]} | given)
     with pytest.raises(ShapeError, match=said):
-        op.infer(Spec(shape, VarType.FP32), **op.infer_keywords(attrs))
+        op.infer(Spec(shape, VarType.FP32), **op.make_infer_keywords(attrs))

@@ -32,7 +32,7 @@ def compute(type: str, inputs: Arrays, attrs: Arrays, context: Any = None) -> An
     view = View(type, {slot: [slot] for slot in values}, {"Out": ["Out"]}, attrs)
     context = context or FakeContext(view, {}, {})
     args = [values.get(slot.name, [] if slot.several else None) for slot in op.input_slots]
-    keywords = op.forward_keywords(attrs)
+    keywords = op.make_forward_keywords(attrs)
     return op.forward(*([context] if op.context else []), *args, **keywords)
 
 
@@ -188,7 +188,7 @@ def test_shapes_known_at_build_time_are_the_real_ones(
 def infer(type: str, specs: list[Any], attrs: Arrays) -> Spec:
     op = registry.find(type)
     attrs = full_attrs(op, attrs)
-    result = op.infer(*specs, **op.infer_keywords(attrs))
+    result = op.infer(*specs, **op.make_infer_keywords(attrs))
     return result if isinstance(result, Spec) else result[0]
 
 

@@ -29,7 +29,7 @@ def step(type: str, inputs: dict[str, Any], **given: Any) -> dict[str, Any]:
     args = [copies.get(slot.name) for slot in op.input_slots]
     if op.context:
         args.insert(0, FakeContext(View(type, {}, {}, {}), {}, {}))
-    results = op.forward(*args, **op.forward_keywords(attrs))
+    results = op.forward(*args, **op.make_forward_keywords(attrs))
     many = results if len(op.output_slots) > 1 else (results,)
     return {slot.name: value for slot, value in zip(op.output_slots, many, strict=True)}
 
@@ -193,7 +193,7 @@ def test_noise_without_a_seed_comes_from_the_generator_of_the_scope() -> None:
     for state in (1, 2, 1):
         ctx.scope.generator.state = Generator(state).state
         param = P.copy()
-        steps.append(op.forward(ctx, param, P, _one(0.1), **op.forward_keywords({})))
+        steps.append(op.forward(ctx, param, P, _one(0.1), **op.make_forward_keywords({})))
     np.testing.assert_array_equal(steps[0], steps[2])
     assert (steps[0] != steps[1]).all()
 
@@ -203,7 +203,7 @@ def test_operands_that_do_not_fit_are_refused_before_anything_changes() -> None:
     args = [P.copy(), P[:2], _one(0.1), *state.values(), None, None]
     adam = registry.find("adam")
     with pytest.raises(ShapeError, match=r"Param has shape \(3, 2\) and Grad \(2, 2\)"):
-        adam.forward(*args, **adam.forward_keywords({}))
+        adam.forward(*args, **adam.make_forward_keywords({}))
     assert state["Beta1Pow"] == _one(0.9)
     beyond = SelectedRows([3], 4, np.ones((1, 2), np.float32))
     with pytest.raises(ShapeError, match=r"Param has shape \(3, 2\); the sparse Grad holds rows 3 to 3"):
