@@ -16,7 +16,8 @@ from paddlelike.layers.nn.conv import conv2d
 from paddlelike.layers.nn.dense import fc, matmul
 from paddlelike.layers.nn.pool import pool2d
 from paddlelike.layers.random.tensors import dropout
-from paddlelike.layers.sequence.lod_sequence import sequence_conv, sequence_pool
+from paddlelike.layers.sequence.conv import sequence_conv
+from paddlelike.layers.sequence.pool import sequence_pool
 from paddlelike.layers.tensor.joining import split
 from paddlelike.layers.tensor.shaping import reshape, transpose
 

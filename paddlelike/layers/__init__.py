@@ -43,6 +43,7 @@ from paddlelike.layers.nn.norm import *
 from paddlelike.layers.nn.pool import *
 from paddlelike.layers.random.distributions import *
 from paddlelike.layers.random.tensors import *
+from paddlelike.layers.recurrent.basic_decoder import *
 from paddlelike.layers.recurrent.beam_search import *
 from paddlelike.layers.recurrent.beam_search_decoder import *
 from paddlelike.layers.recurrent.cells import *
@@ -51,14 +52,20 @@ from paddlelike.layers.recurrent.dynamic_rnn import *
 from paddlelike.layers.recurrent.lod_rnn import *
 from paddlelike.layers.recurrent.padded import *
 from paddlelike.layers.recurrent.static_rnn import *
+from paddlelike.layers.recurrent.units import *
 from paddlelike.layers.reduction.reduce import *
+from paddlelike.layers.sequence.conv import *
+from paddlelike.layers.sequence.image import *
 from paddlelike.layers.sequence.lod_reset import *
 from paddlelike.layers.sequence.lod_sequence import *
+from paddlelike.layers.sequence.pad import *
+from paddlelike.layers.sequence.pool import *
 from paddlelike.layers.tensor.constants import *
 from paddlelike.layers.tensor.creation import *
 from paddlelike.layers.tensor.hashing import *
 from paddlelike.layers.tensor.indexing import *
 from paddlelike.layers.tensor.joining import *
+from paddlelike.layers.tensor.padding import *
 from paddlelike.layers.tensor.selected_rows import *
 from paddlelike.layers.tensor.shaping import *
 

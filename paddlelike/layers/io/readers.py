@@ -19,7 +19,8 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import describe
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.io.inputs import data
-from paddlelike.reader.loader import BatchQueue, PyReader, declare_double_buffer, declare_reader
+from paddlelike.reader.loader import PyReader
+from paddlelike.reader.program_reader import BatchQueue, declare_double_buffer, declare_reader
 
 __all__ = ["create_py_reader_by_data", "double_buffer", "py_reader", "read_file"]
 

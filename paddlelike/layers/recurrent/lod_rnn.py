@@ -1,4 +1,4 @@
-"""LSTM and GRU layers: over sequences of any length, and one step at a time."""
+"""LSTM and GRU layers over sequences of any length."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from typing import Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_choice, check_variable
+from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
-from paddlelike.layers.nn.dense import fc
-from paddlelike.layers.tensor.joining import concat
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
 
-__all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "gru_unit", "lstm", "lstm_unit"]
-
-_ACTIVATIONS = ("identity", "sigmoid", "tanh", "relu")  # gru_unit takes their index
+__all__ = ["dynamic_gru", "dynamic_lstm", "dynamic_lstmp", "lstm"]
 
 
 def dynamic_lstm(
@@ -218,87 +214,6 @@ def lstm(
         },
     )
     return outputs["Out"], outputs["last_h"], outputs["last_c"]
-
-
-def gru_unit(
-    input: Variable,
-    hidden: Variable,
-    size: int,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    activation: str = "tanh",
-    gate_activation: str = "sigmoid",
-    origin_mode: bool = False,
-) -> tuple[Variable, Variable, Variable]:
-    """Return the new hidden state of a GRU after one step, the old one after reset, and the gates.
-
-    Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size). Raises
-    TypeError unless ``input`` and ``hidden`` are variables of supported dtypes and GraphError for another
-    ``activation`` or ``gate_activation``.
-    """
-    check_variable("gru_unit", "input", input, WIDE_FLOATS)
-    check_variable("gru_unit", "hidden", hidden, WIDE_FLOATS)
-    check_choice("gru_unit", "activation", activation, _ACTIVATIONS)
-    check_choice("gru_unit", "gate_activation", gate_activation, _ACTIVATIONS)
-    helper = LayerHelper("gru_unit")
-    dtype, width = input.dtype, size // 3
-    inputs = {"Input": input, "HiddenPrev": hidden}
-    inputs["Weight"] = helper.create_parameter(param_attr, [width, 3 * width], dtype)
-    slots = ("Gate", "ResetHiddenPrev", "Hidden")
-    outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in slots}
-    bias = helper.create_parameter(bias_attr, [1, 3 * width], dtype, is_bias=True)
-    if bias is not None:
-        inputs["Bias"] = bias
-    attrs = {
-        "activation": _ACTIVATIONS.index(activation),
-        "gate_activation": _ACTIVATIONS.index(gate_activation),
-        "origin_mode": origin_mode,
-    }
-    helper.append_op(type="gru_unit", inputs=inputs, outputs=outputs, attrs=attrs)
-    return outputs["Hidden"], outputs["ResetHiddenPrev"], outputs["Gate"]
-
-
-def lstm_unit(
-    x_t: Variable,
-    hidden_t_prev: Variable,
-    cell_t_prev: Variable,
-    forget_bias: float = 0.0,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    name: str | None = None,
-) -> tuple[Variable, Variable]:
-    """Return the new hidden state and cell of an LSTM after one step, (N, D) each.
-
-    ``concat`` of ``x_t`` (N, M) and ``hidden_t_prev`` (N, D), ``fc`` to 4 D gates, operator ``lstm_unit``
-    on those and ``cell_t_prev`` (N, D). Raises TypeError unless the inputs are variables of supported
-    dtypes, GraphError when shapes do not match.
-    """
-    rows = {"x_t": x_t, "hidden_t_prev": hidden_t_prev, "cell_t_prev": cell_t_prev}
-    for argument, variable in rows.items():
-        check_variable("lstm_unit", argument, variable, WIDE_FLOATS)
-        if len(variable.shape) != 2:
-            raise GraphError(f"layer 'lstm_unit': {argument} is {list(variable.shape)}, expected 2 dims")
-    if len({variable.shape[0] for variable in rows.values()}) > 1:
-        described = ", ".join(f"{argument} {list(v.shape)}" for argument, v in rows.items())
-        raise GraphError(f"layer 'lstm_unit': {described}; expected equal counts of rows")
-    if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
-        described = f"hidden_t_prev {list(hidden_t_prev.shape)}, cell_t_prev {list(cell_t_prev.shape)}"
-        raise GraphError(f"layer 'lstm_unit': {described}; expected equal widths")
-    helper = LayerHelper("lstm_unit", name=name)
-    gates = fc(
-        concat([x_t, hidden_t_prev], axis=1),
-        4 * cell_t_prev.shape[1],
-        param_attr=param_attr,
-        bias_attr=bias_attr,
-    )
-    cell, hidden = (helper.create_variable_for_type_inference(x_t.dtype) for _ in range(2))
-    helper.append_op(
-        type="lstm_unit",
-        inputs={"X": gates, "C_prev": cell_t_prev},
-        outputs={"C": cell, "H": hidden},
-        attrs={"forget_bias": forget_bias},
-    )
-    return hidden, cell
 
 
 def _cell_width(layer: str, size: int) -> int:

@@ -8,7 +8,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.elementwise.arithmetic import elementwise_mul
 from paddlelike.layers.recurrent.cells import RNNCell
 from paddlelike.layers.recurrent.static_rnn import StaticRNN
-from paddlelike.layers.sequence.lod_sequence import sequence_mask
+from paddlelike.layers.sequence.pad import sequence_mask
 from paddlelike.layers.tensor.indexing import shape
 from paddlelike.layers.tensor.shaping import reverse, transpose
 from paddlelike.layers.utils import flatten, map_structure, pack_sequence_as

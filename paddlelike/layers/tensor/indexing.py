@@ -1,4 +1,4 @@
-"""Indexing of tensors: slicing, gathering, scattering, cropping and padding."""
+"""Indexing of tensors: slicing, gathering and scattering."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import (
     INTEGERS,
-    check_choice,
     check_variable,
     check_variables,
     describe,
@@ -18,11 +17,9 @@ from paddlelike.layers.checks import (
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import as_variables, zeros
-from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
+from paddlelike.layers.tensor.sizes import has_variables, replace_variables
 
 __all__ = [
-    "crop",
-    "crop_tensor",
     "gather",
     "gather_nd",
     "gather_tree",
@@ -30,9 +27,6 @@ __all__ = [
     "index_select",
     "multiplex",
     "nonzero",
-    "pad",
-    "pad2d",
-    "pad_constant_like",
     "rank",
     "scatter",
     "scatter_nd",
@@ -266,92 +260,3 @@ def shard_index(
         "ignore_value": ignore_value,
     }
     return emit("shard_index", {"X": [input]}, attrs)
-
-
-def pad(x: Variable, paddings: Sequence[int], pad_value: float = 0.0, name: str | None = None) -> Variable:
-    """Return ``x`` padded with ``pad_value`` by [before dim 0, after dim 0, before dim 1, ...] (``pad``).
-
-    Raises TypeError unless ``x`` is a variable.
-    """
-    check_variable("pad", "x", x)
-    return emit("pad", {"X": x}, {"paddings": paddings, "pad_value": float(pad_value)}, name=name)
-
-
-def pad2d(
-    input: Variable,
-    paddings: Any = [0, 0, 0, 0],  # noqa: B006  (Fluid's signature; never changed)
-    mode: str = "constant",
-    pad_value: float = 0.0,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Variable:
-    """Return images padded by [top, bottom, left, right], which may be an int variable (``pad2d``).
-
-    ``mode``: ``"constant"`` fills with ``pad_value``, ``"reflect"`` mirrors without the edge, ``"edge"``
-    repeats the edge. Raises TypeError unless ``input`` is a variable and GraphError for another ``mode``.
-    """
-    check_variable("pad2d", "input", input)
-    check_choice("pad2d", "mode", mode, ("constant", "reflect", "edge"))
-    inputs = {"X": input}
-    attrs = {"mode": mode, "pad_value": pad_value, "data_format": data_format}
-    if isinstance(paddings, Variable):
-        inputs["Paddings"] = paddings
-        return emit("pad2d", inputs, {**attrs, "paddings": []}, name=name)
-    return emit("pad2d", inputs, {**attrs, "paddings": list(paddings)}, name=name)
-
-
-def pad_constant_like(x: Variable, y: Variable, pad_value: float = 0.0, name: str | None = None) -> Variable:
-    """Return ``y`` padded with ``pad_value`` after each dim to the shape of ``x`` (``pad_constant_like``).
-
-    Raises TypeError unless ``x`` and ``y`` are variables.
-    """
-    check_variable("pad_constant_like", "x", x)
-    check_variable("pad_constant_like", "y", y)
-    attrs = {"pad_value": float(pad_value)}
-    return emit("pad_constant_like", {"X": x, "Y": y}, attrs, name=name)
-
-
-def crop(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
-    """Return the part of ``x`` of that shape, or of a variable's shape, from ``offsets`` on (``crop``).
-
-    Raises TypeError unless ``x`` is a variable, GraphError unless ``shape`` is a list or a variable.
-    """
-    check_variable("crop", "x", x)
-    if not isinstance(shape, list | tuple | Variable):
-        raise GraphError(f"layer 'crop': shape must be a list or a variable, got {describe(shape)}")
-    inputs = {"X": x}
-    attrs: dict[str, Any] = {}
-    if isinstance(shape, Variable):
-        inputs["Y"] = shape
-    else:
-        attrs["shape"] = list(shape)
-    if isinstance(offsets, Variable):
-        inputs["Offsets"] = offsets
-    else:
-        attrs["offsets"] = [0] * len(x.shape) if offsets is None else list(offsets)
-    return emit("crop", inputs, attrs, name=name)
-
-
-def crop_tensor(x: Variable, shape: Any = None, offsets: Any = None, name: str | None = None) -> Variable:
-    """Return the part of ``x`` of that shape from ``offsets`` on (operator ``crop_tensor``).
-
-    A dim of -1 extends to the end. Both may be int variables, or lists with variables of shape [1]. Raises
-    TypeError unless ``x`` is a variable.
-    """
-    check_variable("crop_tensor", "x", x)
-    helper = LayerHelper("crop_tensor", name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    inputs: dict[str, Any] = {"X": x}
-    attrs: dict[str, Any] = {}
-    offsets = [0] * len(x.shape) if offsets is None else offsets
-    for argument, values, unknown in (("offsets", offsets, -1), ("shape", shape, 0)):
-        if isinstance(values, Variable):
-            values.stop_gradient = True
-            inputs[argument.capitalize()] = values
-            continue
-        many = as_list("crop_tensor", argument, values)
-        if has_variables(many):
-            inputs[f"{argument.capitalize()}Tensor"] = as_variables(helper, many)
-        attrs[argument] = [unknown if isinstance(value, Variable) else int(value) for value in many]
-    helper.append_op(type="crop_tensor", inputs=inputs, outputs={"Out": out}, attrs=attrs)
-    return out

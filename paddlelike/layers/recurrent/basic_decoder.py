@@ -1,0 +1,191 @@
+"""BasicDecoder: a cell decoded by a helper that samples and chooses its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.elementwise.activation import softmax
+from paddlelike.layers.elementwise.comparison import equal, less_equal
+from paddlelike.layers.random.tensors import sampling_id
+from paddlelike.layers.recurrent.cells import RNNCell
+from paddlelike.layers.recurrent.decoding import Decoder
+from paddlelike.layers.reduction.reduce import argmax
+from paddlelike.layers.tensor.constants import fill_constant, fill_constant_batch_size_like
+from paddlelike.layers.tensor.indexing import slice
+from paddlelike.layers.tensor.padding import pad
+from paddlelike.layers.tensor.shaping import cast, squeeze
+from paddlelike.layers.utils import map_structure
+
+__all__ = ["BasicDecoder", "DecodeHelper", "GreedyEmbeddingHelper", "SampleEmbeddingHelper", "TrainingHelper"]
+
+
+class DecodeHelper:
+    """The interface by which a :class:`BasicDecoder` samples and chooses its next inputs."""
+
+    def initialize(self) -> tuple[Any, Variable]:
+        """Return the first inputs, and which sequences are finished.
+
+        Raises NotImplementedError unless defined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define initialize()")
+
+    def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
+        """Return the ids sampled from the outputs of a step. Raises NotImplementedError unless defined."""
+        raise NotImplementedError(f"{type(self).__name__} must define sample(time, outputs, states)")
+
+    def next_inputs(
+        self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
+    ) -> tuple[Variable, Any, Any]:
+        """Return finished sequences, inputs and states for the next step.
+
+        Raises NotImplementedError unless defined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define next_inputs")
+
+
+class TrainingHelper(DecodeHelper):
+    """A helper whose next input is that of the true sequence ("teacher forcing").
+
+    ``inputs`` are ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; ``sequence_length`` is ``(N,)``.
+    """
+
+    def __init__(self, inputs: Any, sequence_length: Variable, time_major: bool = False) -> None:
+        self.inputs = inputs
+        self.sequence_length = sequence_length
+        self.time_major = time_major
+        self._axis = 0 if time_major else 1
+        self._inputs_and_one_step = map_structure(
+            self._append_step, inputs
+        )  # the step after the last is never used
+
+    def _append_step(self, x: Variable) -> Variable:
+        paddings = [0, 0] * len(x.shape)
+        paddings[2 * self._axis + 1] = 1
+        return pad(x, paddings)
+
+    def initialize(self) -> tuple[Any, Variable]:
+        """Return the first step of the sequences, and which have length 0."""
+        zero = fill_constant([1], self.sequence_length.dtype, 0)
+        finished = equal(self.sequence_length, zero)
+        return map_structure(lambda x: x[0] if self.time_major else x[:, 0], self.inputs), finished
+
+    def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
+        """Return the most likely ids."""
+        return argmax(outputs, axis=-1)
+
+    def next_inputs(
+        self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
+    ) -> tuple[Variable, Any, Any]:
+        """Return which sequences have ended, their next step, and the states."""
+        time = cast(time, "int32")
+        lengths = self.sequence_length
+        if lengths.dtype != VarType.INT32:
+            lengths = cast(lengths, "int32")
+        following = time + 1
+        finished = less_equal(lengths, following)
+        axes = [self._axis]
+
+        def part(x: Variable) -> Variable:
+            return squeeze(slice(x, axes, [following], [following + 1]), axes)
+
+        return finished, map_structure(part, self._inputs_and_one_step), states
+
+
+class GreedyEmbeddingHelper(DecodeHelper):
+    """A helper whose next input is the embedding of the most likely id.
+
+    ``start_tokens`` is int64 ``(N,)``; a sequence is finished with ``end_token``.
+    """
+
+    def __init__(
+        self, embedding_fn: Callable[[Variable], Variable], start_tokens: Variable, end_token: int
+    ) -> None:
+        self.embedding_fn = embedding_fn
+        self.start_tokens = start_tokens
+        self.end_token = fill_constant([1], "int64", end_token)
+
+    def initialize(self) -> tuple[Any, Variable]:
+        """Return the embeddings of the start tokens; no sequence is finished."""
+        finished = fill_constant_batch_size_like(self.start_tokens, [-1], "bool", 0, force_cpu=True)
+        return self.embedding_fn(self.start_tokens), finished
+
+    def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
+        """Return the most likely ids."""
+        return argmax(outputs, axis=-1)
+
+    def next_inputs(
+        self, time: Variable, outputs: Any, states: Any, sample_ids: Variable
+    ) -> tuple[Variable, Any, Any]:
+        """Return which samples are the end token, the embeddings of the samples, and the states."""
+        finished = equal(sample_ids, self.end_token)
+        return finished, self.embedding_fn(sample_ids), states
+
+
+class SampleEmbeddingHelper(GreedyEmbeddingHelper):
+    """A helper whose next input is the embedding of an id drawn from ``softmax(outputs / temperature)``."""
+
+    def __init__(
+        self,
+        embedding_fn: Callable[[Variable], Variable],
+        start_tokens: Variable,
+        end_token: int,
+        softmax_temperature: float | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(embedding_fn, start_tokens, end_token)
+        self.softmax_temperature = softmax_temperature
+        self.seed = 0 if seed is None else seed
+        if softmax_temperature is not None:
+            self._temperature = fill_constant([1], "float32", softmax_temperature)
+
+    def sample(self, time: Variable, outputs: Any, states: Any) -> Variable:
+        """Return ids drawn at random."""
+        logits = outputs if self.softmax_temperature is None else outputs / self._temperature
+        chances = softmax(logits)
+        chances.stop_gradient = True
+        return sampling_id(chances, seed=self.seed, dtype=self.start_tokens.dtype)
+
+
+class BasicDecoder(Decoder):
+    """A cell, an optional layer on its output, and a helper that chooses the next inputs.
+
+    >>> from paddlelike.input import data
+    >>> from paddlelike.layers.recurrent.cells import GRUCell
+    >>> target, length = data("target", [None, 6, 3], "float32"), data("length", [None], "int64")
+    >>> state = data("state", [None, 4], "float32")
+    >>> decoder = BasicDecoder(GRUCell(4), TrainingHelper(target, length))
+    >>> outputs, last = dynamic_decode(decoder, inits=state)
+    """
+
+    class OutputWrapper(NamedTuple):
+        """The outputs of a step."""
+
+        cell_outputs: Any
+        sample_ids: Any
+
+    def __init__(
+        self, cell: RNNCell, helper: DecodeHelper, output_fn: Callable[[Any], Any] | None = None
+    ) -> None:
+        self.cell = cell
+        self.helper = helper
+        self.output_fn = output_fn
+
+    def initialize(self, initial_cell_states: Any) -> tuple[Any, Any, Variable]:
+        """Return the first inputs of the helper, the given states, and which sequences are finished."""
+        inputs, finished = self.helper.initialize()
+        return inputs, initial_cell_states, finished
+
+    def step(self, time: Variable, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any, Any, Variable]:
+        """Return the outputs of one step, and states, inputs and ends for the next."""
+        outputs, states = self.cell(inputs, states, **kwargs)
+        if self.output_fn is not None:
+            outputs = self.output_fn(outputs)
+        sample_ids = self.helper.sample(time, outputs=outputs, states=states)
+        sample_ids.stop_gradient = True
+        finished, inputs, states = self.helper.next_inputs(
+            time, outputs=outputs, states=states, sample_ids=sample_ids
+        )
+        return self.OutputWrapper(outputs, sample_ids), states, inputs, finished

@@ -1,0 +1,73 @@
+"""Convolutions over sequences.
+
+Shapes are written (T, D): T rows of all sequences together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    WIDE_FLOATS,
+    check_variable,
+)
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["row_conv", "sequence_conv"]
+
+
+def sequence_conv(
+    input: Variable,
+    num_filters: int,
+    filter_size: int = 3,
+    filter_stride: int = 1,
+    padding: bool = True,
+    padding_start: int | None = None,
+    bias_attr: Any = None,
+    param_attr: Any = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Return the convolution over each sequence: (T, D) gives (T, num_filters) (operator ``sequence_conv``).
+
+    The window of a row is ``filter_size`` rows, from ``padding_start`` (by default minus half of them) on,
+    zeros outside of the sequence. The weight is (filter_size D, num_filters). ``padding`` is ignored, as in
+    Fluid. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> from paddlelike.input import data
+    >>> sequence_conv(data("words", [None, 8], lod_level=1), num_filters=4, act="tanh").shape
+    (-1, 4)
+    """
+    check_variable("sequence_conv", "input", input, WIDE_FLOATS)
+    helper = LayerHelper("sequence_conv", name=name, act=act, bias_attr=bias_attr)
+    weight = helper.create_parameter(param_attr, [filter_size * input.shape[1], num_filters], input.dtype)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        type="sequence_conv",
+        inputs={"X": input, "Filter": weight},
+        outputs={"Out": out},
+        attrs={
+            "contextStride": filter_stride,
+            "contextStart": -int(filter_size // 2) if padding_start is None else padding_start,
+            "contextLength": filter_size,
+        },
+    )
+    return helper.append_activation(helper.append_bias_op(out))
+
+
+def row_conv(
+    input: Variable, future_context_size: int, param_attr: Any = None, act: str | None = None
+) -> Variable:
+    """Return ``sum over j of weight[j] * input[t + j]`` for each row, column by column (``row_conv``).
+
+    The weight is (future_context_size + 1, D). Amodei et al. 2016. Raises TypeError unless ``input`` is a
+    variable of a supported dtype.
+    """
+    check_variable("row_conv", "input", input, WIDE_FLOATS)
+    helper = LayerHelper("row_conv", act=act)
+    shape = [future_context_size + 1, input.shape[-1]]
+    weight = helper.create_parameter(param_attr, shape, input.dtype)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(type="row_conv", inputs={"X": input, "Filter": weight}, outputs={"Out": out})
+    return helper.append_activation(out)

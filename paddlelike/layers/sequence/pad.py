@@ -1,0 +1,70 @@
+"""Sequences as padded batches, and masks of their lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    NUMBERS,
+    check_variable,
+)
+from paddlelike.layers.emit import emit, emit_all
+
+__all__ = ["sequence_mask", "sequence_pad", "sequence_unpad"]
+
+
+def sequence_pad(
+    x: Variable, pad_value: Variable, maxlen: int | None = None, name: str | None = None
+) -> tuple[Variable, Variable]:
+    """Return sequences as a batch (sequences, maxlen, D), padded with ``pad_value``, and their lengths.
+
+    Operator ``sequence_pad``. ``pad_value`` holds one number or a row; ``maxlen`` None is the longest.
+    Raises TypeError unless ``x`` and ``pad_value`` are variables of supported dtypes.
+    """
+    check_variable("sequence_pad", "x", x, NUMBERS)
+    check_variable("sequence_pad", "pad_value", pad_value, NUMBERS).stop_gradient = True
+    out, length = emit_all(
+        "sequence_pad",
+        {"X": x, "PadValue": pad_value},
+        {"Out": x.dtype, "Length": VarType.INT64},
+        {"padded_length": -1 if maxlen is None else maxlen},
+        name=name,
+    )
+    length.stop_gradient = True
+    return out, length
+
+
+def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Variable:
+    """Return a padded batch (N, width, ...) as sequences of these lengths, int64 (N,) (``sequence_unpad``).
+
+    Raises TypeError unless ``x`` and ``length`` are variables of supported dtypes.
+    """
+    check_variable("sequence_unpad", "x", x, NUMBERS)
+    check_variable("sequence_unpad", "length", length, (VarType.INT64,)).stop_gradient = True
+    return emit("sequence_unpad", {"X": x, "Length": length}, name=name)
+
+
+def sequence_mask(
+    x: Variable, maxlen: int | Variable | None = None, dtype: Any = "int64", name: str | None = None
+) -> Variable:
+    """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...).
+
+    Operator ``sequence_mask``. ``maxlen`` None is the greatest length. Raises TypeError unless ``x`` is a
+    variable.
+
+    >>> from paddlelike.input import data
+    >>> sequence_mask(data("length", [None], "int64"), maxlen=5).shape
+    (-1, 5)
+    """
+    check_variable("sequence_mask", "x", x)
+    inputs = {"X": x}
+    attrs: dict[str, Any] = {"out_dtype": int(convert_dtype(dtype))}
+    if isinstance(maxlen, Variable):
+        inputs["MaxLenTensor"] = maxlen
+    else:
+        attrs["maxlen"] = -1 if maxlen is None else maxlen
+    out = emit("sequence_mask", inputs, attrs, name=name, dtype=dtype, slot="Y")
+    out.stop_gradient = True
+    return out

@@ -1,0 +1,55 @@
+"""Pooling of sequences to one row each.
+
+Shapes are written (T, D): T rows of all sequences together.
+"""
+
+from __future__ import annotations
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import (
+    WIDE_FLOATS,
+    check_choice,
+    check_variable,
+)
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["sequence_first_step", "sequence_last_step", "sequence_pool"]
+
+
+_POOLS = ("average", "sum", "sqrt", "max", "last", "first")
+
+
+def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_value: float = 0.0) -> Variable:
+    """Return one row per sequence: its average, sum, sqrt (sum / root of the length), max, last or first row.
+
+    Operator ``sequence_pool``. With several levels of LoD the innermost sequences are pooled. A sequence
+    without rows gives ``pad_value``. Raises TypeError unless ``input`` is a variable of a supported dtype
+    and GraphError for another ``pool_type``.
+
+    >>> from paddlelike.input import data
+    >>> sequence_pool(data("words", [None, 8], lod_level=1), "max").lod_level
+    0
+    """
+    check_variable("sequence_pool", "input", input, WIDE_FLOATS)
+    check_choice("sequence_pool", "pool_type", pool_type.lower(), _POOLS)
+    helper = LayerHelper("sequence_pool")
+    out = helper.create_variable_for_type_inference(input.dtype)
+    index = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        type="sequence_pool",
+        inputs={"X": input},
+        outputs={"Out": out, "MaxIndex": index},
+        attrs={"pooltype": pool_type.upper(), "is_test": is_test, "pad_value": pad_value},
+    )
+    index.stop_gradient = pool_type == "max"  # as in Fluid, which compares case-sensitively here
+    return out
+
+
+def sequence_first_step(input: Variable) -> Variable:
+    """Return the first row of each sequence (operator ``sequence_pool``)."""
+    return sequence_pool(input, "first")
+
+
+def sequence_last_step(input: Variable) -> Variable:
+    """Return the last row of each sequence (operator ``sequence_pool``)."""
+    return sequence_pool(input, "last")
