@@ -24,10 +24,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
+from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.sources import Buffer
+from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values
+from paddlelike.formats.sources import Buffer, Readable, as_source
 
-__all__ = ["LOOKUP_PARAMETER", "PARAMETER", "Block", "encode", "read_blocks"]
+__all__ = ["LOOKUP_PARAMETER", "PARAMETER", "Block", "DynetFile", "encode", "read_blocks"]
 
 Array = np.ndarray[Any, Any]
 
@@ -61,6 +64,65 @@ class Block:
         """The dims as the header has them: ``{3,5}``."""
         shape = self.values.shape or (1,)
         return "{" + ",".join(map(str, (*shape[1:], shape[0]) if self.is_lookup else shape)) + "}"
+
+
+@dataclass(frozen=True)
+class DynetFile(FileFormat):
+    """A text file of DyNet; names are those of its collections (``/enc/w``), gradients are passed over.
+
+    ``write`` writes parameters, not lookup tables; :func:`encode` writes both. Entries hold their values,
+    because the text must be read to be checked.
+
+    >>> file = b"".join(DynetFile().write({"/w": np.float32([1, -2.5])}))
+    >>> print(DynetFile().describe(file))
+    a text file of DyNet: 1 entries, 8 bytes of elements
+      /w: FP32 [2]
+    """
+
+    name = "dynet"
+    title = "a text file of DyNet"
+    holds = Capabilities(dtypes=frozenset({VarType.FP32}))
+
+    def sniff(self, head: bytes, size: int) -> bool:
+        return head.startswith((PARAMETER.encode() + b" ", LOOKUP_PARAMETER.encode() + b" "))
+
+    def entries(self, source: Readable) -> list[Entry]:
+        file = as_source(source)
+        found: dict[str, Entry] = {}
+        for block in read_blocks(file.read_at(0, file.size)):
+            if block.name in found:
+                raise FormatError(f"two blocks have the name {block.name!r:.80}")
+            array = block.values
+            found[block.name] = Entry(
+                block.name, VarType.FP32, array.shape, nbytes=array.nbytes, payload=array
+            )
+        return list(found.values())
+
+    def read(self, source: Readable, entry: Entry, *, into: Array | None = None) -> Value:
+        array: Array = entry.payload
+        if into is None:
+            return LoDTensor(array.copy())
+        if into.dtype != array.dtype or into.shape != array.shape:
+            raise FormatError(
+                f"the file holds {array.dtype} {list(array.shape)}, "
+                f"the array to fill is {into.dtype} {list(into.shape)}"
+            )
+        into[...] = array
+        return LoDTensor(into)
+
+    def write(self, values: Values) -> Iterator[bytes]:
+        self.check(values)
+        arrays = {name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()}
+        return encode([Block(PARAMETER, name, np.asarray(array)) for name, array in arrays.items()])
+
+    def _refusal(self, value: Value | Array) -> str | None:
+        array = value if isinstance(value, np.ndarray) else value.array
+        problem = super()._refusal(value)
+        if problem is None and array is not None and not array.ndim:
+            problem = "an array without dims"
+        if problem is None and array is not None and not np.isfinite(array).all():
+            problem = "inf or nan"
+        return problem
 
 
 def encode(blocks: Iterable[Block]) -> Iterator[bytes]:

@@ -31,6 +31,7 @@ _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "npz": "paddlelike.formats.npz:Npz",
     "safetensors": "paddlelike.formats.safetensors:Safetensors",
     "state": "paddlelike.formats.state.format:StateFile",
+    "dynet": "paddlelike.formats.dynet:DynetFile",
     "combined": "paddlelike.formats.paddle.combined:CombinedFile",
     "fluid_save": "paddlelike.formats.state.fluid_save:FluidSave",
     "directory": "paddlelike.formats.paddle.directory:VariableDirectory",

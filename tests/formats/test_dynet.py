@@ -3,15 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from paddlelike.errors import FormatError
-from paddlelike.formats.dynet import Block, encode, read_blocks
+from paddlelike.formats.dynet import Block, DynetFile, encode, read_blocks
+from tests.formats.contract import FormatContract
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "dynet"
 FILES = sorted(p.name for p in GOLDEN.iterdir() if p.suffix in (".model", ".data") and p.stem != "nonfinite")
+
+
+class TestDynetFile(FormatContract):
+    format = DynetFile()
+    golden_values = {"/w": np.float32([[1], [-2.5]])}
+    golden_files = {"": b"#Parameter# /w {2,1} 33 ZERO_GRAD\n+1.00000000e+00 -2.50000000e+00 \n"}
+
+    @classmethod
+    def sample(cls) -> dict[str, Any]:
+        values = super().sample()
+        del values["shape.none"]  # DyNet's dims are never empty
+        return {**values, "shape.one": np.ones(1, "float32")}
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(np.ones((), "float32"), "an array without dims"), (np.float32([np.nan]), "inf or nan")],
+    ids=["scalar", "nan"],
+)
+def test_what_the_text_cannot_hold_is_refused(value: np.ndarray, why: str) -> None:
+    with pytest.raises(FormatError, match=f"'/w': {why}"):
+        DynetFile().write({"/w": value})
+
+
+def test_two_blocks_of_one_name_are_refused() -> None:
+    with pytest.raises(FormatError, match="two blocks have the name '/w'"):
+        DynetFile().entries(TestDynetFile.golden_files[""] * 2)
 
 
 @pytest.mark.parametrize("name", FILES)
