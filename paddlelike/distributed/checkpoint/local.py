@@ -8,7 +8,7 @@ from typing import Any
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.checkpoint.shards import Shards
-from paddlelike.distributed.placement import TABLE_FOLDER
+from paddlelike.distributed.placement import TABLE_FOLDER, shard_name
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -52,7 +52,9 @@ class _Joined:
         self.where = contents.where
         self._contents = contents
         self._shapes = shapes
-        self._shards = Shards(locate(self.where), contents, for_training=for_training)
+        where = locate(self.where)
+        self._shard_names = {name for name in contents.names() if name.startswith(TABLE_FOLDER + "/")}
+        self._shards = Shards(where, contents, where.manifest(), for_training=for_training)
 
     @property
     def unnamed(self) -> Positional | None:
@@ -63,9 +65,9 @@ class _Joined:
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
         found = self._contents.look(name, kind)
-        if found is not None or name not in self._shapes:
+        if name not in self._shapes or shard_name(name, 0) not in self._shard_names:
             return found
-        return self._shards.look_whole(name, self._shapes[name])
+        return self._shards.look_whole(name, self._shapes[name], found)
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         return self._shards.read(wants, lazily=lazily)

@@ -9,7 +9,7 @@ table (a single process wrote it) every server takes each n-th row; and a single
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from paddlelike.io.load.allocation import offset_of
 from paddlelike.io.load.contents import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.load.read import bytes_of
 from paddlelike.storage.location import File, Location
+from paddlelike.storage.manifest import Manifest
 
 __all__ = ["Shards"]
 
@@ -52,15 +53,25 @@ class Shards:
         The directory.
     contents
         The same directory, for headers.
+    manifest
+        The directory's manifest, which says how many shards the last save wrote, or None.
     for_training
         Rows that were never met must have initial values; otherwise they are zero.
     """
 
-    def __init__(self, where: Location, contents: Contents, *, for_training: bool = True) -> None:
+    def __init__(
+        self,
+        where: Location,
+        contents: Contents,
+        manifest: Manifest | None,
+        *,
+        for_training: bool = True,
+    ) -> None:
         self._for_training = for_training
         self._where = where
         self._contents = contents
         self._selections: dict[str, _Selection] = {}
+        self._manifest = manifest
 
     def look(self, one: Slice) -> Held | Unreadable | None:
         """Return the value for server ``one.first_row`` of ``one.stride``, None if there is none."""
@@ -69,11 +80,10 @@ class Shards:
         if isinstance(parts, Unreadable):
             return parts
         if whole is not None and parts:
-            return Unreadable(
-                one.origin,
-                f"there are both a file {one.origin} and shards of it ({parts[0].name}, ...)",
-                "remove the older ones; one process saves a table whole, servers save it in shards",
-            )
+            newer = self._newer_form(one.origin)
+            if newer is None:
+                return _both_forms(one.origin)
+            whole, parts = (whole, []) if newer == "whole" else (None, parts)
         server, servers = one.first_row, one.stride
         if len(parts) == servers and parts[server].header.shape == one.shape:
             return parts[server]
@@ -91,13 +101,19 @@ class Shards:
             )
         return self._take([whole], one)
 
-    def look_whole(self, table: str, shape: tuple[int, ...]) -> Held | Unreadable | None:
-        """Return a table of that shape joined from its shards, None if there are none."""
+    def look_whole(
+        self, table: str, shape: tuple[int, ...], whole: Held | Unreadable | None
+    ) -> Held | Unreadable | None:
+        """Return a table of that shape: its file ``whole``, or joined from its shards if they are newer."""
         parts = self._parts(table)
         if isinstance(parts, Unreadable):
             return parts
         if not parts:
-            return None
+            return whole
+        if whole is not None:
+            newer = self._newer_form(table)
+            if newer != "shards":
+                return _both_forms(table) if newer is None else whole
         if parts[0].header.shape[1:] != shape[1:]:
             return Unreadable(
                 parts[0].name,
@@ -122,14 +138,29 @@ class Shards:
     # Headers
 
     def _parts(self, table: str) -> list[Held] | Unreadable:
+        """Return the shards of the last save; a save by fewer servers leaves those of an earlier one."""
+        record = None if self._manifest is None else self._manifest.files.get(shard_name(table, 0))
+        count = None if record is None else record.facts.get("shards")
         parts: list[Held] = []
-        while True:
+        while len(parts) != count:
             found = self._contents.look(shard_name(table, len(parts)), VarType.SELECTED_ROWS)
             if isinstance(found, Unreadable):
                 return found
             if found is None:
                 return parts
             parts.append(found)
+        return parts
+
+    def _newer_form(self, table: str) -> Literal["whole", "shards"] | None:
+        """Return which form of a table the last save wrote when both are there; None: that is not known."""
+        if self._manifest is None:
+            return None
+        records = [self._manifest.files.get(name) for name in (table, shard_name(table, 0))]
+        last = self._manifest.author.program
+        by_last = [record is not None and record.author.program == last for record in records]
+        if None in records or by_last[0] == by_last[1]:
+            return None
+        return "whole" if by_last[0] else "shards"
 
     def _take(self, files: list[Held], one: Slice) -> Held:
         server, servers = one.first_row, one.stride
@@ -215,6 +246,14 @@ class Shards:
                     array[some[some >= 0]] = rows[some >= 0]
             count += len(np.unique(where[where >= 0]))
         return count
+
+
+def _both_forms(table: str) -> Unreadable:
+    return Unreadable(
+        table,
+        f"there are both a file {table} and shards of it ({shard_name(table, 0)}, ...)",
+        "remove the older ones; one process saves a table whole, servers save it in shards",
+    )
 
 
 def _misfit(part: Held, one: Slice) -> str | None:

@@ -45,6 +45,7 @@ def gather_shard(servers: Servers, one: Slice, how: Gathering) -> GatheredFile:
         "shape": list(one.shape),
         "lod": [],
         "height": one.shape[0],
+        "shards": one.stride,
     }
     buffers: Iterable[Buffer] = _SequentialShard(servers, one)
     if how.local:

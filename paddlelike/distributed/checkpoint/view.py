@@ -45,7 +45,7 @@ class View:
         self._others = set(others) - {one.origin for one in self._slices.values()}
         where = locate(self.where)
         self._manifest: Manifest | None = where.manifest()
-        self._shards = Shards(where, contents)
+        self._shards = Shards(where, contents, self._manifest)
 
     def names(self) -> list[str]:
         """Return the names of the files that no other process loads."""

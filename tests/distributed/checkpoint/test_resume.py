@@ -98,7 +98,7 @@ def line_feeds(step: int, trainer: int) -> Any:
 
 
 @pytest.mark.parametrize("optimizer", [sgd, adam_with_schedule])
-@pytest.mark.filterwarnings("ignore:server .* keeps nothing")
+@pytest.mark.filterwarnings("ignore:server .* keeps no variable")
 def test_servers_without_variables_load_nothing_and_serve(tmp_path: Path, optimizer: Any) -> None:
     network = Network(line, optimizer)
     with SavingJob(network, servers=1, trainers=1) as job:

@@ -26,7 +26,11 @@ from tests.distributed.jobs import MOMENTUM, Network, perceptron, perceptron_fee
 
 def files_of(directory: Path) -> dict[str, bytes]:
     paths = [path for path in directory.rglob("*") if path.is_file()]
-    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in paths
+        if path.name != "__manifest__"
+    }
 
 
 def test_every_file_is_a_whole_variable_and_verifies(tmp_path: Path) -> None:

@@ -138,7 +138,10 @@ def test_two_forms_of_one_table_are_not_guessed_between(tmp_path: Path) -> None:
 
 
 def test_one_directory_goes_from_form_to_form(tmp_path: Path) -> None:
-    """Three servers, two, one process, two servers, all over one directory: nothing old is left in it."""
+    """Three servers, two, one process, two servers, all over one directory: each finds what was saved last.
+
+    Files of earlier forms stay, since a save deletes nothing that another program wrote.
+    """
     model = tmp_path / "model"
 
     def files() -> list[str]:
@@ -146,10 +149,11 @@ def test_one_directory_goes_from_form_to_form(tmp_path: Path) -> None:
 
     with SavingJob(SHARDS, servers=3, trainers=1) as job:
         (losses,) = job.go(feeds, 0, 6, save=(2, model))
-    assert files() == [f"__lookup_table__/table_{number}" for number in range(3)]
+    shards = [f"__lookup_table__/table_{server}" for server in range(3)]
+    assert files() == shards
     with SavingJob(SHARDS, servers=2, trainers=1, loaded=model) as job:
         assert job.go(feeds, 2, 4, save=(3, model)) == [losses[2:4]]
-    assert files() == [f"__lookup_table__/table_{number}" for number in range(2)]
+    assert files() == shards
     with fresh_programs(SEED) as (main, startup):
         loss = embedded(is_distributed=False, initial=constant())
         SHARDS.optimizer().minimize(loss)
@@ -158,8 +162,16 @@ def test_one_directory_goes_from_form_to_form(tmp_path: Path) -> None:
         fluid.io.load_persistables(exe, str(model), main)
         assert float(exe.run(main, feed=feeds(3, 0), fetch_list=[loss])[0]) == losses[3]
         fluid.io.save_persistables(exe, str(model), main)
-    assert files() == ["table"]
+    assert files() == [*shards, "table"]
     with SavingJob(SHARDS, servers=2, trainers=1, loaded=model) as job:
         assert job.go(feeds, 4, 6, save=(5, model)) == [losses[4:]]
-    assert files() == [f"__lookup_table__/table_{number}" for number in range(2)]
+    assert files() == [*shards, "table"]
+    with SavingJob(SHARDS, servers=3, trainers=1, loaded=model) as job:
+        assert job.go(feeds, 5, 6) == [losses[5:]]
+    with fresh_programs(SEED) as (main, startup):
+        loss = embedded(is_distributed=False, initial=constant())
+        SHARDS.optimizer().minimize(loss)
+        exe.run(startup)
+        fluid.io.load_persistables(exe, str(model), main)
+        assert float(exe.run(main, feed=feeds(5, 0), fetch_list=[loss])[0]) == losses[5]
     assert fluid.io.verify(str(model))

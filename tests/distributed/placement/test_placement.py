@@ -60,7 +60,7 @@ def test_every_row_of_every_variable_has_one_server(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
-@pytest.mark.filterwarnings("ignore:server .* keeps nothing", "ignore:.*takes the value of l1")
+@pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
 @pytest.mark.parametrize("name", JOBS)
 def test_the_table_says_what_the_servers_programs_hold(name: str) -> None:
     made, main, _ = transpile_case(fluid, JOBS[name])
@@ -78,7 +78,7 @@ def test_the_table_says_what_the_servers_programs_hold(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*set_gradient_clip", "ignore:padding_idx has no effect")
-@pytest.mark.filterwarnings("ignore:server .* keeps nothing", "ignore:.*takes the value of l1")
+@pytest.mark.filterwarnings("ignore:server .* keeps no variable", "ignore:.*takes the value of l1")
 @pytest.mark.parametrize("name", JOBS)
 def test_a_server_reads_the_same_kinds_and_shapes_off_its_program(name: str) -> None:
     """A server derives its table from its program alone; the transpiler's placement must agree with it.
