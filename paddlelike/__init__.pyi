@@ -65,7 +65,7 @@ from paddlelike.framework import (
 )
 from paddlelike.framework.environment import memory_optimize, release_memory
 from paddlelike.input import data, embedding, one_hot
-from paddlelike.interop import convert
+from paddlelike.interop import build_param_setters, convert, load_hdf5, save_hdf5
 from paddlelike.io import load, load_program_state, save, set_program_state
 from paddlelike.layers import helper as layer_helper
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
@@ -109,6 +109,7 @@ __all__ = [
     "WeightNormParamAttr",
     "average",
     "backward",
+    "build_param_setters",
     "bundle",
     "clip",
     "collection",
@@ -144,6 +145,7 @@ __all__ = [
     "layer_helper",
     "layers",
     "load",
+    "load_hdf5",
     "load_op_library",
     "load_program_state",
     "lod_tensor",
@@ -163,6 +165,7 @@ __all__ = [
     "release_memory",
     "require_version",
     "save",
+    "save_hdf5",
     "scope_guard",
     "set_flags",
     "set_program_state",

@@ -1,5 +1,6 @@
-"""Doors to other systems: converting tensors between file formats."""
+"""Doors to other systems: converting between file formats, and the HDF5 recipe of TensorFlow users."""
 
 from paddlelike.interop.convert import ConvertReport, convert
+from paddlelike.interop.hdf5 import ParamSetter, build_param_setters, load_hdf5, save_hdf5
 
-__all__ = ["ConvertReport", "convert"]
+__all__ = ["ConvertReport", "ParamSetter", "build_param_setters", "convert", "load_hdf5", "save_hdf5"]

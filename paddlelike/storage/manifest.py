@@ -37,7 +37,17 @@ from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.hashing import ALGORITHMS
 from paddlelike.storage.names import relative_path
 
-__all__ = ["NOBODY", "Author", "Manifest", "Record", "decode", "encode", "encode_json", "stamp_of"]
+__all__ = [
+    "NOBODY",
+    "Author",
+    "Manifest",
+    "Record",
+    "decode",
+    "encode",
+    "encode_json",
+    "library_version",
+    "stamp_of",
+]
 
 _FORMAT: Final = 2
 _DAMAGE: Final = (
@@ -133,7 +143,7 @@ def encode_json(
             authors[record.author] = len(authors)
     front: dict[str, Any] = {
         "format": _FORMAT,
-        "library": _library(),
+        "library": library_version(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "token": token,
         "prefix": is_prefix,
@@ -194,7 +204,8 @@ def _elements(data: bytes) -> bytes:
     return bytes(data[header.data_offset :])
 
 
-def _library() -> str | None:
+def library_version() -> str | None:
+    """Return the version of this package, or None when only parts of it are imported."""
     return getattr(sys.modules.get("paddlelike"), "__version__", None)
 
 

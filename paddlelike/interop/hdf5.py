@@ -1,0 +1,206 @@
+"""The HDF5 recipe of TensorFlow users: a dataset for each variable, set by name with an assign operator.
+
+It gives more control over what is saved and loaded than ``save_params``, in a file that every HDF5 tool
+opens. Only the variables that are chosen are in it: with the parameters alone an optimizer begins anew; with
+``predicate=fluid.io.is_persistable`` training continues exactly.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.scope import global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError, MissingFileError, NotInitializedError, SaveError
+from paddlelike.executor.run import Executor
+from paddlelike.formats.hdf5 import Hdf5, read_attributes
+from paddlelike.formats.sources import Source
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.load.load import load_vars
+from paddlelike.io.report import LoadReport, Moved, SaveReport
+from paddlelike.io.select import is_parameter, program_of, select
+from paddlelike.storage.local.transaction import write_all
+from paddlelike.storage.location import locate_prefix
+from paddlelike.storage.manifest import library_version
+
+__all__ = ["ParamSetter", "build_param_setters", "load_hdf5", "save_hdf5"]
+
+Path = str | os.PathLike[str]
+
+_VERSION: Final = "paddlelike_version"
+_OUTPUT: Final = ":0"  # TensorFlow's mark of an operator's first output, which its variables' names end with
+
+
+def save_hdf5(
+    executor: Executor,
+    path: Path,
+    main_program: Any = None,
+    vars: Iterable[Variable | str] | None = None,  # noqa: A002  (as save_vars)
+    predicate: Callable[[Variable], bool] | None = None,
+    *,
+    attributes: Mapping[str, Any] | None = None,
+) -> SaveReport:
+    """Write variables into an HDF5 file: a dataset for each, with blanks for the slashes of its name.
+
+    Parameters
+    ----------
+    vars, predicate
+        Variables or their names, or those that ``predicate`` accepts; both None: the parameters.
+    attributes
+        Texts, numbers and small arrays kept with the file. The library's version is always added.
+
+    Raises
+    ------
+    SaveError
+        A variable cannot be in the file; it is as it was.
+    NotInitializedError
+        A variable holds no value.
+    ExtraMissingError
+        h5py is not installed.
+    """
+    begin = time.perf_counter()
+    chosen = select(program_of(main_program), vars, _default(vars, predicate))
+    values = {variable.name: _value(variable) for variable in chosen}
+    extra = {_VERSION: library_version() or "unknown", **(attributes or {})}
+    directory, name = os.path.split(os.fspath(path))
+    try:
+        pieces = Hdf5(tuple(extra.items())).write(values)
+        write_all(directory or ".", {name: pieces})
+    except FormatError as error:
+        raise SaveError(f"nothing was saved: {error.message}", hint=error.hint) from None
+    moved = {key: Moved(array.shape, array.dtype.name, array.nbytes) for key, array in values.items()}
+    return SaveReport(os.fspath(path), moved, time.perf_counter() - begin)
+
+
+def load_hdf5(
+    executor: Executor,
+    path: Path,
+    main_program: Any = None,
+    vars: Iterable[Variable | str] | None = None,  # noqa: A002  (as load_vars)
+    predicate: Callable[[Variable], bool] | None = None,
+    *,
+    strict: bool = True,
+    rename: Mapping[str, str | Sequence[str]] | None = None,
+) -> LoadReport:
+    """Set variables from an HDF5 file, by name; all that are asked for, or none.
+
+    Names may end with TensorFlow's ``:0``. Files of the recipe, with groups, and of Keras are read.
+
+    Parameters
+    ----------
+    vars, predicate
+        Variables or their names, or those that ``predicate`` accepts; both None: the parameters.
+    strict
+        False: load what fits; the report says what is missing and what does not fit.
+    rename
+        ``{name in the file: name in the program}``, for files that were saved under older names.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    LoadError
+        Something is missing or does not fit; it lists everything, and nothing changes.
+    FormatError
+        The file is damaged.
+    """
+    where, name = locate_prefix(path)
+    if not where.has(name):
+        raise MissingFileError(f"there is no file {os.fspath(path)}")
+    with where.open_file(name) as file:
+        found = [entry.name for entry in Hdf5().entries(file)]
+        version = _read_version(file)
+    names = {key: key.removesuffix(_OUTPUT) for key in found if key.endswith(_OUTPUT)} | dict(rename or {})
+    report = load_vars(
+        executor,
+        where.path,
+        main_program,
+        vars,
+        _default(vars, predicate),
+        name,
+        strict=strict,
+        rename=names,
+    )
+    return report if version is None else _with_note(report, version)
+
+
+class ParamSetter(NamedTuple):
+    """How one variable is set: run ``assign``, feeding ``placeholder``."""
+
+    assign: Program
+    placeholder: Variable
+
+
+def build_param_setters(
+    program: Any = None, predicate: Callable[[Variable], bool] | None = None
+) -> dict[str, ParamSetter]:
+    """Return a setter for each variable: a program with one assign operator, and the variable that it is fed.
+
+    They are built once; setting values adds nothing to a program. The placeholder of ``w`` is called
+    ``w_setter``.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.program_guard(fluid.Program(), fluid.Program()):
+    ...     hidden = fluid.layers.fc(fluid.data("x", [None, 2]), 1, param_attr="w", bias_attr=False)
+    ...     setters = build_param_setters()
+    >>> exe = fluid.Executor(fluid.CPUPlace())
+    >>> assign, placeholder = setters["w"]
+    >>> _ = exe.run(assign, feed={placeholder.name: np.ones((2, 1), "float32")})
+    >>> np.array(fluid.global_scope().find_var("w").get_tensor()).ravel().tolist()
+    [1.0, 1.0]
+    """
+    chosen = select(program_of(program), None, is_parameter if predicate is None else predicate)
+    return {variable.name: _build_setter(variable) for variable in chosen}
+
+
+def _build_setter(variable: Variable) -> ParamSetter:
+    assign = Program()
+    block = assign.global_block()
+    target = block.create_var(
+        name=variable.name, shape=variable.shape, dtype=variable.dtype, persistable=True
+    )
+    placeholder = block.create_var(
+        name=f"{variable.name}_setter",
+        shape=variable.shape,
+        dtype=variable.dtype,
+        is_data=True,
+        need_check_feed=True,
+    )
+    block.append_op(type="assign", inputs={"X": [placeholder]}, outputs={"Out": [target]})
+    return ParamSetter(assign, placeholder)
+
+
+def _default(
+    variables: Any, predicate: Callable[[Variable], bool] | None
+) -> Callable[[Variable], bool] | None:
+    """Return the predicate of a call: the parameters, where it chooses nothing."""
+    return is_parameter if predicate is None and variables is None else predicate
+
+
+def _value(variable: Variable) -> np.ndarray[Any, Any]:
+    holder = global_scope().find_var(variable.name)
+    value = None if holder is None else holder.value
+    if not isinstance(value, LoDTensor) or value.array is None:
+        raise NotInitializedError(
+            f"variable {variable.name!r} holds no tensor",
+            hint="run the startup program, or load the values, first",
+        )
+    return value.array
+
+
+def _read_version(file: Source) -> str | None:
+    """Return the version that wrote the file, when it differs from this one."""
+    version = read_attributes(file).get(_VERSION)
+    return None if version is None or str(version) == library_version() else str(version)
+
+
+def _with_note(report: LoadReport, version: str) -> LoadReport:
+    note = f"written by version {version}, this is {library_version()}: if names have changed, pass rename="
+    return replace(report, notes=(*report.notes, note))
