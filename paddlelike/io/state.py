@@ -80,10 +80,13 @@ def load(
     model_path: str | os.PathLike[str],
     executor: Executor | None = None,
     var_list: Iterable[Variable] | None = None,
+    *,
+    verify: bool = True,
 ) -> LoadReport:
     """Load what :func:`save` saved; also a directory of one file per variable, or a combined file.
 
     A directory or a single file needs ``executor``, a combined file also ``var_list``, the variables in it.
+    Unless ``verify`` is false, the files are compared with their manifest, if there is one.
 
     Raises
     ------
@@ -96,9 +99,10 @@ def load(
     prefix = strip_suffix(model_path)
     asynchronous.wait_for_pending()
     begin = time.perf_counter()
-    values = read_pickles(prefix)
-    if values is None:
-        return _load_older(program, os.fspath(model_path), executor, var_list)
+    pickled = read_pickles(prefix, verify=verify)
+    if pickled is None:
+        return _load_older(program, os.fspath(model_path), executor, var_list, verify=verify)
+    values = pickled.values
     wanted = [v for v in program.list_vars() if is_persistable(v)]
     missing = [v.name for v in wanted if v.name not in values]
     problems = [f"{name}: not in the file{near_names(name, list(values))}" for name in missing]
@@ -114,7 +118,12 @@ def load(
     changed = name_changed_rates(rates, moved, global_scope())
     unexpected = tuple(name for name in values if name not in moved)
     return LoadReport(
-        prefix, moved, unexpected=unexpected, notes=tuple(changed), seconds=time.perf_counter() - begin
+        prefix,
+        moved,
+        unexpected=unexpected,
+        notes=tuple(changed),
+        seconds=time.perf_counter() - begin,
+        verified=pickled.verified,
     )
 
 
@@ -155,7 +164,12 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
 
 
 def _load_older(
-    program: Program, path: str, executor: Executor | None, var_list: Iterable[Variable] | None
+    program: Program,
+    path: str,
+    executor: Executor | None,
+    var_list: Iterable[Variable] | None,
+    *,
+    verify: bool,
 ) -> LoadReport:
     """Load a directory or a single file, which older programs pass to ``fluid.load``."""
     directory, (where, name) = locate(path), locate_prefix(path)
@@ -168,14 +182,15 @@ def _load_older(
     if is_directory:
         present = set(directory.list_names())
         found = [v for v in wanted if is_persistable(v) and os.path.normpath(v.name) in present]
-        return load_vars(executor, path, program, vars=found)
+        return load_vars(executor, path, program, vars=found, verify=None if verify else False)
     contents = FileContents(name, where, only_headers=True)
     if contents.unnamed is None:
         present = set(contents.names())
         wanted = [v for v in wanted if is_persistable(v) and (var_list is not None or v.name in present)]
     elif var_list is None:
         raise ValueError(f"{path} is a combined file, which stores no names: pass var_list")
-    return load_vars(executor, where.path or ".", program, vars=wanted, filename=name)
+    compare = None if verify else False
+    return load_vars(executor, where.path or ".", program, vars=wanted, filename=name, verify=compare)
 
 
 def _value(variable: Variable) -> Array:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
+from paddlelike.io.load.read import hash_file
 from paddlelike.io.save import asynchronous
 from paddlelike.storage.local.manifest_file import manifest_path, read_manifest
 from paddlelike.storage.location import LocalDirectory, Location, locate
@@ -18,6 +20,7 @@ __all__ = [
     "NO_COMPARISON",
     "Comparison",
     "Verification",
+    "check_files",
     "choose_comparison",
     "is_of_another_save",
     "record_of",
@@ -109,6 +112,31 @@ def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[st
     if comparison.records is None or comparison.complete or not isinstance(where, LocalDirectory):
         return False
     return not describes(where.path, comparison.records, bad)
+
+
+def check_files(where: Location, shown: str, names: Sequence[str]) -> bool:
+    """Compare whole files with the manifest; return whether all of them could be compared.
+
+    A manifest of another save, and one that is damaged, is not used. ``shown`` is what errors call the files.
+
+    Raises
+    ------
+    LoadError
+        A file is not what was saved.
+    """
+    found = where.manifest()
+    comparison = Comparison(None if found is None else found.files)
+    if comparison.records is None:
+        return False
+    problems = []
+    for name in names:
+        if comparison.covers([name]):
+            opener = functools.partial(where.open_file, name)
+            problems.append(hash_file(name, opener, comparison.records[name]))
+    bad = [problem for problem in problems if problem is not None]
+    if bad and not is_of_another_save(where, comparison, bad):
+        raise refusal(shown, bad, len(names))
+    return not bad and comparison.covers(names)
 
 
 def records_of(directory: Location) -> Mapping[str, Record]:

@@ -207,6 +207,7 @@ def test_nothing_is_loaded_from_a_damaged_model(net: Net, exe: fluid.Executor, t
     with fluid.scope_guard(mine), pytest.raises(MissingFileError, match=r"fc_0\.b_0"):
         load(str(tmp_path / "m"), exe)
     assert mine.local_var_names() == []
+    (tmp_path / "m" / "__manifest__").unlink()
     (tmp_path / "m" / "__model__").write_bytes(b"\x00garbage")
     with pytest.raises(LoadError, match="is no model"):
         load(str(tmp_path / "m"), exe)
@@ -245,6 +246,7 @@ def test_programs_that_are_no_models(
 ) -> None:
     save(str(tmp_path / "m"), ["x"], [net.prediction], exe)
     model = tmp_path / "m" / "__model__"
+    (tmp_path / "m" / "__manifest__").unlink()
     model.write_bytes(_with_op(model.read_bytes(), **op))
     mine = fluid.Scope()
     with fluid.scope_guard(mine), pytest.raises(LoadError, match=words):
@@ -256,6 +258,7 @@ def test_a_trusted_model_may_do_more_than_compute(net: Net, exe: fluid.Executor,
     save(str(tmp_path / "m"), ["x"], [net.prediction], exe)
     model, copy = tmp_path / "m" / "__model__", tmp_path / "copy"
     op = {"type": "save", "inputs": {"X": "fc_0.b_0"}, "attrs": {"file_path": (2, str(copy))}}
+    (tmp_path / "m" / "__manifest__").unlink()
     model.write_bytes(_with_op(model.read_bytes(), **op))
     with fluid.scope_guard(fluid.Scope()):
         program, _, fetches = load(str(tmp_path / "m"), exe, trusted=True)

@@ -226,3 +226,65 @@ def test_slices_of_a_verified_load_compare_the_whole_file(saved: Path) -> None:
     flip(saved / "big", -1)  # far from the rows
     with pytest.raises(LoadError, match="big: its bytes"):
         load(saved, program, rules=rules)
+
+
+def test_states_of_fluid_save_are_verified(tmp_path: Path) -> None:
+    program, exe = mixed(), executor()
+    program.global_block()._remove_var("rows")
+    for variable in program.list_vars():
+        array = np.random.default_rng(0).random(variable.shape, F32)
+        fluid.global_scope().var(variable.name).get_tensor().set(array)
+    fluid.save(program, str(tmp_path / "net"))
+    assert fluid.load(program, str(tmp_path / "net"), exe).verified
+    flip(tmp_path / "net.pdopt", -40)
+    with pytest.raises(LoadError, match=r"net\.pdopt: its bytes are not those that were saved"):
+        unchanged(lambda: fluid.load(program, str(tmp_path / "net"), exe))
+    with pytest.raises(LoadError, match=r"net\.pdopt: its bytes are not those that were saved"):
+        fluid.load_program_state(str(tmp_path / "net"))
+    (tmp_path / "net.pdmanifest").unlink()
+    assert not fluid.load(program, str(tmp_path / "net"), exe).verified
+
+
+def test_the_program_of_a_model_is_verified(tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        out = fluid.layers.fc(fluid.data("x", [None, 2]), 1)
+    executor().run(startup)
+    fluid.io.save_inference_model(str(tmp_path / "m"), ["x"], [out], executor(), main)
+    fluid.io.load_inference_model(str(tmp_path / "m"), executor())
+    flip(tmp_path / "m/__model__", -3)
+    with pytest.raises(LoadError, match="__model__: its bytes are not those that were saved"):
+        fluid.io.load_inference_model(str(tmp_path / "m"), executor())
+
+
+@pytest.mark.parametrize("filename", [None, "all"])
+def test_slices_are_verified_by_pieces(tmp_path: Path, filename: str | None) -> None:
+    program = program_of(table=([3000, 256], F32))
+    table = np.random.default_rng(0).random((3000, 256), F32)
+    fluid.global_scope().var("table").get_tensor().set(table)
+    fluid.io.save_persistables(executor(), tmp_path / "m", program, filename)
+    path = tmp_path / "m" / (filename or "table")
+    flip(path, 2_500_000)  # about row 2441
+    got = fluid.io.load_slice(tmp_path / "m", "table", (1000, 1100), filename=filename)
+    assert np.array_equal(got, table[1000:1100])
+    with pytest.raises(LoadError, match="its bytes 2097152 to 3072"):
+        fluid.io.load_slice(tmp_path / "m", "table", (2400, 2500), filename=filename)
+    loaded = fluid.io.load_slice(tmp_path / "m", "table", (2400, 2500), filename=filename, verify=False)
+    assert (loaded != table[2400:2500]).sum() == 1
+
+
+@pytest.mark.parametrize("at", [0, 1_048_576, 2_000_000, -1])
+@pytest.mark.parametrize("filename", [None, "all"])
+def test_a_flip_in_any_piece_of_a_large_file_is_found(tmp_path: Path, filename: str | None, at: int) -> None:
+    program = program_of(a=([2000, 256], F32), b=([1000, 256], F32), c=([3], F32))
+    for name, shape in (("a", (2000, 256)), ("b", (1000, 256)), ("c", (3,))):
+        array = np.random.default_rng(1).random(shape, F32)
+        fluid.global_scope().var(name).get_tensor().set(array)
+    want = value("a").copy()
+    fluid.io.save_persistables(executor(), tmp_path / "m", program, filename)
+    fluid.global_scope().var("a").get_tensor().set(np.zeros((2000, 256), F32))
+    assert fluid.io.load_persistables(executor(), tmp_path / "m", program, filename).verified
+    assert np.array_equal(value("a"), want)
+    flip(tmp_path / "m" / (filename or "a"), at)
+    with pytest.raises(LoadError):
+        unchanged(lambda: fluid.io.load_persistables(executor(), tmp_path / "m", program, filename))

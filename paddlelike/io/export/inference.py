@@ -24,6 +24,7 @@ from paddlelike.io.partition import partition_of
 from paddlelike.io.save import asynchronous
 from paddlelike.io.save.save import add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
+from paddlelike.io.verify import check_files
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.options import DEFAULT_OPTIONS
 
@@ -115,6 +116,7 @@ def load_inference_model(
     pserver_endpoints: Sequence[str] | None = None,
     *,
     trusted: bool = False,
+    verify: bool = True,
 ) -> list[Any]:
     """Load a model for prediction: ``[program, feed names, fetch variables]``.
 
@@ -128,6 +130,9 @@ def load_inference_model(
         Take a model whose operators reach outside of it (files, other processes, Python functions, the
         terminal). By default such a model is refused.
 
+    verify
+        Compare the files with their manifest, if there is one.
+
     Raises
     ------
     ValueError
@@ -139,7 +144,7 @@ def load_inference_model(
     check_executor(executor, "load_inference_model")
     if dirname is None:
         data = _in_memory(model_filename, params_filename)
-        return _loaded(executor, data, "memory", None, params_filename, trusted=trusted)
+        return _loaded(executor, data, "memory", None, params_filename, trusted=trusted, verify=verify)
     where = locate(dirname)
     asynchronous.wait_for_pending()
     for _ in range(_TRIES):
@@ -150,8 +155,8 @@ def load_inference_model(
         model = os.path.join(where.path, name)
         params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))
         try:
-            data = _read_model(where, name)
-            loaded = _loaded(executor, data, model, where.path, params, trusted=trusted)
+            data = _read_model(where, name, verify=verify)
+            loaded = _loaded(executor, data, model, where.path, params, trusted=trusted, verify=verify)
         except PaddlelikeError:
             if where.stamp() == stamp:
                 raise
@@ -172,6 +177,7 @@ def _loaded(
     params: str | bytes | None,
     *,
     trusted: bool,
+    verify: bool,
 ) -> list[Any]:
     try:
         program = decode_program(data, trusted=trusted)
@@ -182,7 +188,7 @@ def _loaded(
     _check_computes_only(program, where)
     ports = _ports(program, where)
     if get_program_persistable_vars(program):
-        load_persistables(executor, directory, program, params)
+        load_persistables(executor, directory, program, params, verify=None if verify else False)
     feeds, fetches = ports
     return [program, feeds, [program.global_block().var(name) for name in fetches]]
 
@@ -327,7 +333,7 @@ def _in_memory(model: Any, params: Any) -> bytes:
     return bytes(model)
 
 
-def _read_model(where: Location, name: str) -> bytes:
+def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
     if not where.has(name):
         programs = [other for other in where.list_names() if "/" not in other and _is_program(where, other)]
         raise MissingFileError(
@@ -336,6 +342,8 @@ def _read_model(where: Location, name: str) -> bytes:
             if programs
             else "the directory holds no program",
         )
+    if verify:
+        check_files(where, where.path, [name])
     with where.open_file(name) as file:
         return file.read(_MOST)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.contents import Held, Want
 from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.save import asynchronous
+from paddlelike.io.verify import check_files
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["PROGRAM_FILE", "load_program_state", "read_pickles", "strip_suffix"]
@@ -28,16 +29,21 @@ _TRIES: Final = 5  # when somebody saves the same files at the same time
 
 
 def load_program_state(
-    model_path: str | os.PathLike[str], var_list: Iterable[Variable] | None = None
+    model_path: str | os.PathLike[str],
+    var_list: Iterable[Variable] | None = None,
+    *,
+    verify: bool = True,
 ) -> dict[str, Array]:
     """Read a directory, a ``.pdparams`` or a file of any registered format into ``{name: array}``.
 
     No program is needed. A combined file stores no names: it needs ``var_list``, the variables in it.
+    Unless ``verify`` is false, the files are compared with their manifest, if there is one.
 
     Raises
     ------
     LoadError
-        There is no such file or directory, or ``var_list`` has another count of variables.
+        There is no such file or directory, ``var_list`` has another count of variables, or a file is not
+        what was saved.
     FormatError
         A file is damaged.
     ValueError
@@ -45,14 +51,16 @@ def load_program_state(
     """
     prefix = strip_suffix(model_path)
     asynchronous.wait_for_pending()
-    pickled = read_pickles(prefix)
+    pickled = read_pickles(prefix, verify=verify)
     if pickled is not None:
-        return pickled
+        return pickled.values
     path = os.fspath(model_path)
     directory, (where, name) = locate(path), locate_prefix(path)
     if directory.exists():
-        return _read_directory(directory, var_list)
+        return _read_directory(directory, var_list, verify=verify)
     if where.has(name):
+        if verify:
+            check_files(locate(where.path), path, [name])
         return _read_file(where, name, var_list)
     raise MissingFileError(
         f"there is neither {prefix}.pdparams, nor a directory or file {path}", hint="check the path"
@@ -67,7 +75,14 @@ def strip_suffix(model_path: str | os.PathLike[str]) -> str:
     return path
 
 
-def read_pickles(prefix: str) -> dict[str, Array] | None:
+class PickledState(NamedTuple):
+    """The values of a ``fluid.save``, and whether the files were compared with their manifest."""
+
+    values: dict[str, Array]
+    verified: bool
+
+
+def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
     """Return the values in the ``.pdparams`` and ``.pdopt``, both of one save; None: no ``.pdparams``.
 
     Raises
@@ -75,7 +90,7 @@ def read_pickles(prefix: str) -> dict[str, Array] | None:
     FormatError
         A file is damaged.
     LoadError
-        The files were replaced each time they were read.
+        A file is not what was saved, or the files were replaced each time they were read.
     """
     where, base = locate_prefix(prefix)
     folder = PrefixedFolder(where, base)
@@ -85,19 +100,25 @@ def read_pickles(prefix: str) -> dict[str, Array] | None:
         if not base or not folder.has(PARAMETER_FILE):
             return None
         try:
+            names = [base + suffix for suffix in FluidSave.suffixes if folder.has(suffix)]
+            verified = verify and check_files(where, prefix, names)
             values = FluidSave().read_all(folder)
         except PaddlelikeError:
             if where.stamp() == stamp:
                 raise
         else:
             if where.stamp() == stamp:
-                return {name: _elements(value) for name, value in values.items()}
+                return PickledState({name: _elements(value) for name, value in values.items()}, verified)
     raise LoadError(f"{prefix}.pdparams was saved anew, {_TRIES} times, while it was being read")
 
 
-def _read_directory(directory: Location, var_list: Iterable[Variable] | None) -> dict[str, Array]:
+def _read_directory(
+    directory: Location, var_list: Iterable[Variable] | None, *, verify: bool
+) -> dict[str, Array]:
     names = directory.list_names() if var_list is None else [v.name for v in var_list]
     wanted = [name for name in names if os.path.basename(name) not in NO_VARIABLES]
+    if verify:
+        check_files(directory, directory.path, wanted)
     return directory.read_all(wanted, lambda _, file: np.array(lod_tensor.read(file)))
 
 

@@ -196,7 +196,7 @@ def _piece_runs(job: Job) -> list[list[int]]:
                 part.offset // hashing.PIECE, (part.offset + len(part.target) - 1) // hashing.PIECE + 1
             )
         }
-        indexes = sorted(touched)
+        indexes = sorted(touched | {0})  # the header is in the first one
     listed = list(indexes)
     step = _RANGE // hashing.PIECE
     return [listed[at : at + step] for at in range(0, len(listed), step)]

@@ -17,10 +17,12 @@ from paddlelike.io.load.contents import Held, Want
 from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.load import names_of
 from paddlelike.io.load.match import near_names
-from paddlelike.io.load.read import Job, read_jobs
+from paddlelike.io.load.read import Job, misfit, read_jobs
 from paddlelike.io.save import asynchronous
-from paddlelike.io.verify import record_of
+from paddlelike.io.verify import record_of, refusal
+from paddlelike.storage.hashing import PIECE
 from paddlelike.storage.location import Location, locate
+from paddlelike.storage.manifest import Record
 
 __all__ = ["load_slice"]
 
@@ -32,11 +34,12 @@ def load_slice(
     *,
     filename: str | None = None,
     names: Iterable[Variable | str] | Program | None = None,
+    verify: bool = True,
 ) -> Array:
     """Read the rows ``rows[0]`` to ``rows[1]`` (not included) of a saved variable into a new array.
 
-    Only the file's header (one read of 4 kB at most) and the bytes of these rows are read, a large slice by
-    several threads. No program and no executor are needed.
+    Only the file's header and the bytes of these rows are read, a large slice by several threads. No program
+    and no executor are needed.
 
     Parameters
     ----------
@@ -45,11 +48,14 @@ def load_slice(
     names
         The names of the variables in a combined file, or the program it was saved from. Not needed where this
         package saved it, because the manifest records them.
+    verify
+        Compare what is read with the manifest, if that has checksums of the pieces (1 MiB each) of the file;
+        then the pieces in which the slice and the header are are read whole.
 
     Raises
     ------
     LoadError
-        There is no such variable, it is no dense tensor, or it has fewer rows.
+        There is no such variable, it is no dense tensor or has fewer rows, or its file is not what was saved.
     TypeError
         ``rows`` is no pair of integers.
 
@@ -70,7 +76,7 @@ def load_slice(
     if filename is None:
         held = _find_file(where, name)
     else:
-        contents = _open_file(where, filename, names)
+        contents = _open_file(where, filename, names, verify=verify)
         held = _find_in_file(contents, name)
     header = held.header
     if header.lod:
@@ -85,10 +91,21 @@ def load_slice(
             hint=f"0 <= first <= last <= {height}",
         )
     if filename is None:
-        return _read_rows(where, held, start, stop)
-    array = contents.read([Want(held, (start, stop))]).values[0].array
+        return _read_rows(where, held, start, stop, verify=verify)
+    reading = contents.read([Want(held, (start, stop))])
+    if reading.bad:
+        raise refusal(contents.where, reading.bad, 1)
+    array = reading.values[0].array
     assert array is not None
     return array
+
+
+def _record_for_slices(where: Location, filename: str) -> Record | None:
+    """Return the record of a file, if a slice can be compared with it at little cost."""
+    record = record_of(where, filename, needed=False)
+    if record is None or record.checksum is None:
+        return None
+    return record if record.pieces or record.size <= PIECE else None
 
 
 def _check_rows(rows: tuple[int, int]) -> tuple[int, int]:
@@ -109,23 +126,30 @@ def _find_file(where: Location, name: str) -> Held:
         raise LoadError(f"{name!r} cannot be read: {error.message}{near}", hint=error.hint) from error
 
 
-def _read_rows(where: Location, held: Held, start: int, stop: int) -> Array:
+def _read_rows(where: Location, held: Held, start: int, stop: int, *, verify: bool) -> Array:
     """Read rows of a variable that has its own file."""
     value, parts = allocate(Want(held, (start, stop)), Arena(wanted_bytes(Want(held, (start, stop)))))
-    job = Job(held.name, lambda: where.open_file(held.name), held.size, parts)
-    if parts:
-        read_jobs([job])
+    record = _record_for_slices(where, held.name) if verify else None
+    problem = None if record is None else misfit(held.name, held.size, record)
+    job = Job(held.name, lambda: where.open_file(held.name), held.size, parts, record, partial=True)
+    bad = [problem] if problem is not None else [text for _, text in read_jobs([job])] if parts else []
+    if bad:
+        raise refusal(where.path, bad, 1)
     array = to_native([value], [job])[0].array
     assert array is not None
     return array
 
 
 def _open_file(
-    where: Location, filename: str, names: Iterable[Variable | str] | Program | None
+    where: Location, filename: str, names: Iterable[Variable | str] | Program | None, *, verify: bool
 ) -> FileContents:
     """Return the file that holds several variables, under their names."""
     contents = FileContents(
-        filename, where, record=record_of(where, filename, needed=False), only_headers=True
+        filename,
+        where,
+        verify=verify and _record_for_slices(where, filename) is not None,
+        record=record_of(where, filename, needed=False),
+        only_headers=True,
     )
     if contents.unnamed is None:
         return contents
