@@ -157,7 +157,7 @@ def _add_supervision(parser: Parser, log_dir: str) -> None:
         type=_count,
         default=3,
         metavar="N",
-        help="how often the job is started again after a process was killed or asked for it; default: "
+        help="how often the job is started again after a process was killed or ended with 75; default: "
         "%(default)s",
     )
     group.add_argument(

@@ -57,8 +57,8 @@ class Watch:
     clock
         Returns the time in seconds.
     codes
-        By endpoint the exit code of a server, or None while it runs, where a launcher says so. Of such
-        servers, one that has just been started or that misses one look is not yet said not to answer.
+        By endpoint the exit code of a server, or None while it runs, as a launcher reports it. Such a server
+        is shown as starting before its first answer, and as not answering only after two missed looks.
     """
 
     def __init__(

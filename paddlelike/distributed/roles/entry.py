@@ -46,7 +46,7 @@ def read_role(environ: Mapping[str, str] | None = None) -> ProcessRole:
 
 
 def describe(environ: Mapping[str, str] | None = None) -> Understanding:
-    """Return everything that the environment says about this process, without raising; print it to see it.
+    """Return everything that was read from the environment, without raising; print it to see it.
 
     >>> print(describe({"TRAINING_ROLE": "TRAINER", "PADDLE_PSERVERS_IP_PORT_LIST": "ps0:6174"}))
     generation of variables: 3 (fleet of 1.6 and later, Paddle 2)

@@ -40,7 +40,7 @@ class Channel:
     endpoint
         ``host:port`` of the server.
     security
-        By default what the environment says.
+        By default the settings of the environment.
 
     Raises
     ------
@@ -89,7 +89,7 @@ class Channel:
         Raises
         ------
         UnreachableError
-            Nobody answers, or the connection broke; may be retried.
+            The endpoint does not answer, or the connection broke; may be retried.
         DeadlineError
             No answer in ``timeout`` seconds; may be retried. Whether the server acted is not known.
         RejectedError

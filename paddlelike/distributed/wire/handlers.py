@@ -34,7 +34,7 @@ class Handlers:
     Parameters
     ----------
     security
-        Says which calls hold the job's token.
+        Decides which calls hold the job's token.
     watch
         Bounds the waits for peers.
     """
@@ -65,7 +65,7 @@ class Handlers:
             message = next(answer)
             if next(answer, None) is not None:
                 text = (
-                    f"the answer of {name} needs more than {frames.WHOLE} bytes and was not asked as a stream"
+                    f"the answer of {name} needs more than {frames.WHOLE} bytes, but no stream was requested"
                 )
                 context.abort(self._grpc.StatusCode.FAILED_PRECONDITION, text)
             return message

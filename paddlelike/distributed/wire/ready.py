@@ -50,7 +50,7 @@ def wait_for_servers(
             raise DeadlineError(
                 ", ".join(missing),
                 "connecting",
-                f"nobody listens after {timeout:g} s",
+                f"no process listens after {timeout:g} s",
                 hint="start the servers first, and give all processes the same list of endpoints",
             )
         if report is not None:

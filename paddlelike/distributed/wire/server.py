@@ -34,7 +34,7 @@ class Server:
     verbs
         The verbs by name.
     security
-        Who may call; by default what the environment says.
+        Who may call; by default the settings of the environment.
     workers
         How many calls the verbs work on at once. A verb that waits counts, so there must be more than calls
         can wait: :func:`workers_for`. As many calls again (32 at least) may wait for their peer; of more, the
@@ -45,7 +45,7 @@ class Server:
     Attributes
     ----------
     port
-        The port; where the endpoint says 0, it is known once the server has started.
+        The port; if the endpoint has port 0, it is chosen when the server starts.
     threads
         The most threads that it uses.
 

@@ -141,7 +141,7 @@ def test_settings_of_a_strategy_are_changed_by_name_and_checked() -> None:
             change("sync")  # type: ignore[arg-type]
 
 
-def test_what_is_no_strategy_or_optimizer_or_role_is_refused() -> None:
+def test_wrong_strategies_optimizers_and_roles_are_refused() -> None:
     fleet = a_fleet()
     with pytest.raises(TypeError, match="a strategy is"):
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), "sync")  # type: ignore[arg-type]

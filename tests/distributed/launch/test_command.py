@@ -64,7 +64,7 @@ def test_a_command_line_without_a_script_is_refused(
     assert "no script is given: name the script that every process runs" in capsys.readouterr().err
 
 
-def test_what_is_nothing_like_an_option_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_unlike_any_other_gets_no_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--quiet", __file__])
     said = capsys.readouterr().err

@@ -63,7 +63,7 @@ def test_one_trainer_and_three_servers(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
-def test_what_three_servers_saved_goes_on_with_two(name: str, tmp_path: Path) -> None:
+def test_a_save_of_three_servers_continues_on_two(name: str, tmp_path: Path) -> None:
     """Any state of the optimizer is served, cut or whole."""
     network, draw = JOBS[name]
 

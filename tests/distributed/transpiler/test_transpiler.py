@@ -65,7 +65,7 @@ def test_equal_networks_give_equal_bytes() -> None:
     assert encoded() == encoded()
 
 
-def test_what_programs_say_of_the_job() -> None:
+def test_programs_are_marked_with_the_job() -> None:
     made, main, startup = transpile_case(fluid, {"network": "mlp"}, trainer_id=1, current=SECOND)
     server, begin = made.get_pserver_programs(FIRST)
     for one in (main, startup, server, begin):
@@ -285,7 +285,7 @@ def test_a_sharded_table_takes_sparse_gradients() -> None:
     ("arguments", "what"),
     [({"padding": 3}, "padding_idx has no effect on .*'table'"), ({"new": True}, "'table' is not sharded")],
 )
-def test_what_fluid_leaves_unsaid_of_sharded_tables(arguments: Any, what: str) -> None:
+def test_limits_of_sharded_tables_that_fluid_has_silently_are_warned_of(arguments: Any, what: str) -> None:
     sharded(**arguments)
     with pytest.warns(UserWarning, match=what):
         fluid.DistributeTranspiler().transpile(0, trainers=2)

@@ -40,7 +40,9 @@ def test_missing_servers_are_named(serve: Serve) -> None:
     server, _ = serve({"Echo": Verb()})
     with socket.create_server(("127.0.0.1", 0)) as listener:
         gone = f"127.0.0.1:{listener.getsockname()[1]}"
-    with pytest.raises(DeadlineError, match=r"(?s)nobody listens after 0\.2 s.*start the servers") as caught:
+    with pytest.raises(
+        DeadlineError, match=r"(?s)no process listens after 0\.2 s.*start the servers"
+    ) as caught:
         wait_for_servers([f"127.0.0.1:{server.port}", gone], 0.2)
     assert gone in str(caught.value)
     assert f":{server.port}" not in str(caught.value)

@@ -53,7 +53,7 @@ OURS = AUTHORITY.issue()
         "http://h:1",
     ],
 )
-def test_what_is_not_an_endpoint_is_refused(text: str) -> None:
+def test_a_text_that_is_no_endpoint_is_refused(text: str) -> None:
     with pytest.raises(EndpointError, match="is not an endpoint"):
         parse_endpoint(text)
 
