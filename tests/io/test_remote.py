@@ -33,7 +33,7 @@ from paddlelike.io.save.incremental import ledger
 from paddlelike.storage import manifest
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import decode
-from paddlelike.storage.remote import marker, stores
+from paddlelike.storage.remote import base, fsspec_store, marker
 from paddlelike.storage.remote import transaction as remote_transaction
 from paddlelike.storage.remote.directory import RemoteDirectory
 
@@ -99,7 +99,7 @@ def beside(url: str) -> list[str]:
     """What is beside a directory besides its newest marker: older ones and folders of savers."""
     where = remote(url)
     name = where.root.rpartition("/")[2]
-    found = {each for each in where.store.beside(where.root) if each.startswith(name + ".")}
+    found = {each for each in where.store.list_prefix(where.root) if each.startswith(name + ".")}
     numbers = [each for each in found if each.rpartition(".")[2].isdigit()]
     assert len(numbers) == 1
     return sorted(found - set(numbers))
@@ -219,7 +219,7 @@ class Killed(BaseException):
     """What a test ends a saver with."""
 
 
-class Dying(stores.FsspecStore):
+class Dying(fsspec_store.FsspecStore):
     """A store whose process is killed at a given call; each file is a call. After that nothing is done."""
 
     left = -1  # calls; -1: no end
@@ -260,7 +260,7 @@ class Dying(stores.FsspecStore):
 
 @pytest.fixture
 def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    monkeypatch.setattr(stores, "FsspecStore", Dying)
+    monkeypatch.setattr(fsspec_store, "FsspecStore", Dying)
 
     def after(calls: int) -> None:
         Dying.left, Dying.calls = calls, 0
@@ -379,7 +379,7 @@ def test_a_save_that_fails_leaves_the_old_set(
 
     fill(5)
     with monkeypatch.context() as patch:
-        patch.setattr(stores.FsspecStore, "create", refuse)
+        patch.setattr(fsspec_store.FsspecStore, "create", refuse)
         with pytest.raises(SaveError, match=r"(?s)cannot be written.*Forbidden"):
             fluid.io.save_persistables(exe, url, program)
     assert files(url) == was
@@ -415,7 +415,7 @@ def test_of_two_savers_one_wins_whole_and_the_other_says_so(
     exe: fluid.Executor, program: fluid.Program, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     """The second saver runs from beginning to end before any one call of the first."""
-    monkeypatch.setattr(stores, "FsspecStore", Interrupted)
+    monkeypatch.setattr(fsspec_store, "FsspecStore", Interrupted)
     outcomes = []
     for calls in range(100):
         url = f"memory://{uuid.uuid4().hex}/model"
@@ -457,7 +457,7 @@ def test_of_two_savers_one_wins_whole_and_the_other_says_so(
     assert calls > 10
 
 
-class Interrupted(stores.FsspecStore):
+class Interrupted(fsspec_store.FsspecStore):
     """A store that lets somebody else run before one of its calls."""
 
     left = -1
@@ -476,13 +476,13 @@ class Interrupted(stores.FsspecStore):
             Interrupted.somebody = None
             somebody()
 
-    def find(self, folder: str) -> dict[str, stores.Info]:
+    def find(self, folder: str) -> dict[str, base.Info]:
         self._call()
         return super().find(folder)
 
-    def beside(self, front: str) -> dict[str, stores.Info | None]:
+    def list_prefix(self, front: str) -> dict[str, base.Info | None]:
         self._call()
-        return super().beside(front)
+        return super().list_prefix(front)
 
     def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
         self._call()
@@ -518,7 +518,7 @@ def test_a_marker_is_made_once(url: str) -> None:
     assert where.store.create(path, b"first")
     assert not where.store.create(path, b"second")
     assert where.store.read(path) == b"first"
-    assert where.store.beside(path).keys() == {path.rpartition("/")[2]}
+    assert where.store.list_prefix(path).keys() == {path.rpartition("/")[2]}
 
 
 def test_what_killed_savers_left_is_removed_by_the_next_one(
@@ -531,10 +531,10 @@ def test_what_killed_savers_left_is_removed_by_the_next_one(
         where.store.write(f"{where.root}.saving-{number}-abcd", {"v2": [b"of somebody who was killed"]})
     fill(5)
     fluid.io.save_persistables(exe, url, program)
-    left = [name for name in where.store.beside(where.root) if ".saving-" in name]
+    left = [name for name in where.store.list_prefix(where.root) if ".saving-" in name]
     assert left == [where.root.rpartition("/")[2] + ".saving-9-abcd"]  # of a save that may still come
     newest = marker.path_of(where.base, 2)
-    assert sorted(where.store.beside(marker.path_of(where.base))) == [newest.rpartition("/")[2]]
+    assert sorted(where.store.list_prefix(marker.path_of(where.base))) == [newest.rpartition("/")[2]]
     assert loaded(exe, url, program, verify=True) == [5] * 5
 
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from paddlelike.errors import PaddlelikeError
 from paddlelike.storage.manifest import Manifest
+from paddlelike.storage.remote.base import reaching
 from paddlelike.storage.remote.directory import RemoteDirectory, locate
-from paddlelike.storage.remote.stores import told
 
 __all__ = ["RemoteShelf"]
 
@@ -50,22 +50,22 @@ class RemoteShelf:
     def reserve(self, path: str) -> None:
         """Take the note away that the files there are to be removed, and those files."""
         name = path.rpartition("/")[2]
-        with told(path):
+        with reaching(path):
             if "removed" in self._found(name).get(name, ()):
                 self._clear(locate(path), name)
 
     def remove(self, path: str) -> None:
         where = locate(path)
         name = path.rpartition("/")[2]
-        with contextlib.suppress(PaddlelikeError), told(path):
+        with contextlib.suppress(PaddlelikeError), reaching(path):
             self._store.put(f"{where.base}.removed", b"")
             markers = self._found(name)[name] - {"removed"}
             self._store.remove(self._folder, [f"{name}.{kind}" for kind in markers])
             self._suspects[name] = None  # whose files go the next time
 
     def sweep(self) -> None:
-        with contextlib.suppress(PaddlelikeError), told(self.root):
-            listed = self._store.beside(f"{self._folder}/step-")
+        with contextlib.suppress(PaddlelikeError), reaching(self.root):
+            listed = self._store.list_prefix(f"{self._folder}/step-")
             for name, kinds in _kinds(listed).items():
                 if "removed" in kinds and self._suspects.pop(name, name) is not None:
                     self._clear(locate(f"{self.root}/{name}"), name, only_note=len(kinds) > 1)
@@ -77,8 +77,8 @@ class RemoteShelf:
             self._suspects |= stagings
 
     def _found(self, begin: str = "step-") -> dict[str, set[str]]:
-        with told(self.root):
-            return _kinds(self._store.beside(f"{self._folder}/{begin}"))
+        with reaching(self.root):
+            return _kinds(self._store.list_prefix(f"{self._folder}/{begin}"))
 
     def _clear(self, where: RemoteDirectory, name: str, *, only_note: bool = False) -> None:
         if not only_note:

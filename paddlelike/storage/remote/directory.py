@@ -14,11 +14,12 @@ from typing import Any, Final, TypeVar
 
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.manifest import Author, Manifest, Record
-from paddlelike.storage.names import MANIFEST, is_remote, relative_path
+from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.remote import marker
-from paddlelike.storage.remote.marker import Marker
-from paddlelike.storage.remote.stores import PIECE, Info, Store, open_url, told
+from paddlelike.storage.remote.base import PIECE, Info, Store, reaching
+from paddlelike.storage.remote.registry import open_store
+from paddlelike.storage.remote.root import RemoteRoot
 from paddlelike.storage.remote.transaction import RemoteTransaction
 from paddlelike.storage.verification import Verification, compare_file, compare_files
 
@@ -31,18 +32,16 @@ _FEW: Final = 3  # files from which on it pays to ask for the heads of all
 
 
 def locate(url: str) -> RemoteDirectory:
-    """The directory that a URL names.
+    """Return the directory that a URL names.
 
     Raises
     ------
     ExtraMissingError
         A package that reaches it is not installed.
+    StorageError
+        The URL has no store, or names no directory.
     """
-    if url.startswith("hdfs:"):
-        from paddlelike.storage.remote.hdfs import HadoopStore
-
-        return RemoteDirectory(HadoopStore(), url, url.rstrip("/"))
-    store, root = open_url(url)
+    store, root = open_store(url)
     return RemoteDirectory(store, url, root)
 
 
@@ -58,31 +57,12 @@ def locate_prefix(url: str) -> RemoteDirectory:
     return RemoteDirectory(whole.store, url.rpartition("/")[0], whole.root.rpartition("/")[0], whole.root)
 
 
-class RemoteDirectory:
-    """A directory of a store.
-
-    Parameters
-    ----------
-    base
-        The path that the names of the files begin with, where these are only some of the directory's.
-    """
+class RemoteDirectory(RemoteRoot):
+    """A directory of a store, as readers see it."""
 
     def __init__(self, store: Store, url: str, root: str, base: str | None = None) -> None:
-        self.path = url.rstrip("/")
-        self.store = store
-        self.root = root
-        self.base = root if base is None else base  # what the names of markers begin with
+        super().__init__(store, url, root, base)
         self._listing: _Listing | None = None
-
-    @property
-    def is_prefix(self) -> bool:
-        """Whether the files are only those whose names begin with ``base``."""
-        return self.base != self.root
-
-    @property
-    def copy(self) -> str:
-        """The path of the manifest inside the directory."""
-        return marker.copy_path(self.base, is_prefix=self.is_prefix)
 
     @property
     def key(self) -> str:
@@ -135,7 +115,7 @@ class RemoteDirectory:
                     return prefix.verify()
         except FormatError as error:
             return Verification(self.path, problem=error.message)
-        with told(self.path):
+        with reaching(self.path):
             present = self.present()
         if found.manifest is None:
             return Verification(
@@ -152,22 +132,15 @@ class RemoteDirectory:
         return compare_files(self.path, found.manifest, extra, compare)
 
     def stamp(self) -> object:
-        with told(self.path):
+        with reaching(self.path):
             number = marker.newest(self.store, self.base)
         if number:
             return number
         found = self.read_marker()
         if found.manifest is not None:
             return found.number, hashlib.sha256(found.data).hexdigest()
-        with told(self.path):
+        with reaching(self.path):
             return tuple(sorted(self.present().items()))
-
-    def find_in_same_store(self, path: str) -> RemoteDirectory | None:
-        """Return the directory of another path if it is in the same store, else None."""
-        if not is_remote(path):
-            return None
-        other = locate(path)
-        return other if other.store.same(self.store) else None
 
     def begin(
         self,
@@ -178,33 +151,12 @@ class RemoteDirectory:
         state: Any = None,
     ) -> RemoteTransaction:
         """Begin a transaction; ``durability``, ``wait`` and ``keep_generation`` have no effect on a store."""
-        return RemoteTransaction(self, options, Author(program, part), state)
-
-    def read_marker(self) -> Marker:
-        """The marker.
-
-        Raises
-        ------
-        FormatError
-            It is damaged.
-        """
-        found = marker.read(self.store, self.base, is_prefix=self.is_prefix)
-        if found.manifest is not None and found.manifest.is_prefix != self.is_prefix:
-            return Marker(found.number)  # of files with a prefix that is also the name of this directory
-        return found
-
-    def present(self) -> dict[str, Info]:
-        """Return the files at their plain names, without the manifest."""
-        if not self.is_prefix:
-            return {name: info for name, info in self.store.find(self.root).items() if name != MANIFEST}
-        named = self.store.beside(self.base).items()
-        helpers = (marker.path_of(self.base).rpartition("/")[2], self.copy.rpartition("/")[2])
-        return {name: info for name, info in named if info is not None and not name.startswith(helpers)}
+        return RemoteTransaction(self, options, Author(program, part), state, locate)
 
     def _listed(self) -> _Listing:
         if self._listing is None:
             found = self.read_marker()
-            with told(self.path):
+            with reaching(self.path):
                 names = {name: (f"{self.root}/{name}", info) for name, info in self.present().items()}
                 if found.manifest is not None:
                     names = {name: where for name, where in names.items() if name in found.manifest.files}
@@ -229,7 +181,7 @@ class RemoteDirectory:
             folders: dict[str, list[str]] = {}
             for name, (where, _) in listing.names.items():
                 folders.setdefault(where[: -len(name) - 1], []).append(name)
-            with told(self.path):
+            with reaching(self.path):
                 for folder, names in folders.items():
                     for name, head in self.store.fetch(folder, names).items():
                         listing.heads[f"{folder}/{name}"] = head
@@ -269,7 +221,7 @@ class RemoteFile:
             return b""
         if stop <= len(self._head):
             return self._head[offset:stop]
-        with told(self.path):
+        with reaching(self.path):
             for other in range(len(self._places)):
                 try:
                     return self._store.read(self._places[other], offset, stop)

@@ -22,15 +22,20 @@ from typing import Final
 
 from paddlelike.errors import StorageError
 from paddlelike.storage.interfaces import Buffer
-from paddlelike.storage.remote.stores import Info, Store
+from paddlelike.storage.remote.base import Info, Store
 
-__all__ = ["HadoopStore", "command"]
+__all__ = ["HadoopStore", "command", "open_url"]
 
 _MANY: Final = 200  # paths in one command
 
 
+def open_url(url: str) -> tuple[Store, str]:
+    """Return the store of an ``hdfs:`` URL, and the path in it, which is the URL."""
+    return HadoopStore(), url.rstrip("/")
+
+
 def command() -> list[str]:
-    """The words of the command line up to its verb."""
+    """Return the words of the command line up to its verb."""
     given = os.environ.get("PADDLELIKE_HADOOP")
     if given:
         return shlex.split(given)
@@ -47,7 +52,7 @@ class HadoopStore:
         self._local: dict[str, str] = {}  # what was downloaded, and where it is
         self._lock = threading.Lock()  # one download at a time
 
-    def same(self, other: Store) -> bool:
+    def is_same(self, other: Store) -> bool:
         return isinstance(other, HadoopStore) and other._command == self._command
 
     def find(self, folder: str) -> dict[str, Info]:
@@ -130,7 +135,7 @@ class HadoopStore:
             raise
         return True
 
-    def beside(self, front: str) -> dict[str, Info | None]:
+    def list_prefix(self, front: str) -> dict[str, Info | None]:
         above, _, begin = front.rpartition("/")
         said = self._run(["-ls", above], missing_is_fine=True)
         found = {}

@@ -21,7 +21,7 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import manifest
 from paddlelike.storage.manifest import NOBODY, Author, Manifest, Record
 from paddlelike.storage.names import MANIFEST
-from paddlelike.storage.remote.stores import Store, told
+from paddlelike.storage.remote.base import Store, reaching
 
 __all__ = [
     "Marker",
@@ -103,7 +103,7 @@ def outdated(names: Iterable[str], base: str, number: int) -> list[str]:
 
 def newest(store: Store, base: str) -> int:
     """Return the number of the last save; 0 where there is no marker."""
-    return max([*numbers(store.beside(path_of(base)), base), 0])
+    return max([*numbers(store.list_prefix(path_of(base)), base), 0])
 
 
 def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
@@ -117,8 +117,8 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
         It cannot be read.
     """
     for _ in range(_TRIES):
-        with told(path_of(base)):
-            names = store.beside(base)
+        with reaching(path_of(base)):
+            names = store.list_prefix(base)
             known = numbers(names, base)
             number = max([*known, 0])
             path = path_of(base, number) if number else copy_path(base, is_prefix=is_prefix)
@@ -140,7 +140,7 @@ def _exists(store: Store, path: str, names: Mapping[str, object]) -> bool:
     folder, _, name = path.rpartition("/")
     if name in names or folder.rpartition("/")[2] not in names:
         return name in names
-    return store.beside(path).get(name) is not None
+    return store.list_prefix(path).get(name) is not None
 
 
 def encode(

@@ -20,21 +20,19 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Path
 from paddlelike.storage.manifest import Author, Record, encode
-from paddlelike.storage.names import relative_path
+from paddlelike.storage.names import is_remote, relative_path
 from paddlelike.storage.options import SaveOptions
 from paddlelike.storage.remote import marker
+from paddlelike.storage.remote.base import Info, reaching
 from paddlelike.storage.remote.marker import Marker
-from paddlelike.storage.remote.stores import Info, told
+from paddlelike.storage.remote.root import RemoteRoot
 from paddlelike.storage.stale import find_stale
-
-if TYPE_CHECKING:
-    from paddlelike.storage.remote.directory import RemoteDirectory
 
 __all__ = ["RemoteTransaction"]
 
@@ -44,17 +42,25 @@ _HASHED: Final = 1 << 20  # bytes that are hashed, then sent
 class RemoteTransaction:
     """Collects files for a directory of a store; :meth:`commit` writes them, see the top of this file."""
 
-    def __init__(self, where: RemoteDirectory, options: SaveOptions, author: Author, state: Any) -> None:
+    def __init__(
+        self,
+        where: RemoteRoot,
+        options: SaveOptions,
+        author: Author,
+        state: Any,
+        locate: Callable[[str], RemoteRoot],
+    ) -> None:
         self._location = where
         self._store = where.store
         self._options = options
         self._checksum = options.checksum
         self._author = author
         self._state = state
+        self._locate = locate  # for the directory that files are shared with
         self._pieces: dict[str, tuple[Iterable[Buffer], Mapping[str, Any]]] = {}
         self._kept: dict[str, Record] = {}
         self._shared: dict[str, tuple[str, Record]] = {}  # path -> the folder it is in
-        self._bases: dict[str, RemoteDirectory | None] = {}
+        self._bases: dict[str, RemoteRoot | None] = {}
         self._listings: dict[str, dict[str, Info]] = {}
 
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
@@ -67,7 +73,7 @@ class RemoteTransaction:
         if other is None:
             return False
         if other.root not in self._listings:
-            with told(other.path):
+            with reaching(other.path):
                 self._listings[other.root] = other.store.find(other.root)
         path = relative_path(name)
         info = self._listings[other.root].get(path)
@@ -93,7 +99,7 @@ class RemoteTransaction:
         if not (self._pieces or self._kept or self._shared):
             return Committed(where.path, {})
         try:
-            with told(where.path):
+            with reaching(where.path):
                 records, stale, removed = self._commit()
         except StorageError as error:
             reason = error.message if error.__cause__ is None else error.__cause__
@@ -150,7 +156,7 @@ class RemoteTransaction:
                 raise self._too_late()
         except BaseException:
             with contextlib.suppress(Exception):
-                if safe or not store.beside(mark):  # else it may have come through
+                if safe or not store.list_prefix(mark):  # else it may have come through
                     store.remove(folder, changed)
             raise
         files = self._finish(Marker(number), files, at, removed)
@@ -210,10 +216,12 @@ class RemoteTransaction:
             files, author=self._author, is_prefix=self._location.is_prefix, state=self._state
         )
 
-    def _base(self, path: str) -> RemoteDirectory | None:
-        """The directory to share with; None where it is in another store."""
+    def _base(self, path: str) -> RemoteRoot | None:
+        """Return the directory to share with; None where it is in another store."""
         if path not in self._bases:
-            self._bases[path] = self._location.find_in_same_store(path)
+            other = self._locate(path) if is_remote(path) else None
+            is_near = other is not None and other.store.is_same(self._store)
+            self._bases[path] = other if is_near else None
         return self._bases[path]
 
     def _new_path(self, name: str) -> str:
@@ -250,7 +258,7 @@ class _Hashed:
                 self.pieces = hasher.pieces()
 
 
-def _settled(where: RemoteDirectory, found: Marker) -> Marker:
+def _settled(where: RemoteRoot, found: Marker) -> Marker:
     """The marker, after what a save that was killed after its commit left to do."""
     if found.manifest is None or not (found.at or found.gone):
         return found
@@ -268,7 +276,7 @@ def _settled(where: RemoteDirectory, found: Marker) -> Marker:
 
 
 def _in_place(
-    where: RemoteDirectory,
+    where: RemoteRoot,
     of: Marker,
     files: dict[str, Record],
     at: Mapping[str, str],
@@ -296,7 +304,7 @@ def _in_place(
     else:
         store.remove(*_split(where.copy))
     above = where.base.rpartition("/")[0]
-    names = store.beside(where.base + ".")
+    names = store.list_prefix(where.base + ".")
     store.remove(above, marker.outdated(names, where.base, of.number))
     for folder in marker.stagings(names, where.base, of.number):
         store.remove(folder, [])

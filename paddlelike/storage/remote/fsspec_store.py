@@ -1,111 +1,43 @@
-"""Stores: what holds files under paths elsewhere, and those that fsspec knows."""
+"""The store behind every URL that fsspec knows, such as ``s3://``, ``gs://`` or ``memory://``."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
 
-from paddlelike.errors import ExtraMissingError, PaddlelikeError, StorageError
+from paddlelike.errors import StorageError
 from paddlelike.storage.interfaces import Buffer
+from paddlelike.storage.remote.base import PIECE, Info, Store, missing_extra
+from paddlelike.storage.threads import map_in_threads
 
-__all__ = ["PIECE", "FsspecStore", "Info", "Store", "open_url", "told"]
+__all__ = ["FsspecStore", "open_url"]
 
 T = TypeVar("T")
 
-PIECE: Final = 8 << 20  # bytes of one request
 _THREADS: Final = 16  # requests at once: what they wait for is the network
 _HEAD: Final = 4096  # bytes that are fetched of every file before the first is read
 _WRITERS: Final = 4  # files that are sent at once: each holds a piece in memory
 
 
-class Info(NamedTuple):
-    """What a listing says of a file."""
-
-    size: int
-    tag: str  # changes when the file does
-
-    @property
-    def stamp(self) -> tuple[int, int]:
-        """The tag as a manifest keeps it."""
-        return int.from_bytes(hashlib.sha256(self.tag.encode()).digest()[:6], "big"), self.size
-
-
-class Store(Protocol):
-    """What holds files under paths. Every call may raise any error of its own."""
-
-    def same(self, other: Store) -> bool:
-        """Whether two stores hold the same files under the same paths."""
-
-    def find(self, folder: str) -> dict[str, Info]:
-        """All files below a folder, by their paths relative to it; none where there is no such folder."""
-
-    def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
-        """Bytes of a file; FileNotFoundError where it is not."""
-
-    def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
-        """The first bytes of files that are going to be read, several at once."""
-
-    def write(self, folder: str, files: Mapping[str, Iterable[Buffer]]) -> None:
-        """Write files below a folder, each whole or not at all."""
-
-    def put(self, path: str, data: bytes) -> None:
-        """Write one file, over what is there."""
-
-    def create(self, path: str, data: bytes) -> bool:
-        """Write one file where there is none; False: there is one."""
-
-    def beside(self, front: str) -> dict[str, Info | None]:
-        """What lies in the same folder and has a path that begins with ``front``, by name; None: a folder."""
-
-    def move(self, source: str, target: str, names: Iterable[str]) -> None:
-        """Bring files from a folder that is removed afterwards to another one, over what is there.
-
-        Others may move the same files at the same time; what they have moved already is passed over.
-        """
-
-    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
-        """Copy files from one folder to another, over what is there."""
-
-    def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are no error."""
-
-
-@contextlib.contextmanager
-def told(what: str) -> Iterator[None]:
-    """Every error of a store as a StorageError that says what could not be reached."""
-    try:
-        yield
-    except PaddlelikeError:
-        raise
-    except ImportError as error:
-        raise _missing(what, error) from error
-    except Exception as error:
-        reason = str(error) or type(error).__name__
-        raise StorageError(
-            f"{what} cannot be reached: {reason}", hint="check the address and the credentials"
-        ) from error
-
-
-def _missing(url: str, error: ImportError) -> ExtraMissingError:
-    return ExtraMissingError(
-        f"{url} cannot be reached: {error}",
-        hint='pip install "paddlelike[remote]", and the package of that protocol, such as s3fs or gcsfs',
-    )
-
-
 def open_url(url: str) -> tuple[Store, str]:
-    """The store that a URL leads to, and the path in it."""
+    """Return the store of a URL, and the path in it.
+
+    Raises
+    ------
+    ExtraMissingError
+        fsspec, or its package for this protocol, is not installed.
+    StorageError
+        fsspec does not know the protocol, or the URL names no directory.
+    """
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
-        raise _missing(url, error) from error
+        raise missing_extra(url, error) from error
     try:
         fs, root = url_to_fs(url)
     except ImportError as error:
-        raise _missing(url, error) from error
+        raise missing_extra(url, error) from error
     except ValueError as error:
         raise StorageError(f"{url} is no address that fsspec knows: {error}") from error
     root = str(root).rstrip("/")
@@ -120,7 +52,7 @@ class FsspecStore:
     def __init__(self, fs: Any) -> None:
         self._fs = fs
 
-    def same(self, other: Store) -> bool:
+    def is_same(self, other: Store) -> bool:
         return isinstance(other, FsspecStore) and other._fs == self._fs
 
     def find(self, folder: str) -> dict[str, Info]:
@@ -183,7 +115,7 @@ class FsspecStore:
         except FileNotFoundError:  # another one has come after it
             return True
 
-    def beside(self, front: str) -> dict[str, Info | None]:
+    def list_prefix(self, front: str) -> dict[str, Info | None]:
         above, _, begin = front.rpartition("/")
         self._fs.invalidate_cache()
         try:
@@ -231,5 +163,4 @@ def _tag(info: Mapping[str, Any]) -> str:
 
 
 def _at_once(work: Callable[[Any], T], items: Iterable[Any], threads: int = _THREADS) -> list[T]:
-    with ThreadPoolExecutor(threads, "paddlelike-remote") as pool:
-        return list(pool.map(work, items))
+    return map_in_threads(work, items, threads)

@@ -1,0 +1,104 @@
+"""The contract of a store: what holds files under paths somewhere else, such as a bucket or a cluster.
+
+A store is any object with the methods of :class:`Store`. Its paths are text with "/" between the parts; a
+"folder" is a path that files begin with, whether the store has folders or not. Every method may raise any
+exception; :func:`reaching` turns it into a StorageError that names the address.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from paddlelike.errors import ExtraMissingError, PaddlelikeError, StorageError
+from paddlelike.storage.interfaces import Buffer
+
+__all__ = ["PIECE", "Info", "Store", "missing_extra", "reaching"]
+
+PIECE: Final = 8 << 20  # bytes of one request
+
+
+class Info(NamedTuple):
+    """The entry of a file in a listing."""
+
+    size: int
+    tag: str  # changes when the file does
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """The tag in the form that a manifest holds."""
+        return int.from_bytes(hashlib.sha256(self.tag.encode()).digest()[:6], "big"), self.size
+
+
+class Store(Protocol):
+    """Holds files under paths."""
+
+    def is_same(self, other: Store) -> bool:
+        """Return whether two stores hold the same files under the same paths."""
+
+    def find(self, folder: str) -> dict[str, Info]:
+        """Return all files below a folder, by their paths relative to it; none where there is no folder."""
+
+    def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Return bytes of a file; raise FileNotFoundError where there is none."""
+
+    def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
+        """Return the first bytes of files that are going to be read, several at once; or prefetch them."""
+
+    def write(self, folder: str, files: Mapping[str, Iterable[Buffer]]) -> None:
+        """Write files below a folder, each whole or not at all."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write one file, over an existing one."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write one file where there is none; return False where there is one. Of two callers one wins."""
+
+    def list_prefix(self, front: str) -> dict[str, Info | None]:
+        """Return by name what has a path that begins with ``front``, in that folder; None: a folder."""
+
+    def move(self, source: str, target: str, names: Iterable[str]) -> None:
+        """Move files from a folder, which is removed afterwards, to another one, over existing files.
+
+        Others may move the same files at the same time; what they have moved already is passed over.
+        """
+
+    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
+        """Copy files from one folder to another, over existing files."""
+
+    def remove(self, folder: str, names: Iterable[str]) -> None:
+        """Remove files; a missing one is no error."""
+
+
+@contextlib.contextmanager
+def reaching(what: str) -> Iterator[None]:
+    """Raise every error of a store as a StorageError that names what could not be reached.
+
+    Raises
+    ------
+    StorageError
+        The store raised an error.
+    ExtraMissingError
+        A package that the store needs is not installed.
+    """
+    try:
+        yield
+    except PaddlelikeError:
+        raise
+    except ImportError as error:
+        raise missing_extra(what, error) from error
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        raise StorageError(
+            f"{what} cannot be reached: {reason}", hint="check the address and the credentials"
+        ) from error
+
+
+def missing_extra(url: str, error: ImportError) -> ExtraMissingError:
+    """Return the error for an address whose package is not installed."""
+    return ExtraMissingError(
+        f"{url} cannot be reached: {error}",
+        hint='pip install "paddlelike[remote]", and the package of that protocol, such as s3fs or gcsfs',
+    )

@@ -1,0 +1,192 @@
+"""Every kind of directory and every store passes its contract; a plug-in is used like the others."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from paddlelike.errors import StorageError
+from paddlelike.storage.location import locate
+from paddlelike.storage.remote import registry
+from paddlelike.storage.remote.base import Info, Store
+from tests.io.conftest import hadoop  # noqa: F401  (a fixture)
+from tests.storage.contract import DirectoryContract, StoreContract
+
+
+class ToyStore:
+    """A store in one dict, as another package might offer it."""
+
+    files: dict[str, tuple[bytes, int]] = {}
+    counter = itertools.count()
+
+    def is_same(self, other: Store) -> bool:
+        return isinstance(other, ToyStore)
+
+    def find(self, folder: str) -> dict[str, Info]:
+        begin = folder + "/"
+        return {
+            p[len(begin) :]: Info(len(d), str(n)) for p, (d, n) in self.files.items() if p.startswith(begin)
+        }
+
+    def read(self, path: str, start: int = 0, stop: int | None = None) -> bytes:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[path][0][start:stop]
+
+    def fetch(self, folder: str, names: Iterable[str]) -> dict[str, bytes]:
+        return {}
+
+    def write(self, folder: str, files: Mapping[str, Iterable[bytes]]) -> None:
+        for name, buffers in files.items():
+            self.put(f"{folder}/{name}", b"".join(bytes(buffer) for buffer in buffers))
+
+    def put(self, path: str, data: bytes) -> None:
+        self.files[path] = data, next(self.counter)
+
+    def create(self, path: str, data: bytes) -> bool:
+        entry = data, next(self.counter)
+        return self.files.setdefault(path, entry) is entry
+
+    def list_prefix(self, front: str) -> dict[str, Info | None]:
+        above, _, begin = front.rpartition("/")
+        found: dict[str, Info | None] = {}
+        for path, info in self.find(above).items():
+            name, _, rest = path.partition("/")
+            if name.startswith(begin):
+                found[name] = None if rest else info
+        return found
+
+    def move(self, source: str, target: str, names: Iterable[str]) -> None:
+        for name in names:
+            entry = self.files.pop(f"{source}/{name}", None)
+            if entry is not None:
+                self.files[f"{target}/{name}"] = entry
+
+    def copy(self, source: str, target: str, names: Iterable[str]) -> None:
+        for name in names:
+            self.files[f"{target}/{name}"] = self.files[f"{source}/{name}"]
+
+    def remove(self, folder: str, names: Iterable[str]) -> None:
+        for name in names:
+            self.files.pop(f"{folder}/{name}", None)
+
+
+def open_toy(url: str) -> tuple[Store, str]:
+    return ToyStore(), url.removeprefix("toy://")
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setattr(registry, "_registry", registry._Registry())
+    registry.register("toy", open_toy)
+
+
+class TestLocalDirectory(DirectoryContract):
+    @pytest.fixture
+    def url(self, tmp_path):
+        return str(tmp_path / "deep" / "model")
+
+
+class TestFileUrl(DirectoryContract):
+    @pytest.fixture
+    def url(self, tmp_path):
+        return (tmp_path / "with space").as_uri()
+
+
+class TestMemory(DirectoryContract):
+    @pytest.fixture
+    def url(self):
+        return f"memory://{uuid.uuid4().hex}/model"
+
+
+class TestToy(DirectoryContract):
+    @pytest.fixture
+    def url(self, toy):
+        return f"toy://{uuid.uuid4().hex}/model"
+
+
+@pytest.mark.slow
+class TestHdfs(DirectoryContract):
+    @pytest.fixture
+    def url(self, hadoop):  # noqa: F811
+        return f"hdfs://cluster:9000/user/me/{uuid.uuid4().hex}"
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def store(self):
+        return registry.open_store("memory://x/y")[0]
+
+    @pytest.fixture
+    def folder(self):
+        return f"/{uuid.uuid4().hex}/m"
+
+
+class TestFsspecLocalStore(StoreContract):
+    @pytest.fixture
+    def store(self):
+        return registry.open_store("local:///x/y")[0]
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        return str(tmp_path / "m")
+
+
+class TestToyStore(StoreContract):
+    @pytest.fixture
+    def store(self):
+        return ToyStore()
+
+    @pytest.fixture
+    def folder(self):
+        return uuid.uuid4().hex
+
+
+class TestHdfsStore(StoreContract):
+    @pytest.fixture
+    def store(self, hadoop):  # noqa: F811
+        return registry.open_store("hdfs:/user/me/model")[0]
+
+    @pytest.fixture
+    def folder(self):
+        return f"hdfs:/user/me/{uuid.uuid4().hex}"
+
+
+def test_every_scheme_of_ours_has_a_suite(toy):
+    assert registry.all_schemes() == ["hdfs", "toy"]
+
+
+def test_a_scheme_is_registered_once(toy):
+    with pytest.raises(StorageError, match="registered already"):
+        registry.register("toy", open_toy)
+
+
+def test_a_package_offers_a_store_by_an_entry_point(tmp_path, monkeypatch):
+    (tmp_path / "toy_stores.py").write_text("from tests.storage.test_directories import open_toy\n")
+    info = tmp_path / "toy_stores-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-stores\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[paddlelike.stores]\ntoy = toy_stores:open_toy\nbroken = no_such_module:open_it\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_registry", registry._Registry())
+    where = locate("toy://packaged/model")
+    writing = where.begin()
+    writing.add("w", [b"1"])
+    writing.commit()
+    assert locate("toy://packaged/model").list_names() == ["w"]
+    assert registry.all_schemes() == ["broken", "hdfs", "toy"]
+    with pytest.raises(StorageError, match=r"broken:// \(no_such_module:open_it\) cannot be used"):
+        locate("broken://a/b")
+    sys.modules.pop("toy_stores", None)
+
+
+def test_local_directories_leave_nothing_beside_them(tmp_path):
+    TestLocalDirectory().save(str(tmp_path / "model"), {"a": b"1"})
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["__manifest__", "a"]

@@ -1,0 +1,217 @@
+"""What killed saves leave: it is finished, or given up, but never put over what somebody did since."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paddlelike.errors import SaveError, StorageError
+from paddlelike.storage.local import generation, journal, manifest_file
+from paddlelike.storage.local.files import list_names, recover
+from paddlelike.storage.local.transaction import Transaction
+from tests.storage.test_transaction import contents, names, without_exchange
+
+OLD = {"a": b"old a", "b": b"old b", "c": b"old c"}
+NEW = {"a": b"new a", "b": b"new b", "c": b"new c"}
+
+
+def save(directory: Path, files: dict[str, bytes], **options):
+    transaction = Transaction(directory, **options)
+    for name, data in files.items():
+        transaction.add(name, [data])
+    return transaction.commit()
+
+
+def killed(work: Callable[[], object]) -> None:
+    """Run ``work`` in a process that kills itself."""
+    process = os.fork()
+    if process == 0:
+        work()
+        os._exit(1)
+    assert os.waitpid(process, 0)[1] == signal.SIGKILL
+
+
+def killed_at_move(directory: Path, number: int) -> None:
+    """Save NEW under a journal and die before a move."""
+
+    def work() -> None:
+        moves = []
+        real = journal._move
+
+        def move(source: str, target: str) -> None:
+            moves.append(target)
+            if len(moves) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(source, target)
+
+        def refuse(a: str, b: str) -> None:
+            raise OSError(errno.ENOSYS, "no exchange")
+
+        journal._move, generation.exchange = move, refuse
+        save(directory, NEW)
+
+    killed(work)
+    assert set(names(directory.parent)) <= {".m.saving-directory", "m", "backup"}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_a_journal_is_finished_by_the_next_reader(tmp_path, number):
+    save(tmp_path / "m", OLD)
+    killed_at_move(tmp_path / "m", number)
+    assert list_names(tmp_path / "m") == ["a", "b", "c"]
+    assert contents(tmp_path / "m") == NEW
+    assert manifest_file.verify(tmp_path / "m")
+
+
+@pytest.mark.parametrize("keep_times", [True, False])
+@pytest.mark.parametrize("number", [2, 4])
+def test_files_that_were_restored_since_are_not_overwritten(tmp_path, number, keep_times):
+    save(tmp_path / "m", OLD)
+    shutil.copytree(tmp_path / "m", tmp_path / "backup")
+    killed_at_move(tmp_path / "m", number)
+    for path in (tmp_path / "backup").iterdir():
+        (shutil.copy2 if keep_times else shutil.copy)(path, tmp_path / "m" / path.name)
+    recover(tmp_path / "m")
+    assert contents(tmp_path / "m") == OLD
+    assert manifest_file.verify(tmp_path / "m")
+    save(tmp_path / "m", NEW)
+    assert contents(tmp_path / "m") == NEW
+    assert names(tmp_path) == ["backup", "m"]
+
+
+def test_a_mix_of_restored_and_saved_files_is_left_alone(tmp_path):
+    save(tmp_path / "m", OLD)
+    killed_at_move(tmp_path / "m", 2)
+    (tmp_path / "m" / "b").write_bytes(b"restored")
+    for work in (lambda: recover(tmp_path / "m"), lambda: save(tmp_path / "m", NEW)):
+        with pytest.raises(
+            (StorageError, SaveError), match="b was replaced by somebody else since"
+        ) as caught:
+            work()
+        assert str(tmp_path / ".m.saving-directory" / "journal") in caught.value.hint
+        assert contents(tmp_path / "m") == {"a": b"new a", "b": b"restored", "c": b"old c"}
+    (tmp_path / ".m.saving-directory" / "journal").unlink()
+    save(tmp_path / "m", NEW)
+    assert contents(tmp_path / "m") == NEW
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_directory_that_was_removed_is_not_blocked(tmp_path, again):
+    save(tmp_path / "m", OLD)
+    killed_at_move(tmp_path / "m", 2)
+    shutil.rmtree(tmp_path / "m")
+    if again:
+        (tmp_path / "m").mkdir()
+        (tmp_path / "m" / "x").write_bytes(b"theirs")
+        assert list_names(tmp_path / "m") == ["x"]
+    save(tmp_path / "m", NEW)
+    assert contents(tmp_path / "m") == NEW | ({"x": b"theirs"} if again else {})
+    assert names(tmp_path) == ["m"]
+
+
+@pytest.mark.parametrize("step", ["exchange", "journal"])
+def test_a_directory_that_is_removed_during_a_save(tmp_path, monkeypatch, step):
+    save(tmp_path / "m", OLD)
+    if step == "journal":
+        without_exchange(monkeypatch)
+    real = generation.Generation._twin_folders
+
+    def late(self: generation.Generation) -> set[str]:
+        shutil.rmtree(tmp_path / "m")
+        return real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(generation.Generation, "_twin_folders", late)
+        with pytest.raises(SaveError, match="was removed by somebody during the save"):
+            save(tmp_path / "m", NEW)
+    assert names(tmp_path) == []
+    save(tmp_path / "m", NEW)
+    assert contents(tmp_path / "m") == NEW
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+def test_an_old_version_is_not_moved_into_a_new_directory_of_the_same_inode(tmp_path, monkeypatch, manifest):
+    save(tmp_path / "m", OLD, manifest=manifest)
+
+    def work() -> None:
+        generation.Generation.retire = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+        save(tmp_path / "m", NEW, manifest=manifest)
+
+    killed(work)
+    assert contents(tmp_path / "m") == NEW
+    shutil.rmtree(tmp_path / "m")
+    (tmp_path / "m").mkdir()
+    save(tmp_path / "m", {"other": b"1"}, manifest=manifest)
+    assert contents(tmp_path / "m") == {"other": b"1"}
+    assert names(tmp_path) == ["m"]
+
+
+def test_what_somebody_removed_after_the_kill_does_not_come_back(tmp_path):
+    save(tmp_path / "m", OLD | {"theirs": b"1"})
+
+    def work() -> None:
+        generation.Generation.retire = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+        save(tmp_path / "m", NEW)
+
+    killed(work)
+    (tmp_path / ".m.saving-directory" / "new" / "late").write_bytes(b"arrived during the swap")
+    (tmp_path / "m" / "theirs").unlink()
+    save(tmp_path / "m", NEW)
+    assert contents(tmp_path / "m") == NEW | {"late": b"arrived during the swap"}
+
+
+def test_readers_do_not_take_the_lock_of_a_living_saver(tmp_path, monkeypatch):
+    save(tmp_path / "m", OLD)
+    without_exchange(monkeypatch)
+    done = threading.Event()
+    faults: list[Exception] = []
+
+    def poll() -> None:
+        while not done.is_set():
+            try:
+                recover(tmp_path / "m")
+            except StorageError as error:
+                faults.append(error)
+
+    threads = [threading.Thread(target=poll) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            save(tmp_path / "m", NEW, wait=0)  # which never finds the lock taken
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert faults == []
+    assert names(tmp_path) == ["m"]
+
+
+def test_a_manifest_in_the_earlier_place_is_read_and_moved(tmp_path):
+    save(tmp_path / "m", OLD)
+    found = manifest_file.read_manifest(tmp_path / "m")
+    (tmp_path / "m" / "__manifest__").unlink()
+    entries = {
+        name: {"size": record.size, "stamp": record.stamp, "xxh3_128": record.checksum.partition(":")[2]}
+        for name, record in found.files.items()
+    }
+    front = {"format": 1, "library": "0.1", "time": None, "program": "5f", "commit": None, "beside": False}
+    body = json.dumps({**front, "part": "persistables", "files": entries})[:-1].encode()
+    tail = b',\n"digest":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
+    (tmp_path / "m.manifest.json").write_bytes(body + tail)
+    assert manifest_file.read_manifest(tmp_path / "m").program == "5f"
+    assert manifest_file.verify(tmp_path / "m").good == ("a", "b", "c")
+    assert save(tmp_path / "m", {"a": b"1"}, program="5f", part="persistables").stale == ("b", "c")
+    assert names(tmp_path) == ["m"]
+    assert manifest_file.verify(tmp_path / "m").good == ("a", "b", "c")
