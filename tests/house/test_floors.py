@@ -21,6 +21,7 @@ GRAPH = "The graph knows no pass, codec or expression"
 SERVERS = "Trainers and servers know only what travels between them"
 PLANS = "Plans know nothing of the executor that runs them"
 FRAME = "A frame knows the layout of its values, not the plan"
+FAMILIES = "Families of operators share kernels and checks, and do not know each other"
 STORAGE = "Local and remote directories do not know each other"
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
@@ -55,7 +56,7 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
     [
         ("core/spoilt.py", "import paddlelike.framework.opdef.registry", {FLOORS}),
         ("framework/graph/spoilt.py", "from paddlelike.formats import lod_tensor", {APART}),
-        ("ops/spoilt.py", "import paddlelike as fluid", {FACE}),
+        ("ops/nn/spoilt.py", "import paddlelike as fluid", {FACE}),
         ("framework/graph/spoilt.py", "from paddlelike.framework.codec import text", {GRAPH}),
         (
             "framework/graph/spoilt.py",
@@ -77,6 +78,8 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         ),
         ("executor/plans/layout.py", "from paddlelike.executor.plans import frame", {FRAME}),
         ("storage/local/lock.py", "from paddlelike.storage.remote import stores", {STORAGE}),
+        ("ops/nn/spoilt.py", "from paddlelike.ops.loss import nce", {FAMILIES}),
+        ("ops/kernels/spoilt.py", "from paddlelike.ops.nn import conv", {FAMILIES}),
         ("stray.py", "", {FLOORS}),
     ],
     ids=[
@@ -92,6 +95,8 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         "plan-knows-executor",
         "layout-knows-frame",
         "local-knows-remote",
+        "family-knows-family",
+        "kernel-knows-operator",
         "module-without-a-floor",
     ],
 )
