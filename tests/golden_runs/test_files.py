@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.storage.names import MANIFEST
 from tests.helpers.canonical import assert_same_program, canonical
 from tests.helpers.golden_data import GOLDEN, Arrays, arrays, manifest, with_lod
 from tests.helpers.networks import NETWORKS
@@ -27,10 +28,11 @@ def run(request: pytest.FixtureRequest) -> Iterator[Run]:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
+    """The files of a directory, without the manifest that we add."""
     return {
         path.relative_to(directory).as_posix(): path.read_bytes()
         for path in sorted(directory.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.name != MANIFEST
     }
 
 
@@ -42,6 +44,12 @@ def test_the_values_read_are_those_the_real_run_recorded(run: Run) -> None:
 
 def test_one_file_per_persistable(run: Run, tmp_path: Path) -> None:
     fluid.io.save_persistables(run.exe, str(tmp_path / "ours"), run.main)
+    assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")
+
+
+def test_without_a_manifest_the_directory_holds_paddles_files_only(run: Run, tmp_path: Path) -> None:
+    fluid.io.save_persistables(run.exe, str(tmp_path / "ours"), run.main, manifest=False)
+    assert not (tmp_path / "ours" / MANIFEST).exists()
     assert contents(tmp_path / "ours") == contents(GOLDEN / run.name / "persistables")
 
 
