@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 from paddlelike.bundle.reader import open_binary
-from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, allowed_classes
+from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_class_table
 from paddlelike.errors import SaveError
 from paddlelike.storage.local.transaction import write_all
 
@@ -50,5 +50,7 @@ def load_all(
         size = opened.seek(0, os.SEEK_END)
         opened.seek(at)
         while opened.tell() < size:
-            reader = RestrictedUnpickler(opened, size, classes=allowed_classes(classes), rename=rename or {})
+            reader = RestrictedUnpickler(
+                opened, size, classes=build_class_table(classes), rename=rename or {}
+            )
             yield reader.read_object()

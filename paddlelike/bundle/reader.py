@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 import numpy as np
 
 from paddlelike.bundle.names import PICKLE
-from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, allowed_classes
+from paddlelike.bundle.unpickler import Classes, RestrictedUnpickler, build_class_table
 from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import npy
 
@@ -114,7 +114,7 @@ def _unpickle(
 ) -> Any:
     size = _size_of(file)
     unpickler = RestrictedUnpickler(
-        file, size, classes=allowed_classes(classes), rename=rename or {}, find_array=find_array
+        file, size, classes=build_class_table(classes), rename=rename or {}, find_array=find_array
     )
     return unpickler.read_object()
 
@@ -161,7 +161,10 @@ class _Members:
         return self._read(self._pickle)
 
     def find_by_id(self, identifier: str) -> Array:
-        """Return the array of an id ``ndarray.NAME``; a name may contain dots."""
+        """Return the array of an id ``ndarray.NAME``; a name may contain dots.
+
+        Raises FormatError when the file has no such member.
+        """
         kind, _, name = identifier.partition(".")
         infos = self._infos.get(name, [])
         if kind not in ("ndarray", "gpuarray") or not infos:

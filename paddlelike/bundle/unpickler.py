@@ -19,7 +19,7 @@ import numpy as np
 from paddlelike.bundle.theano import stand_in
 from paddlelike.errors import FormatError
 
-__all__ = ["Classes", "RestrictedUnpickler", "allowed_classes"]
+__all__ = ["Classes", "RestrictedUnpickler", "build_class_table"]
 
 Array = np.ndarray[Any, Any]
 Classes = Mapping[str, Any] | Sequence[Any]
@@ -36,7 +36,7 @@ _DAMAGE: Final = (
 )
 
 
-def allowed_classes(classes: Classes) -> dict[str, Any]:
+def build_class_table(classes: Classes) -> dict[str, Any]:
     """Return the classes and functions of a caller by ``module.name``."""
     if isinstance(classes, Mapping):
         return dict(classes)
@@ -51,9 +51,9 @@ class RestrictedUnpickler(pickle._Unpickler):
     file
         A binary file object.
     size
-        What is left in it: no more memory is taken for one piece of text.
+        The bytes left in it, the limit of what one opcode may claim.
     classes
-        What the pickle may make besides plain values and numpy arrays, by ``module.name``.
+        More that the pickle may make, by ``module.name``; plain values and numpy arrays always may be.
     rename
         New names of attributes: a state that is a dict gets them before it is given to its object.
     find_array
@@ -106,7 +106,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         return known
 
     def persistent_load(self, pid: Any) -> Any:
-        """Return the array that an id stands for."""
+        """Return the array of a persistent id. Raises FormatError when there is none."""
         if self._find_array is None or not isinstance(pid, str | bytes):
             raise FormatError(f"the pickle refers to {pid!r:.80} outside of it, and this is no bundle")
         return self._find_array(pid if isinstance(pid, str) else pid.decode("latin1"))
@@ -163,7 +163,7 @@ class RestrictedUnpickler(pickle._Unpickler):
         self.append(bytearray(self.read(length)))
 
     def get_extension(self, code: int) -> Any:
-        """Refuse codes of copyreg, which stand for classes without naming them."""
+        """Raise FormatError: codes of copyreg stand for classes without naming them."""
         raise FormatError(f"the pickle refers to the extension {code}")
 
     dispatch: ClassVar[dict[int, Callable[..., Any]]] = {

@@ -88,7 +88,7 @@ class Expression:
         program = self.variable.block.program.clone()
         loss = program.global_block().var(self.variable.name)
         owners = [
-            owner for owner in _used_parameters(self) if program.global_block().has_var(owner.variable_name)
+            owner for owner in _list_parameters(self) if program.global_block().has_var(owner.variable_name)
         ]
         inputs = [program.global_block().var(owner.variable_name) for owner in owners]
         with program_guard(program, Program()):
@@ -158,7 +158,7 @@ def parameter(value: Any) -> Expression:
     if not isinstance(value, Parameters):
         return to_expression(value)
     variable = value.variable()
-    _owners(variable.block.program)[variable.name] = value
+    _get_owners(variable.block.program)[variable.name] = value
     return Expression(variable)
 
 
@@ -280,11 +280,11 @@ def _by_column(function: Callable[..., Variable], x: Expression) -> Expression:
     return _call(lambda variable: function(variable, axis=0 if len(x.dim()) > 1 else -1), x)
 
 
-def _owners(program: Program) -> dict[str, Parameters]:
+def _get_owners(program: Program) -> dict[str, Parameters]:
     """Return the parameters of collections that a graph uses, by variable name."""
     owners: dict[str, Parameters] = program.__dict__.setdefault("_collection_parameters", {})
     return owners
 
 
-def _used_parameters(expression: Expression) -> list[Parameters]:
-    return list(_owners(expression.variable.block.program).values())
+def _list_parameters(expression: Expression) -> list[Parameters]:
+    return list(_get_owners(expression.variable.block.program).values())

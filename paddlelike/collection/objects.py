@@ -86,7 +86,7 @@ def save(basename: Path, objects: Iterable[Any]) -> None:
         blocks += (
             [one.to_block(one.name())] if isinstance(one, Parameters) else one.param_collection().to_blocks()
         )
-    problems += [f"two objects hold a {kind.strip('#')} {name}" for kind, name in _doubled(blocks)]
+    problems += [f"two objects hold a {kind.strip('#')} {name}" for kind, name in _find_doubled(blocks)]
     if problems:
         raise SaveError(
             f"nothing was saved to {os.fspath(basename)}:\n  " + "\n  ".join(problems),
@@ -124,8 +124,11 @@ def load(basename: Path, collection: ParameterCollection, classes: Classes = ())
 
 
 def load_generator(basename: Path, collection: ParameterCollection, classes: Classes = ()) -> Iterator[Any]:
-    """Yield the objects of :func:`load` one by one; both files are read and checked at the first."""
-    records = list(_read_records(f"{os.fspath(basename)}.meta", _allowed(classes)))
+    """Yield the objects of :func:`load` one by one; both files are read and checked at the first.
+
+    Raises as :func:`load`.
+    """
+    records = list(_read_records(f"{os.fspath(basename)}.meta", _build_allow_list(classes)))
     data = f"{os.fspath(basename)}.data"
     blocks = files.read(data)
     names = {(block.kind.strip("#"), block.name) for block in blocks}
@@ -176,12 +179,12 @@ def _to_reference(value: Any) -> Reference:
     return Reference(value.__module__, name)
 
 
-def _doubled(blocks: list[Block]) -> list[tuple[str, str]]:
+def _find_doubled(blocks: list[Block]) -> list[tuple[str, str]]:
     names = [(block.kind, block.name) for block in blocks]
     return sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
 
 
-def _allowed(classes: Classes) -> dict[str, Any]:
+def _build_allow_list(classes: Classes) -> dict[str, Any]:
     """Return what a file may refer to, by ``module.name``."""
     if not isinstance(classes, Mapping):
         classes = {f"{one.__module__}.{one.__qualname__}": one for one in classes}

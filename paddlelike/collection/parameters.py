@@ -78,7 +78,10 @@ class Parameters:
         self._gradient = None
 
     def variable(self, program: Program | None = None) -> Parameter:
-        """Return the variable in a program (None: the current graph), adding it when missing."""
+        """Return the variable in a program (None: the current graph), adding it when missing.
+
+        Raises GraphError when the program has another variable of that name.
+        """
         block = (current_graph() if program is None else program).global_block()
         if not block.has_var(self.variable_name):
             block.create_parameter(name=self.variable_name, shape=self._shape, dtype="float32")

@@ -29,7 +29,7 @@ _MAX_DIMS: Final = 32
 
 
 class Header(NamedTuple):
-    """What an NPY file says of its array; the elements begin at ``length``."""
+    """Element type, shape and order of an NPY file's array; the elements begin at ``length``."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

@@ -102,7 +102,10 @@ def to_var_type(dtype: np.dtype[Any], name: str) -> VarType:
 
 
 def deliver(array: Array, into: Array | None) -> LoDTensor:
-    """Return the array as a tensor, copied into ``into`` if one is given."""
+    """Return the array as a tensor, copied into ``into`` if one is given.
+
+    Raises FormatError when ``into`` has another element type or shape.
+    """
     if into is None:
         return LoDTensor(array.copy() if not array.flags.writeable else array)
     if into.dtype != array.dtype or into.shape != array.shape:

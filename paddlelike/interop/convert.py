@@ -34,7 +34,7 @@ _LISTED: Final = 20
 
 @dataclass(frozen=True)
 class ConvertReport:
-    """What a conversion did; prints as one line.
+    """The result of a conversion; prints as one line.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def convert(
         raise SaveError(f"{target} exists", hint="remove it, choose another path, or pass overwrite=True")
     with ExitStack() as stack:
         source_format, opened = _open_source(source, stack)
-        entries = _named(source_format.entries(opened), source_format, source, names)
+        entries = _name_entries(source_format.entries(opened), source_format, source, names)
         renamed = _rename([entry.name for entry in entries], rename)
         spool = stack.enter_context(Spool())
         values = {
@@ -169,7 +169,7 @@ def _find_prefix(folder: Any, name: str) -> Any:
     return PrefixedFolder(folder, name) if folder.has(f"{name}.pdparams") else None
 
 
-def _named(
+def _name_entries(
     entries: list[Entry], source_format: AnyFormat, source: str, names: Iterable[str] | None
 ) -> list[Entry]:
     """Return the entries with names, which the caller gives where the format stores none."""
@@ -212,7 +212,7 @@ def _convert_dtype(value: Value, dtype: Any, spool: Spool) -> Value:
         raise FormatError(
             f"dtype={dtype!r}: floating-point elements are converted to float16, float32 or float64"
         )
-    return value if array.dtype == wanted else spool.converted(value, wanted)
+    return value if array.dtype == wanted else spool.convert(value, wanted)
 
 
 def _array(value: Value) -> np.ndarray[Any, Any]:

@@ -67,7 +67,7 @@ class Spool:
             return LoDTensor(array, [list(level) for level in entry.lod])
         return self._store(source_format.read(source, entry))
 
-    def converted(self, value: Value, dtype: np.dtype[Any]) -> Value:
+    def convert(self, value: Value, dtype: np.dtype[Any]) -> Value:
         """Return a value with elements of another type."""
         assert value.array is not None
         return self._store(_with_array(value, np.asarray(value.array, dtype)))
