@@ -148,3 +148,32 @@ def test_a_slice_lies_in_memory_as_the_scope_wants_it(tmp_path: Path, table: np.
     from paddlelike.core import memory
 
     assert memory.is_placed(fluid.io.load_slice(tmp_path, "emb", (10, 90_000)))
+
+
+def test_a_slice_is_compared_with_the_manifest(tmp_path: Path) -> None:
+    """Of a file of 4 MB only the pieces that the rows are in; a changed byte elsewhere is not seen."""
+    rows = 65_536
+    saved = save(tmp_path / "a", network(words=rows))["embedding_0.w_0"]
+    path = tmp_path / "a" / "embedding_0.w_0"
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(data)
+    part = fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (0, 10))
+    np.testing.assert_array_equal(part, saved[:10])
+    with pytest.raises(LoadError, match=r"are not what was saved.*\n.*embedding_0\.w_0"):
+        fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (rows - 10, rows))
+    wrong = fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (rows - 10, rows), verify=False)
+    assert (wrong != saved[-10:]).sum() == 1
+
+
+def test_a_slice_of_a_changed_combined_file_is_refused(tmp_path: Path) -> None:
+    saved = save(tmp_path / "a", network(words=50), "all")
+    path = tmp_path / "a" / "all"
+    data = bytearray(path.read_bytes())
+    at = data.index(saved["embedding_0.w_0"][11].tobytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(LoadError, match="not what was saved"):
+        fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (10, 20), filename="all")
+    part = fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (10, 20), filename="all", verify=False)
+    assert part.shape == (10, saved["embedding_0.w_0"].shape[1])

@@ -6,23 +6,20 @@ import os
 from collections.abc import Iterable
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import Array
 from paddlelike.errors import LoadError, StorageError
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.load.allocation import allocate, to_native, wanted_bytes
-from paddlelike.io.load.contents import Held, Want
+from paddlelike.io.load.contents import Contents, Held, Want
+from paddlelike.io.load.directory_contents import DirectoryContents
 from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.load import names_of
 from paddlelike.io.load.match import near_names
-from paddlelike.io.load.read import Job, misfit, read_jobs
 from paddlelike.io.save import asynchronous
-from paddlelike.io.verify import record_of, refusal
-from paddlelike.storage.hashing import PIECE
+from paddlelike.io.verify import Comparison, choose_comparison, is_of_another_save, record_of, refusal
 from paddlelike.storage.location import Location, locate
-from paddlelike.storage.manifest import Record
+from paddlelike.storage.names import relative_path
 
 __all__ = ["load_slice"]
 
@@ -34,12 +31,12 @@ def load_slice(
     *,
     filename: str | None = None,
     names: Iterable[Variable | str] | Program | None = None,
-    verify: bool = True,
+    verify: bool | None = None,
 ) -> Array:
     """Read the rows ``rows[0]`` to ``rows[1]`` (not included) of a saved variable into a new array.
 
-    Only the file's header and the bytes of these rows are read, a large slice by several threads. No program
-    and no executor are needed.
+    Only the file's header (one read of 4 kB at most) and the bytes of these rows are read, a large slice by
+    several threads. No program and no executor are needed.
 
     Parameters
     ----------
@@ -49,13 +46,14 @@ def load_slice(
         The names of the variables in a combined file, or the program it was saved from. Not needed where this
         package saved it, because the manifest records them.
     verify
-        Compare what is read with the manifest, if that has checksums of the pieces (1 MiB each) of the file;
-        then the pieces in which the slice and the header are are read whole.
+        Compare with the manifest: the pieces of 1 MiB that the rows are in. None: where the manifest has
+        checksums of them. True: a file without them is refused. False: compare nothing.
 
     Raises
     ------
     LoadError
-        There is no such variable, it is no dense tensor or has fewer rows, or its file is not what was saved.
+        There is no such variable, it is no dense tensor, it has fewer rows, or its bytes are not those that
+        were saved.
     TypeError
         ``rows`` is no pair of integers.
 
@@ -73,10 +71,15 @@ def load_slice(
     where = locate(dirname)
     asynchronous.wait_for_pending()
     where.recover()  # completes a save that was interrupted in this directory
+    comparison = choose_comparison(where, filename, verify=verify, lazy=False)
+    contents: Contents
     if filename is None:
         held = _find_file(where, name)
+        contents = DirectoryContents(
+            where, comparison.records, complete=comparison.complete, only=[held.name]
+        )
     else:
-        contents = _open_file(where, filename, names, verify=verify)
+        contents = _open_file(where, filename, names, comparison)
         held = _find_in_file(contents, name)
     header = held.header
     if header.lod:
@@ -90,22 +93,12 @@ def load_slice(
             f"({header.dtype.name}{list(header.shape)})",
             hint=f"0 <= first <= last <= {height}",
         )
-    if filename is None:
-        return _read_rows(where, held, start, stop, verify=verify)
     reading = contents.read([Want(held, (start, stop))])
-    if reading.bad:
-        raise refusal(contents.where, reading.bad, 1)
+    if reading.bad and not is_of_another_save(where, comparison, reading.bad):
+        raise refusal(contents.where, reading.bad, len(reading.bad) + 1)
     array = reading.values[0].array
     assert array is not None
     return array
-
-
-def _record_for_slices(where: Location, filename: str) -> Record | None:
-    """Return the record of a file, if a slice can be compared with it at little cost."""
-    record = record_of(where, filename, needed=False)
-    if record is None or record.checksum is None:
-        return None
-    return record if record.pieces or record.size <= PIECE else None
 
 
 def _check_rows(rows: tuple[int, int]) -> tuple[int, int]:
@@ -120,34 +113,21 @@ def _find_file(where: Location, name: str) -> Held:
     """Return the header in a variable's own file."""
     try:
         with where.open_file(name) as file:
-            return Held(name, VariableDirectory().read_entry(name, file, VarType.LOD_TENSOR), None, file.size)
+            path = relative_path(name)
+            return Held(path, VariableDirectory().read_entry(path, file, VarType.LOD_TENSOR), None, file.size)
     except StorageError as error:
         near = near_names(name, where.list_names()) if where.exists() else ""
         raise LoadError(f"{name!r} cannot be read: {error.message}{near}", hint=error.hint) from error
 
 
-def _read_rows(where: Location, held: Held, start: int, stop: int, *, verify: bool) -> Array:
-    """Read rows of a variable that has its own file."""
-    value, parts = allocate(Want(held, (start, stop)), Arena(wanted_bytes(Want(held, (start, stop)))))
-    record = _record_for_slices(where, held.name) if verify else None
-    problem = None if record is None else misfit(held.name, held.size, record)
-    job = Job(held.name, lambda: where.open_file(held.name), held.size, parts, record, partial=True)
-    bad = [problem] if problem is not None else [text for _, text in read_jobs([job])] if parts else []
-    if bad:
-        raise refusal(where.path, bad, 1)
-    array = to_native([value], [job])[0].array
-    assert array is not None
-    return array
-
-
 def _open_file(
-    where: Location, filename: str, names: Iterable[Variable | str] | Program | None, *, verify: bool
+    where: Location, filename: str, names: Iterable[Variable | str] | Program | None, comparison: Comparison
 ) -> FileContents:
     """Return the file that holds several variables, under their names."""
     contents = FileContents(
         filename,
         where,
-        verify=verify and _record_for_slices(where, filename) is not None,
+        verify=comparison.complete or comparison.covers([filename]),
         record=record_of(where, filename, needed=False),
         only_headers=True,
     )
@@ -166,7 +146,7 @@ def _open_file(
     return contents
 
 
-def _find_in_file(contents: FileContents, name: str) -> Held:
+def _find_in_file(contents: Contents, name: str) -> Held:
     found = contents.look(name, VarType.LOD_TENSOR)
     if not isinstance(found, Held):
         near = near_names(name, contents.names())
