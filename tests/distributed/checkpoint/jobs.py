@@ -1,4 +1,4 @@
-"""Jobs that save, and jobs that go on with what was saved, all in the threads of one test."""
+"""Jobs that save, and jobs that resume from a save, all in the threads of one test."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class SavingJob(Job):
 
 
 def alone(network: Network, feeds: Callable[[int], Feed], start: int, stop: int, loaded: Path) -> Any:
-    """The losses of one process without servers that goes on with a directory, and its variables."""
+    """The losses of one process without servers that resumes from a directory, and its variables."""
     with fresh_programs(SEED) as (main, startup):
         loss = network.build()
         network.optimizer().minimize(loss)

@@ -25,7 +25,7 @@ def saved_by(name: str) -> str:
 
 def placement_of(name: str) -> Placement:
     """Fluid's own table of the run, as its transpiler gave it."""
-    told = json.loads((RUNS / name / "programs" / "manifest.json").read_text())
+    placed = json.loads((RUNS / name / "programs" / "manifest.json").read_text())
     slices = [
         Slice(
             one["origin"],
@@ -38,9 +38,9 @@ def placement_of(name: str) -> Placement:
             VarType.FP32,
             KINDS[one["vtype"]],
         )
-        for one in told["parameters_on_pservers"]
+        for one in placed["parameters_on_pservers"]
     ]
-    return Placement(slices, endpoints=told["endpoints"], trainers=told["trainers"])
+    return Placement(slices, endpoints=placed["endpoints"], trainers=placed["trainers"])
 
 
 def program_of(name: str, which: str, placement: Placement | None = None) -> fluid.Program:

@@ -45,7 +45,7 @@ def trained(job: Job, steps: int, root: Path, *, number: int = 0) -> list[float]
 
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count what is read")
-def test_servers_go_on_from_the_latest_checkpoint(tmp_path: Path) -> None:
+def test_servers_resume_from_the_latest_checkpoint(tmp_path: Path) -> None:
     with SavingJob(ADAM, servers=2, trainers=1) as job:
         losses = trained(job, 7, tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["step-00000006"]

@@ -1,4 +1,4 @@
-"""Processes killed while they save: what was saved before is there, whole, and training goes on from it."""
+"""Processes killed while they save: the previous save is whole, and training resumes from it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run_job(servers: int, **run: Any) -> tuple[dict[str, int], list[list[float]]
     [(False, ("TRAINER 0", 6)), (True, ("PSERVER 0", 4))],
     ids=["trainer 0", "a server"],
 )
-def test_the_save_before_is_whole_and_goes_on(
+def test_the_previous_save_is_whole_and_resumes(
     tmp_path: Path, by_servers: bool, dies: tuple[str, int]
 ) -> None:
     """The job dies in its second save, after step 3; the first was after step 1."""

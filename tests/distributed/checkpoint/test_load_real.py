@@ -97,14 +97,14 @@ def test_a_learning_rate_that_was_not_saved_stays_as_startup_made_it() -> None:
     assert rate == np.float32(0.01)
 
 
-def test_a_server_of_another_endpoint_is_told_the_endpoints() -> None:
+def test_an_unknown_endpoint_is_an_error_that_lists_the_servers() -> None:
     program = program_of(RUN, "pserver0_startup")
     program._ps_endpoint = "127.0.0.1:9999"
     with pytest.raises(LoadError, match=r"127.0.0.1:9999 is not one of the parameter servers 127.0.0.1:6174"):
         fluid.io.load_persistables(fluid.Executor(), saved_by(RUN), program)
 
 
-def test_a_program_without_a_placement_is_told_where_it_is_lost() -> None:
+def test_a_program_without_a_placement_is_an_error_with_its_cause() -> None:
     program = program_of(RUN, "pserver0")
     program._parameters_on_pservers = None
     with pytest.raises(LoadError, match=r"server 127.0.0.1:6174 has no placement"):
@@ -120,7 +120,7 @@ def test_a_plan_tells_what_a_server_would_load() -> None:
     assert not plan.chosen("not asked for")
 
 
-def test_a_server_that_loads_the_trainers_program_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_loads_the_trainers_program_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own rows would stay as startup made them, and nobody would notice."""
     fluid.layers.fc(fluid.data("x", [None, 130]), 128)
     program = fluid.default_main_program()

@@ -1,4 +1,4 @@
-"""Jobs of ours go on with what trainer 0 of a real job saved: the losses are the real job's."""
+"""Jobs resume from what trainer 0 of a real job saved: the losses are the real job's."""
 
 from __future__ import annotations
 

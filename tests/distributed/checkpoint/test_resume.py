@@ -1,4 +1,4 @@
-"""What M servers trained goes on with N servers, bit for bit."""
+"""N servers resume from what M servers saved, bit for bit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(request: Any, tmp_path_factory: Any) -> Any:
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3, 4, 5], ids=lambda n: f"to{n}")
-def test_n_servers_go_on_as_if_nothing_had_happened(run: Any, servers: int) -> None:
+def test_n_servers_resume_with_the_same_bits(run: Any, servers: int) -> None:
     losses, values, directory = run
     form = "main" if servers % 2 else "startup"
     with SavingJob(ADAM, servers=servers, loaded=directory, form=form) as job:
@@ -103,11 +103,11 @@ def test_servers_without_variables_load_nothing_and_serve(tmp_path: Path, optimi
     network = Network(line, optimizer)
     with SavingJob(network, servers=1, trainers=1) as job:
         (losses,) = job.go(line_feeds, 0, 4, save=(2, tmp_path / "model"))
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with SavingJob(network, servers=5, trainers=1, loaded=tmp_path / "model") as job:
             (again,) = job.go(line_feeds, 2, 4)
     assert again == losses[2:]
-    idle = [one for one in said if "keeps no variable at all" in str(one.message)]
+    idle = [one for one in caught if "keeps no variable at all" in str(one.message)]
     assert len(idle) == (3 if optimizer is sgd else 0)  # counters of schedules are everywhere
     assert [bool(report) for report in job.reports.values()].count(False) == len(idle)

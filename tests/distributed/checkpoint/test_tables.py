@@ -46,7 +46,7 @@ RANDOM = Network(lambda: embedded(is_distributed=True), lambda: fluid.optimizer.
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3])
-def test_a_table_in_blocks_goes_on_with_any_number_of_servers(tmp_path: Path, servers: int) -> None:
+def test_a_table_in_blocks_resumes_with_any_count_of_servers(tmp_path: Path, servers: int) -> None:
     with SavingJob(BLOCKS, servers=2) as job:
         losses = job.go(feeds, 0, 5, save=(3, tmp_path / "model"))
     values = job.on_servers()
@@ -58,7 +58,7 @@ def test_a_table_in_blocks_goes_on_with_any_number_of_servers(tmp_path: Path, se
         assert np.array_equal(value, values[name]), name
 
 
-def test_a_table_in_blocks_goes_on_in_one_process(tmp_path: Path) -> None:
+def test_a_table_in_blocks_resumes_in_one_process(tmp_path: Path) -> None:
     with SavingJob(BLOCKS, servers=2, trainers=1) as job:
         (losses,) = job.go(feeds, 0, 5, save=(3, tmp_path / "model"))
     again, values = alone(BLOCKS, lambda step: feeds(step, 0), 3, 5, tmp_path / "model")
@@ -69,7 +69,7 @@ def test_a_table_in_blocks_goes_on_in_one_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("by_servers", [False, True], ids=["gathered", "by servers"])
 @pytest.mark.parametrize("before", [1, 2, 3])
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_a_sharded_table_goes_on_with_any_number_of_servers(
+def test_a_sharded_table_resumes_with_any_count_of_servers(
     tmp_path: Path, before: int, after: int, by_servers: bool
 ) -> None:
     with SavingJob(SHARDS, servers=before) as job:
@@ -91,7 +91,7 @@ def test_as_many_servers_also_have_the_first_values_of_rows_that_nobody_has_met(
     assert again == [one[2:] for one in losses]
 
 
-def test_a_sharded_table_goes_on_in_one_process(tmp_path: Path) -> None:
+def test_a_sharded_table_resumes_in_one_process(tmp_path: Path) -> None:
     with SavingJob(SHARDS, servers=3, trainers=1) as job:
         (losses,) = job.go(feeds, 0, 5, save=(3, tmp_path / "model"))
     local = Network(lambda: embedded(is_distributed=False, initial=constant()), SHARDS.optimizer)
@@ -100,7 +100,7 @@ def test_a_sharded_table_goes_on_in_one_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3])
-def test_one_process_goes_on_with_a_sharded_table(tmp_path: Path, servers: int) -> None:
+def test_servers_resume_from_the_table_of_one_process(tmp_path: Path, servers: int) -> None:
     local = Network(lambda: embedded(is_distributed=False), RANDOM.optimizer)
     with fresh_programs(SEED) as (main, startup):
         loss = local.build()
@@ -126,7 +126,7 @@ def test_a_lost_shard_is_noticed(tmp_path: Path) -> None:
         job.serve(job.endpoints[0])
 
 
-def test_two_forms_of_one_table_are_not_guessed_between(tmp_path: Path) -> None:
+def test_two_forms_of_a_table_without_a_newer_one_are_an_error(tmp_path: Path) -> None:
     with SavingJob(SHARDS, servers=2) as job:
         job.go(feeds, 0, 3, save=(2, tmp_path / "model"))
     shard = selected_rows.read((tmp_path / "model" / "__lookup_table__" / "table_0").read_bytes())
@@ -137,7 +137,7 @@ def test_two_forms_of_one_table_are_not_guessed_between(tmp_path: Path) -> None:
         job.serve(job.endpoints[0])
 
 
-def test_one_directory_goes_from_form_to_form(tmp_path: Path) -> None:
+def test_one_directory_holds_one_form_after_the_other(tmp_path: Path) -> None:
     """Three servers, two, one process, two servers, all over one directory: each finds what was saved last.
 
     Files of earlier forms stay, since a save deletes nothing that another program wrote.

@@ -1,4 +1,4 @@
-"""What does not fit together is said at once, by name; what is watched and pulled besides training."""
+"""Processes that do not fit together are errors that name both; status, pulls and checks of sizes."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_trainer_that_was_interrupted_leaves(monkeypatch: pytest.MonkeyPatch) 
         trainer.close()
 
 
-def test_servers_of_two_jobs_are_told_apart() -> None:
+def test_servers_of_two_jobs_are_an_error() -> None:
     with (
         Job(MOMENTUM, trainers=1).start() as one,
         Job(MOMENTUM, trainers=2).start() as two,
@@ -249,7 +249,7 @@ def test_status_counts_rounds_and_bytes_and_names_the_silent(monkeypatch: pytest
         ("Hello", {"v": 1, "job": 7}),
     ],
 )
-def test_malformed_requests_are_refused_and_training_goes_on(verb: str, head: dict[str, Any]) -> None:
+def test_malformed_requests_are_refused_and_training_continues(verb: str, head: dict[str, Any]) -> None:
     with Job(MOMENTUM, servers=1, trainers=1).start() as job:
         with Channel(job.endpoints[0]) as channel:
             describe(channel, 20.0)

@@ -1,4 +1,4 @@
-"""Pushes are whole or nothing, and take no memory that nobody may fill."""
+"""Pushes are whole or refused, and no memory is allocated for refused ones."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def begun(tmp_path: Path) -> Path:
 
 
 def test_only_the_own_rows_are_written(scope: Any, begun: Path) -> None:
-    said = write_rows(scope, [OWN, SHARD], str(begun), ["w", "other"])
-    assert set(said["crc32"]) == {"w.block1"}
+    answer = write_rows(scope, [OWN, SHARD], str(begun), ["w", "other"])
+    assert set(answer["crc32"]) == {"w.block1"}
     array = lod_tensor.read((begun / "w").read_bytes()).array
     assert array is not None
     assert array[:, 0].tolist() == [0, 0, 7, 7, 0]
@@ -60,7 +60,7 @@ def test_only_the_own_rows_are_written(scope: Any, begun: Path) -> None:
     ],
     ids=["another file", "shape", "type", "longer", "shorter"],
 )
-def test_what_is_not_the_variable_is_left_alone(scope: Any, tmp_path: Path, content: bytes, why: str) -> None:
+def test_a_foreign_file_is_not_written(scope: Any, tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "w").write_bytes(content)
     with pytest.raises(SaveError, match=why):
         write_rows(scope, [OWN], str(tmp_path), ["w"])

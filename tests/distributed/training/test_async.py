@@ -121,7 +121,7 @@ def test_a_communicator_trains_embeddings(is_distributed: bool, monkeypatch: pyt
     assert np.mean(losses[-4:]) < 0.5 * np.mean(losses[:4])
 
 
-def test_what_ends_a_communicator_is_raised_where_training_is() -> None:
+def test_an_error_that_ends_a_communicator_is_raised_in_training() -> None:
     with Job(Network(linear, sgd, sync=False), trainers=2).start() as job:
         programs = job.trainer(0)
         executor = fluid.Executor(fluid.CPUPlace())
@@ -162,7 +162,7 @@ def test_embeddings_train_asynchronously(is_distributed: bool) -> None:
     assert losses == expected
 
 
-def test_a_schedule_goes_on_when_fewer_trainers_do() -> None:
+def test_a_schedule_continues_with_fewer_trainers() -> None:
     with Job(Network(perceptron, adam_with_schedule, sync=False), servers=1, trainers=2) as job:
         programs, scope = job.server(job.endpoints[0]), fluid.Scope()
         fluid.Executor(fluid.CPUPlace()).run(programs.startup, scope=scope)

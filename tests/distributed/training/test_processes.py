@@ -88,7 +88,7 @@ def test_trainers_of_another_run_are_refused(policy: str) -> None:
         assert "They belong to another run" in one.errors
 
 
-def test_a_server_whose_trainers_are_gone_says_whom_it_waits_for_and_ends() -> None:
+def test_a_server_whose_trainers_are_gone_names_them_and_ends() -> None:
     more = {"FLAGS_worker_update_interval_secs": "6", "PADDLELIKE_LEASE": "1", "PADDLELIKE_LOG_INTERVAL": "1"}
     with Processes({"steps": 1000, "slow": 0.02}, servers=1, trainers=1, **more) as job:
         (server,), (trainer,) = job.start()

@@ -104,11 +104,11 @@ def test_a_table_sharded_by_id_has_the_losses_and_rows_of_real_fluid() -> None:
         shards = [job.scopes[endpoint].find_var("table").value for endpoint in job.endpoints]
     # Sums in float32 go in another order than in Eigen.
     np.testing.assert_allclose(losses, real["losses_uninterrupted"], rtol=5e-6)
-    for number, (shard, said) in enumerate(zip(shards, real["pserver_values_after_load"], strict=True)):
-        assert shard.height() == said["table"]["height"]
-        assert list(shard.array.shape) == said["table"]["shape"]
-        assert set(said["table"]["rows"]) <= set(shard.rows())  # it was saved after half of the steps
-        assert all(row % 2 == number for row in shard.rows())
+    for server, (shard, saved) in enumerate(zip(shards, real["pserver_values_after_load"], strict=True)):
+        assert shard.height() == saved["table"]["height"]
+        assert list(shard.array.shape) == saved["table"]["shape"]
+        assert set(saved["table"]["rows"]) <= set(shard.rows())  # it was saved after half of the steps
+        assert all(row % 2 == server for row in shard.rows())
 
 
 def test_ids_outside_of_a_table_are_refused_by_the_trainer() -> None:

@@ -52,7 +52,7 @@ def test_one_trainer_has_the_bits_of_training_without_servers(optimizer: Any, se
 
 
 @pytest.mark.filterwarnings("ignore:.*keeps no variable", "ignore:the program to run is empty")
-def test_servers_that_keep_nothing_keep_up() -> None:
+def test_servers_without_variables_serve() -> None:
     expected, begun = train_locally(MOMENTUM, lambda step: perceptron_feeds(step, 0), 3)
     with Job(MOMENTUM, servers=7, trainers=1) as job:
         job.start_with(begun)
