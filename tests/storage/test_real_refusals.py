@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError
-from paddlelike.storage.local import carrying, manifest_file
+from paddlelike.storage.local import cross_device, manifest_file
 from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names
 
@@ -256,7 +256,7 @@ def test_in_a_mount_point_no_file_is_ever_half_written(disk, monkeypatch, unname
     names_of = [f"w_{number}" for number in range(3)]
     save(disk, dict.fromkeys(names_of, b"old" * 100000))
     if not unnamed:
-        monkeypatch.setattr(carrying, "_UNNAMED", 0)
+        monkeypatch.setattr(cross_device, "_UNNAMED", 0)
     real, seen, torn = os.unlink, set(), []
 
     def look() -> None:
@@ -272,13 +272,13 @@ def test_in_a_mount_point_no_file_is_ever_half_written(disk, monkeypatch, unname
         look()
 
     monkeypatch.setattr(os, "unlink", watched)
-    copy = carrying.shutil.copyfileobj
+    copy = cross_device.shutil.copyfileobj
 
     def slowly(old, new, length):
         copy(old, new, 1000)
         look()
 
-    monkeypatch.setattr(carrying.shutil, "copyfileobj", slowly)
+    monkeypatch.setattr(cross_device.shutil, "copyfileobj", slowly)
     (disk / "w_1").chmod(0o640)
     save(disk, dict.fromkeys(names_of, b"new" * 100000))
     assert {b"old", b"new"} <= seen

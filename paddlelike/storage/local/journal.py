@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
-from paddlelike.storage.local.carrying import carry
+from paddlelike.storage.local.cross_device import move_across_devices
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.opening import open_regular
@@ -302,7 +302,7 @@ def _move_all(directory: str, moves: Sequence[tuple[str, str]]) -> None:
     for (source, target), near in zip(left, here, strict=True):
         if near:
             _move(source, target)
-    carry([move for move, near in zip(left, here, strict=True) if not near])
+    move_across_devices([move for move, near in zip(left, here, strict=True) if not near])
 
 
 def _same_device(source: str, target: str) -> bool:
@@ -315,7 +315,7 @@ def _move(source: str, target: str) -> None:
     except OSError as error:
         if error.errno not in (errno.EBUSY, errno.EXDEV) or os.path.isdir(target):
             raise
-        carry([(source, target)])  # the file is a mount point itself
+        move_across_devices([(source, target)])  # the file is a mount point itself
 
 
 def _remove(path: str) -> None:

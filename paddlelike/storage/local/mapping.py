@@ -1,8 +1,8 @@
-"""Files that somebody has mapped: a shared lock on such a file keeps savers from writing into it.
+"""Locks on memory-mapped files: a shared lock keeps saves from writing into such a file.
 
-Savers replace files, and a mapping keeps the one that was replaced. The exception is the generation before
-that ``keep_generation`` has the next save write over: there a file is written into only by who has its
-lock alone, and only while it has no other name. The system lets go of a lock with the last mapping.
+Saves replace files, and a mapping keeps the one that was replaced. The exception is the version before, which
+``keep_generation`` lets the next save overwrite: a file of it is written into only under an exclusive lock,
+and only while it has no other name. The system releases a lock with the last mapping.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["hold", "is_free"]
 
 
 def hold(fd: int) -> bool:
-    """Keep savers from writing into an open file; False: one is writing into it now.
+    """Keep saves from writing into an open file; return False where one is writing into it now.
 
-    It is held until the last copy of the descriptor is closed, and a mapping has one.
+    The lock is held until the last copy of the descriptor is closed, and a mapping has one.
     """
     if fcntl is None:
         return True
@@ -34,7 +34,7 @@ def hold(fd: int) -> bool:
 
 
 def is_free(fd: int) -> bool:
-    """Whether an open file may be written into; if so, it cannot be mapped before it is closed."""
+    """Return whether an open file may be written into; if so, it cannot be mapped before it is closed."""
     if fcntl is None or os.fstat(fd).st_nlink != 1:
         return False
     try:

@@ -1,8 +1,8 @@
-"""Regular files opened for reading. What else lies under a name is refused, and never waited for.
+"""Open regular files for reading; refuse everything else without waiting for it.
 
-A directory that others made may hold a pipe, which whoever opens it waits for, or a device, in place of a
-file. A link is followed, wherever it leads: a model may be kept in a cache of files, or on another disk. It
-is read only; saves replace the link and leave what it leads to.
+A directory of somebody else may hold a pipe, which blocks whoever opens it, or a device, in place of a file.
+A link is followed wherever it points to: a model may be kept in a cache of files, or on another disk. It is
+only read; saves replace the link and leave what it points to.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KINDS: Final = {
 
 
 def open_regular(path: str) -> tuple[int, os.stat_result]:
-    """A descriptor of a file, which is the caller's to close, and what the system knows of it.
+    """Return a descriptor of a file, which the caller closes, and its ``stat``.
 
     Raises
     ------
@@ -58,14 +58,14 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
 
 
 def unreadable(path: str, error: OSError) -> StorageError:
-    """The error for a file that the system does not let us read."""
+    """Return the error for a file that the system does not let us read."""
     if isinstance(error, FileNotFoundError):
         directory = os.path.dirname(path) or "."
         if not os.path.isdir(directory):
             return StorageError(f"{path} cannot be read: there is no directory {directory}")
         if os.path.islink(path):
             return StorageError(
-                f"{path} cannot be read: it is a link to {os.readlink(path)!r}, which is not there"
+                f"{path} cannot be read: it is a link to {os.readlink(path)!r}, which does not exist"
             )
         return StorageError(f"{path} cannot be read: there is no such file in {directory}")
     if error.errno == errno.ENXIO:  # a socket cannot even be opened

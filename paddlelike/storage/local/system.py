@@ -19,7 +19,7 @@ _FICLONE: Final = 0x40049409
 
 
 def exchange(a: str, b: str) -> None:
-    """Let two names change places in one step, so that nobody ever sees one of them missing.
+    """Swap two names in one step, so that nobody ever sees one of them missing.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def exchange(a: str, b: str) -> None:
 
 
 def has_mounts(directory: str) -> bool:
-    """Whether something is mounted below a directory, which would not come along with an exchange."""
+    """Return whether something is mounted below a directory, which an exchange would not move."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
             points = [line.split(b" ", 5)[4] for line in file if line.count(b" ") > 4]
@@ -50,7 +50,13 @@ def _byte(octal: re.Match[bytes]) -> bytes:
 
 
 def sync_file_system(path: str) -> None:
-    """Put everything of the file system that holds ``path`` onto its disk."""
+    """Write everything of the file system that holds ``path`` to its disk.
+
+    Raises
+    ------
+    OSError
+        The disk refuses it.
+    """
     fd = os.open(path, os.O_RDONLY)
     try:
         call = _function("syncfs")
@@ -64,7 +70,13 @@ def sync_file_system(path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Put the names in a directory onto the disk."""
+    """Write the names in a directory to the disk.
+
+    Raises
+    ------
+    OSError
+        The disk refuses it.
+    """
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -73,7 +85,7 @@ def sync_directory(path: str) -> None:
 
 
 def reflink(source: str, target: str) -> bool:
-    """Make ``target`` a file that shares the blocks of ``source`` until one is written; False: cannot be."""
+    """Make ``target`` share the blocks of ``source`` until one is written; return False where that fails."""
     if not sys.platform.startswith("linux"):
         return False
     import fcntl

@@ -1,1 +1,1 @@
-"""Directories behind URLs: fsspec, HDFS."""
+"""Directories behind URLs: stores by scheme, and saves committed by markers."""

@@ -1,6 +1,6 @@
-"""Directories behind URLs, as readers see them: what their marker lists, or all there is.
+"""Directories behind URLs, as readers see them: the files of their marker, or all files where there is none.
 
-See ``storage.marker``, and ``storage.remote_transaction`` for saves.
+See :mod:`.marker`, and :mod:`.transaction` for saves.
 """
 
 from __future__ import annotations
@@ -69,20 +69,20 @@ class RemoteDirectory(RemoteRoot):
         return self.path
 
     def recover(self) -> None:
-        """Nothing: whoever reads a marker knows what was saved."""
+        """Do nothing: the marker lists what was saved."""
 
     def exists(self) -> bool:
         self._listing = None
-        return bool(self._listed().names)
+        return bool(self._list().names)
 
     def has(self, name: str) -> bool:
-        return relative_path(name) in self._listed().names
+        return relative_path(name) in self._list().names
 
     def list_names(self) -> list[str]:
-        return sorted(self._listed().names)
+        return sorted(self._list().names)
 
     def open_file(self, name: str) -> RemoteFile:
-        listing = self._listed()
+        listing = self._list()
         found = listing.names.get(relative_path(name))
         if found is None:
             raise StorageError(f"{self.path}/{name} cannot be read: there is no such file in {self.path}")
@@ -106,7 +106,13 @@ class RemoteDirectory(RemoteRoot):
             return None
 
     def verify(self) -> Verification:
-        """Compare every file with the manifest."""
+        """Compare every file with the manifest.
+
+        Raises
+        ------
+        StorageError
+            The store cannot be reached.
+        """
         try:
             found = self.read_marker()
             if found.manifest is None and not self.is_prefix:
@@ -153,7 +159,7 @@ class RemoteDirectory(RemoteRoot):
         """Begin a transaction; ``durability``, ``wait`` and ``keep_generation`` have no effect on a store."""
         return RemoteTransaction(self, options, Author(program, part), state, locate)
 
-    def _listed(self) -> _Listing:
+    def _list(self) -> _Listing:
         if self._listing is None:
             found = self.read_marker()
             with reaching(self.path):
@@ -168,11 +174,11 @@ class RemoteDirectory(RemoteRoot):
         return self._listing
 
     def _head(self, listing: _Listing, path: str) -> bytes:
-        """The first bytes of a file; from the third file on, those of all files are fetched together."""
+        """Return the first bytes of a file; from the third file on, all are fetched at once."""
         with listing.lock:
-            return self._fetched_head(listing, path)
+            return self._fetch_head(listing, path)
 
-    def _fetched_head(self, listing: _Listing, path: str) -> bytes:
+    def _fetch_head(self, listing: _Listing, path: str) -> bytes:
         listing.opened += 1
         if listing.opened < _FEW:
             return b""
@@ -215,7 +221,13 @@ class RemoteFile:
         self._head = head
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Up to ``size`` bytes from ``offset``; fewer only at the end."""
+        """Return up to ``size`` bytes from ``offset``; fewer only at the end.
+
+        Raises
+        ------
+        StorageError
+            The store cannot be reached.
+        """
         stop = min(offset + size, self.size)
         if stop <= offset:
             return b""
@@ -231,7 +243,7 @@ class RemoteFile:
         raise AssertionError("a file has a place")
 
     def readinto_at(self, offset: int, target: memoryview) -> int:
-        """Fill ``target`` from ``offset``; returns the number of bytes, smaller only at the end."""
+        """Fill ``target`` from ``offset``; return the number of bytes, smaller only at the end."""
         done = 0
         while done < len(target):
             data = self.read_at(offset + done, min(len(target) - done, PIECE))
@@ -242,13 +254,19 @@ class RemoteFile:
         return done
 
     def read(self, most: int | None = None) -> bytes:
-        """The whole file. FormatError: it is larger than ``most``."""
+        """Return the whole file.
+
+        Raises
+        ------
+        FormatError
+            It is larger than ``most``.
+        """
         if most is not None and self.size > most:
             raise FormatError(f"{self.size} bytes; such a file has {most} at most")
         return self.read_at(0, self.size)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is held."""
 
     def __enter__(self) -> RemoteFile:
         return self

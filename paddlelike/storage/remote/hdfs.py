@@ -44,7 +44,7 @@ def command() -> list[str]:
 
 
 class HadoopStore:
-    """Files of HDFS. What is read is downloaded into a temporary directory, which goes with this object."""
+    """Files of HDFS. What is read is downloaded into a temporary directory, deleted with this object."""
 
     def __init__(self) -> None:
         self._command = command()
@@ -56,14 +56,14 @@ class HadoopStore:
         return isinstance(other, HadoopStore) and other._command == self._command
 
     def find(self, folder: str) -> dict[str, Info]:
-        found = self._found(folder)
+        found = self._list_all(folder)
         times = self._times([f"{folder}/{name}" for name in found])
         if len(times) != len(found):
             return found
         return {name: Info(info.size, time) for (name, info), time in zip(found.items(), times, strict=True)}
 
-    def _found(self, folder: str) -> dict[str, Info]:
-        """All files below a folder; their times say the minute."""
+    def _list_all(self, folder: str) -> dict[str, Info]:
+        """Return all files below a folder; their times are exact to the minute."""
         done = self._run(["-ls", "-R", folder], missing_is_fine=True)
         front = _path(folder) + "/"
         found = {}
@@ -146,13 +146,13 @@ class HadoopStore:
         return found
 
     def move(self, source: str, target: str, names: Iterable[str]) -> None:
-        """Bring files from a folder to another.
+        """Move files from a folder to another.
 
-        A move does not go over a file, so that file would have to be removed, perhaps just after another
-        process moved the new one there: what has a file before it is copied instead.
+        A move does not overwrite a file, so that file would have to be removed, perhaps just after another
+        process moved the new one there: files that exist already are overwritten by a copy instead.
         """
         names = list(names)
-        there = self._found(target)
+        there = self._list_all(target)
         new = _by_folder(name for name in names if name not in there)
         if new:
             self._run(["-mkdir", "-p", *[_join(target, inside) for inside in new]])
@@ -174,7 +174,7 @@ class HadoopStore:
             self._run_many(["-rm", "-f", "-skipTrash"], [f"{folder}/{name}" for name in names])
 
     def _times(self, paths: list[str]) -> list[str]:
-        """When files were written, to the millisecond; listings say the minute."""
+        """Return when files were written, to the millisecond; listings say the minute."""
         said = b"".join(
             self._run(["-stat", "%Y", *paths[at : at + _MANY]], missing_is_fine=True)
             for at in range(0, len(paths), _MANY)
@@ -188,17 +188,19 @@ class HadoopStore:
     def _run(
         self, words: Sequence[str], data: bytes | None = None, *, missing_is_fine: bool = False
     ) -> bytes:
-        """What the command prints.
+        """Run the command and return what it prints.
 
         Raises
         ------
+        FileNotFoundError
+            It says that a file does not exist.
         StorageError
-            It failed, with what it said.
+            It failed; the message has the end of what it printed.
         """
         program = shutil.which(self._command[0])
         if program is None:
             raise StorageError(
-                f"hdfs: paths need the command {self._command[0]!r}, which is not there",
+                f"hdfs: paths need the command {self._command[0]!r}, which is not installed",
                 hint="install Hadoop's client, set HADOOP_HOME, or name the command in PADDLELIKE_HADOOP",
             )
         line = [program, *self._command[1:], *words]
@@ -215,7 +217,7 @@ class HadoopStore:
 
 
 def _lines(said: bytes) -> Iterator[tuple[str, str, Info]]:
-    """The lines of a listing: kind (``-`` or ``d``), path, size and time."""
+    """Yield the lines of a listing: kind (``-`` or ``d``), path, size and time."""
     for line in said.decode("utf-8", "surrogateescape").splitlines():
         # permissions, replication, owner, group, size, date, time, path
         words = line.split(None, 7)
@@ -235,7 +237,7 @@ def _join(folder: str, inside: str) -> str:
 
 
 def _path(url: str) -> str:
-    """The path in ``hdfs://host:port/path`` or ``hdfs:/path``: what listings print may be either."""
+    """Return the path in ``hdfs://host:port/path`` or ``hdfs:/path``; listings print either form."""
     rest = url.removeprefix("hdfs:")
     if rest.startswith("//"):
         rest = "/" + rest[2:].partition("/")[2]

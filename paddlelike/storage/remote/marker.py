@@ -127,7 +127,7 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
                     return Marker()
                 path = path_of(base)
             try:
-                return _parsed(base, number, store.read(path))
+                return _parse(base, number, store.read(path))
             except FileNotFoundError:  # the next save came to its commit, and this one was removed
                 continue
             except FormatError as error:
@@ -161,7 +161,7 @@ def encode(
     return manifest.encode_json(records, author=author, state=state, is_prefix=is_prefix)
 
 
-def _parsed(base: str, number: int, data: bytes) -> Marker:
+def _parse(base: str, number: int, data: bytes) -> Marker:
     found = manifest.decode(data)
     files, at, gone = {}, {}, []
     for name, record in found.files.items():

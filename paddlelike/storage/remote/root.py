@@ -36,7 +36,7 @@ class RemoteRoot:
         return marker.copy_path(self.base, is_prefix=self.is_prefix)
 
     def read_marker(self) -> Marker:
-        """The marker.
+        """Return the newest marker.
 
         Raises
         ------

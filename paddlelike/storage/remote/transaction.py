@@ -1,16 +1,16 @@
-"""All-or-nothing saves into directories behind URLs, by markers (see ``storage.marker``).
+"""All-or-nothing saves into directories behind URLs, by markers (see :mod:`.marker`).
 
-A save puts what changed into ``DIR.saving-<n>-<id>/`` and then makes the marker of number n, which says so:
-that is the commit. Afterwards the files move to their plain names in ``DIR/``. Whoever reads meanwhile, or
-after a saver was killed on its way, finds a file in the one place or in the other.
+A save writes what changed into ``DIR.saving-<n>-<id>/`` and then creates marker n, which says so: that is the
+commit. Afterwards the files move to their plain names in ``DIR/``. Readers meanwhile, or after the saving
+process was killed, find a file in one place or the other.
 
-A directory without a marker, such as one that Fluid saved and somebody uploaded, counts as it is. Of two
-savers at the same time one makes the marker, and the other is told; nothing of it is seen by anybody. What a
-killed saver leaves is removed by the next save that comes to its commit: a folder of that number or a lower
-one belongs to nobody who could still commit.
+A directory without a marker, such as one that Fluid saved and somebody uploaded, is read as it is. Of two
+saves at the same time one creates the marker, and the other fails and says so; nothing of it is visible. What
+a killed process leaves is removed by the next save that is committed: a folder of that number or a lower one
+belongs to no save that could still be committed.
 
-It costs a copy inside the store, where this has no cheap renames (S3: on the servers, many files at once);
-files cannot be written to their plain names at once, since two savers would mix there.
+The moves cost a copy inside the store where it has no cheap renames (S3: on the servers, many files at once).
+Files cannot be written to their plain names directly, since two saves would mix there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HASHED: Final = 1 << 20  # bytes that are hashed, then sent
 
 
 class RemoteTransaction:
-    """Collects files for a directory of a store; :meth:`commit` writes them, see the top of this file."""
+    """Collects files for a directory of a store; :meth:`commit` writes them."""
 
     def __init__(
         self,
@@ -64,11 +64,23 @@ class RemoteTransaction:
         self._listings: dict[str, dict[str, Info]] = {}
 
     def add(self, name: str, buffers: Iterable[Buffer], facts: Mapping[str, Any] | None = None) -> None:
-        """Add the file of variable ``name``. The buffers are read at the commit, not copied now."""
+        """Add the file of variable ``name``. The buffers are read at the commit, not copied now.
+
+        Raises
+        ------
+        StorageError
+            The name cannot be a file, or is that of another variable already.
+        """
         self._pieces[self._new_path(name)] = buffers, facts or {}
 
     def keep(self, name: str, record: Record, *, base: Path | None = None) -> bool:
-        """Let the file of ``name`` be the one that was saved as ``record``; False: it is not there."""
+        """Leave the file of ``name`` as it was saved as ``record``; return False where it is not there.
+
+        Raises
+        ------
+        StorageError
+            The store cannot be reached, or the name cannot be a file.
+        """
         other = self._location if base is None else self._base(os.fspath(base))
         if other is None:
             return False
@@ -88,7 +100,7 @@ class RemoteTransaction:
         return True
 
     def commit(self) -> Committed:
-        """Write all files and let the marker list them.
+        """Write all files and create the marker that lists them.
 
         Raises
         ------
@@ -119,7 +131,7 @@ class RemoteTransaction:
     def _commit(self) -> tuple[dict[str, Record], tuple[str, ...], tuple[str, ...]]:
         """Return the records of all files, the stale files, and those of them that are removed."""
         where, store = self._location, self._store
-        before = _settled(where, where.read_marker())
+        before = _finish_committed(where, where.read_marker())
         present = where.present()
         others = _others(before, present)
         self._check_kept(present)
@@ -142,18 +154,18 @@ class RemoteTransaction:
             at = dict.fromkeys(changed, folder)
             if not at.keys() <= (store.find(folder).keys() if at else set()):
                 if marker.newest(store, where.base) >= number:
-                    raise self._too_late()
+                    raise self._conflict_error()
                 raise SaveError(f"{folder} was removed by somebody during the save", hint="save again")
-            data = self._encoded(files, at, removed)
+            data = self._encode(files, at, removed)
             safe = False
             mark = marker.path_of(where.base, number)
             if not store.create(mark, data):
                 safe = True
-                raise self._too_late()
+                raise self._conflict_error()
             if marker.newest(store, where.base) > number:  # it was removed again before it was made here
                 store.remove(*_split(mark))
                 safe = True
-                raise self._too_late()
+                raise self._conflict_error()
         except BaseException:
             with contextlib.suppress(Exception):
                 if safe or not store.list_prefix(mark):  # else it may have come through
@@ -170,14 +182,14 @@ class RemoteTransaction:
                     hint="save again",
                 )
 
-    def _too_late(self) -> SaveError:
+    def _conflict_error(self) -> SaveError:
         return SaveError(
             f"{self._location.path} was saved by somebody else at the same time; it holds what they saved",
             hint="save again, or into another directory",
         )
 
     def _write(self, folder: str) -> dict[str, Record]:
-        """Put what changed into a folder; the stamps of the records are not known yet."""
+        """Write what changed into a folder; the stamps of the records are not known yet."""
         hashed = {path: _Hashed(buffers, self._checksum) for path, (buffers, _) in self._pieces.items()}
         if hashed:
             self._store.write(folder, hashed)
@@ -195,12 +207,12 @@ class RemoteTransaction:
     def _finish(
         self, of: Marker, files: dict[str, Record], at: Mapping[str, str], gone: Iterable[str]
     ) -> dict[str, Record]:
-        """After the commit: plain names and stamps. What cannot be done now is done by the next save."""
+        """Move the files to their plain names and record their stamps; the next save does what fails now."""
         with contextlib.suppress(Exception):
-            return _in_place(self._location, of, files, at, gone, self._contents)
+            return _move_into_place(self._location, of, files, at, gone, self._encode_final)
         return files
 
-    def _encoded(
+    def _encode(
         self, files: Mapping[str, Record], at: Mapping[str, str] | None = None, gone: Iterable[str] = ()
     ) -> bytes:
         is_prefix = self._location.is_prefix
@@ -208,11 +220,11 @@ class RemoteTransaction:
             files, at=at, gone=gone, is_prefix=is_prefix, author=self._author, state=self._state
         )
 
-    def _contents(self, files: Mapping[str, Record]) -> tuple[bytes, bytes | None]:
+    def _encode_final(self, files: Mapping[str, Record]) -> tuple[bytes, bytes | None]:
         """Return the final marker and the manifest for the directory."""
         if not self._options.manifest:
-            return self._encoded(files), None
-        return self._encoded(files), encode(
+            return self._encode(files), None
+        return self._encode(files), encode(
             files, author=self._author, is_prefix=self._location.is_prefix, state=self._state
         )
 
@@ -232,7 +244,7 @@ class RemoteTransaction:
 
 
 class _Hashed:
-    """Buffers in pieces, which are hashed as they go by."""
+    """Buffers in pieces, hashed while they are sent."""
 
     def __init__(self, buffers: Iterable[Buffer], algorithm: str | None) -> None:
         self._buffers = buffers
@@ -258,8 +270,8 @@ class _Hashed:
                 self.pieces = hasher.pieces()
 
 
-def _settled(where: RemoteRoot, found: Marker) -> Marker:
-    """The marker, after what a save that was killed after its commit left to do."""
+def _finish_committed(where: RemoteRoot, found: Marker) -> Marker:
+    """Finish a save that was killed after its commit, and return the marker."""
     if found.manifest is None or not (found.at or found.gone):
         return found
 
@@ -271,11 +283,11 @@ def _settled(where: RemoteRoot, found: Marker) -> Marker:
             encode(files, is_prefix=of.is_prefix, author=of.author, state=of.state),
         )
 
-    files = _in_place(where, found, found.manifest.files, found.at, found.gone, contents)
+    files = _move_into_place(where, found, found.manifest.files, found.at, found.gone, contents)
     return found._replace(manifest=replace(found.manifest, files=files), at={}, gone=())
 
 
-def _in_place(
+def _move_into_place(
     where: RemoteRoot,
     of: Marker,
     files: dict[str, Record],
@@ -312,7 +324,7 @@ def _in_place(
 
 
 def _others(before: Marker, present: Mapping[str, Info]) -> dict[str, Record]:
-    """The files that were there before and count."""
+    """Return the files that were there before and belong to the directory."""
     if before.manifest is None:
         return {path: Record(info.size, None, info.stamp) for path, info in present.items()}
     return {path: record for path, record in before.manifest.files.items() if path in present}

@@ -1,8 +1,8 @@
-"""Files that go over others in another file system, as where the directory is a mount point itself.
+"""Replace files by files of another file system, as where the directory is a mount point itself.
 
-No rename leads there. So the new files are written without a name first, in the target's own file system
-(Linux: O_TMPFILE), and get the names one right after the other: nobody ever finds a file that is half
-written. Where that cannot be, each is copied to its name.
+A rename cannot do that. So the new files are first written without a name in the target's own file system
+(Linux: O_TMPFILE), and get their names one right after the other: no reader finds a file that is half
+written. Where that is not possible, each is copied to its name.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ import shutil
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["carry"]
+__all__ = ["move_across_devices"]
 
 _MANY: Final = 100  # files that are open at a time
 _UNNAMED: Final = getattr(os, "O_TMPFILE", 0)
 _OVER: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
-def carry(moves: Sequence[tuple[str, str]]) -> None:
-    """Let each file of ``(source, target)`` go over the target; the sources go when all targets are there."""
+def move_across_devices(moves: Sequence[tuple[str, str]]) -> None:
+    """Replace each target of ``(source, target)`` by its source, and delete the sources at the end.
+
+    Raises
+    ------
+    OSError
+        A file cannot be written.
+    """
     for at in range(0, len(moves), _MANY):
         some = moves[at : at + _MANY]
         with contextlib.ExitStack() as closing:
@@ -35,7 +41,7 @@ def carry(moves: Sequence[tuple[str, str]]) -> None:
 
 
 def _copies(moves: Sequence[tuple[str, str]], closing: contextlib.ExitStack) -> list[int]:
-    """Descriptors of copies that have no name yet; -1 where one cannot be made."""
+    """Return descriptors of copies that have no name yet; -1 where none can be created."""
     copies = []
     for source, target in moves:
         fd = -1
@@ -51,7 +57,7 @@ def _copies(moves: Sequence[tuple[str, str]], closing: contextlib.ExitStack) -> 
 
 
 def _name(fd: int, target: str) -> bool:
-    """Give a file its name; False: it has none to be copied, or the system cannot."""
+    """Give a file its name; return False where there is no descriptor, or the system cannot."""
     if fd < 0:
         return False
     try:
@@ -66,7 +72,7 @@ def _name(fd: int, target: str) -> bool:
 
 
 def _remove(path: str) -> bool:
-    """Remove a file, since it may have more names, or be mapped; False: it is a mount point, and stays."""
+    """Remove a file, since it may have more names, or be mapped; return False where it is a mount point."""
     try:
         os.unlink(path)
     except FileNotFoundError:

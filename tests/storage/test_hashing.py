@@ -1,0 +1,81 @@
+"""Checksums: by pieces, independent of how the bytes arrive, and those of other tools."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import zlib
+
+import pytest
+import xxhash
+
+from paddlelike.errors import StorageError
+from paddlelike.storage.hashing import PIECE, PieceHasher, hash_buffers, hash_bytes
+from paddlelike.storage.manifest import Record
+from paddlelike.storage.verification import check_pieces, cover_with_pieces, describes
+
+SIZES = [0, 1, 100, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 17]
+
+
+def plain(data: bytes) -> str:
+    """The definition, written a second time."""
+    if len(data) <= PIECE:
+        return xxhash.xxh3_128(data).hexdigest()
+    pieces = [data[at : at + PIECE] for at in range(0, len(data), PIECE)]
+    return xxhash.xxh3_128(b"".join(xxhash.xxh3_128(piece).digest() for piece in pieces)).hexdigest()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_checksum_does_not_depend_on_the_buffers(size):
+    dice = random.Random(size)
+    data = dice.randbytes(size)
+    hasher = PieceHasher()
+    at = 0
+    while at < size:
+        count = dice.choice([1, 30, 1000, PIECE // 2, PIECE, 2 * PIECE])
+        hasher.update(memoryview(data)[at : at + count])
+        at += count
+    assert hasher.hexdigest() == hasher.copy().hexdigest() == plain(data)
+    assert hash_bytes(data) == hash_buffers([data]) == f"xxh3_128:{plain(data)}"
+    pieces = [data[at : at + PIECE] for at in range(0, size, PIECE)]
+    wanted = tuple(xxhash.xxh3_128(piece).hexdigest() for piece in pieces) if size > PIECE else ()
+    assert hasher.pieces() == wanted
+
+
+def test_other_algorithms_are_those_of_everybody():
+    assert hash_buffers([b"ab", b"c"], "sha256") == "sha256:" + hashlib.sha256(b"abc").hexdigest()
+    assert hash_buffers([b"ab", b"c"], "crc32") == f"crc32:{zlib.crc32(b'abc'):08x}"
+
+
+@pytest.mark.parametrize("flip", [0, PIECE - 1, PIECE, 2 * PIECE + 5])
+def test_a_slice_is_checked_by_its_pieces(flip):
+    data = random.Random(1).randbytes(2 * PIECE + 100)
+    hasher = PieceHasher()
+    hasher.update(data)
+    record = Record(len(data), f"xxh3_128:{hasher.hexdigest()}", (0, 0), pieces=hasher.pieces())
+    start, stop = cover_with_pieces(record, PIECE + 3, 10)
+    assert (start, stop) == (PIECE, 2 * PIECE)
+    assert cover_with_pieces(record, 2 * PIECE + 1, 50) == (2 * PIECE, len(data))
+    assert cover_with_pieces(record._replace(pieces=()), 0, 1) is None
+    bad = bytearray(data)
+    bad[flip] ^= 1
+    check_pieces("w", record, start, data[start:stop])
+    if start <= flip < stop:
+        with pytest.raises(StorageError, match="w is not what was saved: bytes 1048576 to 2097152"):
+            check_pieces("w", record, start, bad[start:stop])
+    else:
+        check_pieces("w", record, start, bad[start:stop])
+
+
+def test_a_manifest_of_another_save_is_told_from_damage(tmp_path):
+    records = {}
+    for name in "abcd":
+        (tmp_path / name).write_bytes(name.encode())
+        facts = (tmp_path / name).stat()
+        records[name] = Record(1, hash_bytes(name.encode()), (facts.st_ino, facts.st_mtime_ns))
+    assert describes(tmp_path, records, ["a"])  # one damaged file
+    assert describes(tmp_path, records, ["a", "b", "c"])  # d is still the file that was saved
+    moved = {name: record._replace(stamp=(1, 2)) for name, record in records.items()}
+    assert describes(tmp_path, moved, ["a", "b"])  # a copy with two damaged files
+    assert not describes(tmp_path, moved, ["a", "b", "c"])  # of another save
+    assert describes(tmp_path, {"a": moved["a"]}, ["a"])  # a single file: damaged
