@@ -14,8 +14,8 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.array_contents import ArrayContents
 from paddlelike.io.load.contents import Contents
 from paddlelike.io.load.folder_contents import FolderContents
-from paddlelike.io.load.load import Asked, asked_for, names_of, opened
 from paddlelike.io.load.plan import LoadPlan
+from paddlelike.io.load.request import LoadRequest, list_names, make_request, open_contents
 from paddlelike.io.load.values import constant, values_of
 from paddlelike.io.rules.rules import Rule, Rules
 from paddlelike.io.save import asynchronous
@@ -78,8 +78,10 @@ def plan_load(
     """
     program = program_of(program)
     chosen = select(program, vars, predicate)
-    asked = asked_for(program, chosen, Rules.of(rules, rename, skip, init), strict, names_of(names), dirname)
-    return asked.plan(asked.seen(_contents(dirname, filename)))
+    request = make_request(
+        program, chosen, Rules.of(rules, rename, skip, init), strict, list_names(names), dirname
+    )
+    return request.plan(request.restrict(_contents(dirname, filename)))
 
 
 def fit_state(
@@ -115,7 +117,7 @@ def fit_state(
     program = program_of(program)
     wanted = select(program, None, is_persistable)
     contents = ArrayContents("a dict", state_dict)
-    plan = Asked(program, wanted, Rules.of(rules, rename, skip, init), strict, None).plan(contents)
+    plan = LoadRequest(program, wanted, Rules.of(rules, rename, skip, init), strict, None).plan(contents)
     refused = plan.refusal()
     if refused is not None:
         raise refused
@@ -129,14 +131,14 @@ def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes |
         return ArrayContents("a dict", source)
     asynchronous.wait_for_pending()
     if source is None or filename is not None or locate(source).exists():
-        return opened(source, filename)
+        return open_contents(source, filename)
     path = os.fspath(source)
     prefix = path.removesuffix(".pdparams").removesuffix(".pdopt")
     where, base = locate_prefix(prefix)
     where.recover()
     found = [suffix for suffix in FluidSave.suffixes if base and where.has(base + suffix)]
     if not found:
-        return opened(source, None)
+        return open_contents(source, None)
     return FolderContents(prefix + found[0], PrefixedFolder(where, base), FluidSave())
 
 

@@ -14,8 +14,8 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.contents import Contents, Held, Want
 from paddlelike.io.load.directory_contents import DirectoryContents
 from paddlelike.io.load.file_contents import FileContents
-from paddlelike.io.load.load import names_of
 from paddlelike.io.load.match import near_names
+from paddlelike.io.load.request import list_names
 from paddlelike.io.save import asynchronous
 from paddlelike.io.verify import Comparison, choose_comparison, is_of_another_save, record_of, refusal
 from paddlelike.storage.location import Location, locate
@@ -133,7 +133,7 @@ def _open_file(
     )
     if contents.unnamed is None:
         return contents
-    given = names_of(names)
+    given = list_names(names)
     known = contents.saved_names if given is None else sorted(given)
     if known is None:
         raise LoadError(

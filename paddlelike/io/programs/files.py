@@ -24,7 +24,8 @@ from paddlelike.io.save import asynchronous
 from paddlelike.io.save.encoded import Item, check_value, combined_file, item_of
 from paddlelike.io.save.incremental import state_of
 from paddlelike.io.save.writer import Writer
-from paddlelike.storage.location import Location, is_remote, locate, locate_prefix
+from paddlelike.storage.location import is_remote, locate, locate_prefix
+from paddlelike.storage.options import SaveOptions
 
 __all__ = ["RunFiles", "open_files"]
 
@@ -120,7 +121,7 @@ class RunFiles:
         for path in self._saved:
             directories.setdefault(locate_prefix(path)[0].path, []).append(path)
         for directory, paths in directories.items():
-            writer = Writer(_location(directory, paths))
+            writer = _make_writer(directory, paths)
             for path in paths:
                 _add(writer, locate_prefix(path)[1], *self._saved[path])
             writer.prepare()
@@ -156,12 +157,16 @@ def _check_overwrite(path: str, *, overwrite: bool) -> None:
         )
 
 
-def _location(directory: str, paths: Sequence[str]) -> Location:
-    """Where files are saved: into their directory, or as a file by itself where no directory can be made."""
+def _make_writer(directory: str, paths: Sequence[str]) -> Writer:
+    """Return the transaction for files of a directory.
+
+    A single file in a directory whose parent cannot be written, such as ``/tmp``, is saved by itself and
+    without a manifest.
+    """
     parent = os.path.dirname(os.path.realpath(directory))
     if len(paths) == 1 and not is_remote(directory) and os.path.isdir(directory) and not _may_write(parent):
-        return locate_prefix(paths[0])[0]
-    return locate(directory)
+        return Writer(locate_prefix(paths[0])[0], SaveOptions(manifest=False))
+    return Writer(locate(directory))
 
 
 def _may_write(directory: str) -> bool:

@@ -1,4 +1,4 @@
-"""SaveShare variables: what changed since the last save goes into one transaction, the rest is kept."""
+"""Saving variables: the executor runs a program of save operators in one transaction."""
 
 from __future__ import annotations
 

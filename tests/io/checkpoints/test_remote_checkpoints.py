@@ -16,7 +16,7 @@ from paddlelike.io.save.incremental import ledger
 from paddlelike.storage.location import locate
 from paddlelike.storage.remote import transaction as remote_transaction
 from paddlelike.storage.remote.directory import RemoteDirectory
-from tests.io.checkpointing import put, steps, two_variables, value
+from tests.io.checkpoints.checkpointing import put, steps, two_variables, value
 
 pytest.importorskip("fsspec", reason="fsspec is the extra 'remote'")
 

@@ -20,7 +20,7 @@ from paddlelike.errors import LoadError, MissingFileError, SaveError
 from paddlelike.io.save import asynchronous
 from paddlelike.io.save.incremental import ledger
 from paddlelike.storage.local import generation, manifest_file
-from tests.io.checkpointing import put, steps, two_variables, value
+from tests.io.checkpoints.checkpointing import put, steps, two_variables, value
 
 ROOT = Path(fluid.__file__).parent.parent
 

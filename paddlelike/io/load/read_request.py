@@ -1,0 +1,143 @@
+"""Planning and reading of a load from files that another process may replace at the same time."""
+
+from __future__ import annotations
+
+import os
+from typing import Final, NamedTuple
+
+from paddlelike.core.scope import global_scope
+from paddlelike.errors import LoadError, PaddlelikeError
+from paddlelike.executor.run import Executor
+from paddlelike.io.load.contents import Contents, Reading, Value
+from paddlelike.io.load.in_place import InPlace
+from paddlelike.io.load.plan import LoadPlan
+from paddlelike.io.load.request import LoadRequest, open_contents
+from paddlelike.io.load.run import run_load
+from paddlelike.io.load.values import values_of
+from paddlelike.io.save import asynchronous
+from paddlelike.io.verify import (
+    NO_COMPARISON,
+    Comparison,
+    choose_comparison,
+    is_of_another_save,
+    refusal,
+)
+from paddlelike.storage.location import Location, locate
+
+__all__ = ["Read", "read_request"]
+
+Path = str | os.PathLike[str]
+
+_TRIES: Final = 3  # when another process saves into the directory at the same time
+
+
+class Read(NamedTuple):
+    """What a load has read.
+
+    Attributes
+    ----------
+    stamp
+        The stamp of the directory while it was read.
+    verified
+        Whether everything was compared with the manifest.
+    """
+
+    stamp: object
+    plan: LoadPlan
+    reading: Reading
+    values: list[Value]
+    verified: bool
+
+
+def read_request(
+    executor: Executor,
+    dirname: Path | None,
+    filename: str | bytes | None,
+    request: LoadRequest,
+    *,
+    lazily: bool,
+    verify: bool | None,
+    in_place: bool,
+) -> Read:
+    """Plan a load and run it; once more if the files were replaced meanwhile, so that no two saves are mixed.
+
+    The scope is not changed, but by ``in_place``.
+
+    Raises
+    ------
+    LoadError
+        The plan is refused, a file is not what was saved, or the files were replaced each time.
+    FormatError, StorageError
+        A file cannot be read.
+    """
+    where = None if dirname is None else locate(dirname)
+    over = InPlace(global_scope())
+    asynchronous.wait_for_pending()
+    for _ in range(_TRIES):
+        if where is not None:
+            where.recover()  # completes a save that was interrupted in this directory
+        stamp = None if where is None else where.stamp()
+        try:
+            comparison = _comparison(where, filename, verify, lazily)
+            contents = request.restrict(open_contents(dirname, filename, comparison))
+            plan = request.plan(contents)
+            refused = plan.refusal()
+            if refused is not None:
+                raise _explain_refusal(refused, plan, contents, comparison, where)
+            targets = over.targets(plan) if in_place else None
+            reading, values = run_load(
+                executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
+            )
+            notes = list(comparison.notes)
+            if reading.bad:
+                if where is None or not is_of_another_save(where, comparison, reading.bad):
+                    raise refusal(contents.where, reading.bad, len(plan.steps))
+                count = len(reading.bad)
+                notes.append(
+                    f"{count} files differ from the manifest, which is of another save: not verified"
+                )
+        except BaseException as error:
+            if isinstance(error, PaddlelikeError) and where is not None and where.stamp() != stamp:
+                continue
+            over.tell(str(dirname), error)
+            raise
+        if where is None or where.stamp() == stamp:
+            files = {held.name for step in plan.steps for held in step.held}
+            compared = comparison.covers(files if filename is None else [os.fsdecode(filename)])
+            reading = reading._replace(notes=tuple(notes))
+            verified = compared and not notes and not reading.mapped
+            return Read(stamp, plan, reading, values, verified)
+    busy = LoadError(
+        f"nothing was loaded from {dirname!s}: it was saved anew, {_TRIES} times, while it was being loaded",
+        hint="load when nobody saves there",
+    )
+    over.tell(str(dirname), busy)
+    raise busy
+
+
+def _comparison(
+    where: Location | None, filename: str | bytes | None, verify: bool | None, lazily: bool
+) -> Comparison:
+    """Return what a load compares its files with."""
+    if where is None:
+        if verify:
+            raise LoadError("bytes in memory have no manifest to be compared with; load without verify=True")
+        return NO_COMPARISON
+    name = None if filename is None else os.fsdecode(filename)
+    return choose_comparison(where, name, verify=verify, lazy=lazily)
+
+
+def _explain_refusal(
+    refused: LoadError, plan: LoadPlan, contents: Contents, comparison: Comparison, where: Location | None
+) -> LoadError:
+    """Return the error of a plan that is refused, with the files that are not what was saved."""
+    if comparison.complete:
+        bad = values_of(contents, plan)[0].bad
+        return refusal(contents.where, bad, len(plan.steps)) if bad else refused
+    bad = [] if comparison.records is None else contents.read([]).bad
+    if not bad or where is None or is_of_another_save(where, comparison, bad):
+        return refused
+    lines = "".join(f"\n  {problem}" for problem in sorted(bad))
+    return type(refused)(
+        f"{refused.message}\n{len(bad)} files are not what was saved:{lines}", hint=refused.hint
+    )
