@@ -105,7 +105,7 @@ def read_request(
             files = {held.name for step in plan.steps for held in step.held}
             compared = comparison.covers(files if filename is None else [os.fsdecode(filename)])
             reading = reading._replace(notes=tuple(notes))
-            verified = compared and not notes and not reading.mapped
+            verified = compared and not notes
             return Read(stamp, plan, reading, values, verified)
     busy = LoadError(
         f"nothing was loaded from {dirname!s}: it was saved anew, {_TRIES} times, while it was being loaded",
