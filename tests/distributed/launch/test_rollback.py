@@ -15,7 +15,7 @@ import pytest
 from tests.distributed.launch.launcher import wait_until
 
 PROJECT = Path(__file__).parents[3]
-SCRIPT = Path(__file__).parents[1] / "runtime" / "script.py"
+SCRIPT = Path(__file__).parents[1] / "script.py"
 
 pytestmark = pytest.mark.slow
 
