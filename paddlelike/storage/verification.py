@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from paddlelike.errors import StorageError
 from paddlelike.storage import hashing
 from paddlelike.storage.manifest import Manifest, Record
+from paddlelike.storage.names import MANIFEST
 from paddlelike.storage.threads import map_in_threads
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "cover_with_pieces",
     "describes",
 ]
+
+_MARGIN: Final = 1_000_000_000  # nanoseconds: more than a copy of a directory takes from file to file
 
 
 @dataclass(frozen=True)
@@ -153,17 +156,32 @@ def check_pieces(path: str, record: Record, start: int, data: hashing.Buffer) ->
 
 
 def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]) -> bool:
-    """Return whether a manifest is of the files in ``root``, though the files ``differing`` do not fit it.
+    """Return whether the manifest is of the files in ``root``, though the files ``differing`` do not fit it.
 
     False: it is of another save. Then the manifest was copied over, or the files were restored from a backup
-    or saved by another program since, such as Paddle itself. That is assumed when not one file has its
-    recorded inode and time of writing, and more than half of several files do not fit. Otherwise the files
-    that do not fit are damaged; so is a single file that does not fit.
+    or saved by another program since, such as Paddle itself. That is assumed of several files when not one
+    has its recorded inode and time of writing, and either more than half of them do not fit, or all were
+    written at least a second after the manifest. Otherwise the files that do not fit are damaged; so is a
+    single file.
     """
     wrong = sum(1 for _ in differing)
-    if wrong < 2 or 2 * wrong <= len(records):
+    if not wrong or len(records) < 2:
         return True
-    return any(_is_still(os.path.join(root, name), record) for name, record in records.items())
+    if any(_is_still(os.path.join(root, name), record) for name, record in records.items()):
+        return True
+    if wrong > 1 and 2 * wrong > len(records):
+        return False
+    return not _were_written_after(
+        os.path.join(root, MANIFEST), [os.path.join(root, name) for name in records]
+    )
+
+
+def _were_written_after(manifest: str, paths: Iterable[str]) -> bool:
+    try:
+        end = os.lstat(manifest).st_mtime_ns + _MARGIN
+        return all(os.lstat(path).st_mtime_ns > end for path in paths)
+    except OSError:
+        return False
 
 
 def _is_still(path: str, record: Record) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import zlib
 
@@ -79,3 +80,16 @@ def test_a_manifest_of_another_save_is_told_from_damage(tmp_path):
     assert describes(tmp_path, moved, ["a", "b"])  # a copy with two damaged files
     assert not describes(tmp_path, moved, ["a", "b", "c"])  # of another save
     assert describes(tmp_path, {"a": moved["a"]}, ["a"])  # a single file: damaged
+
+
+def test_files_that_another_program_saved_later_are_not_damaged(tmp_path):
+    records = {}
+    (tmp_path / "__manifest__").write_bytes(b"")
+    os.utime(tmp_path / "__manifest__", ns=(10**18, 10**18))
+    for name in "abc":
+        (tmp_path / name).write_bytes(name.encode())
+        os.utime(tmp_path / name, ns=(10**18 + 2 * 10**9,) * 2)
+        records[name] = Record(1, hash_bytes(name.encode()), (1, 2))
+    assert not describes(tmp_path, records, ["a"])  # b and c have the same values in both saves
+    os.utime(tmp_path / "b", ns=(10**18, 10**18))  # a copy that keeps times, where a was damaged
+    assert describes(tmp_path, records, ["a"])
