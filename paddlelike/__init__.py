@@ -27,7 +27,7 @@ __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with
 # What lower floors ask higher ones for.
 _hooks.provide("load_operators", "paddlelike.ops:load_operators")
 _hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
-_hooks.provide("open_files", "paddlelike.io.programs.files:open_files")
+_hooks.provide("open_files", "paddlelike.io.save.files:open_files")
 _hooks.provide("find_partition", "paddlelike.distributed:find_partition")
 
 # Fluid's names for modules that have another name here.

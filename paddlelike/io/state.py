@@ -18,6 +18,7 @@ from paddlelike.formats.state.fluid_save import FluidSave
 from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.io import asynchronous
 from paddlelike.io.calls import warn_user
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.file_contents import FileContents
@@ -27,7 +28,6 @@ from paddlelike.io.load.match import near_names
 from paddlelike.io.load.plan import check
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
 from paddlelike.io.report import LoadReport, Moved, SaveReport
-from paddlelike.io.save import asynchronous
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import SaveOptions

@@ -24,8 +24,8 @@ from unittest import mock
 import numpy as np
 
 import paddlelike as fluid
+from paddlelike.io.contents import Contents, Reading, Value
 from paddlelike.io.load import load as loading
-from paddlelike.io.load.contents import Contents, Reading, Value
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.values import values_of
 from paddlelike.io.partition import SaveShare

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from paddlelike.io.save import asynchronous
+from paddlelike.io import asynchronous
 from tests.benchmarks.bench_load import WORKLOADS, Shapes, program_of
 
 Arrays = dict[str, np.ndarray]

@@ -23,6 +23,7 @@ PLANS = "Plans know nothing of the executor that runs them"
 FRAME = "A frame knows the layout of its values, not the plan"
 FAMILIES = "Families of operators share kernels and checks, and do not know each other"
 STORAGE = "Local and remote directories do not know each other"
+IO = "A save may load, a load saves nothing"
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
@@ -80,6 +81,7 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         ("storage/local/lock.py", "from paddlelike.storage.remote import stores", {STORAGE}),
         ("ops/nn/spoilt.py", "from paddlelike.ops.loss import nce", {FAMILIES}),
         ("ops/kernels/spoilt.py", "from paddlelike.ops.nn import conv", {FAMILIES}),
+        ("io/load/spoilt.py", "from paddlelike.io.save import save", {IO}),
         ("stray.py", "", {FLOORS}),
     ],
     ids=[
@@ -97,6 +99,7 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         "local-knows-remote",
         "family-knows-family",
         "kernel-knows-operator",
+        "load-knows-save",
         "module-without-a-floor",
     ],
 )

@@ -13,9 +13,9 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError, SaveError
+from paddlelike.io import asynchronous
 from paddlelike.io.export import inference
-from paddlelike.io.save import asynchronous
-from paddlelike.io.save.incremental import ledger
+from paddlelike.io.incremental import ledger
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.location import locate
 

@@ -28,8 +28,8 @@ from paddlelike.errors import (
     SaveError,
     StorageError,
 )
-from paddlelike.io.save import asynchronous
-from paddlelike.io.save.incremental import ledger
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import ledger
 from paddlelike.storage import manifest
 from paddlelike.storage.location import locate
 from paddlelike.storage.manifest import decode

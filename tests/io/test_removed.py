@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.io.save import asynchronous
-from paddlelike.io.save.incremental import ledger
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import ledger
 
 
 @pytest.fixture(autouse=True)

@@ -16,12 +16,12 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
+from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.partition import partition_of
-from paddlelike.io.save import asynchronous
 from paddlelike.io.save.save import add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.io.verify import check_files

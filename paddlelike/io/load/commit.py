@@ -10,12 +10,12 @@ import numpy as np
 
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.io.load.contents import Reading, Value
+from paddlelike.io.contents import Reading, Value
+from paddlelike.io.incremental import ledger
 from paddlelike.io.load.lazy import MappedTensor
 from paddlelike.io.load.plan import LoadPlan, Row
 from paddlelike.io.load.values import constant
 from paddlelike.io.report import LoadReport, Moved
-from paddlelike.io.save.incremental import ledger
 from paddlelike.storage.location import Location
 
 __all__ = ["commit_values", "make_report", "record_loaded"]

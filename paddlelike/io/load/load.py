@@ -20,7 +20,7 @@ from paddlelike.io.load.commit import commit_values, make_report, record_loaded
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.read_request import read_request
 from paddlelike.io.load.request import list_names, make_request
-from paddlelike.io.programs.build import collections_paused
+from paddlelike.io.programs import collections_paused
 from paddlelike.io.report import LoadReport
 from paddlelike.io.rules.rules import Rule, Rules
 from paddlelike.io.select import (

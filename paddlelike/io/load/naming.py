@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from paddlelike.errors import LoadError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.load.contents import Positional
+from paddlelike.io.contents import Positional
 from paddlelike.io.load.plan import check
 
 __all__ = ["assign_names"]

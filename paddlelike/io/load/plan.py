@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.load.contents import Held
+from paddlelike.io.contents import Held
 from paddlelike.io.load.match import Proposal, near_names
 from paddlelike.io.load.recipe import Recipe
 from paddlelike.io.load.table import table

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.load.contents import Contents
+from paddlelike.io.contents import Contents
 from paddlelike.io.load.directory_contents import DirectoryContents
 from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.naming import assign_names

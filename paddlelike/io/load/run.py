@@ -10,10 +10,10 @@ import numpy as np
 from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.opdef import Context, OpView
-from paddlelike.io.load.contents import Contents, Reading, Value
+from paddlelike.io.contents import Contents, Reading, Value
 from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.values import values_of
-from paddlelike.io.programs.build import build_load_program, run_program
+from paddlelike.io.programs import build_load_program, run_program
 
 __all__ = ["run_load"]
 

@@ -11,7 +11,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import dtype_row
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.io.load.contents import Contents, Reading, Value, Want
+from paddlelike.io.contents import Contents, Reading, Value, Want
 from paddlelike.io.load.plan import Fill, LoadPlan, Step
 from paddlelike.io.load.recipe import made
 

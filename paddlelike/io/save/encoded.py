@@ -14,8 +14,8 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.formats.sources import Buffer
+from paddlelike.io.incremental import State, array_of, state_of
 from paddlelike.io.report import Moved
-from paddlelike.io.save.incremental import State, array_of, state_of
 
 __all__ = ["Item", "check_value", "combined_facts", "combined_file", "facts_of", "item_of"]
 

@@ -12,13 +12,13 @@ from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.partition import Partition, SaveShare, partition_of
-from paddlelike.io.programs.build import build_save_program, collections_paused, run_program
-from paddlelike.io.programs.files import RunFiles
+from paddlelike.io.programs import build_save_program, collections_paused, run_program
 from paddlelike.io.report import SaveReport
-from paddlelike.io.save import asynchronous
+from paddlelike.io.save.files import RunFiles
 from paddlelike.io.save.writer import Writer
 from paddlelike.io.select import is_parameter, is_persistable, program_of, select
 from paddlelike.storage.location import Location, Writing, locate

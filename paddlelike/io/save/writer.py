@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.formats.paddle.directory import encode_value
+from paddlelike.io.asynchronous import Copies
+from paddlelike.io.incremental import Known, ledger
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import SaveReport
-from paddlelike.io.save.asynchronous import Copies
 from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of
-from paddlelike.io.save.incremental import Known, ledger
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions

@@ -17,8 +17,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError, SaveError
-from paddlelike.io.save import asynchronous
-from paddlelike.io.save.incremental import ledger
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import ledger
 from paddlelike.storage.local import generation, manifest_file
 from tests.io.checkpoints.checkpointing import put, steps, two_variables, value
 

@@ -12,7 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import SaveError
-from paddlelike.io.save.incremental import ledger
+from paddlelike.io.incremental import ledger
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import MissingFileError, SaveError
-from paddlelike.io.save import asynchronous
-from paddlelike.io.save.incremental import ledger
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import ledger
 from paddlelike.storage.location import locate
 from paddlelike.storage.remote import transaction as remote_transaction
 from paddlelike.storage.remote.directory import RemoteDirectory

@@ -170,7 +170,7 @@ def test_a_fork_while_a_save_is_noted_can_save(tmp_path: Path) -> None:
         import os, sys
         import numpy as np
         import paddlelike as fluid
-        from paddlelike.io.save.incremental import ledger
+        from paddlelike.io.incremental import ledger
 
         program = fluid.Program()
         program.global_block().create_var(name="a", shape=[2], dtype="float32", persistable=True)

@@ -17,10 +17,10 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import SaveError
+from paddlelike.io import asynchronous
+from paddlelike.io.asynchronous import Copies, PendingSave
+from paddlelike.io.incremental import ledger
 from paddlelike.io.report import SaveReport
-from paddlelike.io.save import asynchronous
-from paddlelike.io.save.asynchronous import Copies, PendingSave
-from paddlelike.io.save.incremental import ledger
 from paddlelike.storage.local import manifest_file, transaction
 
 ROOT = Path(fluid.__file__).parent.parent

@@ -12,7 +12,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.executor.run import Executor
-from paddlelike.io.programs.build import build_load_program, build_save_program
+from paddlelike.io.programs import build_load_program, build_save_program
 
 
 @pytest.fixture

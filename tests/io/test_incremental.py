@@ -15,8 +15,8 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.framework.opdef import registry
-from paddlelike.io.save import incremental
-from paddlelike.io.save.incremental import Ledger, ledger, state_of
+from paddlelike.io import incremental
+from paddlelike.io.incremental import Ledger, ledger, state_of
 from paddlelike.storage import manifest
 from paddlelike.storage.local import manifest_file
 

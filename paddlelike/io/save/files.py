@@ -19,10 +19,10 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import SaveError
 from paddlelike.formats.paddle.lod_tensor import to_fp16
 from paddlelike.framework.opdef import Context, OpView
+from paddlelike.io import asynchronous
+from paddlelike.io.incremental import state_of
 from paddlelike.io.load.operators import OperatorReader, copy_value
-from paddlelike.io.save import asynchronous
 from paddlelike.io.save.encoded import Item, check_value, combined_file, item_of
-from paddlelike.io.save.incremental import state_of
 from paddlelike.io.save.writer import Writer
 from paddlelike.storage.location import is_remote, locate, locate_prefix
 from paddlelike.storage.options import SaveOptions
