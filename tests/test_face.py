@@ -67,10 +67,10 @@ def find(path: str) -> Any:
     owner, _, name = path.rpartition(".")
     if not owner or hasattr(attrgetter(owner)(fluid), name):
         return attrgetter(path)(fluid)
-    made = attrgetter(owner)(fluid)
-    if made is fluid.Variable:
+    thing = attrgetter(owner)(fluid)
+    if thing is fluid.Variable:
         return getattr(fluid.data("x", [None, 1]), name)
-    return getattr(made() if inspect.isclass(made) else made, name)
+    return getattr(thing() if inspect.isclass(thing) else thing, name)
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if not left_out(path_of(line))])

@@ -102,7 +102,7 @@ def test_program_state_of_real_files(run: Run) -> None:
 
 def test_inference_directory(run: Run, tmp_path: Path) -> None:
     """`__model__` is compared by meaning: Paddle's own order inside it is arbitrary."""
-    told, golden = manifest(run.name), GOLDEN / run.name
+    recorded, golden = manifest(run.name), GOLDEN / run.name
     for kind, names, returned in (
         ("inference", {}, "save_inference_model_returns"),
         (
@@ -116,7 +116,7 @@ def test_inference_directory(run: Run, tmp_path: Path) -> None:
         result = fluid.io.save_inference_model(
             str(tmp_path / kind), run.built.infer_feed, targets, run.exe, clone, **names
         )
-        assert result == told[returned]
+        assert result == recorded[returned]
         ours, theirs = contents(tmp_path / kind), contents(golden / kind)
         model = names.get("model_filename", "__model__")
         assert_same_program(canonical(ours.pop(model)), canonical(theirs.pop(model)))

@@ -55,8 +55,8 @@ def test_built_alike(name: str) -> None:
         assert_same_program(canonical(main), golden["main"])
         assert_same_program(canonical(startup), golden["startup"])
         if out is not None:
-            told = facts(main, out)
-            assert told == {key: golden[key] for key in told}
+            found = facts(main, out)
+            assert found == {key: golden[key] for key in found}
 
 
 @pytest.mark.parametrize("name", DIFFERENT)

@@ -30,17 +30,17 @@ class Counted(fluid.data_generator.MultiSlotDataGenerator):
 
 
 def test_lines_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    made = Counted()
-    made.set_batch(2)
-    made.run_from_memory()
+    generator = Counted()
+    generator.set_batch(2)
+    generator.run_from_memory()
     assert capsys.readouterr().out.splitlines() == ["2 1 2 1 2", "2 0 1 1 2", "2 2 3 1 2"]
 
 
 def test_lines_of_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("1 2 3\n4 5\n\n6\n"))
-    made = Counted()
-    made.set_batch(2)
-    made.run_from_stdin()
+    generator = Counted()
+    generator.set_batch(2)
+    generator.run_from_stdin()
     assert capsys.readouterr().out.splitlines() == ["2 4 5 1 2", "3 1 2 3 1 3", "1 6 1 1"]
 
 
@@ -56,10 +56,10 @@ def test_lines_of_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     ids=["empty", "text", "number", "dict", "other"],
 )
 def test_samples_that_do_not_fit(sample: Any, words: str) -> None:
-    made = Counted()
-    made._gen_str([("w", [1])])
+    generator = Counted()
+    generator._gen_str([("w", [1])])
     with pytest.raises(ValueError, match=words):
-        made._gen_str(sample)
+        generator._gen_str(sample)
 
 
 def test_a_script_is_the_command_of_a_dataset(tmp_path: Path) -> None:

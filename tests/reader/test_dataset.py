@@ -39,14 +39,14 @@ def variables() -> list[Any]:
 
 
 def dataset(kind: str, files: list[str], variables: list[Any], batch_size: int = 2) -> Any:
-    made = fluid.DatasetFactory().create_dataset(kind)
-    made.set_filelist(files)
-    made.set_use_var(variables)
-    made.set_batch_size(batch_size)
-    made.set_thread(3)
+    data = fluid.DatasetFactory().create_dataset(kind)
+    data.set_filelist(files)
+    data.set_use_var(variables)
+    data.set_batch_size(batch_size)
+    data.set_thread(3)
     if kind == "InMemoryDataset":
-        made.load_into_memory()
-    return made
+        data.load_into_memory()
+    return data
 
 
 KINDS = ["QueueDataset", "InMemoryDataset"]
@@ -54,9 +54,9 @@ KINDS = ["QueueDataset", "InMemoryDataset"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_go_on_over_the_ends_of_files(kind: str, files: list[str], variables: list[Any]) -> None:
-    made = dataset(kind, files, variables)
+    data = dataset(kind, files, variables)
     for _ in range(2):
-        feeds = list(made.feeds())
+        feeds = list(data.feeds())
         assert [np.array(feed["x"]).tolist() for feed in feeds] == [
             [[1.5, 2.5], [0.5, 0.25]],
             [[5, 6], [1, 1]],
@@ -70,17 +70,17 @@ def test_batches_go_on_over_the_ends_of_files(kind: str, files: list[str], varia
 
 
 def test_the_files_come_through_the_command(files: list[str], variables: list[Any]) -> None:
-    made = dataset("QueueDataset", files, variables, batch_size=8)
-    made.set_pipe_command("sed 's/^2 /2 1/' | head -n 1")
-    (feed,) = made.feeds()
+    data = dataset("QueueDataset", files, variables, batch_size=8)
+    data.set_pipe_command("sed 's/^2 /2 1/' | head -n 1")
+    (feed,) = data.feeds()
     assert np.array(feed["x"]).tolist() == [[11.5, 2.5], [11.0, 1.0]]
 
 
 def test_a_command_that_fails_is_an_error(files: list[str], variables: list[Any]) -> None:
-    made = dataset("QueueDataset", files, variables)
-    made.set_pipe_command("cat; exit 3")
+    data = dataset("QueueDataset", files, variables)
+    data.set_pipe_command("cat; exit 3")
     with pytest.raises(FeedError, match="ended with status 3"):
-        list(made.feeds())
+        list(data.feeds())
 
 
 def test_a_missing_file_is_an_error(variables: list[Any], tmp_path: Path) -> None:
@@ -109,44 +109,44 @@ def test_an_error_of_a_line_names_its_place(
 
 
 def test_samples_in_memory_are_shuffled_counted_and_released(files: list[str], variables: list[Any]) -> None:
-    made = dataset("InMemoryDataset", files, variables, batch_size=1)
+    data = dataset("InMemoryDataset", files, variables, batch_size=1)
 
     def order() -> list[float]:
-        return [float(np.array(feed["x"])[0, 0]) for feed in made.feeds()]
+        return [float(np.array(feed["x"])[0, 0]) for feed in data.feeds()]
 
     before = order()
-    assert made.get_memory_data_size() == made.get_shuffle_data_size() == 5
+    assert data.get_memory_data_size() == data.get_shuffle_data_size() == 5
     random.seed(5)
-    made.local_shuffle()
+    data.local_shuffle()
     first = order()
     assert sorted(first) == sorted(before)
     assert first != before
-    made.load_into_memory()
+    data.load_into_memory()
     random.seed(5)
-    made.global_shuffle()
+    data.global_shuffle()
     assert order() == first
-    made.release_memory()
-    assert made.get_memory_data_size() == 0
+    data.release_memory()
+    assert data.get_memory_data_size() == 0
     with pytest.raises(FeedError, match="load_into_memory"):
         order()
-    made.preload_into_memory(2)
-    made.wait_preload_done()
+    data.preload_into_memory(2)
+    data.wait_preload_done()
     assert order() == before
 
 
 def test_what_is_not_here_is_refused(files: list[str], variables: list[Any]) -> None:
-    made = dataset("QueueDataset", files, variables)
-    for call in (made.local_shuffle, made.global_shuffle):
+    data = dataset("QueueDataset", files, variables)
+    for call in (data.local_shuffle, data.global_shuffle):
         with pytest.raises(NotImplementedError):
             call()
     with pytest.raises(UnsupportedError):
-        made.set_hdfs_config("hdfs://", "me")
+        data.set_hdfs_config("hdfs://", "me")
     with pytest.raises(ValueError, match="FileInstantDataset"):
         fluid.DatasetFactory().create_dataset("FileInstantDataset")
     with pytest.raises(ValueError, match="batch_size"):
-        made.set_batch_size(0)
+        data.set_batch_size(0)
     with pytest.raises(ValueError, match="'z' is FP64"):
-        made.set_use_var([fluid.data("z", [None, 1], "float64")])
+        data.set_use_var([fluid.data("z", [None, 1], "float64")])
 
 
 def test_a_description_is_paddle_s(variables: list[Any]) -> None:
@@ -174,15 +174,15 @@ def test_training_over_a_dataset_is_training_on_its_batches(
     loss, sums = network(variables)
     fluid.optimizer.SGD(0.1).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
-    made = dataset(kind, files, variables)
+    data = dataset(kind, files, variables)
     exe.run(fluid.default_startup_program())
-    losses = [float(exe.run(feed=feed, fetch_list=[loss])[0][0]) for feed in made.feeds()]
+    losses = [float(exe.run(feed=feed, fetch_list=[loss])[0][0]) for feed in data.feeds()]
     weight = np.array(fluid.global_scope().find_var("fc_0.w_0").get_tensor())
 
     exe.run(fluid.default_startup_program())
     main = fluid.default_main_program()
     titles = ["the loss", "sums"]
-    returned = exe.train_from_dataset(main, made, fetch_list=[loss, sums], fetch_info=titles, print_period=2)
+    returned = exe.train_from_dataset(main, data, fetch_list=[loss, sums], fetch_info=titles, print_period=2)
     assert returned is None
     np.testing.assert_array_equal(fluid.global_scope().find_var("fc_0.w_0").get_tensor(), weight)
     printed = capsys.readouterr().out.splitlines()
@@ -216,11 +216,11 @@ def test_a_handler_gets_values(files: list[str], variables: list[Any]) -> None:
 
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
-    made = dataset("QueueDataset", files, variables)
-    exe.train_from_dataset(dataset=made, fetch_handler=Mine({"loss": loss}, period_secs=0))
+    data = dataset("QueueDataset", files, variables)
+    exe.train_from_dataset(dataset=data, fetch_handler=Mine({"loss": loss}, period_secs=0))
     assert seen == [{"loss": (1,)}] * 3
     seen.clear()
-    exe.train_from_dataset(dataset=made, fetch_handler=Mine({"loss": loss}))
+    exe.train_from_dataset(dataset=data, fetch_handler=Mine({"loss": loss}))
     assert len(seen) == 1
 
 
@@ -231,16 +231,16 @@ def test_runs_without_a_dataset_or_with_too_few_texts_are_refused(
     exe = fluid.Executor(fluid.CPUPlace())
     with pytest.raises(RuntimeError, match="no dataset"):
         exe.train_from_dataset()
-    made = dataset("QueueDataset", files, variables)
+    data = dataset("QueueDataset", files, variables)
     with pytest.raises(ValueError, match="1 texts for 2 variables"):
-        exe.train_from_dataset(dataset=made, fetch_list=[loss, loss], fetch_info=["loss"])
+        exe.train_from_dataset(dataset=data, fetch_list=[loss, loss], fetch_info=["loss"])
 
 
 def test_a_loader_over_a_dataset_gives_a_feed_for_each_place(files: list[str], variables: list[Any]) -> None:
-    made = dataset("QueueDataset", files, variables)
-    loader = fluid.io.DataLoader.from_dataset(made, fluid.cpu_places(2))
+    data = dataset("QueueDataset", files, variables)
+    loader = fluid.io.DataLoader.from_dataset(data, fluid.cpu_places(2))
     assert [len(group) for group in loader()] == [2]
-    loader = fluid.io.DataLoader.from_dataset(made, fluid.cpu_places(2), drop_last=False)
+    loader = fluid.io.DataLoader.from_dataset(data, fluid.cpu_places(2), drop_last=False)
     assert [len(group) for group in loader] == [2, 1]
     with pytest.raises(TypeError, match="DatasetFactory"):
         fluid.io.DataLoader.from_dataset("files", fluid.cpu_places(1))

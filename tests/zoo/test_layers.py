@@ -50,8 +50,8 @@ def built_alike(name: str, golden: dict[str, Any]) -> None:
         out = LAYERS[name]()
         assert_same_program(canonical(main), golden["main"])
         assert_same_program(canonical(startup), golden["startup"])
-        told = facts(main, out)
-        assert told == {key: golden[key] for key in told}
+        found = facts(main, out)
+        assert found == {key: golden[key] for key in found}
         if "with_backward" in golden:
             pairs = fluid.backward.append_backward(fluid.layers.mean(out))
             assert_same_program(canonical(main), golden["with_backward"])

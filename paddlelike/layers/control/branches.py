@@ -131,7 +131,7 @@ def switch_case(
     """
     LayerHelper("switch_case", name=name)
     check_variable("switch_case", "branch_index", branch_index, (VarType.UINT8, VarType.INT32, VarType.INT64))
-    branches = _indexed_branches(branch_fns)
+    branches = _index_branches(branch_fns)
     if default is not None and not callable(default):
         raise TypeError(f"switch_case: default must be a function, got {describe(default)}")
     if branch_index.dtype != VarType.INT64:
@@ -146,7 +146,7 @@ def switch_case(
     return chosen()
 
 
-def _indexed_branches(branch_fns: Any) -> list[tuple[int, Branch]]:
+def _index_branches(branch_fns: Any) -> list[tuple[int, Branch]]:
     """Return the branches as pairs (index, function)."""
     if isinstance(branch_fns, Mapping):
         branch_fns = list(branch_fns.items())

@@ -154,6 +154,7 @@ class BasicDecoder(Decoder):
 
     >>> from paddlelike.input import data
     >>> from paddlelike.layers.recurrent.cells import GRUCell
+    >>> from paddlelike.layers.recurrent.decoding import dynamic_decode
     >>> target, length = data("target", [None, 6, 3], "float32"), data("length", [None], "int64")
     >>> state = data("state", [None, 4], "float32")
     >>> decoder = BasicDecoder(GRUCell(4), TrainingHelper(target, length))

@@ -26,7 +26,7 @@ __all__ = ["Decoder", "dynamic_decode"]
 
 
 class Decoder:
-    """What :func:`dynamic_decode` runs. A subclass defines :meth:`initialize` and :meth:`step`."""
+    """A decoder for :func:`dynamic_decode`. A subclass defines :meth:`initialize` and :meth:`step`."""
 
     def initialize(self, inits: Any) -> tuple[Any, Any, Variable]:
         """Return the inputs and states of the first step, and which sequences are finished before it.

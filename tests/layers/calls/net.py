@@ -35,9 +35,9 @@ class Net:
     def rows(self) -> Any:
         """SelectedRows."""
         kind = self.fluid.core.VarDesc.VarType.SELECTED_ROWS
-        return self.made("rows", [5, 3], persistable=True, type=kind)
+        return self.create("rows", [5, 3], persistable=True, type=kind)
 
-    def made(self, name: str, shape: Any = (-1, 6), **kwargs: Any) -> Any:
+    def create(self, name: str, shape: Any = (-1, 6), **kwargs: Any) -> Any:
         """A variable that nothing writes yet."""
         block = self.fluid.default_main_program().current_block()
         return block.create_var(name=name, shape=shape, dtype="float32", **kwargs)

@@ -1,4 +1,4 @@
-"""Tensors made of nothing: constants, random numbers, distributions."""
+"""New tensors: constants, random values, distributions."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def unchanged(x: Any) -> Any:
     return layers.sequence_unpad(padded, length)
 
 
-# What comes back is told by the rows alone: no gradient on the way has LoD of its own.
+# The rows alone show the gradient: none on the way has a LoD.
 @pytest.mark.parametrize(
     ("layer", "order"),
     [
