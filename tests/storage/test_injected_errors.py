@@ -18,8 +18,8 @@ OLD = {"a": b"old", "sub/b": b"old b", "large": b"o" * 1_100_000}
 NEW = {"a": b"new", "sub/b": b"new b", "large": b"n" * 1_100_000}
 QUICK = ["close", "open", "rename", "statvfs"]
 SLOW = [
-    "access", "chmod", "fstat", "ftruncate", "link", "listxattr", "lstat", "makedirs", "mkdir", "replace", "rmdir",
-    "scandir", "stat", "symlink", "unlink", "utime", "write", "writev",
+    "access", "chmod", "fstat", "ftruncate", "link", "listxattr", "lstat", "makedirs", "mkdir", "replace",
+    "rmdir", "scandir", "stat", "symlink", "unlink", "utime", "write", "writev",
 ]  # fmt: skip
 CALLS = [*QUICK, *(pytest.param(call, marks=pytest.mark.slow) for call in SLOW)]
 
