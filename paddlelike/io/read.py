@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+import xxhash
 
 from paddlelike.errors import FormatError, PaddlelikeError
 from paddlelike.storage import hashing
@@ -213,17 +214,16 @@ def _read_pieces(job: Job, indexes: Sequence[int]) -> str | None:
             begin = index * hashing.PIECE
             end = min(begin + hashing.PIECE, job.size)
             overlapping = _overlapping(job.parts, begins, begin, end)
-            first = overlapping[0] if overlapping else None
-            if first is not None and first.offset <= begin and first.offset + len(first.target) >= end:
-                piece = first.target[begin - first.offset : end - first.offset]
-                _fill(file, Part(begin, piece))
+            if len(overlapping) == 1:
+                digest = _fill_and_hash(file, overlapping[0], begin, end)
             else:
                 piece = buffer[: end - begin]
                 _fill(file, Part(begin, piece))
                 for offset, target in overlapping:
                     start, stop = max(offset, begin), min(offset + len(target), end)
                     target[start - offset : stop - offset] = piece[start - begin : stop - begin]
-            if index >= len(job.record.pieces) or _hash_piece(piece) != job.record.pieces[index]:
+                digest = xxhash.xxh3_128_hexdigest(piece)
+            if index >= len(job.record.pieces) or digest != job.record.pieces[index]:
                 return f"{job.name}: its bytes {begin} to {end} are not those that were saved"
     return None
 
@@ -236,9 +236,15 @@ def _overlapping(parts: Sequence[Part], begins: list[int], begin: int, end: int)
     return parts[first : bisect.bisect_left(begins, end)]
 
 
-def _hash_piece(piece: memoryview) -> str:
-    hasher = hashing.new_hasher("xxh3_128")
-    hasher.update(piece)
+def _fill_and_hash(file: File, part: Part, begin: int, end: int) -> str:
+    """Fill the bytes of a part that are in a piece of the file, and return the checksum of the piece."""
+    start, stop = max(part.offset, begin), min(part.offset + len(part.target), end)
+    inside = part.target[start - part.offset : stop - part.offset]
+    hasher = xxhash.xxh3_128(file.read_at(begin, start - begin) if start > begin else b"")
+    _fill(file, Part(start, inside))
+    hasher.update(inside)
+    if stop < end:
+        hasher.update(file.read_at(stop, end - stop))
     return hasher.hexdigest()
 
 
