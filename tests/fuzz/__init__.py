@@ -1,4 +1,4 @@
-"""Hostile files: every reader on mutated real files and on crafted ones.
+"""Hostile files: every reader on mutate real files and on crafted ones.
 
 ``python -m tests.fuzz --count 100000 --seed 0`` runs a campaign; ``pytest tests/fuzz`` a short one.
 

@@ -14,8 +14,8 @@ from paddlelike.distributed.placement import ServerTable
 from paddlelike.distributed.protocol import messages as protocol
 from paddlelike.distributed.wire import Into, parts_of
 from paddlelike.distributed.wire.frames import Intake, messages, split
-from tests.fuzz.control_files import json_changed
-from tests.fuzz.mutations import mutated
+from tests.fuzz.control_files import change_json
+from tests.fuzz.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 
 __all__ = ["CALLS"]
@@ -46,11 +46,11 @@ def _arrays() -> dict[int, Any]:
     return {0: np.zeros(4, np.int64), 1: np.zeros((5, 2), np.float32), 9: np.zeros(3, np.uint8)}
 
 
-def _joined(parts: list[bytes]) -> bytes:
+def _join_parts(parts: list[bytes]) -> bytes:
     return b"".join(struct.pack("<I", len(part)) + part for part in parts)
 
 
-def _parted(data: bytes) -> list[bytes]:
+def _split_parts(data: bytes) -> list[bytes]:
     parts = []
     while len(data) >= 4 and len(parts) < _LARGEST:
         size = min(struct.unpack_from("<I", data)[0], len(data) - 4)
@@ -63,19 +63,19 @@ def _make_call(rng: Random) -> bytes:
     """A call as one message or as a stream, with damage in its header, its records or both."""
     header = json.dumps(rng.choice(_HEADERS)).encode()
     if rng.random() < 0.6:
-        header = json_changed(rng, header)
+        header = change_json(rng, header)
     body = next(messages({}, parts_of(_arrays() if rng.random() < 0.7 else {})))[6:]
     if rng.random() < 0.4:
-        body = mutated(rng, body, ())
+        body = mutate(rng, body, ())
     first = struct.pack("<I", len(header)) + header
     end = struct.pack("<IQ", 0, 32 + 40 + 3)
     parts = [first + body] if rng.random() < 0.5 else [first, body, end]
-    made = _joined(parts)
-    return mutated(rng, made, ()) if rng.random() < 0.3 else made
+    made = _join_parts(parts)
+    return mutate(rng, made, ()) if rng.random() < 0.3 else made
 
 
 def _read_call(data: bytes, root: Path) -> None:
-    parts = _parted(data) or [b""]
+    parts = _split_parts(data) or [b""]
     header, body = split(parts[0])
     for request in _REQUESTS:
         attempt(lambda verb=request.verb: protocol.request_from_header(verb, header))
@@ -101,8 +101,8 @@ def _make_table(rng: Random) -> bytes:
     if kind < 0.1:
         depth = rng.choice((100, 5000, 30000))
         return rng.choice((b"[" * depth, b"[" * depth + b"]" * depth))
-    made = json_changed(rng, _TABLE) if kind < 0.7 else _TABLE
-    return mutated(rng, made, ()) if kind > 0.6 else made
+    made = change_json(rng, _TABLE) if kind < 0.7 else _TABLE
+    return mutate(rng, made, ()) if kind > 0.6 else made
 
 
 def _read_table(data: bytes, root: Path) -> None:

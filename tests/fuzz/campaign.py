@@ -27,11 +27,11 @@ from random import Random
 from typing import Any, Final
 
 from paddlelike.errors import PaddlelikeError
-from tests.fuzz.guard import Fault, Guard, watched
+from tests.fuzz.guard import Fault, Guard, watch_calls
 from tests.fuzz.readers import Target
 from tests.helpers.fresh import fresh_programs
 
-__all__ = ["Found", "Outcome", "make", "ready", "run_here", "run_target"]
+__all__ = ["Found", "Outcome", "make", "run_here", "run_target", "set_up_target"]
 
 _HANG: Final = 300.0  # seconds without a sign of life: the guard notices more, unless nothing reaches Python
 _ROOM: Final = 2 << 30  # address space beyond what a worker begins with: memory that Python does not trace
@@ -127,9 +127,9 @@ def replay(target: Target, data: bytes) -> Found | bool:
     """Run one input, and show the fault's whole traceback."""
     root = Path(tempfile.mkdtemp(prefix="paddlelike-fuzz-"))
     try:
-        with watched(), fresh_programs(), warnings.catch_warnings():
+        with watch_calls(), fresh_programs(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            guard = ready(target, root)
+            guard = set_up_target(target, root)
             try:
                 target.run(data, guard)
             except PaddlelikeError as error:
@@ -275,16 +275,16 @@ def _dies_with_its_parent() -> bool:
 
 
 def _results(target: Target, root: Path, seed: int, numbers: range, begin: Callable[[int], Any]) -> Any:
-    with watched(), fresh_programs(), warnings.catch_warnings():
+    with watch_calls(), fresh_programs(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        guard = ready(target, root)
+        guard = set_up_target(target, root)
         for place, number in enumerate(numbers):
             if begin(place):
                 return
             yield run_one(target, guard, make(target, seed, number))
 
 
-def ready(target: Target, root: Path) -> Guard:
+def set_up_target(target: Target, root: Path) -> Guard:
     """Set up the directory, and run a few inputs for what is imported or made at the first use."""
     import difflib  # noqa: F401
     import linecache  # noqa: F401

@@ -21,12 +21,12 @@ from paddlelike.io.select import is_persistable
 from paddlelike.storage import manifest
 from paddlelike.storage.local.files import recover
 from tests.fuzz.guard import Fault
-from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
-from tests.fuzz.mutations import mutated
+from tests.fuzz.loaders import ROOM, copy_networks, executor, program_of, watched_scope
+from tests.fuzz.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 
-__all__ = ["CONTROL_FILES", "json_changed"]
+__all__ = ["CONTROL_FILES", "change_json"]
 
 
 @cache
@@ -46,7 +46,7 @@ _JSON: Final = (
 )  # fmt: skip
 
 
-def json_changed(rng: Random, text: bytes) -> bytes:
+def change_json(rng: Random, text: bytes) -> bytes:
     """Some values and keys of a JSON text replaced."""
     held = json.loads(text)
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -81,12 +81,10 @@ def _make_manifest(rng: Random) -> bytes:
     real = _manifest()
     kind = rng.random()
     if kind < 0.3:
-        return mutated(rng, real, ())
+        return mutate(rng, real, ())
     tail = manifest._TAIL
     body = real[:-tail] + b"}"
-    made = (
-        json_changed(rng, body) if kind < 0.85 else _deep_json(rng) if kind < 0.9 else mutated(rng, body, ())
-    )
+    made = change_json(rng, body) if kind < 0.85 else _deep_json(rng) if kind < 0.9 else mutate(rng, body, ())
     made = made[:-1]
     return made + manifest._tail(made)  # whoever means harm knows how to sum up
 
@@ -114,7 +112,7 @@ _STATE: Final = {"checkpoint": {"step": 7, "metric": 0.5, "random": 12345, "user
 
 
 def _make_checkpoint(rng: Random) -> bytes:
-    made = _manifest()[: -manifest._TAIL] + b',"state":' + json_changed(rng, json.dumps(_STATE).encode())
+    made = _manifest()[: -manifest._TAIL] + b',"state":' + change_json(rng, json.dumps(_STATE).encode())
     return made + manifest._tail(made)
 
 
@@ -154,12 +152,12 @@ _OUTSIDE: Final = ("outside/w", "fc_0.w_0", "sub")  # where a journal leads that
 def _make_journal(rng: Random) -> bytes:
     kind = rng.random()
     if kind < 0.25:
-        return mutated(rng, _JOURNAL, ())
+        return mutate(rng, _JOURNAL, ())
     journal = _JOURNAL
     for one, other in ((b'"forward"', b'"back"'), (b"[1, 3, 5]", b"null")):
         if rng.random() < 0.3:
             journal = journal.replace(one, other)
-    return json_changed(rng, journal) if kind < 0.95 else _deep_json(rng)
+    return change_json(rng, journal) if kind < 0.95 else _deep_json(rng)
 
 
 def _put_journal(data: bytes, root: Path) -> None:
@@ -205,8 +203,8 @@ def _rules() -> bytes:
 def _make_rules(rng: Random) -> bytes:
     kind = rng.random()
     if kind < 0.4:
-        return mutated(rng, _rules(), ())
-    return json_changed(rng, _rules()) if kind < 0.95 else _deep_json(rng)
+        return mutate(rng, _rules(), ())
+    return change_json(rng, _rules()) if kind < 0.95 else _deep_json(rng)
 
 
 def _put_rules(data: bytes, root: Path) -> None:
@@ -232,8 +230,8 @@ def _load_by(rules: Rules, directory: str, program: Program) -> None:
 
 
 CONTROL_FILES: Final = (
-    Target("manifest", _make_manifest, _manifests, set_up=copies, prepare=_put_manifest, **ROOM),
+    Target("manifest", _make_manifest, _manifests, set_up=copy_networks, prepare=_put_manifest, **ROOM),
     Target("checkpoints", _make_checkpoint, _checkpoints, set_up=_set_up_checkpoints, prepare=_put_checkpoint, **ROOM),
     Target("journal", _make_journal, _journals, prepare=_put_journal, writes=True, **ROOM),
-    Target("rules", _make_rules, _read_rules, set_up=copies, prepare=_put_rules, **ROOM),
+    Target("rules", _make_rules, _read_rules, set_up=copy_networks, prepare=_put_rules, **ROOM),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every registered format as a fuzzing target, made from its contract suite: mutated files of its own."""
+"""Every registered format as a fuzzing target, made from its contract suite: mutate files of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat
 from tests.formats.contract import Files, FormatContract, suites, to_array
 from tests.fuzz.guard import Fault
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutate
 from tests.fuzz.readers import Target
 
 __all__ = ["FORMATS"]
@@ -47,7 +47,7 @@ def _target(name: str) -> Target:
         files = dict(rng.choice(_samples(name)))
         changed = rng.choice(sorted(files))
         others = tuple(data for sample in _samples(name) for data in sample.values())
-        files[changed] = mutated(rng, files[changed], others)
+        files[changed] = mutate(rng, files[changed], others)
         return _pack(files)
 
     def read(data: bytes, _: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-__all__ = ["Fault", "Guard", "watched"]
+__all__ = ["Fault", "Guard", "watch_calls"]
 
 _CODE: Final = (
     "compile", "exec", "import", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn",
@@ -105,7 +105,7 @@ class Guard:
 
 
 @contextmanager
-def watched() -> Iterator[None]:
+def watch_calls() -> Iterator[None]:
     """Trace memory; what is traced already stays so."""
     traced = tracemalloc.is_tracing()
     if not traced:

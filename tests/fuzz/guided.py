@@ -18,8 +18,8 @@ def main() -> None:
     import atheris
 
     with atheris.instrument_imports(include=["paddlelike"]):
-        from tests.fuzz.campaign import Found, make, ready, run_one
-        from tests.fuzz.guard import watched
+        from tests.fuzz.campaign import Found, make, run_one, set_up_target
+        from tests.fuzz.guard import watch_calls
         from tests.fuzz.loaders import names_a_file
         from tests.fuzz.targets import TARGETS
         from tests.helpers.fresh import fresh_programs
@@ -31,9 +31,9 @@ def main() -> None:
     Path(corpus).mkdir(parents=True, exist_ok=True)
     for number in range(300):
         (Path(corpus) / f"made-{number}").write_bytes(make(target, 0, number))
-    with tempfile.TemporaryDirectory() as home, watched(), fresh_programs(), warnings.catch_warnings():
+    with tempfile.TemporaryDirectory() as home, watch_calls(), fresh_programs(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        guard = ready(target, Path(home) / "root")
+        guard = set_up_target(target, Path(home) / "root")
 
         def one(data: bytes) -> None:
             if target.clean is not None and not names_a_file(data):

@@ -20,11 +20,11 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.io.select import is_persistable
 from tests.fuzz import program_maker, readers, stream_maker
 from tests.fuzz.guard import Fault
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 
-__all__ = ["LOADERS", "ROOM", "copies", "executor", "names_a_file", "program_of", "watched_scope"]
+__all__ = ["LOADERS", "ROOM", "copy_networks", "executor", "names_a_file", "program_of", "watched_scope"]
 
 ROOM: Final[dict[str, Any]] = {"weight": 1, "memory": 200, "base": 2 << 20}
 
@@ -53,7 +53,7 @@ def _places(*parts: str) -> tuple[str, ...]:
 # One file of a directory is changed
 
 
-def copies(root: Path) -> None:
+def copy_networks(root: Path) -> None:
     for network in _SMALL:
         for part in _PARTS:
             shutil.copytree(GOLDEN / network / part, root / network / part)
@@ -71,9 +71,9 @@ def _changed(rng: Random, place: str) -> bytes:
     real = (GOLDEN / place).read_bytes()
     kind = rng.random()
     if kind < 0.6:
-        return mutated(rng, real, _others())
+        return mutate(rng, real, _others())
     if place.endswith(("__model__", "/model")):
-        return program_maker.changed(rng, real) if kind < 0.9 else program_maker.made(rng)
+        return program_maker.change_program(rng, real) if kind < 0.9 else program_maker.make_program(rng)
     if "combined" in place:
         return stream_maker.combined(rng)
     return readers.make_pickle(rng) if "fluid_save" in place else stream_maker.dense(rng)
@@ -216,7 +216,7 @@ def _inference(data: bytes, root: Path) -> None:
         raise Fault(f"feeds {feeds}, fetches {fetches}")
 
 
-_PUT: Final[dict[str, Any]] = {"set_up": copies, "prepare": _put, "clean": _restore}
+_PUT: Final[dict[str, Any]] = {"set_up": copy_networks, "prepare": _put, "clean": _restore}
 
 LOADERS: Final = (
     Target("load_persistables", _maker("persistables"), _persistables, **_PUT, **ROOM),

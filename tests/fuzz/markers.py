@@ -9,10 +9,10 @@ from typing import Any, Final
 import paddlelike as fluid
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.storage import manifest
-from tests.fuzz.control_files import json_changed
+from tests.fuzz.control_files import change_json
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, executor, program_of, watched_scope
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 
@@ -41,8 +41,8 @@ def _make(rng: Random) -> bytes:
     body = _marker()[: -manifest._TAIL] + b"}"
     kind = rng.random()
     if kind < 0.2:
-        return mutated(rng, _marker(), ())
-    made = (json_changed(rng, body) if kind < 0.8 else mutated(rng, body, ()))[:-1]
+        return mutate(rng, _marker(), ())
+    made = (change_json(rng, body) if kind < 0.8 else mutate(rng, body, ()))[:-1]
     return made + manifest._tail(made)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Final
 
-__all__ = ["EXTREMES", "LARGEST", "mutated", "varint"]
+__all__ = ["EXTREMES", "LARGEST", "mutate", "varint"]
 
 LARGEST: Final = 1 << 16  # what an input may grow to
 
@@ -21,11 +21,11 @@ _BYTES: Final = (0, 1, 2, 0x0A, 0x20, 0x2E, 0x2F, 0x7F, 0x80, 0xFE, 0xFF)
 Mutation = Callable[[Random, bytes], bytes]
 
 
-def mutated(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
+def mutate(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     """``data`` with one to four changes; a splice takes its end from one of ``others``."""
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
         if others and rng.random() < 0.08:
-            data = _spliced(rng, data, rng.choice(others))
+            data = _splice(rng, data, rng.choice(others))
         else:
             data = rng.choice(_MUTATIONS)(rng, data)
     return data[:LARGEST]
@@ -116,7 +116,7 @@ def _varint(rng: Random, data: bytes) -> bytes:
     return data[:at] + varint(value) + data[end + 1 :]
 
 
-def _spliced(rng: Random, data: bytes, other: bytes) -> bytes:
+def _splice(rng: Random, data: bytes, other: bytes) -> bytes:
     return data[: _place(rng, data)] + other[_place(rng, other) :]
 
 

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from tests.fuzz.mutations import EXTREMES, mutated
+from tests.fuzz.mutations import EXTREMES, mutate
 
-__all__ = ["CANARY", "made", "reshuffled"]
+__all__ = ["CANARY", "make_hostile", "reshuffle"]
 
 CANARY: Final = "/tmp/paddlelike-canary"  # nobody else makes this file
 
@@ -56,17 +56,17 @@ _FIXED: Final = ((b"J", 4), (b"K", 1), (b"M", 2), (b"G", 8), (b"q", 1), (b"r", 4
                  (b"j", 4), (b"\x80", 1), (b"\x95", 8), (b"P", 0), (b"\x82", 1), (b"Q", 0))  # fmt: skip
 
 
-def made(rng: Random) -> bytes:
+def make_hostile(rng: Random) -> bytes:
     """A pickle that no pickler wrote."""
-    makers: tuple[Callable[[Random], bytes], ...] = (_opcodes, _opcodes, _call, _values, _values, _repeated)
+    makers: tuple[Callable[[Random], bytes], ...] = (_opcodes, _opcodes, _call, _values, _values, _repeat)
     return rng.choice(makers)(rng)
 
 
-def reshuffled(rng: Random, data: bytes) -> bytes:
+def reshuffle(rng: Random, data: bytes) -> bytes:
     """A real pickle with some of its opcodes removed, repeated, moved or replaced."""
     codes = list(_split(data))
     if not codes:
-        return mutated(rng, data, ())
+        return mutate(rng, data, ())
     for _ in range(rng.choice((1, 1, 2, 4))):
         at = rng.randrange(len(codes))
         what = rng.randrange(7)
@@ -178,7 +178,7 @@ def _values(rng: Random) -> bytes:
     if rng.random() < 0.1:
         held[rng.choice((1, None, 2.5, b"w", 10 ** rng.choice((3, 6000))))] = 1
     data = pickle.dumps(held, rng.randrange(2, 6))
-    return reshuffled(rng, data) if rng.random() < 0.3 else data
+    return reshuffle(rng, data) if rng.random() < 0.3 else data
 
 
 def _value(rng: Random, depth: int) -> object:
@@ -205,7 +205,7 @@ def _value(rng: Random, depth: int) -> object:
     return inner
 
 
-def _repeated(rng: Random) -> bytes:
+def _repeat(rng: Random) -> bytes:
     """A small file that would make much: one part used again and again."""
     unit = b"".join(_opcode(rng) for _ in range(rng.choice((1, 2, 4))))
     text = _text(rng)

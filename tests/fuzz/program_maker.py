@@ -13,7 +13,7 @@ from typing import Any
 from paddlelike.framework.codec.schema import messages
 from tests.fuzz.mutations import EXTREMES
 
-__all__ = ["changed", "made", "nested"]
+__all__ = ["change_program", "make_program", "nest_blocks"]
 
 _NAMES = (
     "x",
@@ -46,7 +46,7 @@ _ATTRS = (
 )
 
 
-def made(rng: Random) -> bytes:
+def make_program(rng: Random) -> bytes:
     """A program of random messages."""
     program = messages().ProgramDesc()
     for number in range(rng.choice((0, 1, 1, 2, 3, 8))):
@@ -64,7 +64,7 @@ def made(rng: Random) -> bytes:
     return bytes(program.SerializePartialToString())
 
 
-def nested(rng: Random) -> bytes:
+def nest_blocks(rng: Random) -> bytes:
     """Blocks that run each other: deep, in circles, or again and again."""
     program = messages().ProgramDesc()
     count = rng.choice((2, 5, 30, 200, 1500))
@@ -91,17 +91,17 @@ def nested(rng: Random) -> bytes:
     return bytes(program.SerializePartialToString())
 
 
-def changed(rng: Random, data: bytes) -> bytes:
+def change_program(rng: Random, data: bytes) -> bytes:
     """A real program with some fields changed."""
     program = messages().ProgramDesc()
-    program.CopyFrom(_parsed(data))
+    program.CopyFrom(_parse_program(data))
     for _ in range(rng.choice((1, 1, 2, 5))):
         _change(rng, _descend(rng, program))
     return bytes(program.SerializePartialToString())
 
 
 @cache
-def _parsed(data: bytes) -> Any:
+def _parse_program(data: bytes) -> Any:
     return messages().ProgramDesc.FromString(data)
 
 

@@ -17,7 +17,7 @@ from paddlelike.framework.codec.schema import Messages, messages, parse
 from paddlelike.framework.graph.program import Program
 from tests.fuzz import pickle_maker, program_maker, seeds, stream_maker
 from tests.fuzz.guard import Fault, Guard
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutate
 
 __all__ = ["READERS", "Target", "attempt"]
 
@@ -64,15 +64,15 @@ def attempt(call: Callable[[], Any]) -> Any:
         return None
 
 
-def mixed(files: Sequence[str], maker: Make, share: float = 0.3, other: Sequence[str] = ()) -> Make:
-    """Inputs of which most are mutated real files, the others made from nothing."""
+def mix(files: Sequence[str], maker: Make, share: float = 0.3, other: Sequence[str] = ()) -> Make:
+    """Inputs of which most are mutate real files, the others made from nothing."""
 
     def make(rng: Random) -> bytes:
         if rng.random() < share:
             data = maker(rng)
-            return mutated(rng, data, ()) if rng.random() < 0.3 else data
+            return mutate(rng, data, ()) if rng.random() < 0.3 else data
         real = seeds.real_files(*files)
-        return mutated(rng, rng.choice(real), real + seeds.real_files(*(other or files)))
+        return mutate(rng, rng.choice(real), real + seeds.real_files(*(other or files)))
 
     return make
 
@@ -157,10 +157,10 @@ def no_trace() -> None:
 
 def make_pickle(rng: Random) -> bytes:
     if rng.random() < 0.4:
-        return pickle_maker.made(rng)
+        return pickle_maker.make_hostile(rng)
     real = seeds.real_files(*seeds.PICKLES)
     data = rng.choice(real)
-    return pickle_maker.reshuffled(rng, data) if rng.random() < 0.5 else mutated(rng, data, real)
+    return pickle_maker.reshuffle(rng, data) if rng.random() < 0.5 else mutate(rng, data, real)
 
 
 # What is it?
@@ -212,10 +212,10 @@ def _make_program(rng: Random) -> bytes:
     kind = rng.random()
     if kind < 0.3:
         real = seeds.real_files(*seeds.PROGRAMS)
-        return mutated(rng, rng.choice(real), real)
+        return mutate(rng, rng.choice(real), real)
     if kind < 0.65:
-        return program_maker.changed(rng, rng.choice(seeds.real_files(*seeds.PROGRAMS)))
-    return program_maker.made(rng) if kind < 0.85 else program_maker.nested(rng)
+        return program_maker.change_program(rng, rng.choice(seeds.real_files(*seeds.PROGRAMS)))
+    return program_maker.make_program(rng) if kind < 0.85 else program_maker.nest_blocks(rng)
 
 
 def _program(data: bytes, _: Path) -> None:
@@ -240,12 +240,12 @@ def _program(data: bytes, _: Path) -> None:
 
 
 READERS: Final = (
-    Target("lod_tensor", mixed(seeds.DENSE, stream_maker.dense, other=seeds.ROWS), _dense, weight=6),
-    Target("selected_rows", mixed(seeds.ROWS, stream_maker.rows, other=seeds.DENSE), _rows),
-    Target("combined", mixed(seeds.COMBINED, stream_maker.combined, other=seeds.DENSE), _combined),
+    Target("lod_tensor", mix(seeds.DENSE, stream_maker.dense, other=seeds.ROWS), _dense, weight=6),
+    Target("selected_rows", mix(seeds.ROWS, stream_maker.rows, other=seeds.DENSE), _rows),
+    Target("combined", mix(seeds.COMBINED, stream_maker.combined, other=seeds.DENSE), _combined),
     Target("state", make_pickle, _state, weight=6),
     Target("pickles", make_pickle, _pickles, weight=6),
-    Target("explain", mixed(_ANY, _make_magic), _explain),
+    Target("explain", mix(_ANY, _make_magic), _explain),
     Target("schema", _make_message, _schema, weight=4),
     Target("program", _make_program, _program, weight=2, memory=400, base=1 << 20),
 )

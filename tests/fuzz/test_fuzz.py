@@ -13,7 +13,7 @@ import pytest
 
 from paddlelike.errors import FormatError
 from tests.fuzz.campaign import make, run_here, run_one, run_target
-from tests.fuzz.guard import Guard, watched
+from tests.fuzz.guard import Guard, watch_calls
 from tests.fuzz.readers import Target
 from tests.fuzz.targets import TARGETS
 
@@ -95,7 +95,7 @@ def _wrong_error(data: bytes, root: Path) -> None:
 def test_what_breaks_a_promise_is_a_fault(read, what: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("tests.fuzz.guard._WAITING", 0.3)
     target = Target("bad", lambda rng: b"", read, memory=0, base=1000 if read is _takes else 1 << 20)
-    with watched():
+    with watch_calls():
         found = run_one(target, Guard(tmp_path, seconds=0.2), b"x")
     assert not isinstance(found, bool)
     assert what in found.what

@@ -11,9 +11,9 @@ from random import Random
 from typing import Any, Final
 
 from paddlelike.storage import manifest
-from tests.fuzz.mutations import mutated
+from tests.fuzz.mutations import mutate
 
-__all__ = ["build", "made_name", "made_staging", "made_tree"]
+__all__ = ["build", "make_name", "make_staging", "make_tree"]
 
 _PARTS: Final = (
     "..", ".", "", "a", "w", "W", "fc_0.w_0", "FC_0.W_0", "__model__", "~", "$HOME", "C:", "c:", "\\", "con", "NUL",
@@ -23,10 +23,10 @@ _PARTS: Final = (
 )  # fmt: skip
 
 
-def made_name(rng: Random) -> bytes:
+def make_name(rng: Random) -> bytes:
     """The name of a variable."""
     if rng.random() < 0.2:
-        return mutated(rng, b"encoder/fc_0.w_0", ())
+        return mutate(rng, b"encoder/fc_0.w_0", ())
     parts = [rng.choice(_PARTS) for _ in range(rng.choice((1, 2, 3, 8)))]
     name = rng.choice(("/", "/", "\\", "//")).join(parts)
     if rng.random() < 0.03:
@@ -36,7 +36,7 @@ def made_name(rng: Random) -> bytes:
     )
 
 
-def made_tree(rng: Random) -> bytes:
+def make_tree(rng: Random) -> bytes:
     """What takes the place of some files of a model, as JSON."""
     targets = (
         "../outside/w", "../outside", "/dev/zero", "/dev/null", "/dev/stdin", "/etc/passwd", "/proc/self/mem", ".",
@@ -50,7 +50,7 @@ def made_tree(rng: Random) -> bytes:
     return json.dumps(entries).encode()
 
 
-def made_staging(rng: Random) -> bytes:
+def make_staging(rng: Random) -> bytes:
     """What lies beside and inside a model that is saved into: helpers of saves, and what is none, as JSON."""
     areas = ("", "/new", "/new/sub", "/new/w", "/old", "/old/0", "/old/1", "/spare", "/spare/w", "/spare/sub", "/staged",
              "/journal", "/lock", "/forward", "/back")  # fmt: skip
@@ -85,7 +85,7 @@ def made_staging(rng: Random) -> bytes:
 
 
 def build(directory: Path, entries: list[dict[str, Any]]) -> None:
-    """Put the entries of :func:`made_tree` in their places."""
+    """Put the entries of :func:`make_tree` in their places."""
     for entry in entries:
         path = directory / entry["name"]
         try:
@@ -117,7 +117,7 @@ def _unreadable(path: Path, to: str) -> None:
     path.chmod(0)
 
 
-def _exchanged(path: Path, to: str) -> None:
+def _exchange(path: Path, to: str) -> None:
     """Write the mark by which a save tells the version before from the next one."""
     token = "".join(dict.fromkeys(to)).encode().hex()
     path.write_text(json.dumps({"token": token, "written": {}, "files": {"w": 1, to: 1}}))
@@ -152,7 +152,7 @@ _KINDS: Final[dict[str, Callable[[Path, str], Any]]] = {
     "socketless": lambda path, to: path.write_bytes(bytes(200)),
     "gone": lambda path, to: None,
     "deep": _deep,
-    "exchanged": _exchanged,
+    "exchanged": _exchange,
     "list": _list,
     "manifest": _manifest,
     "extra": lambda path, to: path.with_name("extra\n\u4e2d").write_bytes(b"extra"),

@@ -18,7 +18,7 @@ from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.names import relative_path
 from tests.fuzz import tree_maker
 from tests.fuzz.guard import Fault
-from tests.fuzz.loaders import ROOM, copies, executor, program_of, watched_scope
+from tests.fuzz.loaders import ROOM, copy_networks, executor, program_of, watched_scope
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 
@@ -28,7 +28,7 @@ _OUTSIDE: Final = (GOLDEN / "fit_a_line/persistables/fc_0.b_0").read_bytes()
 
 
 def _set_up_outside(root: Path) -> None:
-    copies(root)
+    copy_networks(root)
     _fill_outside(root)
 
 
@@ -123,7 +123,7 @@ def _staging(data: bytes, root: Path) -> None:
 
 
 TREES: Final = (
-    Target("names", tree_maker.made_name, _names, set_up=_set_up_outside, prepare=_fresh_model, writes=True, **ROOM),
-    Target("staging", tree_maker.made_staging, _staging, set_up=_set_up_outside, prepare=_put_staging, writes=True, **ROOM),
-    Target("tree", tree_maker.made_tree, _trees, set_up=_set_up_outside, prepare=_put_tree, **ROOM),
+    Target("names", tree_maker.make_name, _names, set_up=_set_up_outside, prepare=_fresh_model, writes=True, **ROOM),
+    Target("staging", tree_maker.make_staging, _staging, set_up=_set_up_outside, prepare=_put_staging, writes=True, **ROOM),
+    Target("tree", tree_maker.make_tree, _trees, set_up=_set_up_outside, prepare=_put_tree, **ROOM),
 )  # fmt: skip
