@@ -42,7 +42,7 @@ def test_a_fed_parameter_is_a_copy(exe: fluid.Executor) -> None:
     assert (value("fc_0.w_0") != 7).all()
 
 
-def test_arrays_in_another_byte_order_are_turned(exe: fluid.Executor) -> None:
+def test_arrays_in_another_byte_order_are_converted(exe: fluid.Executor) -> None:
     x = fluid.data("x", [None, 2])
     y = fluid.layers.scale(x, 2.0)
     (got,) = exe.run(feed={"x": np.array([[1.5, 2.5]], ">f4")}, fetch_list=[y])

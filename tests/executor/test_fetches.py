@@ -65,14 +65,14 @@ def test_a_value_that_nothing_computes_is_not_fetched(exe: fluid.Executor) -> No
         exe.run(feed={"x": X}, fetch_list=["lost"])
 
 
-def test_near_names_are_told(exe: fluid.Executor) -> None:
+def test_an_unknown_fetch_has_near_names(exe: fluid.Executor) -> None:
     fluid.layers.fc(fluid.data("x", [None, 4]), 3)
     exe.run(fluid.default_startup_program())
     with pytest.raises(EnforceNotMet, match=r"near names: fc_0\.tmp_"):
         exe.run(feed={"x": X}, fetch_list=["fc_0.tmp_9"])
 
 
-def test_none_among_the_fetches_is_told(exe: fluid.Executor) -> None:
+def test_none_among_the_fetches_is_refused(exe: fluid.Executor) -> None:
     x, other = fluid.data("x", [None, 4]), fluid.data("other", [None, 4])
     x.stop_gradient = other.stop_gradient = False
     found = fluid.gradients([fluid.layers.tanh(x)], [other])

@@ -1,7 +1,7 @@
 """Python's operators on variables: ``x + y``, ``2 * x``, ``x < y``, ``x.astype("int64")``.
 
-As in Fluid, a number beside a variable becomes one ``scale`` operator where the formula allows it, and
-a filled tensor elsewhere. Results are named ``tmp_0``, ``tmp_1``, ...
+As in Fluid, a number combined with a variable becomes one ``scale`` operator where the formula allows it,
+and a filled tensor otherwise. Results are named ``tmp_0``, ``tmp_1``, ...
 """
 
 from __future__ import annotations

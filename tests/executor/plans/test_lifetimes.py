@@ -46,7 +46,9 @@ def test_a_chain_takes_the_memory_of_two_links(exe: fluid.Executor, peak: Any) -
     assert left < 0.1
 
 
-def test_a_training_step_lets_go_of_activations_on_its_way_back(exe: fluid.Executor, peak: Any) -> None:
+def test_a_training_step_releases_activations_during_the_backward_pass(
+    exe: fluid.Executor, peak: Any
+) -> None:
     x = fluid.data("x", [None, MB // 4])
     x.stop_gradient = False
     h = x
@@ -60,7 +62,7 @@ def test_a_training_step_lets_go_of_activations_on_its_way_back(exe: fluid.Execu
     assert left < 1.1  # the fetched one
 
 
-def test_outputs_that_nobody_reads_go_at_once(exe: fluid.Executor, peak: Any) -> None:
+def test_outputs_without_a_reader_are_released_at_once(exe: fluid.Executor, peak: Any) -> None:
     x = fluid.data("x", [None, MB // 4])
     for _ in range(6):
         fluid.layers.exp(x)

@@ -54,7 +54,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_program_is_planned_anew(exe: fluid.Executor, change: str) -> None:
+def test_a_changed_program_is_planned_again(exe: fluid.Executor, change: str) -> None:
     network()
     exe.run(fluid.default_startup_program())
     exe.run(feed=FEED)
@@ -65,7 +65,7 @@ def test_a_changed_program_is_planned_anew(exe: fluid.Executor, change: str) -> 
     assert first is not second
 
 
-def test_a_variable_that_becomes_persistable_stays_from_then_on(exe: fluid.Executor) -> None:
+def test_a_variable_that_becomes_persistable_keeps_its_value_from_then_on(exe: fluid.Executor) -> None:
     loss = network()
     exe.run(fluid.default_startup_program())
     exe.run(feed=FEED)

@@ -10,10 +10,10 @@ from paddlelike.errors import EnforceNotMet
 L = fluid.layers
 
 
-def test_an_operator_tells_where_it_was_made() -> None:
+def test_an_operator_knows_the_line_that_created_it() -> None:
     x = L.relu(fluid.data("x", [None, 4]))
     assert x.op.line.startswith(f"{__file__}:")
-    assert x.op.line.endswith("in test_an_operator_tells_where_it_was_made")
+    assert x.op.line.endswith("in test_an_operator_knows_the_line_that_created_it")
 
 
 def test_an_operator_answers_for_slots_and_attributes() -> None:

@@ -103,7 +103,7 @@ def test_pruning_keeps_blocks_that_are_run() -> None:
     assert exe.run(pruned, feed={"step": np.ones(1, "float32")}, fetch_list=["rate"])[0] == 1.0
 
 
-def test_pruning_to_nobody_is_refused(main: fluid.Program) -> None:
+def test_pruning_to_an_unknown_variable_is_refused(main: fluid.Program) -> None:
     for target in ("nobody", 3):
         with pytest.raises(GraphError, match=r"cannot be pruned to \[.*\]: it has no such variables"):
             main._prune([target])
