@@ -18,6 +18,7 @@ import pytest
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import generation, journal, manifest_file
 from paddlelike.storage.local.files import list_names, recover
+from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names, without_exchange
 
@@ -215,3 +216,21 @@ def test_a_manifest_in_the_earlier_place_is_read_and_moved(tmp_path):
     assert save(tmp_path / "m", {"a": b"1"}, program="5f", part="persistables").stale == ("b", "c")
     assert names(tmp_path) == ["m"]
     assert manifest_file.verify(tmp_path / "m").good == ("a", "b", "c")
+
+
+def test_a_reader_that_may_not_lock_waits_for_the_end(tmp_path, monkeypatch):
+    save(tmp_path / "m", OLD)
+    killed_at_move(tmp_path / "m", 2)
+
+    def refuse(self: Lock, *, create: bool = True) -> bool:
+        raise SaveError("m cannot be locked: Permission denied") from PermissionError(errno.EACCES, "no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lock, "acquire", refuse)
+        patch.setattr(journal, "_OTHERS_WAIT", 0.1)
+        start = time.monotonic()
+        with pytest.raises(StorageError, match="holds a save that was interrupted and cannot be finished"):
+            recover(tmp_path / "m")
+        assert time.monotonic() - start >= 0.1
+    recover(tmp_path / "m")
+    assert contents(tmp_path / "m") == NEW

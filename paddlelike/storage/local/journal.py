@@ -37,6 +37,7 @@ __all__ = ["commit", "finish", "recover"]
 _FORMAT: Final = 2
 _MOST: Final = 1 << 28  # bytes: a million paths
 _WAIT: Final = 60.0  # seconds for a living process to finish its save
+_OTHERS_WAIT: Final = 5.0  # seconds for a process of another user, whose lock cannot be looked at
 _PAUSE: Final = 0.02  # seconds between two looks
 
 Identity = tuple[int, int, int]  # inode, size, mtime in nanoseconds
@@ -71,7 +72,7 @@ def recover(layout: Layout) -> None:
     """
     if not os.path.lexists(layout.journal):
         return
-    end = time.monotonic() + _WAIT
+    start = time.monotonic()
     lock = Lock(layout.lock, layout.base)
     try:
         while True:
@@ -80,13 +81,13 @@ def recover(layout: Layout) -> None:
             )  # as long as there is a journal, if nobody removed it
             if not os.path.lexists(layout.journal):
                 return
-            if lock.acquire(create=not has_lock_file):
+            if _acquire(lock, create=not has_lock_file, seconds=time.monotonic() - start):
                 try:
                     finish(layout)
                 finally:
                     lock.release()
                 return
-            if time.monotonic() >= end:
+            if time.monotonic() - start >= _WAIT:
                 raise SaveError(f"a process has been saving it for {_WAIT:.0f} s")
             time.sleep(_PAUSE)
     except PaddlelikeError as error:
@@ -94,6 +95,16 @@ def recover(layout: Layout) -> None:
             f"{layout.base} holds a save that was interrupted and cannot be finished: {error.message}",
             hint=error.hint or "load or save it once as a user who may write there",
         ) from error
+
+
+def _acquire(lock: Lock, *, create: bool, seconds: float) -> bool:
+    """Take the lock of a save that may be dead; False: it lives, or it is another user's and may live."""
+    try:
+        return lock.acquire(create=create)
+    except SaveError as error:
+        if not isinstance(error.__cause__, PermissionError) or seconds >= _OTHERS_WAIT:
+            raise
+        return False
 
 
 def commit(

@@ -47,7 +47,7 @@ class Layout:
         self.lock = os.path.join(self.staging, "lock")
         self.journal = os.path.join(self.staging, "journal")
         self.manifest = f"{base}.pdmanifest" if is_prefix else os.path.join(base, MANIFEST)
-        self.earlier_manifest = f"{base}.manifest.json"  # where the library wrote it before 0.2
+        self.earlier_manifest = f"{base}.manifest.json"  # where earlier versions wrote it
 
     @property
     def directory(self) -> str:
