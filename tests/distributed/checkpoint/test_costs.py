@@ -32,6 +32,7 @@ def read_so_far() -> int:
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count what is read")
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_server_reads_its_own_rows_and_headers_only(tmp_path: Path, in_place: bool) -> None:
+    """Where nothing is compared; else the pieces of the checksums, of a megabyte each, that have its rows."""
     with SavingJob(ADAM, servers=2, trainers=1) as job:
         job.go(perceptron_feeds, 0, 1, save=(0, tmp_path / "model"))
     manifest = (tmp_path / "model" / "__manifest__").stat().st_size
@@ -44,7 +45,9 @@ def test_a_server_reads_its_own_rows_and_headers_only(tmp_path: Path, in_place: 
             exe.run(programs.startup)
             read_so_far()
             before = read_so_far()
-            fluid.io.load_persistables(exe, str(tmp_path / "model"), programs.main, in_place=in_place)
+            fluid.io.load_persistables(
+                exe, str(tmp_path / "model"), programs.main, in_place=in_place, verify=False
+            )
             read = read_so_far() - before
         own = sum(one.nbytes for one in slices)
         files = len({one.origin for one in slices})

@@ -162,7 +162,7 @@ def test_rows_on_no_server_are_an_error(tmp_path: Path) -> None:
 
 
 def test_verify_finds_damage_in_the_rows_of_another_server(tmp_path: Path) -> None:
-    """``verify=True`` reads the files whole, since a checksum is of the whole file."""
+    """A load compares the pieces of a file that it reads, and this file has one."""
     with SavingJob(MOMENTUM) as job:
         job.go(perceptron_feeds, 0, 2, save=(1, tmp_path / "model"))
     path = tmp_path / "model" / "fc_0.w_0"
@@ -171,9 +171,10 @@ def test_verify_finds_damage_in_the_rows_of_another_server(tmp_path: Path) -> No
     path.write_bytes(data)
     endpoint = job.server(job.endpoints[0]).main._parameters_on_pservers.of("fc_0.w_0")[1].endpoint
     program = job.server(endpoint).main
-    assert fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program)
-    with pytest.raises(LoadError, match=r"fc_0\.w_0"):
-        fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program, verify=True)
+    assert fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program, verify=False)
+    for verify in (None, True):
+        with pytest.raises(LoadError, match=rf"the server at {endpoint}: .*\n  fc_0\.w_0"):
+            fluid.io.load_persistables(fluid.Executor(), str(tmp_path / "model"), program, verify=verify)
 
 
 @pytest.mark.parametrize("network", [ADAM, SHARDS], ids=["dense", "shards"])
