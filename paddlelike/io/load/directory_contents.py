@@ -30,6 +30,8 @@ __all__ = ["DirectoryContents"]
 _FORMAT: Final = VariableDirectory()
 _HEAD: Final = 4096  # bytes of a file that are read at first: its header, and the whole of a small one
 
+_LONGEST_HEADER = 4096  # bytes before the elements of a dense tensor without LoD; they have about 100
+
 
 class DirectoryContents:
     """A directory with one file per variable.
@@ -145,7 +147,7 @@ class DirectoryContents:
         if problem is not None or record is None:
             return None
         by_pieces = bool(record.pieces) or held.size <= PIECE
-        return record if want.rows is None or by_pieces or self._complete else None
+        return record if by_pieces or self._complete or not _is_part(want) else None
 
     def _note(self, path: str, problem: str | None) -> None:
         if problem is not None:
@@ -176,11 +178,19 @@ class DirectoryContents:
             values.append(value)
             record = self._record_to_compare(want)
             if parts or record is not None:
-                opener, partial = self._opener(held.name), want.rows is not None
+                opener, partial = self._opener(held.name), _is_part(want)
                 jobs.append(Job(held.name, opener, held.size, parts, record, partial))
         for name, problem in read_jobs(jobs):
             self._note(name, problem)
         return Reading(to_native(values, jobs), list(self._bad.values()), mapper.mapped, mapper.unaligned)
+
+
+def _is_part(want: Want) -> bool:
+    """Return whether a want is for some rows of its file: by its rows, or by a header of a slice only."""
+    header, size = want.held.header, want.held.size
+    if want.rows is not None or header.lod or header.height is not None or header.offset is None:
+        return want.rows is not None
+    return header.offset > _LONGEST_HEADER or header.offset + header.nbytes + header.surplus < size
 
 
 def _copy_small(data: bytes, header: Entry) -> LoDTensor:

@@ -55,7 +55,7 @@ def test_servers_resume_from_the_latest_checkpoint(tmp_path: Path) -> None:
     assert again == losses[6:]
     for state, read in job.reports.values():
         assert state == {"epoch": 3, "step": 6}
-        assert read < 0.6 * size  # a third of the rows, headers, manifests
+        assert read < 1.2 * size  # files below a megabyte are compared whole, once
 
 
 def test_another_trainer_makes_no_checkpoint(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.storage.local.transaction import Transaction
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
-from tests.distributed.jobs import perceptron_feeds
+from tests.distributed.jobs import Network, perceptron_feeds, sgd
 
 MB = 1 << 20
 
@@ -55,6 +55,32 @@ def test_a_server_reads_its_own_rows_and_headers_only(tmp_path: Path, in_place: 
         assert read <= own + files * 4097 + 2 * manifest + 4096
     whole = sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
     assert own < whole / 3  # so the bound above means something
+
+
+def tall() -> Any:
+    """1300 -> 2000 -> 1: the first weight has 10 MB."""
+    x = fluid.data(name="x", shape=[None, 1300], dtype="float32")
+    y = fluid.data(name="y", shape=[None, 1], dtype="float32")
+    out = fluid.layers.fc(input=fluid.layers.fc(input=x, size=2000), size=1)
+    return fluid.layers.mean(fluid.layers.square_error_cost(input=out, label=y))
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="this system does not count what is read")
+def test_a_server_compares_only_the_pieces_of_its_own_rows(tmp_path: Path) -> None:
+    network = Network(tall, sgd)
+    feed = {"x": np.zeros((2, 1300), "float32"), "y": np.zeros((2, 1), "float32")}
+    with SavingJob(network, servers=4, trainers=1) as job:
+        job.go(lambda step, trainer: feed, 0, 1, save=(0, tmp_path / "model"))
+    for endpoint in job.endpoints:
+        programs, exe = job.server(endpoint), fluid.Executor()
+        own = sum(one.nbytes for one in programs.main._parameters_on_pservers.on(endpoint))
+        with fluid.scope_guard(fluid.Scope()):
+            exe.run(programs.startup)
+            before = read_so_far()
+            report = fluid.io.load_persistables(exe, str(tmp_path / "model"), programs.main)
+            read = read_so_far() - before
+        assert report.verified
+        assert own <= read <= own + 3 * MB + 64 * 1024  # the pieces at both ends, and the first one
 
 
 class Rows:
