@@ -21,7 +21,7 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveErro
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
-from paddlelike.io.checkpoints.store import shelf
+from paddlelike.io.checkpoints.store import open_store
 from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
@@ -101,8 +101,8 @@ class Checkpoints:
                 raise ValueError(f"Checkpoints: {what} is {least} at least, not {number}")
         if best not in ("smallest", "largest"):
             raise ValueError(f'Checkpoints: best is "smallest" or "largest", not {best!r}')
-        self._shelf = shelf(root)
-        self.root = self._shelf.root
+        self._checkpoints = open_store(root)
+        self.root = self._checkpoints.root
         self._keep_last = keep_last
         self._keep_best = keep_best
         self._every = every
@@ -148,8 +148,8 @@ class Checkpoints:
             return None
         asynchronous.check_pending()
         program = program_of(program)
-        path = self._shelf.path(step)
-        self._shelf.reserve(path)
+        path = self._checkpoints.path(step)
+        self._checkpoints.reserve(path)
         entry = {
             "step": step,
             "metric": None if metric is None else float(metric),
@@ -158,7 +158,7 @@ class Checkpoints:
         }
         options = self._options
         holding = contextlib.ExitStack()  # of the base, as long as the save goes on
-        if self._base not in (None, path) and holding.enter_context(self._shelf.held(self._base)):
+        if self._base not in (None, path) and holding.enter_context(self._checkpoints.held(self._base)):
             options = replace(options, base=self._base)
 
         def afterwards() -> None:
@@ -185,7 +185,7 @@ class Checkpoints:
     def list(self) -> Listing:
         """All checkpoints that are complete, by their steps."""
         asynchronous.wait_for_pending()
-        found = [self._read(path) for path in self._shelf.paths()]
+        found = [self._read(path) for path in self._checkpoints.paths()]
         return sorted((checkpoint for checkpoint in found if checkpoint is not None), key=lambda c: c.step)
 
     def latest(self) -> Checkpoint | None:
@@ -225,7 +225,7 @@ class Checkpoints:
                     hint=f"there are those of {[checkpoint.step for checkpoint in self.list()]}",
                 )
         for checkpoint in candidates:
-            with self._shelf.held(checkpoint.path) as there:
+            with self._checkpoints.held(checkpoint.path) as there:
                 if not there:
                     continue  # removed at this moment
                 try:
@@ -256,7 +256,7 @@ class Checkpoints:
         MissingFileError
             It was removed already.
         """
-        with self._shelf.held(checkpoint.path) as there:
+        with self._checkpoints.held(checkpoint.path) as there:
             if not there:
                 raise MissingFileError(f"checkpoint {checkpoint.path} was removed", hint="ask latest() again")
             yield checkpoint.path
@@ -264,7 +264,7 @@ class Checkpoints:
     def _read(self, path: str) -> Checkpoint | None:
         """The checkpoint in a directory; None when it holds none of ours."""
         try:
-            found = self._shelf.manifest(path)
+            found = self._checkpoints.manifest(path)
             return None if found is None else _parsed(found, path)
         except (FormatError, StorageError, SaveError, LookupError, TypeError, ValueError, OverflowError):
             return None
@@ -282,9 +282,9 @@ class Checkpoints:
             kept.add(newest)
             for checkpoint in found:
                 if checkpoint.step not in kept:
-                    self._shelf.remove(checkpoint.path)
+                    self._checkpoints.remove(checkpoint.path)
                     ledger.forget_location(locate(checkpoint.path).key)
-        self._shelf.sweep()
+        self._checkpoints.sweep()
 
 
 def _parsed(found: Manifest, path: str) -> Checkpoint:

@@ -16,13 +16,13 @@ from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.remote.base import reaching
 from paddlelike.storage.remote.directory import RemoteDirectory, locate
 
-__all__ = ["RemoteShelf"]
+__all__ = ["RemoteCheckpointStore"]
 
 _STEP: Final = re.compile(r"(step-\d{8,})\.(manifest\.json(?:\.\d+)?|removed)")
 _STAGING: Final = re.compile(r"(step-\d{8,})\.saving-\d+-[0-9a-f]+")
 
 
-class RemoteShelf:
+class RemoteCheckpointStore:
     """A directory of a store."""
 
     def __init__(self, url: str) -> None:

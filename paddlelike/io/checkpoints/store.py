@@ -1,4 +1,4 @@
-"""Where checkpoints lie: below a local directory or a URL; how they are held, and removed."""
+"""Stores of checkpoints, below a local directory or a URL: listing, holding and removing them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ try:
 except ImportError:  # not a POSIX system: nobody is noticed who reads
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LocalShelf", "Shelf", "shelf"]
+__all__ = ["CheckpointStore", "LocalCheckpointStore", "open_store"]
 
 _NAME: Final = re.compile(r"step-\d{8,}")
 _LEFT_OVER: Final = re.compile(r"\.(step-\d{8,})\.saving-directory")  # by a killed process
 _EARLIER: Final = re.compile(r"(step-\d{8,})\.manifest\.json")  # of earlier versions of this library
 
 
-class Shelf(Protocol):
-    """The directory in which checkpoints lie, each in a directory of its own."""
+class CheckpointStore(Protocol):
+    """A directory of checkpoints, each in a directory of its own."""
 
     root: str
 
@@ -57,16 +57,16 @@ class Shelf(Protocol):
         """Remove what killed processes left."""
 
 
-def shelf(root: str | os.PathLike[str]) -> Shelf:
-    """The shelf in a directory, or behind a URL."""
+def open_store(root: str | os.PathLike[str]) -> CheckpointStore:
+    """Return the store of checkpoints in a directory, or behind a URL."""
     if not is_remote(root):
-        return LocalShelf(locate(root).path)
-    from paddlelike.io.checkpoints.remote_store import RemoteShelf
+        return LocalCheckpointStore(locate(root).path)
+    from paddlelike.io.checkpoints.remote_store import RemoteCheckpointStore
 
-    return RemoteShelf(os.fspath(root))
+    return RemoteCheckpointStore(os.fspath(root))
 
 
-class LocalShelf:
+class LocalCheckpointStore:
     """A directory of this machine's file systems. Who reads a checkpoint locks its directory."""
 
     def __init__(self, root: str) -> None:
