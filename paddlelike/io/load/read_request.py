@@ -106,12 +106,9 @@ def read_request(
             files = {held.name for step in plan.steps for held in step.held}
             compared = comparison.covers(files if filename is None else [os.fsdecode(filename)])
             reading = reading._replace(notes=tuple(notes))
-            if request.view is not None and not comparison.complete:  # rows are compared by pieces only
-                compared = compared and all(
-                    comparison.records is not None
-                    and (comparison.records[name].pieces or comparison.records[name].size <= PIECE)
-                    for name in files
-                )
+            if compared and request.view is not None and filename is None and not comparison.complete:
+                records = comparison.records or {}  # rows of large files are compared by pieces only
+                compared = all(records[name].pieces or records[name].size <= PIECE for name in files)
             verified = compared and not notes
             return Read(stamp, plan, reading, values, verified)
     busy = LoadError(
