@@ -123,15 +123,18 @@ def test_training_takes_the_same_course(exchange: Exchange) -> None:
     assert_close(exchange.ours.part("final/"), exchange.theirs.part("final/"))
 
 
-def test_the_same_files_are_written(exchange: Exchange) -> None:
-    def sizes(root: Path) -> dict[str, int]:
-        paths = (path for kind in ("persistables", "combined") for path in (root / kind).rglob("*"))
-        return {path.relative_to(root).as_posix(): path.stat().st_size for path in paths}
+def test_the_same_files_are_written_and_a_manifest_in_each_directory(exchange: Exchange) -> None:
+    kinds = ("persistables", "combined", "inference")
 
-    assert sizes(exchange.ours.saved) == sizes(exchange.theirs.saved)
-    assert sorted(p.name for p in (exchange.ours.saved / "inference").iterdir()) == sorted(
-        p.name for p in (exchange.theirs.saved / "inference").iterdir()
-    )
+    def sizes(root: Path) -> dict[str, int]:
+        paths = (path for kind in kinds for path in (root / kind).rglob("*"))
+        found = {path.relative_to(root).as_posix(): path.stat().st_size for path in paths}
+        return {name: 0 if name == "inference/__model__" else size for name, size in found.items()}
+
+    ours, theirs = sizes(exchange.ours.saved), sizes(exchange.theirs.saved)
+    manifests = {name: ours.pop(name) for name in [f"{kind}/__manifest__" for kind in kinds]}
+    assert min(manifests.values()) > 0
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("direction", ["ours read there", "theirs read here"])
