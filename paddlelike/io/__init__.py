@@ -4,9 +4,9 @@ from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.checkpoints.checkpoints import Checkpoint, Checkpoints
 from paddlelike.io.export.inference import load_inference_model, save_inference_model
 from paddlelike.io.load.load import load_params, load_persistables, load_vars
-from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.preview import fit_state, plan_load
 from paddlelike.io.load.slices import load_slice
+from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.report import LoadReport, SaveReport
 from paddlelike.io.rules.rules import Init, Rename, Rules, Skip
 from paddlelike.io.save.save import save_params, save_persistables, save_vars

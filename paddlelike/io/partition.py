@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.hooks import find_provider
-from paddlelike.io.contents import Contents
+from paddlelike.io.contents.interface import Contents
 from paddlelike.io.report import Moved
 from paddlelike.io.rules.rules import Rule
 from paddlelike.storage.interfaces import Buffer

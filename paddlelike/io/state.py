@@ -20,13 +20,13 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import warn_user
+from paddlelike.io.contents.file import FileContents
 from paddlelike.io.export.compat import add_compatibility
-from paddlelike.io.load.file_contents import FileContents
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
-from paddlelike.io.load.match import near_names
-from paddlelike.io.load.plan import check
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
+from paddlelike.io.planning.match import near_names
+from paddlelike.io.planning.plan import check
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
 from paddlelike.storage.location import locate, locate_prefix

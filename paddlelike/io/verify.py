@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.io import asynchronous
-from paddlelike.io.read import hash_file
+from paddlelike.io.contents.read import hash_file
 from paddlelike.storage.local.manifest_file import manifest_path, read_manifest
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record

@@ -24,11 +24,11 @@ from unittest import mock
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.io.contents import Contents, Reading, Value
+from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load import load as loading
-from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.values import values_of
 from paddlelike.io.partition import SaveShare
+from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.save import save as saving
 from paddlelike.io.save.encoded import item_of
 from paddlelike.io.save.writer import Writer

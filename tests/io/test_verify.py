@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.io.load import file_contents
+from paddlelike.io.contents import file as file_contents
 from tests.io.loading import executor, network, program_of, save, unchanged, value, values
 
 F32 = "float32"

@@ -12,7 +12,7 @@ from paddlelike.distributed.placement import TABLE_FOLDER, shard_name
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.contents import Contents, Held, Positional, Reading, Unreadable, Want
+from paddlelike.io.contents.interface import Contents, Held, Positional, Reading, Unreadable, Want
 from paddlelike.io.partition import LoadShare, SaveShare
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions

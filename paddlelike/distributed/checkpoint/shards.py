@@ -22,9 +22,9 @@ from paddlelike.errors import LoadError
 from paddlelike.formats.base import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.selected_rows import IDS_OFFSET
-from paddlelike.io.contents import Contents, Held, Reading, Unreadable, Want
-from paddlelike.io.load.allocation import offset_of
-from paddlelike.io.read import bytes_of
+from paddlelike.io.contents.allocation import offset_of
+from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
+from paddlelike.io.contents.read import bytes_of
 from paddlelike.storage.location import File, Location
 from paddlelike.storage.manifest import Manifest
 

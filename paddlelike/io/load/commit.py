@@ -10,11 +10,11 @@ import numpy as np
 
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.io.contents import Reading, Value
+from paddlelike.io.contents.interface import Reading, Value
+from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.io.incremental import ledger
-from paddlelike.io.load.lazy import MappedTensor
-from paddlelike.io.load.plan import LoadPlan, Row
 from paddlelike.io.load.values import constant
+from paddlelike.io.planning.plan import LoadPlan, Row
 from paddlelike.io.report import LoadReport, Moved
 from paddlelike.storage.location import Location
 

@@ -96,7 +96,8 @@ def load_vars(
         The names of what a combined file holds, where these are not the variables asked for; or the program
         that it was saved from.
     lazy
-        Map files instead of reading them, copy-on-write; :mod:`paddlelike.io.load.lazy` says what it costs.
+        Map files instead of reading them, copy-on-write; :mod:`paddlelike.io.contents.lazy` says what it
+        costs.
     verify
         Compare the bytes with the manifest while they are read. None: where there is a manifest, and not when
         ``lazy``; files that it has no checksum of are loaded all the same. True: a directory without a

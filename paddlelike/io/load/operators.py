@@ -18,9 +18,9 @@ from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.framework.opdef import OpView
 from paddlelike.io import asynchronous
-from paddlelike.io.contents import Held, Value, Want
-from paddlelike.io.load.directory_contents import DirectoryContents
-from paddlelike.io.load.file_contents import FileContents
+from paddlelike.io.contents.directory import DirectoryContents
+from paddlelike.io.contents.file import FileContents
+from paddlelike.io.contents.interface import Held, Value, Want
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["OperatorReader", "copy_value"]

@@ -12,12 +12,12 @@ from paddlelike.formats.state.fluid_save import FluidSave, PrefixedFolder
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.contents import Contents
-from paddlelike.io.load.array_contents import ArrayContents
-from paddlelike.io.load.folder_contents import FolderContents
-from paddlelike.io.load.plan import LoadPlan
+from paddlelike.io.contents.array import ArrayContents
+from paddlelike.io.contents.folder import FolderContents
+from paddlelike.io.contents.interface import Contents
 from paddlelike.io.load.request import LoadRequest, list_names, make_request, open_contents
 from paddlelike.io.load.values import constant, values_of
+from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.rules.rules import Rule, Rules
 from paddlelike.io.select import is_persistable, program_of, select
 from paddlelike.storage.location import locate, locate_prefix

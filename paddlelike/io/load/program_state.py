@@ -15,8 +15,8 @@ from paddlelike.formats.paddle.directory import NO_VARIABLES
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, PrefixedFolder
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.contents import Held, Want
-from paddlelike.io.load.file_contents import FileContents
+from paddlelike.io.contents.file import FileContents
+from paddlelike.io.contents.interface import Held, Want
 from paddlelike.io.verify import check_files
 from paddlelike.storage.location import Location, locate, locate_prefix
 

@@ -9,12 +9,12 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
-from paddlelike.io.contents import Contents, Reading, Value
+from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.in_place import InPlace
-from paddlelike.io.load.plan import LoadPlan
 from paddlelike.io.load.request import LoadRequest, open_contents
 from paddlelike.io.load.run import run_load
 from paddlelike.io.load.values import values_of
+from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.verify import (
     NO_COMPARISON,
     Comparison,

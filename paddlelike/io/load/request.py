@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.contents import Contents
-from paddlelike.io.load.directory_contents import DirectoryContents
-from paddlelike.io.load.file_contents import FileContents
-from paddlelike.io.load.naming import assign_names
-from paddlelike.io.load.plan import LoadPlan
-from paddlelike.io.load.planner import make_plan
+from paddlelike.io.contents.directory import DirectoryContents
+from paddlelike.io.contents.file import FileContents
+from paddlelike.io.contents.interface import Contents
 from paddlelike.io.partition import partition_of
+from paddlelike.io.planning.naming import assign_names
+from paddlelike.io.planning.plan import LoadPlan
+from paddlelike.io.planning.planner import make_plan
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import is_persistable
 from paddlelike.io.verify import NO_COMPARISON, Comparison, record_of

@@ -10,9 +10,9 @@ import numpy as np
 from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.opdef import Context, OpView
-from paddlelike.io.contents import Contents, Reading, Value
-from paddlelike.io.load.plan import LoadPlan
+from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.values import values_of
+from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.programs import build_load_program, run_program
 
 __all__ = ["run_load"]

@@ -12,11 +12,11 @@ from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.contents import Contents, Held, Want
-from paddlelike.io.load.directory_contents import DirectoryContents
-from paddlelike.io.load.file_contents import FileContents
-from paddlelike.io.load.match import near_names
+from paddlelike.io.contents.directory import DirectoryContents
+from paddlelike.io.contents.file import FileContents
+from paddlelike.io.contents.interface import Contents, Held, Want
 from paddlelike.io.load.request import list_names
+from paddlelike.io.planning.match import near_names
 from paddlelike.io.verify import Comparison, choose_comparison, is_of_another_save, record_of, refusal
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import relative_path

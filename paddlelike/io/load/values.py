@@ -11,9 +11,9 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import dtype_row
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.io.contents import Contents, Reading, Value, Want
-from paddlelike.io.load.plan import Fill, LoadPlan, Step
-from paddlelike.io.load.recipe import made
+from paddlelike.io.contents.interface import Contents, Reading, Value, Want
+from paddlelike.io.planning.plan import Fill, LoadPlan, Step
+from paddlelike.io.planning.recipe import made
 
 __all__ = ["constant", "values_of"]
 

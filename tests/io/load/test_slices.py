@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
-from paddlelike.io import read
+from paddlelike.io.contents import read
 from paddlelike.storage.local.files import File
 from tests.io.loading import network, own, save
 

@@ -11,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError
-from paddlelike.io.load.match import Named, propose
+from paddlelike.io.planning.match import Named, propose
 from paddlelike.io.rules.rules import Rules
 from tests.io.loading import (
     executor,
@@ -197,7 +197,7 @@ def test_proposals_become_rules_by_full_name() -> None:
 
 
 def plan_proposals() -> Any:
-    from paddlelike.io.load.match import Proposal
+    from paddlelike.io.planning.match import Proposal
 
     return Proposal("a*", "b", ""), Proposal("re:x", "c", "")
 
@@ -321,7 +321,7 @@ def test_a_directory_that_is_replaced_during_the_load_is_loaded_again_whole(
 ) -> None:
     save(tmp_path / "a", network())
     new = {name: array + 1 for name, array in values(started).items()}
-    from paddlelike.io.load.directory_contents import DirectoryContents
+    from paddlelike.io.contents.directory import DirectoryContents
 
     read = DirectoryContents.read
     calls = []

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.contents import Contents, Held, Unreadable
-from paddlelike.io.load.match import Named, Proposal, drift, near_names, propose
-from paddlelike.io.load.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, check, facts_of
-from paddlelike.io.load.recipe import Misfit, Recipe, outcome
+from paddlelike.io.contents.interface import Contents, Held, Unreadable
+from paddlelike.io.planning.match import Named, Proposal, drift, near_names, propose
+from paddlelike.io.planning.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, check, facts_of
+from paddlelike.io.planning.recipe import Misfit, Recipe, outcome
 from paddlelike.io.rules.rules import Init, Rename, Rules, Skip, all_sources, match_all, matcher
 
 __all__ = ["make_plan"]

@@ -8,7 +8,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.formats.base import FolderFormat, Value
 from paddlelike.formats.sources import Folder
-from paddlelike.io.contents import Held, Reading, Unreadable, Want
+from paddlelike.io.contents.interface import Held, Reading, Unreadable, Want
 
 __all__ = ["FolderContents"]
 

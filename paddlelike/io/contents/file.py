@@ -13,10 +13,10 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, Entry, FileFormat, check_extent
 from paddlelike.formats.paddle.combined import CombinedFile
-from paddlelike.io.contents import Held, Positional, Reading, Unreadable, Value, Want
-from paddlelike.io.load.allocation import allocate, copy_from, to_native, wanted_bytes
-from paddlelike.io.load.lazy import Mapper
-from paddlelike.io.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.io.contents.allocation import allocate, copy_from, to_native, wanted_bytes
+from paddlelike.io.contents.interface import Held, Positional, Reading, Unreadable, Value, Want
+from paddlelike.io.contents.lazy import Mapper
+from paddlelike.io.contents.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
 from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
 

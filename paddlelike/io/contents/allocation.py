@@ -12,8 +12,8 @@ from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.formats.base import Entry
 from paddlelike.formats.paddle import lod_tensor, selected_rows
-from paddlelike.io.contents import Array, Value, Want
-from paddlelike.io.read import Job, Part, bytes_of
+from paddlelike.io.contents.interface import Array, Value, Want
+from paddlelike.io.contents.read import Job, Part, bytes_of
 
 __all__ = ["allocate", "copy_from", "offset_of", "to_native", "wanted_bytes"]
 

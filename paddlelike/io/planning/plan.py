@@ -15,10 +15,10 @@ from typing import Final, Literal, NamedTuple
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.contents import Held
-from paddlelike.io.load.match import Proposal, near_names
-from paddlelike.io.load.recipe import Recipe
-from paddlelike.io.load.table import table
+from paddlelike.io.contents.interface import Held
+from paddlelike.io.planning.match import Proposal, near_names
+from paddlelike.io.planning.recipe import Recipe
+from paddlelike.io.planning.table import table
 from paddlelike.io.rules.rules import Rules, said_changes
 
 __all__ = ["PROBLEMS", "Fill", "LoadPlan", "Row", "Step", "What", "check", "facts_of"]

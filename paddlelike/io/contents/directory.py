@@ -15,10 +15,10 @@ from paddlelike.errors import FormatError, MissingFileError, StorageError
 from paddlelike.formats.base import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory
-from paddlelike.io.contents import Array, Held, Reading, Unreadable, Value, Want
-from paddlelike.io.load.allocation import allocate, offset_of, to_native, wanted_bytes
-from paddlelike.io.load.lazy import Mapper
-from paddlelike.io.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.io.contents.allocation import allocate, offset_of, to_native, wanted_bytes
+from paddlelike.io.contents.interface import Array, Held, Reading, Unreadable, Value, Want
+from paddlelike.io.contents.lazy import Mapper
+from paddlelike.io.contents.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
 from paddlelike.storage.hashing import PIECE
 from paddlelike.storage.local.files import read_front
 from paddlelike.storage.location import File, LocalDirectory, Location

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from paddlelike.errors import LoadError
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.contents import Positional
-from paddlelike.io.load.plan import check
+from paddlelike.io.contents.interface import Positional
+from paddlelike.io.planning.plan import check
 
 __all__ = ["assign_names"]
 

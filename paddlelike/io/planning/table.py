@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from paddlelike.core.dtypes import VarType
-    from paddlelike.io.load.plan import LoadPlan, Row
+    from paddlelike.io.planning.plan import LoadPlan, Row
 
 __all__ = ["table"]
 

@@ -1,0 +1,1 @@
+"""Sources of values: directories, files, folders of several files, dicts of arrays; and reading from them."""
