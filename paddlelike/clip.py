@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.guards import default_main_program, name_scope
 from paddlelike.framework.graph.operator import OpRole
@@ -37,7 +38,7 @@ ParamGrads = list[tuple[Parameter, Variable]]
 Context = dict[str, Any]
 
 
-class BaseErrorClipAttr:
+class BaseErrorClipAttr(Versioned):
     """Base of the arguments of :meth:`Variable._set_error_clip`."""
 
     def _append_clip_op(self, block: Block, grad: str) -> None:
@@ -81,7 +82,7 @@ def error_clip_callback(block: Block, context: Mapping[str, str]) -> None:
         variable.error_clip._append_clip_op(block, name)
 
 
-class GradientClipBase:
+class GradientClipBase(Versioned):
     """Base of the gradient clips; a call with pairs of parameter and gradient returns clipped pairs.
 
     ``need_clip`` is called with each parameter; where it returns False the gradient is not clipped. Raises

@@ -14,6 +14,7 @@ import numpy as np
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def init_on_cpu() -> Iterator[None]:
         _force_cpu = before
 
 
-class Initializer:
+class Initializer(Versioned):
     """Base of the initializers; a call with variable and block inserts an operator at its front."""
 
     def __call__(self, var: Variable, block: Block) -> Operator:

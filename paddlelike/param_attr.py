@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from paddlelike.core.versioned import Versioned
+
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 
-class ParamAttr:
+class ParamAttr(Versioned):
     """The attributes of one parameter.
 
     Parameters

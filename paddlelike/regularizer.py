@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.versioned import Versioned
 from paddlelike.framework.graph.guards import name_scope
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 
-class WeightDecayRegularizer:
+class WeightDecayRegularizer(Versioned):
     """Base of the regularizers.
 
     A call with parameter, gradient and block appends and returns the term to add. The regularizer of a

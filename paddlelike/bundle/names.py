@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.scope import Scope
-from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.scope import Scope, ScopeVariable
+from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import SaveError
 
 __all__ = ["PICKLE", "MemberNames"]
@@ -40,9 +40,10 @@ class MemberNames:
         if isinstance(value, Scope):
             for name in value.local_var_names():
                 variable = value.find_var(name)
-                held = None if variable is None else variable.value
-                if isinstance(held, LoDTensor) and held.array is not None:
-                    self._hints[id(held.array)] = name
+                if variable is not None:
+                    self._see_variable(variable)
+        elif isinstance(value, ScopeVariable):
+            self._see_variable(value)
         elif isinstance(value, Mapping):
             for key, item in value.items():
                 if isinstance(key, str) and isinstance(item, np.ndarray | LoDTensor):
@@ -50,6 +51,13 @@ class MemberNames:
                     self._hints.setdefault(id(array), key)
         elif not isinstance(value, type) and hasattr(value, "__dict__"):
             self._see_named(value)
+
+    def _see_variable(self, variable: ScopeVariable) -> None:
+        held = variable.value
+        if isinstance(held, LoDTensor | SelectedRows) and held.array is not None:
+            self._hints[id(held.array)] = variable.name
+        if isinstance(held, SelectedRows):
+            self._hints[id(held.row_array)] = f"{variable.name}.rows"
 
     def take(self, array: np.ndarray[Any, Any]) -> str:
         """Return the member name of an array.

@@ -35,6 +35,7 @@ def load(
     *,
     classes: Classes = (),
     rename: Mapping[str, str] | None = None,
+    trusted: bool = False,
 ) -> Any:
     """Load the object of a bundle, or of a plain pickle.
 
@@ -47,26 +48,30 @@ def load(
         ``theano.misc.pkl_utils``.
     classes
         Classes and functions of the caller's that the pickle may make: a list, compared by module and name,
-        or a mapping from the name in the file (``"old_module.Net"``). Nothing else is imported or called.
+        or a mapping from the name in the file (``"old_module.Net"``). Nothing else is imported or called but
+        this package's own: programs, scopes, tensors, optimizers, readers.
     rename
         New names of attributes, ``{"W": "weights"}``: applied to states that are dicts.
+    trusted
+        Let an Executor run operators of a loaded program that reach files, other processes or Python
+        functions, and let datasets run their shell commands. Not for a stranger's file.
 
     Raises
     ------
     FormatError
         The file is damaged, is neither a bundle nor a pickle, or names a class that is not in ``classes``.
     MissingFileError
-        There is no such file.
+        There is no such file, or the files of a dataset are gone.
 
     Shared variables of Theano come back as :class:`~paddlelike.bundle.SharedVariable`.
     """
     with open_binary(f) as file:
         if not _is_archive(file):
-            return _unpickle(file, classes, rename, None)
+            return _unpickle(file, classes, rename, None, trusted=trusted)
         with _open_archive(file) as archive:
             members = _Members(archive)
             find = members.find_by_id if persistent_load is None else persistent_load(archive)
-            return _unpickle(io.BytesIO(members.pickle()), classes, rename, find)
+            return _unpickle(io.BytesIO(members.pickle()), classes, rename, find, trusted=trusted)
 
 
 def arrays(f: Source) -> dict[str, Array]:
@@ -111,10 +116,16 @@ def _unpickle(
     classes: Classes,
     rename: Mapping[str, str] | None,
     find_array: Callable[[str], Any] | None,
+    *,
+    trusted: bool,
 ) -> Any:
-    size = _size_of(file)
     unpickler = RestrictedUnpickler(
-        file, size, classes=build_class_table(classes), rename=rename or {}, find_array=find_array
+        file,
+        _size_of(file),
+        classes=build_class_table(classes),
+        rename=rename or {},
+        find_array=find_array,
+        trusted=trusted,
     )
     return unpickler.read_object()
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import codecs
 import pickle
 import re
+import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, ClassVar, Final
 
 import numpy as np
 
+from paddlelike.bundle.own_classes import find_own, is_own, is_own_enum, is_own_tuple, restrict
 from paddlelike.bundle.theano import stand_in
-from paddlelike.errors import FormatError
+from paddlelike.errors import FormatError, MissingFileError
 
 __all__ = ["Classes", "RestrictedUnpickler", "build_class_table"]
 
@@ -32,7 +34,9 @@ _DAMAGE: Final = (
     TypeError,
     AttributeError,
     OverflowError,
+    RuntimeError,
     AssertionError,
+    struct.error,
 )
 
 
@@ -53,11 +57,14 @@ class RestrictedUnpickler(pickle._Unpickler):
     size
         The bytes left in it, the limit of what one opcode may claim.
     classes
-        More that the pickle may make, by ``module.name``; plain values and numpy arrays always may be.
+        More that the pickle may make, by ``module.name``; plain values, numpy arrays and the classes of this
+        package always may be.
     rename
         New names of attributes: a state that is a dict gets them before it is given to its object.
     find_array
         Returns the array of a persistent id; None: such ids are refused.
+    trusted
+        Keep operators and datasets that act outside of the process as they were saved.
     """
 
     stack: list[Any]  # of the machine, set up by load()
@@ -73,8 +80,10 @@ class RestrictedUnpickler(pickle._Unpickler):
         classes: Mapping[str, Any],
         rename: Mapping[str, str],
         find_array: Callable[[str], Any] | None = None,
+        trusted: bool = False,
     ) -> None:
         super().__init__(file, encoding="latin1")
+        self._trusted = trusted
         self._size = size
         self._classes = classes
         self._rename = rename
@@ -83,13 +92,14 @@ class RestrictedUnpickler(pickle._Unpickler):
     def read_object(self) -> Any:
         """Return the next object.
 
-        Raises FormatError for damaged bytes and for a class that is not on the list.
+        Raises FormatError for damaged bytes and for a class that is not on the list, MissingFileError when a
+        dataset's files are gone.
         """
         try:
             return self.load()
-        except FormatError:
+        except (FormatError, MissingFileError):
             raise
-        except (*_DAMAGE, RecursionError, MemoryError) as error:
+        except (*_DAMAGE, MemoryError) as error:
             raise FormatError(f"the pickle is damaged ({type(error).__name__}: {error!s:.200})") from error
 
     def find_class(self, module: str, name: str) -> Any:
@@ -97,6 +107,8 @@ class RestrictedUnpickler(pickle._Unpickler):
         known = self._classes.get(f"{module}.{name}", _PLAIN.get(f"{module}.{name}"))
         if known is None:
             known = stand_in(module, name)
+        if known is None:
+            known = find_own(module, name)
         if known is None:
             raise FormatError(
                 f"the pickle refers to {module}.{name}, which is not on the list of what it may make",
@@ -116,6 +128,7 @@ class RestrictedUnpickler(pickle._Unpickler):
     def _call(self, function: Any, arguments: Any) -> Any:
         may = any(function is known for known in (*_PLAIN.values(), *self._classes.values()))
         may = may or (isinstance(function, type) and stand_in(*_names_of(function)) is not None)
+        may = may or (is_own_enum(function) and _is_one_integer(arguments))
         if not may or not isinstance(arguments, tuple):
             raise FormatError(f"the pickle calls {function!r:.80}, which is no function of the list")
         return function(*arguments)
@@ -126,7 +139,7 @@ class RestrictedUnpickler(pickle._Unpickler):
 
     def _new(self) -> None:
         arguments, made = self.stack.pop(), self.stack.pop()
-        if not isinstance(made, type) or made in _PLAIN.values():
+        if not isinstance(made, type) or made in _PLAIN.values() or _is_misused(made, arguments):
             raise FormatError(f"the pickle makes an object of {made!r:.80}")
         self.append(_make(made, *arguments))
 
@@ -146,6 +159,11 @@ class RestrictedUnpickler(pickle._Unpickler):
         state, target = self.stack.pop(), self.stack[-1]
         if isinstance(target, type) or (callable(target) and not hasattr(target, "__setstate__")):
             raise FormatError(f"the pickle sets the state of {target!r:.80}, which is no object of its own")
+        if is_own(type(target)):
+            target.__setstate__(state)
+            if not self._trusted:
+                restrict(target)
+            return
         if isinstance(state, dict) and self._rename:
             state = {self._rename.get(key, key): value for key, value in state.items()}
         setter = getattr(target, "__setstate__", None)
@@ -187,6 +205,15 @@ class RestrictedUnpickler(pickle._Unpickler):
 def _make(made: Any, *arguments: Any) -> Any:
     """Return a new object of a class, without calling its ``__init__``."""
     return made.__new__(made, *arguments)
+
+
+def _is_misused(made: type, arguments: Any) -> bool:
+    """Return whether a class of this package is given arguments, which only its named tuples are."""
+    return is_own(made) and bool(arguments) and not is_own_tuple(made)
+
+
+def _is_one_integer(arguments: Any) -> bool:
+    return isinstance(arguments, tuple) and len(arguments) == 1 and type(arguments[0]) is int
 
 
 def _names_of(made: type) -> tuple[str, str]:
@@ -238,6 +265,8 @@ def _bytes(value: Any = b"", *_: object) -> bytes:
 
 def _reconstructor(made: Any, base: Any, state: Any) -> Any:
     """``copyreg._reconstructor`` of an object without state in its base."""
+    if is_own_tuple(made) and type(state) is tuple:
+        return made(*state)
     if not isinstance(made, type) or base is not object or state is not None or made in _PLAIN.values():
         raise FormatError(f"the pickle makes an object of {made!r:.80} by its base {base!r:.80}")
     return _make(made)
@@ -252,8 +281,8 @@ def _python2(names: dict[str, Any]) -> dict[str, Any]:
 #: What every pickle may make: plain values and numpy's arrays.
 _PLAIN: Final[dict[str, Any]] = {
     **_python2({
-        "set": set, "frozenset": frozenset, "complex": complex, "slice": slice, "object": object,
-        "bytes": _bytes, "bytearray": bytearray,
+        "set": set, "frozenset": frozenset, "tuple": tuple, "complex": complex, "slice": slice,
+        "object": object, "bytes": _bytes, "bytearray": bytearray,
     }),
     "collections.OrderedDict": OrderedDict,
     "_codecs.encode": _encode,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import UnsupportedError
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Versioned):
     """Base of all places."""
 
     def __str__(self) -> str:

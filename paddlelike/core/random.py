@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core import clib, memory
+from paddlelike.core.versioned import Versioned
 
 __all__ = ["Generator", "shuffle_range"]
 
@@ -29,7 +30,7 @@ _SPAN: Final = _MODULUS - 2  # the largest value of the engine minus its smalles
 _BLOCK: Final = 8192  # values drawn at once: few Python steps, and the block stays in the cache
 
 
-class Generator:
+class Generator(Versioned):
     """A stream of random numbers; with a seed it starts as Paddle's operators do with that seed.
 
     Any integer is a seed; it is reduced to an unsigned 32-bit integer, as in Paddle. Without one, the stream

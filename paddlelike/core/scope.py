@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EnforceNotMet
 
 __all__ = ["Scope", "ScopeVariable", "global_scope", "scope_guard"]
 
 Value = TypeVar("Value")
 
+#: Values that a pickle of a scope has; others, such as queues of readers, belong to a run.
+_PICKLED: Final = (LoDTensor, SelectedRows, LoDTensorArray, bool, int, float, str, bytes)
 
-class ScopeVariable:
+
+class ScopeVariable(Versioned):
     """A named value in a scope. Its kind is decided by the first access."""
 
     __slots__ = ("__weakref__", "_past", "_value", "name", "origin")
@@ -81,11 +85,15 @@ class ScopeVariable:
             )
         return value
 
+    def _get_attributes(self) -> dict[str, Any]:
+        kept = isinstance(self._value, _PICKLED)
+        return super()._get_attributes() | ({} if kept else {"_value": None, "_past": self.version})
+
     def __repr__(self) -> str:
         return f"ScopeVariable({self.name!r}, version={self.version}, value={self._value!r})"
 
 
-class Scope:
+class Scope(Versioned):
     """A mapping from names to values; a name that it lacks is looked up in its parent.
 
     >>> scope = Scope()

@@ -6,9 +6,9 @@ Paddle keeps it, as offsets: lengths 2 and 3 are the offsets [0, 2, 5].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.places import Place
 from paddlelike.core.rows import sum_rows
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EnforceNotMet
 
 __all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows"]
@@ -24,7 +25,7 @@ Array = np.ndarray[Any, Any]
 LoD = list[list[int]]
 
 
-class LoDTensor:
+class LoDTensor(Versioned):
     """An array with an optional LoD.
 
     >>> t = LoDTensor()
@@ -136,13 +137,15 @@ def _lod_problem(lod: LoD, rows: int | None) -> str:
     return ""
 
 
-class SelectedRows:
+class SelectedRows(Versioned):
     """Some rows of a tall matrix: ``value[i]`` belongs to row ``rows()[i]`` of ``height()`` rows.
 
     Rows may be unsorted and repeat; as a gradient, repeated rows add up.
     """
 
     __slots__ = ("_height", "_indexes", "_rows", "_tensor")
+
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"_indexes": lambda: None}
 
     def __init__(self, rows: Sequence[int] | Array = (), height: int = 0, value: Array | None = None) -> None:
         self._rows = np.asarray(rows, np.int64)
@@ -227,5 +230,5 @@ class SelectedRows:
         return f"SelectedRows(rows={self.rows()}, height={self._height}, value={self._tensor!r})"
 
 
-class LoDTensorArray(list[LoDTensor]):
+class LoDTensorArray(Versioned, list[LoDTensor]):
     """A list of tensors, one per step of a loop."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from paddlelike import unique_name
+from paddlelike.core.versioned import Versioned
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, name_scope, program_guard
@@ -26,7 +27,7 @@ __all__ = ["ExponentialMovingAverage"]
 _COUNTER = "@EMA_STEP_COUNTER@"
 
 
-class ExponentialMovingAverage:
+class ExponentialMovingAverage(Versioned):
     """``average = decay * average + (1 - decay) * parameter`` for every parameter, at every step.
 
     Call ``update`` once, after ``minimize``; inside of ``with ema.apply(exe):`` the parameters are the

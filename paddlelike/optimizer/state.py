@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.guards import default_main_program, device_guard, name_scope
 from paddlelike.framework.graph.program import Program
@@ -29,7 +30,7 @@ class Accumulator(NamedTuple):
     device: str | None = None  # None: that of the parameter
 
 
-class State:
+class State(Versioned):
     """The learning rate and the accumulators of an optimizer, by program and by parameter."""
 
     def __init__(self, learning_rate: float | Variable, name: str | None) -> None:

@@ -22,7 +22,8 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.errors import FeedError, UnsupportedError
+from paddlelike.core.versioned import Versioned
+from paddlelike.errors import FeedError, MissingFileError, UnsupportedError
 from paddlelike.framework.graph.variable import Variable
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
@@ -48,7 +49,7 @@ class DatasetFactory:
         return kinds[datafeed_class]()
 
 
-class DatasetBase:
+class DatasetBase(Versioned):
     """Base of the datasets: the files, how they are read, and the variables they fill."""
 
     def __init__(self) -> None:
@@ -184,6 +185,22 @@ class InMemoryDataset(DatasetBase):
     def __init__(self) -> None:
         super().__init__()
         self._memory: list[Sample] | None = None
+        self._was_loaded = False  # before it was pickled: the samples are read at their first use
+
+    def _get_attributes(self) -> dict[str, Any]:
+        """Return the attributes without the samples, which are read from the files again."""
+        loaded = self._was_loaded or self._memory is not None
+        return super()._get_attributes() | {"_memory": None, "_was_loaded": loaded}
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        """Set the attributes. Raises MissingFileError when a file that was loaded is gone."""
+        super()._set_attributes(attributes)
+        missing = [path for path in self.filelist if not Path(path).exists()] if self._was_loaded else []
+        if missing:
+            raise MissingFileError(
+                f"this InMemoryDataset had read {', '.join(missing)}, which no longer exists",
+                hint="a pickled dataset has no samples, it reads its files again: restore them",
+            )
 
     def set_queue_num(self, queue_num: int) -> None:
         """Do nothing: the option of Fluid has no meaning here."""
@@ -196,7 +213,7 @@ class InMemoryDataset(DatasetBase):
 
     def load_into_memory(self) -> None:
         """Read all files."""
-        self._memory = list(self._read())
+        self._memory, self._was_loaded = list(self._read()), False
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
         """Do the same as :meth:`load_into_memory`."""
@@ -217,20 +234,22 @@ class InMemoryDataset(DatasetBase):
 
     def release_memory(self) -> None:
         """Drop the samples."""
-        self._memory = None
+        self._memory, self._was_loaded = None, False
 
     def get_memory_data_size(self, fleet: Any = None) -> int:
         """Return the count of samples in memory."""
-        return len(self._memory or ())
+        return len(self._loaded_samples() if self._was_loaded else self._memory or ())
 
     def get_shuffle_data_size(self, fleet: Any = None) -> int:
         """Return the count of samples in memory."""
-        return len(self._memory or ())
+        return self.get_memory_data_size(fleet)
 
     def _samples(self) -> Iterable[Sample]:
         return self._loaded_samples()
 
     def _loaded_samples(self) -> list[Sample]:
+        if self._memory is None and self._was_loaded:
+            self.load_into_memory()
         if self._memory is None:
             raise FeedError("this InMemoryDataset holds no samples", hint="call its load_into_memory() first")
         return self._memory

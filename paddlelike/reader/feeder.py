@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.places import Place, cpu_places
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FeedError
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.program import Program
@@ -18,7 +19,7 @@ from paddlelike.framework.graph.variable import Variable
 __all__ = ["DataFeeder"]
 
 
-class DataFeeder:
+class DataFeeder(Versioned):
     """Converts samples, each a tuple with one item per variable of ``feed_list``, into a feed.
 
     The items of a variable with LoD are (nested) lists of elements, one list per sequence. Raises TypeError

@@ -7,13 +7,18 @@ start them, run without a feed until EOFException, reset them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+import copy
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FeedError, GraphError, UnsupportedError
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
@@ -57,7 +62,7 @@ class DataLoader:
         return DatasetLoader(dataset, places, drop_last)
 
 
-class DatasetLoader:
+class DatasetLoader(Versioned):
     """An iterable over the batches of a dataset, in lists of one feed per place."""
 
     def __init__(self, dataset: DatasetBase, places: Any, drop_last: bool = True) -> None:
@@ -88,8 +93,13 @@ def group_items(items: Iterable[Any], size: int, *, drop_last: bool) -> Iterator
         yield group
 
 
-class GeneratorLoader:
-    """Batches of a generator, read ahead by a thread. Raises GraphError for invalid arguments."""
+class GeneratorLoader(Versioned):
+    """Batches of a generator, read ahead by a thread. Raises GraphError for invalid arguments.
+
+    A pickled loader keeps its source when that is a function of a module; another one has to be set again.
+    """
+
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"_iterator": lambda: None}
 
     def __init__(
         self,
@@ -111,7 +121,10 @@ class GeneratorLoader:
         self._drop_last = drop_last
         self._copies = 1
         self._iterator: Iterator[Any] | None = None
-        self._batches: Callable[[], Iterable[list[LoDTensor]]] | None = None
+        self._form = ""  # of what the source gives: samples, sample_lists, arrays
+        self._reader: Callable[[], Iterable[Any]] | None = None  # the source
+        self._batching = (1, True)  # of samples: batch_size, drop_last
+        self._lost_source = ""  # the name of a source that could not be pickled
         self._queue: BatchQueue | None = None
         if not iterable:
             reader, self._queue = declare_reader(
@@ -135,12 +148,8 @@ class GeneratorLoader:
         self, reader: Callable[[], Iterable[Any]], batch_size: int, drop_last: bool = True, places: Any = None
     ) -> GeneratorLoader:
         """Set the source, a function that returns an iterable of samples, a tuple each; return the loader."""
-
-        def samples() -> Iterator[Any]:
-            for sample in reader():
-                yield sample if isinstance(sample, list | tuple) else (sample,)
-
-        return self.set_sample_list_generator(batch_reader(samples, batch_size, drop_last), places)
+        self._batching = (batch_size, drop_last)
+        return self._set_source("samples", reader, places)
 
     def set_sample_list_generator(
         self, reader: Callable[[], Iterable[Any]], places: Any = None
@@ -149,37 +158,14 @@ class GeneratorLoader:
 
         An iterable loader takes one batch for each of ``places`` (None: one).
         """
-        self._copies = len(places) if isinstance(places, list | tuple) else 1
-        feeder = DataFeeder(self._feed_list, None)
-
-        def batches() -> Iterator[list[LoDTensor]]:
-            for samples in reader():
-                feed = feeder.feed(samples)
-                yield [feed[variable.name] for variable in self._feed_list]
-
-        self._batches = batches
-        return self
+        return self._set_source("sample_lists", reader, places)
 
     def set_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> GeneratorLoader:
         """Set the source, a function that returns an iterable of lists of arrays; return the loader.
 
         Iterating raises FeedError for a batch with another count of arrays.
         """
-        self._copies = len(places) if isinstance(places, list | tuple) else 1
-        names = [variable.name for variable in self._feed_list]
-
-        def batches() -> Iterator[list[LoDTensor]]:
-            for arrays in reader():
-                items = arrays if isinstance(arrays, list | tuple) else [arrays]
-                if len(items) != len(names):
-                    raise FeedError(f"a batch has {len(items)} arrays, expected {len(names)}: {names}")
-                yield [
-                    item if isinstance(item, LoDTensor) else LoDTensor(_array(v, item))
-                    for v, item in zip(self._feed_list, items, strict=True)
-                ]
-
-        self._batches = batches
-        return self
+        return self._set_source("arrays", reader, places)
 
     def __iter__(self) -> Iterator[Any]:
         if not self._iterable:
@@ -223,10 +209,50 @@ class GeneratorLoader:
         return self._queue
 
     def _source(self) -> Callable[[], Iterable[list[LoDTensor]]]:
-        if self._batches is None:
-            raise GraphError("the loader has no source yet: call set_sample_generator, "
+        reader = self._reader
+        if reader is None:
+            lost = f"; its source {self._lost_source} could not be pickled" if self._lost_source else " yet"
+            raise GraphError(f"the loader has no source{lost}: call set_sample_generator, "
                              "set_sample_list_generator or set_batch_generator")  # fmt: skip
-        return self._batches
+        if self._form == "arrays":
+            return partial(self._convert_arrays, reader)
+        if self._form == "samples":
+            reader = batch_reader(_make_tuples(reader), *self._batching)
+        return partial(self._convert_samples, reader)
+
+    def _set_source(self, form: str, reader: Callable[[], Iterable[Any]], places: Any) -> GeneratorLoader:
+        self._copies = len(places) if isinstance(places, list | tuple) else 1
+        self._form, self._reader, self._lost_source = form, reader, ""
+        return self
+
+    def _convert_samples(self, reader: Callable[[], Iterable[Any]]) -> Iterator[list[LoDTensor]]:
+        feeder = DataFeeder(self._feed_list, None)
+        for samples in reader():
+            feed = feeder.feed(samples)
+            yield [feed[variable.name] for variable in self._feed_list]
+
+    def _convert_arrays(self, reader: Callable[[], Iterable[Any]]) -> Iterator[list[LoDTensor]]:
+        names = [variable.name for variable in self._feed_list]
+        for arrays in reader():
+            items = arrays if isinstance(arrays, list | tuple) else [arrays]
+            if len(items) != len(names):
+                raise FeedError(f"a batch has {len(items)} arrays, expected {len(names)}: {names}")
+            yield [
+                item if isinstance(item, LoDTensor) else LoDTensor(_array(v, item))
+                for v, item in zip(self._feed_list, items, strict=True)
+            ]
+
+    def _get_attributes(self) -> dict[str, Any]:
+        attributes = super()._get_attributes()
+        if not _is_importable(self._reader):
+            attributes |= {"_reader": None, "_lost_source": getattr(self._reader, "__qualname__", "")}
+        return attributes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GeneratorLoader:
+        twin = memo[id(self)] = object.__new__(type(self))
+        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        twin._reader, twin._lost_source = self._reader, self._lost_source
+        return twin
 
 
 class PyReader(GeneratorLoader):
@@ -259,6 +285,23 @@ class PyReader(GeneratorLoader):
     def decorate_batch_generator(self, reader: Callable[[], Iterable[Any]], places: Any = None) -> None:
         """Call :meth:`set_batch_generator`."""
         self.set_batch_generator(reader, places)
+
+
+def _make_tuples(reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
+    """Return a reader of tuples for one of samples."""
+
+    def read_tuples() -> Iterator[Any]:
+        for sample in reader():
+            yield sample if isinstance(sample, list | tuple) else (sample,)
+
+    return read_tuples
+
+
+def _is_importable(reader: Any) -> bool:
+    """Return whether pickle can keep a source: not a function without a name in its module."""
+    if not isinstance(reader, types.FunctionType):
+        return not isinstance(reader, types.GeneratorType)
+    return getattr(sys.modules.get(reader.__module__), reader.__qualname__, None) is reader
 
 
 def _array(variable: Variable, item: Any) -> Any:

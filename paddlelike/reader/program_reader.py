@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import EOFException
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
@@ -17,17 +19,23 @@ from paddlelike.reader.readers import read_ahead
 __all__ = ["BatchQueue", "declare_double_buffer", "declare_reader"]
 
 
-class BatchQueue:
+class BatchQueue(Versioned):
     """The batches of one epoch; the value of the reader's variable in a scope."""
 
-    def __init__(self, capacity: int) -> None:
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"_batches": lambda: None}
+
+    def __init__(self, capacity: int, holder: str) -> None:
         self._capacity = capacity
+        self._holder = holder  # the name of the variable in the scope
         self._batches: Generator[list[LoDTensor], None, None] | None = None
 
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
         """Start an epoch. Raises RuntimeError when one is running."""
         if self._batches is not None:
             raise RuntimeError("this reader is already started; call its reset() first")
+        variable = global_scope().var(self._holder)
+        if variable.value is None:  # after unpickling: scopes are pickled without queues
+            variable.set_value(self)
         self._batches = read_ahead(reader, self._capacity)
 
     def reset(self) -> None:
@@ -62,8 +70,8 @@ def declare_reader(
 
     The startup program creates the reader, or the main program itself in each run.
     """
-    queue = BatchQueue(capacity)
     holder = unique_name.generate("lod_tensor_blocking_queue") if name is None else f"{name}_queue"
+    queue = BatchQueue(capacity, holder)
     global_scope().var(holder).set_value(queue)
     reader_name = unique_name.generate("create_py_reader") if name is None else f"{name}_reader"
     attrs = {

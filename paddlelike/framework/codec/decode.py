@@ -16,7 +16,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
 
-__all__ = ["decode_program"]
+__all__ = ["decode_message", "decode_program"]
 
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 
@@ -39,6 +39,16 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
             error.message,
             hint=error.hint or "the program of a saved model is its file __model__ or .pdmodel",
         ) from error
+
+
+def decode_message(kind: str, data: bytes) -> Any:
+    """Return the message ``kind`` in ``data``: a ProgramDesc, VarDesc or OpDesc.
+
+    Raises FormatError for another kind and for bytes that are no such message.
+    """
+    if kind not in ("ProgramDesc", "VarDesc", "OpDesc") or not isinstance(data, bytes):
+        raise FormatError(f"{kind!r:.40} is no message that a program keeps")
+    return parse(getattr(messages(), kind), data)
 
 
 def _decode(message: Any, *, trusted: bool) -> Program:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.core.versioned import Versioned
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.attributes import complete_attrs, convert_given_attrs
 from paddlelike.framework.graph.inference import apply_spec, infer_outputs
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Block"]
 
 
-class Block:
+class Block(Versioned):
     """Part of a :class:`Program`: block 0 is the outermost, the others belong to control-flow operators."""
 
     def __init__(self, program: Program, idx: int, parent_idx: int = -1) -> None:

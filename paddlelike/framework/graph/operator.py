@@ -12,6 +12,7 @@ from paddlelike.core.dtypes import AttrType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
 from paddlelike.framework.graph.services import services
+from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.opdef import registry
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class OpRole:
 _NOT_USERS: Final = (str(Path(__file__).parents[2]), contextlib.__file__)
 
 
-class Operator:
+class Operator(EncodedState):
     """One step of a program, created and checked by :meth:`Block.append_op`.
 
     ``inputs`` and ``outputs`` map slots to lists of variable names.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
@@ -12,6 +12,7 @@ from paddlelike.framework.graph.context import CONTEXT
 from paddlelike.framework.graph.desc import ProgramDesc
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.services import services
+from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Program"]
 
 
-class Program:
+class Program(EncodedState):
     """What an :class:`Executor` runs.
 
     A network is built into two programs: the main program computes and trains, the startup program
@@ -32,6 +33,8 @@ class Program:
     ...     fluid.default_main_program() is main
     True
     """
+
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"plans": dict}
 
     def __init__(self) -> None:
         self.blocks: list[Block] = [Block(self, 0)]

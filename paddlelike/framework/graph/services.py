@@ -47,6 +47,9 @@ class Decoder(Protocol):
     def decode_program(self, data: bytes, *, trusted: bool = False) -> Program:
         """Return the program in a serialized ProgramDesc."""
 
+    def decode_message(self, kind: str, data: bytes) -> Any:
+        """Return the message of a program, a variable or an operator."""
+
 
 class Text(Protocol):
     """Programs as text; implemented by :mod:`paddlelike.framework.codec.text`."""

@@ -17,6 +17,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.desc import VariableDesc
 from paddlelike.framework.graph.services import services
+from paddlelike.framework.graph.states import EncodedState
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
@@ -30,7 +31,7 @@ TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TEN
 HOLDERS: Final = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
 
 
-class Variable:
+class Variable(EncodedState):
     """A named value in a :class:`Block`; created by :meth:`Block.create_var`.
 
     Python's operators on a variable append operators to the current block of its program.

@@ -56,6 +56,12 @@ class MappedTensor(LoDTensor):
             self._array = memory.place(self._array)
         return self._array
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return the pickle of a LoDTensor: files are not mapped again by whoever loads it."""
+        plain = LoDTensor(self.array, self.lod())
+        plain.version = self.version
+        return plain.__reduce_ex__(0)  # protocol 2 asks for an object of this class
+
 
 class Mapper:
     """Makes views of files for one load.

@@ -1,0 +1,95 @@
+"""The classes of this package that a pickle may make: they have versioned states of plain data.
+
+An object is made without a call of its class, and gets its state by ``__setstate__``, which executes nothing
+that the file says. What would act later is restricted: operators that reach files or processes are marked as
+not trusted, as those of a program that was read from bytes, and a dataset with a shell command is refused.
+
+A class that moves to another module keeps its old name in ``_MOVED``, so that old files stay readable.
+"""
+
+from __future__ import annotations
+
+import enum
+from importlib import import_module
+from typing import Any, Final
+
+from paddlelike.errors import FormatError
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.reader.dataset import DatasetBase
+
+__all__ = ["find_own", "is_own", "is_own_enum", "is_own_tuple", "restrict"]
+
+_TABLE: Final = {
+    "clip": "ErrorClipByValue GradientClipByGlobalNorm GradientClipByNorm GradientClipByValue",
+    "core.dtypes": "AttrType VarType",
+    "core.places": "CPUPlace CUDAPinnedPlace CUDAPlace",
+    "core.random": "Generator",
+    "core.scope": "Scope ScopeVariable",
+    "core.tensor": "LoDTensor LoDTensorArray SelectedRows",
+    "framework.graph.block": "Block",
+    "framework.graph.operator": "Operator",
+    "framework.graph.program": "Program",
+    "framework.graph.variable": "Parameter Variable",
+    "initializer": "BilinearInitializer ConstantInitializer MSRAInitializer NormalInitializer "
+    "NumpyArrayInitializer TruncatedNormalInitializer UniformInitializer XavierInitializer",
+    "optimizer.adagrad": "AdadeltaOptimizer AdagradOptimizer DecayedAdagradOptimizer",
+    "optimizer.adam": "AdamOptimizer AdamaxOptimizer LambOptimizer",
+    "optimizer.ftrl": "FtrlOptimizer",
+    "optimizer.lookahead": "LookaheadOptimizer",
+    "optimizer.model_average": "ModelAverage",
+    "optimizer.momentum": "LarsMomentumOptimizer MomentumOptimizer",
+    "optimizer.moving_average": "ExponentialMovingAverage",
+    "optimizer.recompute": "RecomputeOptimizer",
+    "optimizer.state": "Accumulator",
+    "optimizer.rmsprop": "RMSPropOptimizer",
+    "optimizer.sgd": "DpsgdOptimizer SGDOptimizer",
+    "param_attr": "ParamAttr WeightNormParamAttr",
+    "reader.dataset": "InMemoryDataset QueueDataset",
+    "reader.feeder": "DataFeeder",
+    "reader.loader": "DatasetLoader GeneratorLoader PyReader",
+    "reader.program_reader": "BatchQueue",
+    "regularizer": "L1DecayRegularizer L2DecayRegularizer",
+}
+
+_NAMES: Final = {
+    f"paddlelike.{module}.{name}": (f"paddlelike.{module}", name)
+    for module, names in _TABLE.items()
+    for name in names.split()
+}
+_MOVED: Final[dict[str, str]] = {}  # old full name: new full name
+
+
+def find_own(module: str, name: str) -> Any:
+    """Return the class of this package called ``module.name``, or None when it is not in the table."""
+    full = f"{module}.{name}"
+    known = _NAMES.get(_MOVED.get(full, full))
+    return None if known is None else getattr(import_module(known[0]), known[1])
+
+
+def is_own(kind: Any) -> bool:
+    """Return whether a class is in the table."""
+    return isinstance(kind, type) and f"{kind.__module__}.{kind.__qualname__}" in _NAMES
+
+
+def is_own_enum(kind: Any) -> bool:
+    """Return whether a class is an enum of the table; calling it with a value finds a member."""
+    return is_own(kind) and issubclass(kind, enum.Enum)
+
+
+def is_own_tuple(kind: Any) -> bool:
+    """Return whether a class is a named tuple of the table, which is made from its items."""
+    return is_own(kind) and issubclass(kind, tuple)
+
+
+def restrict(made: Any) -> None:
+    """Take from an object that was read what acts outside of the process.
+
+    Raises FormatError for a dataset whose files are read through a shell command.
+    """
+    if isinstance(made, Operator):
+        made.trusted = False
+    if isinstance(made, DatasetBase) and made.pipe_command != "cat":
+        raise FormatError(
+            f"the pickle holds a {type(made).__name__} that runs the shell command {made.pipe_command!r:.80}",
+            hint="pass trusted=True if you know who wrote the file",
+        )

@@ -1,0 +1,29 @@
+"""Pickled states of graph objects that were read from a file: they keep the message they were read from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.core.versioned import Versioned
+from paddlelike.framework.graph.services import services
+
+__all__ = ["EncodedState"]
+
+
+class EncodedState(Versioned):
+    """Base of classes with an attribute ``encoded``: the state has the name of the message and its bytes."""
+
+    __slots__ = ()
+
+    def _get_attributes(self) -> dict[str, Any]:
+        attributes = super()._get_attributes()
+        message = attributes.get("encoded")
+        if message is not None:
+            attributes["encoded"] = (message.DESCRIPTOR.name, message.SerializePartialToString())
+        return attributes
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        if attributes.get("encoded") is not None:
+            kind, data = attributes["encoded"]
+            attributes = {**attributes, "encoded": services().decoder.decode_message(kind, data)}
+        super()._set_attributes(attributes)
