@@ -115,6 +115,17 @@ class DynetFile(FileFormat):
         arrays = {name: v.array if isinstance(v, LoDTensor) else v for name, v in values.items()}
         return encode([Block(PARAMETER, name, np.asarray(array)) for name, array in arrays.items()])
 
+    def check(self, values: Values) -> None:
+        """Raise FormatError, naming every one, if the format cannot hold some of ``values``."""
+        super().check(values)
+        bad = [name for name in values if not name or "#" in name or name.split() != [name]]
+        if bad:
+            raise FormatError(
+                f"{self.title} cannot hold the names {', '.join(map(repr, bad[:20]))}: they are empty or "
+                "have blanks or '#'",
+                hint="rename them while converting: rename={...}",
+            )
+
     def _refusal(self, value: Value | Array) -> str | None:
         array = value if isinstance(value, np.ndarray) else value.array
         problem = super()._refusal(value)

@@ -91,10 +91,20 @@ class Hdf5(FileFormat):
                     )
                     yield b""  # the array has been copied: whoever reads may let it go
                 for name, value in self.attributes:
-                    opened.attrs[name] = value
+                    _write_attribute(opened, name, value)
             file.seek(0)
             while piece := file.read(_PIECE):
                 yield piece
+
+
+def _write_attribute(opened: Any, name: str, value: Any) -> None:
+    try:
+        opened.attrs[name] = value
+    except _DAMAGE as error:
+        raise FormatError(
+            f"the attribute {name!r:.80} cannot be kept in an HDF5 file ({error!s:.100})",
+            hint="texts, numbers and small arrays of them can, below 64 kB",
+        ) from error
 
 
 def encode_name(name: str) -> str:

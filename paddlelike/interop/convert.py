@@ -18,6 +18,7 @@ from paddlelike.formats.base import Entry, FileFormat, FolderFormat, Value
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder
+from paddlelike.interop.progress import ProgressBar
 from paddlelike.interop.spool import Spool
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate, locate_prefix
@@ -62,18 +63,19 @@ class ConvertReport:
 def convert(
     src: Path,
     dst: Path,
-    format: str | None = None,  # noqa: A002  (the field's word)
+    format: str | AnyFormat | None = None,  # noqa: A002  (the field's word)
     rename: Rename | None = None,
     dtype: Any = None,
     *,
     names: Iterable[str] | None = None,
     overwrite: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
 ) -> ConvertReport:
     """Convert a file or directory of tensors to another format.
 
     Elements are copied bit for bit. Memory stays below the largest variable plus a constant: elements that
-    lie in the source as they are in memory are mapped, others go through a temporary file.
+    lie in the source as they are in memory are mapped, others go through a temporary file. A text file of
+    DyNet is read as a whole, because only its text says whether it is complete.
 
     Parameters
     ----------
@@ -83,8 +85,9 @@ def convert(
         Written as a whole or not at all.
     format
         The target's format, a name of ``paddlelike.formats.registry.all_formats()``: "directory", "combined",
-        "state", "npz", "safetensors", "hdf5", "torch", ... None: by the suffix of ``dst``; without one a
-        directory of a file per variable.
+        "state", "npz", "safetensors", "hdf5", "torch", "dynet", ... None: by the suffix of ``dst``; without
+        one a directory of a file per variable. Or a format itself, with what only it has:
+        ``Safetensors(metadata=(("made_by", "me"),))``, ``Hdf5(attributes=(("epoch", 3),))``.
     rename
         New names: a mapping (names that are not in it stay) or a function.
     dtype
@@ -94,7 +97,8 @@ def convert(
     overwrite
         Allow ``dst`` to exist.
     progress
-        Called with the bytes done and all bytes, now and then.
+        Called with the bytes done and all bytes, now and then. None: a bar on standard error when that is a
+        terminal, ``rich`` is installed (extra ``progress``) and it takes over a second; False: nothing.
 
     Raises
     ------
@@ -131,7 +135,9 @@ def convert(
             values = dict(sorted(values.items()))
         written = target_format.write(values)  # checks everything before the first byte
         total = sum(_array(value).nbytes for value in values.values())
-        report_bytes = _Progress(progress, total)
+        if progress is None or progress is True:
+            progress = stack.enter_context(ProgressBar(f"{source} -> {target}"))
+        report_bytes = _Progress(progress or None, total)
         _write(target, target_format, written, spool, report_bytes)
     seconds = time.perf_counter() - begin
     return ConvertReport(
@@ -223,10 +229,14 @@ def _array(value: Value) -> np.ndarray[Any, Any]:
 # The target
 
 
-def _find_target(path: str, name: str | None) -> AnyFormat:
+def _find_target(path: str, wanted: str | AnyFormat | None) -> AnyFormat:
     """Return the target's format. Raises FormatError for an unknown name or suffix."""
-    if name is not None:
-        return registry.find(name)
+    if isinstance(wanted, str):
+        return registry.find(wanted)
+    if wanted is not None:
+        if not isinstance(wanted, AnyFormat):
+            raise FormatError(f"format={wanted!r:.80} is neither the name of a format nor a format")
+        return wanted
     suffix = os.path.splitext(path)[1].lower()
     if not suffix:
         return registry.find("directory")

@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+import paddlelike.collection as dy
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat
+from paddlelike.formats.hdf5 import Hdf5
+from paddlelike.formats.safetensors import Safetensors
 
-BUILT_IN = ("directory", "combined", "state", "fluid_save", "npz", "safetensors", "hdf5", "torch")
+BUILT_IN = ("directory", "combined", "state", "fluid_save", "npz", "safetensors", "hdf5", "torch", "dynet")
 
 VALUES: Mapping[str, np.ndarray] = {
     "enc/W": np.arange(6, dtype="float32").reshape(2, 3),
@@ -32,6 +35,10 @@ VALUES: Mapping[str, np.ndarray] = {
     "empty": np.zeros((0, 4), "float32"),
     "large": np.arange(30_000, dtype="float32").reshape(100, 300),
 }
+
+
+#: What a text file of DyNet can hold of these.
+FOR_DYNET = {n: a for n, a in VALUES.items() if a.dtype == np.float32 and a.ndim}
 
 
 def path_of(tmp_path: Path, name: str, stem: str) -> Path:
@@ -65,15 +72,16 @@ PAIRS = list(itertools.product(BUILT_IN, BUILT_IN))
 @pytest.mark.parametrize(("src", "dst"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_every_pair_of_formats_is_exact(src: str, dst: str, tmp_path: Path) -> None:
     source, target = path_of(tmp_path, src, "source"), path_of(tmp_path, dst, "target")
-    write(src, VALUES, source)
-    names = None if registry.find(src).holds.names else list(VALUES)
+    values = FOR_DYNET if "dynet" in (src, dst) else VALUES
+    write(src, values, source)
+    names = None if registry.find(src).holds.names else list(values)
     report = fluid.convert(source, target, dst, names=names)
     assert (report.source_format, report.target_format) == (src, dst)
-    assert sorted(report.names) == sorted(VALUES)
-    assert report.nbytes == sum(array.nbytes for array in VALUES.values())
-    found = read(dst, target, list(VALUES))
-    assert found.keys() == VALUES.keys()
-    for name, array in VALUES.items():
+    assert sorted(report.names) == sorted(values)
+    assert report.nbytes == sum(array.nbytes for array in values.values())
+    found = read(dst, target, list(values))
+    assert found.keys() == values.keys()
+    for name, array in values.items():
         assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape), name
         assert found[name].tobytes() == array.tobytes(), name
     left = {p.name for p in tmp_path.iterdir()} - {"target.back.npz", target.name + ".back.npz"}
@@ -187,6 +195,37 @@ def test_progress_ends_with_all_bytes(tmp_path: Path) -> None:
     total = sum(array.nbytes for array in VALUES.values())
     assert seen[-1] == (total, total)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_format_itself_brings_what_only_it_has(tmp_path: Path) -> None:
+    write("npz", {"w": np.ones(2)}, tmp_path / "m.npz")
+    made = Safetensors(metadata=(("made_by", "me"),))
+    fluid.convert(tmp_path / "m.npz", tmp_path / "m.safetensors", made)
+    assert Safetensors.read_metadata((tmp_path / "m.safetensors").read_bytes()) == {"made_by": "me"}
+    with pytest.raises(FormatError, match="neither the name of a format nor a format"):
+        fluid.convert(tmp_path / "m.npz", tmp_path / "x", 5)  # type: ignore[arg-type]
+
+
+def test_attributes_of_hdf5_are_written_or_refused(tmp_path: Path) -> None:  # H11
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    write("npz", {"w": np.ones(2)}, tmp_path / "m.npz")
+    fluid.convert(tmp_path / "m.npz", tmp_path / "m.h5", Hdf5(attributes=(("epoch", 3), ("by", "me"))))
+    with h5py.File(tmp_path / "m.h5") as file:
+        assert dict(file.attrs) == {"epoch": 3, "by": "me"}
+    for value in (np.zeros(20_000), object()):
+        with pytest.raises(FormatError, match="the attribute 'big' cannot be kept"):
+            fluid.convert(tmp_path / "m.npz", tmp_path / "n.h5", Hdf5(attributes=(("big", value),)))
+    assert not (tmp_path / "n.h5").exists()
+
+
+def test_names_that_dynet_cannot_hold_are_refused(tmp_path: Path) -> None:  # D08
+    write("npz", {"a b": np.ones(2, "float32"), "c": np.ones(2, "float32")}, tmp_path / "m.npz")
+    with pytest.raises(FormatError, match="cannot hold the names 'a b'"):
+        fluid.convert(tmp_path / "m.npz", tmp_path / "m.model", "dynet")
+    assert not (tmp_path / "m.model").exists()
+    fluid.convert(tmp_path / "m.npz", tmp_path / "m.model", "dynet", rename={"a b": "/a", "c": "/c"})
+    collection = dy.ParameterCollection()
+    assert collection.load_param(tmp_path / "m.model", "/a").as_array().tolist() == [1, 1]
 
 
 MEMORY = """
