@@ -70,7 +70,7 @@ class MemberNames:
         if hint in self._taken and not self._allow_duplicates:
             raise SaveError(f"two arrays are called {hint!r}, and allow_duplicates is False")
         name = hint
-        count = 0 if not hint else 1
+        count = 2 if hint else 0
         while not name or name in self._taken:
             name = f"{hint}_{count}" if hint else f"array_{count}"
             count += 1

@@ -25,7 +25,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.report import LoadReport, Moved, SaveReport
-from paddlelike.io.select import is_parameter, program_of, select
+from paddlelike.io.select import is_parameter, is_persistable, program_of, select
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate_prefix
 from paddlelike.storage.manifest import library_version
@@ -52,7 +52,8 @@ def save_hdf5(
     Parameters
     ----------
     vars, predicate
-        Variables or their names, or those that ``predicate`` accepts; both None: the parameters.
+        Variables or their names, or the persistable ones that ``predicate`` accepts; both None: the
+        parameters.
     attributes
         Texts, numbers and small arrays kept with the file. The library's version is always added.
 
@@ -96,7 +97,8 @@ def load_hdf5(
     Parameters
     ----------
     vars, predicate
-        Variables or their names, or those that ``predicate`` accepts; both None: the parameters.
+        Variables or their names, or the persistable ones that ``predicate`` accepts; both None: the
+        parameters.
     strict
         False: load what fits; the report says what is missing and what does not fit.
     rename
@@ -143,8 +145,8 @@ def build_param_setters(
 ) -> dict[str, ParamSetter]:
     """Return a setter for each variable: a program with one assign operator, and the variable that it is fed.
 
-    They are built once; setting values adds nothing to a program. The placeholder of ``w`` is called
-    ``w_setter``.
+    The variables are the persistable ones that ``predicate`` accepts; None: the parameters. The setters are
+    built once; setting values adds nothing to a program. The placeholder of ``w`` is called ``w_setter``.
 
     >>> import paddlelike as fluid
     >>> with fluid.program_guard(fluid.Program(), fluid.Program()):
@@ -156,7 +158,7 @@ def build_param_setters(
     >>> np.array(fluid.global_scope().find_var("w").get_tensor()).ravel().tolist()
     [1.0, 1.0]
     """
-    chosen = select(program_of(program), None, is_parameter if predicate is None else predicate)
+    chosen = select(program_of(program), None, _default(None, predicate))
     return {variable.name: _build_setter(variable) for variable in chosen}
 
 
@@ -180,8 +182,13 @@ def _build_setter(variable: Variable) -> ParamSetter:
 def _default(
     variables: Any, predicate: Callable[[Variable], bool] | None
 ) -> Callable[[Variable], bool] | None:
-    """Return the predicate of a call: the parameters, where it chooses nothing."""
-    return is_parameter if predicate is None and variables is None else predicate
+    """Return the predicate of a call: the parameters, where it chooses nothing.
+
+    Only persistable variables are chosen from: temporaries hold no values between runs.
+    """
+    if predicate is None:
+        return is_parameter if variables is None else None
+    return lambda variable: is_persistable(variable) and predicate(variable)
 
 
 def _value(variable: Variable) -> np.ndarray[Any, Any]:

@@ -23,7 +23,7 @@ from paddlelike import bundle
 from paddlelike.bundle.own_classes import _TABLE
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FormatError, MissingFileError, UntrustedError
-from paddlelike.io.load.lazy import MappedTensor
+from paddlelike.io.contents.lazy import MappedTensor
 from tests.bundle.golden import PICKLES, Training, train
 
 
