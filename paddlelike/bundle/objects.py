@@ -1,4 +1,7 @@
-"""Several objects in one file, one pickle behind the other."""
+"""Several objects in one file, one pickle behind the other.
+
+Any of Python's pickle readers reads them: https://docs.python.org/3/library/pickle.html.
+"""
 
 from __future__ import annotations
 

@@ -38,8 +38,9 @@ from paddlelike.collection.expressions import (
     vecInput,
 )
 from paddlelike.collection.graph import renew_cg
+from paddlelike.collection.lookup import LookupParameters
 from paddlelike.collection.objects import load, load_generator, save
-from paddlelike.collection.parameters import LookupParameters, Parameters
+from paddlelike.collection.parameters import Parameters
 
 __all__ = [
     "BiRNNBuilder",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from paddlelike.collection import files
-from paddlelike.collection.parameters import LookupParameters, Parameters, create
+from paddlelike.collection.lookup import LookupParameters
+from paddlelike.collection.parameters import Parameters, create
 from paddlelike.errors import GraphError, LoadError
 from paddlelike.formats.dynet import LOOKUP_PARAMETER, PARAMETER, Block
 from paddlelike.initializer import ConstantInitializer, Initializer, NumpyArrayInitializer, XavierInitializer

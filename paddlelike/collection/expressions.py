@@ -15,7 +15,7 @@ import numpy as np
 from paddlelike import layers
 from paddlelike.backward import gradients
 from paddlelike.collection.graph import current_graph, evaluate, run
-from paddlelike.collection.parameters import LookupParameters, Parameters
+from paddlelike.collection.parameters import Parameters
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
@@ -162,7 +162,7 @@ def parameter(value: Any) -> Expression:
     return Expression(variable)
 
 
-def lookup(table: LookupParameters, index: int) -> Expression:
+def lookup(table: Parameters, index: int) -> Expression:
     """Return row ``index`` of a table. Raises IndexError for a row that does not exist."""
     rows = table.shape()[0]
     if not 0 <= index < rows:

@@ -21,7 +21,8 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.collection import builders, expressions, files
 from paddlelike.collection.collection import ParameterCollection
-from paddlelike.collection.parameters import LookupParameters, Parameters
+from paddlelike.collection.lookup import LookupParameters
+from paddlelike.collection.parameters import Parameters
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats.dynet import Block, encode
 from paddlelike.formats.state import pickles

@@ -1,4 +1,4 @@
-"""Parameters and lookup tables of a collection: a name, a shape, and a value in the scope."""
+"""Parameters of a collection: a name, a shape, and a value in the scope."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from paddlelike.collection.graph import current_graph, initialize
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import GraphError, ShapeError
-from paddlelike.formats.dynet import LOOKUP_PARAMETER, PARAMETER, Block
+from paddlelike.formats.dynet import PARAMETER, Block
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter
 from paddlelike.initializer import Initializer
 
-__all__ = ["LookupParameters", "Parameters"]
+__all__ = ["Parameters", "create"]
 
 Array = np.ndarray[Any, Any]
 Path = str | os.PathLike[str]
@@ -131,27 +131,6 @@ class Parameters:
 
     def _tensor(self) -> LoDTensor:
         return self._scope.var(self.variable_name).get_tensor()
-
-
-class LookupParameters(Parameters):
-    """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``lookup(table, 3)`` is row 3."""
-
-    kind: ClassVar[str] = LOOKUP_PARAMETER
-
-    def init_row(self, row: int, value: Any) -> None:
-        """Set one row. Raises ShapeError when its shape differs, IndexError for a row that does not exist."""
-        array = self.as_array()
-        given = np.asarray(value, dtype=np.float32)
-        if not 0 <= row < self._shape[0]:
-            raise IndexError(f"{self._name} has rows 0 to {self._shape[0] - 1}, not {row}")
-        if given.shape != self._shape[1:]:
-            raise ShapeError(f"a row of {self._name} has shape {self._shape[1:]}, the value {given.shape}")
-        array[row] = given
-        self.set_value(array)
-
-    def init_from_array(self, value: Any) -> None:
-        """Set all rows. Raises ShapeError when the shape differs."""
-        self.set_value(value)
 
 
 def create(kind: type[Parameters], name: str, shape: tuple[int, ...], initializer: Initializer) -> Parameters:

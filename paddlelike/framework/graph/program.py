@@ -34,7 +34,10 @@ class Program(EncodedState):
     True
     """
 
-    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"plans": dict}
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
+        "plans": dict,
+        "_collection_parameters": dict,  # of paddlelike.collection
+    }
 
     def __init__(self) -> None:
         self.blocks: list[Block] = [Block(self, 0)]

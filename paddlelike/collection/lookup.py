@@ -1,0 +1,39 @@
+"""Lookup tables of a collection: parameters whose rows are expressions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from paddlelike.collection.expressions import Expression, lookup
+from paddlelike.collection.parameters import Parameters
+from paddlelike.errors import ShapeError
+from paddlelike.formats.dynet import LOOKUP_PARAMETER
+
+__all__ = ["LookupParameters"]
+
+
+class LookupParameters(Parameters):
+    """A table of ``rows`` entries, made by ``add_lookup_parameters``; ``table[3]`` is row 3."""
+
+    kind: ClassVar[str] = LOOKUP_PARAMETER
+
+    def __getitem__(self, row: int) -> Expression:
+        """Return a row as an expression. Raises IndexError for a row that does not exist."""
+        return lookup(self, row)
+
+    def init_row(self, row: int, value: Any) -> None:
+        """Set one row. Raises ShapeError when its shape differs, IndexError for a row that does not exist."""
+        array = self.as_array()
+        given = np.asarray(value, dtype=np.float32)
+        if not 0 <= row < self._shape[0]:
+            raise IndexError(f"{self._name} has rows 0 to {self._shape[0] - 1}, not {row}")
+        if given.shape != self._shape[1:]:
+            raise ShapeError(f"a row of {self._name} has shape {self._shape[1:]}, the value {given.shape}")
+        array[row] = given
+        self.set_value(array)
+
+    def init_from_array(self, value: Any) -> None:
+        """Set all rows. Raises ShapeError when the shape differs."""
+        self.set_value(value)
