@@ -8,7 +8,8 @@ from paddlelike.io.load.preview import fit_state, plan_load
 from paddlelike.io.load.slices import load_slice
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.report import LoadReport, SaveReport
-from paddlelike.io.rules.rules import Init, Rename, Rules, Skip
+from paddlelike.io.rules.rule import Init, Rename, Skip
+from paddlelike.io.rules.rules import Rules
 from paddlelike.io.save.save import save_params, save_persistables, save_vars
 from paddlelike.io.select import (
     get_program_parameter,

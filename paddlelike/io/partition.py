@@ -18,7 +18,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.hooks import find_provider
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.report import Moved
-from paddlelike.io.rules.rules import Rule
+from paddlelike.io.rules.rule import Rule
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.options import SaveOptions

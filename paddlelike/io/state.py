@@ -25,8 +25,8 @@ from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
-from paddlelike.io.planning.match import near_names
-from paddlelike.io.planning.plan import check
+from paddlelike.io.planning.match import format_near_names
+from paddlelike.io.planning.plan import explain_misfit
 from paddlelike.io.report import LoadReport, Moved, SaveReport
 from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
 from paddlelike.storage.location import locate, locate_prefix
@@ -46,7 +46,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     these names together, or not at all. ``model_path`` may be a URL such as ``s3://bucket/models/net``: see
     the extra "remote".
 
-    A save by another process of the same files is waited for, up to 60 s.
+    If another process is saving the same files, this save waits for it, up to 60 s.
 
     Raises
     ------
@@ -62,8 +62,8 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
         raise AssertionError(f"model_path {path!r} has no file name; pass directory/name")
     asynchronous.check_pending()
     begin = time.perf_counter()
-    parameters = {v.name: _value(v) for v in program.list_vars() if is_parameter(v)}
-    others = {v.name: _value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
+    parameters = {v.name: _get_value(v) for v in program.list_vars() if is_parameter(v)}
+    others = {v.name: _get_value(v) for v in program.list_vars() if is_belong_to_optimizer(v)}
     message = build_message(program)
     add_compatibility(message)
     writing = where.begin(SaveOptions(wait=_WAIT))
@@ -105,8 +105,8 @@ def load(
     values = pickled.values
     wanted = [v for v in program.list_vars() if is_persistable(v)]
     missing = [v.name for v in wanted if v.name not in values]
-    problems = [f"{name}: not in the file{near_names(name, list(values))}" for name in missing]
-    problems += _misfits(wanted, values)
+    problems = [f"{name}: not in the file{format_near_names(name, list(values))}" for name in missing]
+    problems += _find_misfits(wanted, values)
     if problems:
         raise LoadError(
             f"nothing was loaded from {prefix}.pdparams and .pdopt: "
@@ -147,14 +147,14 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
         raise LoadError(
             f"set_program_state: none of the {len(state_dict)} names is a persistable of the program"
         )
-    empty = [v.name for v in wanted if not _initialized(v.name)]
+    empty = [v.name for v in wanted if not _is_initialized(v.name)]
     if empty:
         raise NotInitializedError(
             f"set_program_state: {empty[0]!r} has no value to replace yet",
             hint="run the startup program first",
         )
     values = {v.name: np.asarray(state_dict[v.name]) for v in wanted}
-    problems = _misfits(wanted, values)
+    problems = _find_misfits(wanted, values)
     if problems:
         raise LoadError("set_program_state changed nothing:\n  " + "\n  ".join(problems))
     if unused:
@@ -193,7 +193,7 @@ def _load_older(
     return load_vars(executor, where.path or ".", program, vars=wanted, filename=name, verify=compare)
 
 
-def _value(variable: Variable) -> Array:
+def _get_value(variable: Variable) -> Array:
     holder = global_scope().find_var(variable.name)
     value = None if holder is None else holder.value
     if not isinstance(value, LoDTensor) or value.array is None:
@@ -204,17 +204,17 @@ def _value(variable: Variable) -> Array:
     return value.array
 
 
-def _initialized(name: str) -> bool:
+def _is_initialized(name: str) -> bool:
     holder = global_scope().find_var(name)
     return holder is not None and holder.is_initialized()
 
 
-def _misfits(variables: list[Variable], values: Mapping[str, Array]) -> list[str]:
+def _find_misfits(variables: list[Variable], values: Mapping[str, Array]) -> list[str]:
     problems = []
     for variable in variables:
         if variable.name in values:
             array = values[variable.name]
-            problem = check(variable, convert_dtype(array.dtype), array.shape)
+            problem = explain_misfit(variable, convert_dtype(array.dtype), array.shape)
             if problem:
                 problems.append(f"{variable.name}: {problem}")
     return problems
@@ -227,7 +227,7 @@ def _set_all(variables: list[Variable], values: Mapping[str, Array], origin: str
         array = values[variable.name]
         if variable.shape and array.ndim != len(variable.shape):
             array = array.reshape(variable.shape)
-        had_value = _initialized(variable.name)
+        had_value = _is_initialized(variable.name)
         holder = scope.find_var(variable.name) or scope.var(variable.name)
         holder.get_tensor().set(array)
         holder.origin = origin

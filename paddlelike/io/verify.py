@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.io import asynchronous
-from paddlelike.io.contents.read import hash_file
+from paddlelike.io.contents.read import compare_file
 from paddlelike.storage.local.manifest_file import manifest_path, read_manifest
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
@@ -23,9 +23,9 @@ __all__ = [
     "check_files",
     "choose_comparison",
     "is_of_another_save",
+    "make_refusal",
     "record_of",
     "records_of",
-    "refusal",
     "verify",
 ]
 
@@ -51,12 +51,12 @@ def verify(dirname: str | os.PathLike[str]) -> Verification:
 
 
 class Comparison(NamedTuple):
-    """What a load compares the files with that it reads.
+    """The records that a load compares its files with.
 
     Attributes
     ----------
     records
-        By the names of the files; None: nothing is compared.
+        The manifest's records by file name; None: nothing is compared.
     complete
         Whether a file that cannot be compared counts as bad.
     notes
@@ -132,10 +132,10 @@ def check_files(where: Location, shown: str, names: Sequence[str]) -> bool:
     for name in names:
         if comparison.covers([name]):
             opener = functools.partial(where.open_file, name)
-            problems.append(hash_file(name, opener, comparison.records[name]))
+            problems.append(compare_file(name, opener, comparison.records[name]))
     bad = [problem for problem in problems if problem is not None]
     if bad and not is_of_another_save(where, comparison, bad):
-        raise refusal(shown, bad, len(names))
+        raise make_refusal(shown, bad, len(names))
     return not bad and comparison.covers(names)
 
 
@@ -180,8 +180,8 @@ def record_of(directory: Location, filename: str, *, needed: bool) -> Record | N
     return None if found is None else found.get(name, found.get(os.path.basename(name)))
 
 
-def refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
-    """Return the error for files that are not what was saved; it names every one."""
+def make_refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
+    """Return the error for files that differ from what was saved; it names every one."""
     hint = (
         "they were damaged, or replaced by another program after the save; verify=False loads them as they "
         "are, fluid.io.verify compares all files of the directory"

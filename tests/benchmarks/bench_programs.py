@@ -26,11 +26,11 @@ import numpy as np
 import paddlelike as fluid
 from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load import load as loading
-from paddlelike.io.load.values import values_of
+from paddlelike.io.load.values import read_values
 from paddlelike.io.partition import SaveShare
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.save import save as saving
-from paddlelike.io.save.encoded import item_of
+from paddlelike.io.save.encoded import get_item
 from paddlelike.io.save.writer import Writer
 
 
@@ -47,7 +47,7 @@ def build_program(count: int) -> fluid.Program:
 def save_directly(executor: Any, writer: Writer, share: SaveShare, filename: str | None) -> None:
     """Pass the variables of a save to its writer without a program of operators."""
     scope = fluid.global_scope()
-    items = {variable.name: item_of(variable.name, scope) for variable in share.local}
+    items = {variable.name: get_item(variable.name, scope) for variable in share.local}
     if filename is None:
         for name, item in items.items():
             writer.add(name, item)
@@ -59,7 +59,7 @@ def load_directly(
     executor: Any, plan: LoadPlan, contents: Contents, dirname: Any, filename: Any, **options: Any
 ) -> tuple[Reading, list[Value]]:
     """Read the values of a load without a program of operators."""
-    return values_of(contents, plan, options["lazily"], options["targets"])
+    return read_values(contents, plan, options["lazily"], options["targets"])
 
 
 def measure(work: Callable[[], object]) -> float:

@@ -16,7 +16,8 @@ from typing import Final
 import paddlelike as fluid
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.framework.graph.program import Program
-from paddlelike.io.rules.rules import Rules, match_all
+from paddlelike.io.rules.rule import match_targets
+from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import is_persistable
 from paddlelike.storage import manifest
 from paddlelike.storage.local.files import recover
@@ -216,7 +217,7 @@ def _read_rules(data: bytes, root: Path) -> None:
     str(rules)
     for rule in rules:
         for name in ("encoder_3.weight", "aaa_b", "fc_0.w_0", "q"):
-            attempt(lambda rule=rule, name=name: match_all(rule, name))
+            attempt(lambda rule=rule, name=name: match_targets(rule, name))
     program = program_of("fit_a_line")
     directory = str(root / "fit_a_line" / "persistables")
     attempt(lambda: _load_by(rules, directory, program))

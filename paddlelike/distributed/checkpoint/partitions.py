@@ -24,7 +24,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.calls import warn_user
 from paddlelike.io.partition import LoadShare, Partition, SaveShare
-from paddlelike.io.rules.rules import Init
+from paddlelike.io.rules.rule import Init
 from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import is_remote, locate

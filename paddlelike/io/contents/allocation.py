@@ -15,12 +15,12 @@ from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.io.contents.interface import Array, Value, Want
 from paddlelike.io.contents.read import Job, Part, bytes_of
 
-__all__ = ["allocate", "copy_from", "offset_of", "to_native", "wanted_bytes"]
+__all__ = ["allocate", "copy_from", "count_bytes", "offset_of", "to_native"]
 
 _SMALL: Final = 64 << 10  # bytes; larger arrays are copied one by one
 
 
-def wanted_bytes(want: Want) -> int:
+def count_bytes(want: Want) -> int:
     """Return the size of the elements that are wanted."""
     header, rows = want.held.header, want.rows
     if rows is None:
@@ -49,10 +49,10 @@ def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
 
 def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:
     """Copy values out of a file that is in memory; runs of small ones of one type and shape at once."""
-    arena = Arena(sum(wanted_bytes(want) for want in wants))
+    arena = Arena(sum(count_bytes(want) for want in wants))
     order = sorted(range(len(wants)), key=lambda index: offset_of(wants[index].held.header))
     values: list[Value] = []
-    for run in _runs([wants[index] for index in order]):
+    for run in _group_runs([wants[index] for index in order]):
         values += _copy_run(data, run, arena) if len(run) > 1 else [_copy_one(data, run[0], arena)]
     placed = dict(zip(order, values, strict=True))
     return [placed[index] for index in range(len(wants))]
@@ -98,7 +98,7 @@ def _copy_run(data: bytes, run: Sequence[Want], arena: Arena) -> list[Value]:
     return [LoDTensor(array) for array in arrays]
 
 
-def _runs(wants: Sequence[Want]) -> Iterator[list[Want]]:
+def _group_runs(wants: Sequence[Want]) -> Iterator[list[Want]]:
     """Group small values of one type and shape that follow each other at equal distances."""
     run: list[Want] = []
     form: tuple[object, ...] | None = None

@@ -15,10 +15,10 @@ from paddlelike.errors import FormatError, MissingFileError, StorageError
 from paddlelike.formats.base import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory
-from paddlelike.io.contents.allocation import allocate, offset_of, to_native, wanted_bytes
+from paddlelike.io.contents.allocation import allocate, count_bytes, offset_of, to_native
 from paddlelike.io.contents.interface import Array, Held, Reading, Unreadable, Value, Want
 from paddlelike.io.contents.lazy import Mapper
-from paddlelike.io.contents.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.io.contents.read import Job, Part, compare_buffer, compare_file, compare_size, read_jobs
 from paddlelike.storage.hashing import PIECE
 from paddlelike.storage.local.files import read_front
 from paddlelike.storage.location import File, LocalDirectory, Location
@@ -95,7 +95,7 @@ class DirectoryContents:
             return self._look(path, kind)
         except (FormatError, StorageError) as error:
             if self._is_compared(path):  # a damaged header is not what was saved either
-                self._note(path, hash_file(path, self._opener(path), self._find_record(path)))
+                self._note(path, compare_file(path, self._opener(path), self._find_record(path)))
             return Unreadable(path, error.message, error.hint)
 
     def _look(self, path: str, kind: VarType) -> Held:
@@ -104,7 +104,7 @@ class DirectoryContents:
             with self._location.open_file(path) as file:
                 return Held(path, _FORMAT.read_entry(path, file, kind), None, file.size)
         if self._is_compared(path):
-            self._note(path, of_buffer(path, data, self._find_record(path)))
+            self._note(path, compare_buffer(path, data, self._find_record(path)))
         try:
             header = _FORMAT.read_entry(path, data, kind)
         except FormatError as error:
@@ -142,7 +142,7 @@ class DirectoryContents:
         if not self._is_compared(held.name):
             return None
         record = self._find_record(held.name)
-        problem = misfit(held.name, held.size, record)
+        problem = compare_size(held.name, held.size, record)
         self._note(held.name, problem)
         if problem is not None or record is None:
             return None
@@ -162,7 +162,7 @@ class DirectoryContents:
             A file cannot be read, or is another one than when its header was read.
         """
         unread = [want for want in wants if want.held.value is None and want.target is None]
-        arena = Arena(sum(wanted_bytes(want) for want in unread))
+        arena = Arena(sum(count_bytes(want) for want in unread))
         mapper = Mapper([want.held.size for want in wants] if lazily and self._local else [])
         values: list[Value] = []
         jobs: list[Job] = []

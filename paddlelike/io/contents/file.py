@@ -13,10 +13,10 @@ from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, Entry, FileFormat, check_extent
 from paddlelike.formats.paddle.combined import CombinedFile
-from paddlelike.io.contents.allocation import allocate, copy_from, to_native, wanted_bytes
+from paddlelike.io.contents.allocation import allocate, copy_from, count_bytes, to_native
 from paddlelike.io.contents.interface import Held, Positional, Reading, Unreadable, Value, Want
 from paddlelike.io.contents.lazy import Mapper
-from paddlelike.io.contents.read import Job, Part, hash_file, misfit, of_buffer, read_jobs
+from paddlelike.io.contents.read import Job, Part, compare_buffer, compare_file, compare_size, read_jobs
 from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
 
@@ -149,9 +149,9 @@ class FileContents:
         if self._is_encoded:
             return self._read_encoded(wants)
         if self._data is not None:
-            problem = of_buffer(self.where, self._data, self._record) if self._verify else None
+            problem = compare_buffer(self.where, self._data, self._record) if self._verify else None
             return Reading(copy_from(self._data, wants), [] if problem is None else [problem])
-        arena = Arena(sum(wanted_bytes(want) for want in wants if want.target is None))
+        arena = Arena(sum(count_bytes(want) for want in wants if want.target is None))
         mapper = Mapper([self.size] if lazily and self._local else [])
         values: list[Value] = []
         parts: list[Part] = []
@@ -163,7 +163,7 @@ class FileContents:
             values.append(value)
         parts.sort(key=lambda part: part.offset)
         partial = any(want.rows is not None for want in wants)
-        problem = misfit(self.where, self.size, self._record) if self._verify else None
+        problem = compare_size(self.where, self.size, self._record) if self._verify else None
         compared = self._verify and problem is None
         record = self._record if compared else None
         job = Job(self.where, self._open, self.size, parts, record, partial)
@@ -178,10 +178,10 @@ class FileContents:
     def _read_encoded(self, wants: Sequence[Want]) -> Reading:
         """Read values that only their format can decode."""
         if self._data is not None:
-            problem = of_buffer(self.where, self._data, self._record) if self._verify else None
+            problem = compare_buffer(self.where, self._data, self._record) if self._verify else None
             values = [self._decode(self._data, want) for want in wants]
         else:
-            problem = hash_file(self.where, self._open, self._record) if self._verify else None
+            problem = compare_file(self.where, self._open, self._record) if self._verify else None
             with self._open() as file:
                 values = [self._decode(file, want) for want in wants]
         return Reading(values, [] if problem is None else [problem])

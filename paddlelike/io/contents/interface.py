@@ -1,4 +1,4 @@
-"""What a load asks of a source of values: the names, the header of each, and then the values in one go."""
+"""The interface of a source of values: its names, the header of each, and reading several values at once."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Held(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """Why a value cannot be read from a source."""
+    """The reason why a value cannot be read from a source."""
 
     name: str
     what: str
     hint: str | None = None
-    is_missing: bool = False  # the source has no file of that name, which is not the name that was asked for
+    is_missing: bool = False  # the source has no file ``name``, a name derived from the requested one
 
 
 class Want(NamedTuple):
@@ -97,7 +97,7 @@ class Positional(Protocol):
 
 
 class Contents(Protocol):
-    """What planning and reading ask of a source."""
+    """A source of values."""
 
     where: str
 

@@ -1,20 +1,20 @@
 """Lazy loads: values that are views of their files, mapped copy-on-write.
 
-Nothing is read before it is used, and what training writes goes to pages of this process alone; the files
-never change. What a mapping cannot do:
+Nothing is read before it is used, and writes by training go to pages of this process alone; the files never
+change. The limits:
 
-- Somebody who writes *into* a file that is mapped changes values that were not used yet, and somebody who
-  cuts it ends this process (the system's SIGBUS). Saves of this package never do: they replace files, so
-  that a mapping keeps the old ones, however often one saves into the directory that was loaded; and where
-  they use files again (``keep_generation=True``), those that are mapped are left (``storage.mapping``).
-  Paddle and tools such as ``rsync --inplace`` write into files: load eagerly what they write meanwhile.
+- A process that writes *into* a mapped file changes the values that were not used yet, and one that truncates
+  it ends this process (SIGBUS). Saves of this package do neither: they replace files, so that a mapping keeps
+  the old ones, also after saves into the loaded directory; and where they overwrite files
+  (``keep_generation=True``), they leave the mapped ones alone (``storage.local.mapping``). Paddle and tools
+  such as ``rsync --inplace`` write into files: load eagerly what they may change meanwhile.
 - A mapping keeps its file open, so only the largest files are mapped, a quarter of those that a process may
   have open; the others are read.
-- The elements of a file begin after a header of 20 to 40 bytes, wherever its dims let it end. Where that is
+- The elements of a file begin after a header, whose 20 to 40 bytes depend on the dims. Where that is
   no multiple of the element's size, numpy would copy the array in every single operation; such a value is
   copied once, when it is first used (:class:`MappedTensor`). Half of all shapes or more are affected.
-- The first write to a page costs as much as reading three: load eagerly for training, lazily to predict,
-  to look, or to use a part.
+- The first write to a page costs as much as reading three: load eagerly for training, lazily for
+  prediction, inspection, or for using a part.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _SHARE: Final = 4  # a load maps no more than this part of the files that may be
 
 
 class MappedTensor(LoDTensor):
-    """A tensor over a mapped file, whose elements are not aligned there; its first user gets a copy."""
+    """A tensor over a mapped file, whose elements are not aligned there; the first use copies them."""
 
     __slots__ = ()
 
     @property
     def array(self) -> Array | None:
-        """The array itself; from the first call on in memory of its own."""
+        """The array; the first access moves it into memory of its own."""
         if self._array is not None and not self._array.flags.aligned:
             self._array = memory.place(self._array)
         return self._array
@@ -69,14 +69,14 @@ class Mapper:
     Parameters
     ----------
     sizes
-        The sizes of the files that will be asked for; empty: nothing is to be mapped.
+        The sizes of the files that will be asked for; empty: nothing is mapped.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.mapped = 0
         self.unaligned = 0
         self._from = MIN_BYTES if sizes else sys.maxsize
-        most = _most_files()
+        most = _count_mappable_files()
         if len(sizes) > most:
             self._from = max(sorted(sizes)[-most], MIN_BYTES)
         self._maps: dict[str, mmap.mmap | None] = {}
@@ -88,7 +88,13 @@ class Mapper:
         header: Entry,
         rows: tuple[int, int] | None,
     ) -> LoDTensor | None:
-        """The value as a view of its file of ``size`` bytes; None where it is better read."""
+        """Return the value as a view of its file of ``size`` bytes; None where it should be read instead.
+
+        Raises
+        ------
+        FormatError, StorageError
+            The file cannot be opened, or has another size.
+        """
         if size < self._from or header.offset is None or header.height is not None or not np.little_endian:
             return None
         offset, nbytes, shape = header.offset, header.nbytes, header.shape
@@ -111,11 +117,11 @@ class Mapper:
 
     def _map(self, path: str, size: int) -> mmap.mmap | None:
         if path not in self._maps:
-            self._maps[path] = _mapped(path, size)
+            self._maps[path] = _map_file(path, size)
         return self._maps[path]
 
 
-def _most_files() -> int:
+def _count_mappable_files() -> int:
     try:
         import resource
     except ImportError:  # not a POSIX system
@@ -123,8 +129,8 @@ def _most_files() -> int:
     return max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE, 1)
 
 
-def _mapped(path: str, size: int) -> mmap.mmap | None:
-    """The file, mapped; None: a saver writes into it, who takes it for one that nobody needs any more."""
+def _map_file(path: str, size: int) -> mmap.mmap | None:
+    """Map a file; None: a save is overwriting it, as a file of a generation that is no longer used."""
     fd, facts = open_regular(path)
     try:
         if facts.st_size != size:

@@ -16,7 +16,7 @@ from paddlelike.storage.location import File
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.threads import run_in_threads
 
-__all__ = ["Job", "Part", "bytes_of", "hash_file", "misfit", "of_buffer", "read_jobs"]
+__all__ = ["Job", "Part", "bytes_of", "compare_buffer", "compare_file", "compare_size", "read_jobs"]
 
 T = TypeVar("T")
 
@@ -71,12 +71,12 @@ def read_jobs(jobs: Sequence[Job]) -> list[tuple[str, str]]:
     compared: list[tuple[str, Callable[[], str | None]]] = []
     for job in jobs:
         if job.record is not None and job.record.pieces:
-            compared += [(job.name, functools.partial(_read_pieces, job, run)) for run in _piece_runs(job)]
+            compared += [(job.name, functools.partial(_read_pieces, job, run)) for run in _group_pieces(job)]
         elif job.record is not None:
             compared.append((job.name, functools.partial(_read_hashed, job)))
     problems = run_in_threads([task for _, task in compared])
     plain = [job for job in jobs if job.record is None]
-    run_in_threads([functools.partial(_read_run, run) for run in _runs(plain)])
+    run_in_threads([functools.partial(_read_run, run) for run in _group_runs(plain)])
     found: dict[str, str] = {}
     for (name, _), problem in zip(compared, problems, strict=True):
         if problem is not None:
@@ -84,7 +84,7 @@ def read_jobs(jobs: Sequence[Job]) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def misfit(name: str, size: int, record: Record | None) -> str | None:
+def compare_size(name: str, size: int, record: Record | None) -> str | None:
     """Return why a file of ``size`` bytes is not what was saved or cannot be compared, or None."""
     if record is None:
         return f"{name}: the manifest has no record of this file"
@@ -95,14 +95,14 @@ def misfit(name: str, size: int, record: Record | None) -> str | None:
     return None
 
 
-def of_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str | None:
+def compare_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str | None:
     """Return why the bytes of a file are not those that were saved, or None."""
-    problem = misfit(name, len(data), record)
+    problem = compare_size(name, len(data), record)
     if problem is not None:
         return problem
     assert record is not None
     assert record.checksum is not None
-    return _compared(name, hashing.hash_buffers([data], _algorithm(record)), record)
+    return _compare_checksum(name, hashing.hash_buffers([data], _get_algorithm(record)), record)
 
 
 class _Run(NamedTuple):
@@ -112,7 +112,7 @@ class _Run(NamedTuple):
     parts: Sequence[Part]
 
 
-def _runs(jobs: Iterable[Job]) -> list[list[_Run]]:
+def _group_runs(jobs: Iterable[Job]) -> list[list[_Run]]:
     """Return work for the threads, about ``_RANGE`` bytes each, the large parts first."""
     runs: list[list[_Run]] = []
     small: list[_Run] = []
@@ -145,15 +145,15 @@ def _runs(jobs: Iterable[Job]) -> list[list[_Run]]:
 def _read_run(run: list[_Run]) -> None:
     for job, parts in run:
         with job.open() as file:
-            _same_size(file, job)
-            for near in _near(parts):
+            _check_size(file, job)
+            for near in _group_near(parts):
                 if len(near) == 1:
                     _fill(file, near[0])
                 else:
                     _fill_near(file, near)
 
 
-def _near(parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _group_near(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Yield the parts, small ones that are close together in one list."""
     batch: list[Part] = []
     for part in parts:
@@ -185,7 +185,7 @@ def _fill_near(file: File, parts: list[Part]) -> None:
         target[:] = data[offset - start : offset - start + len(target)]
 
 
-def _piece_runs(job: Job) -> list[list[int]]:
+def _group_pieces(job: Job) -> list[list[int]]:
     """Return the indexes of the pieces of a file that are read and compared, several for each task."""
     count = -(-job.size // hashing.PIECE)
     indexes: Iterable[int] = range(count)
@@ -209,11 +209,11 @@ def _read_pieces(job: Job, indexes: Sequence[int]) -> str | None:
     buffer = memoryview(bytearray(hashing.PIECE))
     begins = [part.offset for part in job.parts]
     with job.open() as file:
-        _same_size(file, job)
+        _check_size(file, job)
         for index in indexes:
             begin = index * hashing.PIECE
             end = min(begin + hashing.PIECE, job.size)
-            overlapping = _overlapping(job.parts, begins, begin, end)
+            overlapping = _find_overlapping(job.parts, begins, begin, end)
             if len(overlapping) == 1:
                 digest = _fill_and_hash(file, overlapping[0], begin, end)
             else:
@@ -228,7 +228,7 @@ def _read_pieces(job: Job, indexes: Sequence[int]) -> str | None:
     return None
 
 
-def _overlapping(parts: Sequence[Part], begins: list[int], begin: int, end: int) -> Sequence[Part]:
+def _find_overlapping(parts: Sequence[Part], begins: list[int], begin: int, end: int) -> Sequence[Part]:
     """Return the parts that overlap a range; their offsets are ``begins``, and they do not overlap."""
     first = max(bisect.bisect_right(begins, begin) - 1, 0)
     if first < len(parts) and parts[first].offset + len(parts[first].target) <= begin:
@@ -252,47 +252,47 @@ def _read_hashed(job: Job) -> str | None:
     """Fill the parts of a job and hash the whole file, piece by piece while it is in the cache."""
     assert job.record is not None
     assert job.record.checksum is not None
-    algorithm = _algorithm(job.record)
-    made = hashing.new_hasher(algorithm)
+    algorithm = _get_algorithm(job.record)
+    hasher = hashing.new_hasher(algorithm)
     with job.open() as file:
-        _same_size(file, job)
+        _check_size(file, job)
         at = 0
         for part in (*job.parts, Part(file.size, memoryview(b""))):
             while at < part.offset:  # headers, and what follows the last part
                 gap = file.read_at(at, min(part.offset - at, _PIECE))
                 if not gap:
                     raise FormatError(f"offset {at}: the file became shorter")
-                made.update(gap)
+                hasher.update(gap)
                 at += len(gap)
             for start in range(0, len(part.target), _PIECE):
                 piece = part.target[start : start + _PIECE]
                 _fill(file, Part(at, piece))
-                made.update(piece)
+                hasher.update(piece)
                 at += len(piece)
-    return _compared(job.name, f"{algorithm}:{made.hexdigest()}", job.record)
+    return _compare_checksum(job.name, f"{algorithm}:{hasher.hexdigest()}", job.record)
 
 
-def _same_size(file: File, job: Job) -> None:
+def _check_size(file: File, job: Job) -> None:
     if file.size != job.size:
         raise FormatError(f"the file had {job.size} bytes a moment ago, now it has {file.size}")
 
 
-def _algorithm(record: Record) -> str:
+def _get_algorithm(record: Record) -> str:
     assert record.checksum is not None
     return record.checksum.partition(":")[0]
 
 
-def _compared(name: str, checksum: str, record: Record) -> str | None:
+def _compare_checksum(name: str, checksum: str, record: Record) -> str | None:
     if checksum == record.checksum:
         return None
     return f"{name}: its bytes are not those that were saved ({checksum}; the manifest has {record.checksum})"
 
 
-def hash_file(name: str, open_file: Callable[[], File], record: Record | None) -> str | None:
+def compare_file(name: str, open_file: Callable[[], File], record: Record | None) -> str | None:
     """Return why a file is not what was saved, or None."""
     try:
         with open_file() as file:
-            problem = misfit(name, file.size, record)
+            problem = compare_size(name, file.size, record)
             return (
                 problem if problem is not None else _read_hashed(Job(name, open_file, file.size, (), record))
             )

@@ -31,7 +31,7 @@ from paddlelike.storage.options import DEFAULT_OPTIONS
 __all__ = ["load_inference_model", "save_inference_model"]
 
 _MOST = 1 << 31  # bytes of a program: what protobuf reads
-_TRIES = 3  # when somebody saves into the directory at the same time
+_TRIES = 3  # when another process saves into the directory at the same time
 
 
 def save_inference_model(
@@ -165,7 +165,7 @@ def load_inference_model(
                 return loaded
     raise LoadError(
         f"{where.path} was saved anew, {_TRIES} times, while the model in it was being loaded",
-        hint="load when nobody saves there",
+        hint="load when no other process saves there",
     )
 
 

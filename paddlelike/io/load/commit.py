@@ -1,4 +1,4 @@
-"""The end of a load: its values are put into the scope at once, and its report is made."""
+"""The end of a load: put its values into the scope at once, and make its report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.io.contents.interface import Reading, Value
 from paddlelike.io.contents.lazy import MappedTensor
 from paddlelike.io.incremental import ledger
-from paddlelike.io.load.values import constant
+from paddlelike.io.load.values import make_constant
 from paddlelike.io.planning.plan import LoadPlan, Row
 from paddlelike.io.report import LoadReport, Moved
 from paddlelike.storage.location import Location
@@ -25,7 +25,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
     """Put the values into the scope. Nothing fails in here; an interrupt is raised when all are in place."""
     scope = global_scope()
     filled = [
-        (scope.find_var(fill.variable.name) or scope.var(fill.variable.name), LoDTensor(constant(fill)))
+        (scope.find_var(fill.variable.name) or scope.var(fill.variable.name), LoDTensor(make_constant(fill)))
         for fill in plan.fills
     ]
     holders = [scope.find_var(step.variable.name) or scope.var(step.variable.name) for step in plan.steps]
@@ -34,7 +34,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
     for holder, value in named:
         array = value._array if isinstance(value, LoDTensor) else value.array
         assert array is not None
-        moved[holder.name] = Moved(array.shape, _name_of(array.dtype), array.nbytes, holder.is_initialized())
+        moved[holder.name] = Moved(array.shape, _get_name(array.dtype), array.nbytes, holder.is_initialized())
 
     def assign() -> None:
         for holder, value in (*named, *filled):
@@ -55,7 +55,7 @@ def commit_values(plan: LoadPlan, values: Sequence[Value]) -> dict[str, Moved]:
 
 
 @functools.lru_cache(64)
-def _name_of(dtype: np.dtype[Any]) -> str:
+def _get_name(dtype: np.dtype[Any]) -> str:
     return dtype.name  # numpy builds the text every time
 
 

@@ -1,4 +1,4 @@
-"""Loads into the arrays that the variables have already: no second model in memory, no new pages."""
+"""Loads into the existing arrays of the variables: no second model in memory, no new pages."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import LoadError
 from paddlelike.io.planning.plan import LoadPlan
 
-__all__ = ["InPlace"]
+__all__ = ["InPlaceTargets"]
 
 Array = np.ndarray[Any, Any]
 
 
-class InPlace:
-    """What a load writes over, and what an error must then say."""
+class InPlaceTargets:
+    """The arrays that a load overwrites, and the error when it fails half way."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._begun = 0  # variables
 
-    def targets(self, plan: LoadPlan) -> dict[str, Array]:
-        """The arrays of the plan's variables that can be read into; they count as written from now on."""
+    def take_targets(self, plan: LoadPlan) -> dict[str, Array]:
+        """Return the arrays of the plan's variables that can be read into, and mark them as written."""
         found: dict[str, Array] = {}
         for step in plan.steps:
             holder = self._scope.find_var(step.variable.name)
@@ -33,12 +33,18 @@ class InPlace:
                 continue
             if tensor.array.flags.c_contiguous and tensor.array.flags.writeable:
                 found[step.variable.name] = tensor.array
-                tensor.touch()  # whatever comes of it, the next save must not take it for unchanged
+                tensor.touch()  # even if the load fails, the next save must not treat it as unchanged
         self._begun = max(self._begun, len(found))
         return found
 
-    def tell(self, where: str, error: BaseException) -> None:
-        """Raise ``error`` with what has become of the variables, if any may be half read."""
+    def raise_mixed(self, where: str, error: BaseException) -> None:
+        """Raise ``error`` with a note on the variables, if any may hold a mix; else return.
+
+        Raises
+        ------
+        LoadError
+            Variables may hold a mix of old and new values.
+        """
         if not self._begun:
             return
         mix = f"with in_place=True up to {self._begun} variables now hold a mix of old and new values"

@@ -1,4 +1,4 @@
-"""Learning rates that a load replaces: a script that changed its constant and resumes gets the saved one."""
+"""Learning rates that a load replaces: a resumed script with a new constant still gets the saved rate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_initial_rates(program: Program, scope: Scope) -> dict[str, float]:
     rates = {}
     for name in sorted(names):
         holder = scope.find_var(name)
-        value = None if holder is None or holder.origin is not None else _scalar(holder.value)
+        value = None if holder is None or holder.origin is not None else _get_scalar(holder.value)
         if value is not None:
             rates[name] = value
     return rates
@@ -37,15 +37,15 @@ def name_changed_rates(before: Mapping[str, float], loaded: Iterable[str], scope
     lines = []
     for name in loaded:
         holder = scope.find_var(name) if name in before else None
-        value = None if holder is None else _scalar(holder.value)
+        value = None if holder is None else _get_scalar(holder.value)
         if value is not None and value != before[name]:
             was = f"the startup program had set {before[name]:.6g}"
             lines.append(f"learning rate {name}: {value:.6g} was loaded, {was}")
     return lines
 
 
-def _scalar(value: Any) -> float | None:
-    """The number in a tensor of one element, else None."""
+def _get_scalar(value: Any) -> float | None:
+    """Return the number in a tensor of one element, else None."""
     array = value.array if isinstance(value, LoDTensor) else None
     if array is None or np.size(array) != 1:
         return None

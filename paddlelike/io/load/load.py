@@ -22,7 +22,8 @@ from paddlelike.io.load.read_request import read_request
 from paddlelike.io.load.request import list_names, make_request
 from paddlelike.io.programs import collections_paused
 from paddlelike.io.report import LoadReport
-from paddlelike.io.rules.rules import Rule, Rules
+from paddlelike.io.rules.rule import Rule
+from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import (
     is_belong_to_optimizer,
     is_parameter,
@@ -69,9 +70,9 @@ def load_vars(
     verify: bool | None = None,
     in_place: bool = False,
 ) -> LoadReport:
-    """Load variables that :func:`save_vars` saved, here or in Paddle; all that are chosen, or none.
+    """Load variables that :func:`save_vars`, here or in Paddle, saved: all selected ones or none.
 
-    :func:`plan_load` tells beforehand what would happen, without doing it.
+    :func:`plan_load` shows the outcome beforehand and changes nothing.
 
     Parameters
     ----------
@@ -82,19 +83,19 @@ def load_vars(
     filename
         The one file that holds all of them; None: a file each.
     strict
-        False: load what fits; the report tells what is missing and what does not fit.
+        False: load the values that fit; the report lists those that are missing or do not fit.
     rename
         ``{name in the files: name in the program}``; also a list of variables that take the same value.
     rules
-        :class:`Rules` for many names at once, with transposed, cut, joined and overlapping values.
+        :class:`Rules` for many names at once, with transposed, sliced, concatenated and overlapping values.
     skip
         Patterns of variables that stay as they are, and of files that are not used (``"fc_2.*"``).
     init
-        What becomes of variables that the files do not hold: ``"keep"`` their value, ``"zero"``, a number, or
+        The value of variables that the files do not hold: ``"keep"`` their value, ``"zero"``, a number, or
         ``{pattern: one of these}``. With ``strict=False`` also of those that do not fit.
     names
-        The names of what a combined file holds, where these are not the variables asked for; or the program
-        that it was saved from.
+        The names of the values in a combined file, if these are not the selected variables; or the program
+        that was saved.
     lazy
         Map files instead of reading them, copy-on-write; :mod:`paddlelike.io.contents.lazy` says what it
         costs.
@@ -119,7 +120,7 @@ def load_vars(
 
     Examples
     --------
-    A network whose last layer is another one takes over the others:
+    Load all layers but the last, which has another size:
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -159,7 +160,7 @@ def load_vars(
             hint="pass the program that was built (main_program=), or vars=",
         )
     rates = find_initial_rates(program, global_scope())
-    with collections_paused(), _named_reader(request.reader):
+    with collections_paused(), _prefix_errors(request.reader):
         stamp, plan, reading, values, verified = read_request(
             executor, dirname, filename, request, lazily=lazy, verify=verify, in_place=in_place
         )
@@ -181,8 +182,8 @@ def load_params(
 ) -> LoadReport:
     """Load the parameters of a program. See :func:`load_vars`, also for the other keywords.
 
-    For prediction, into a program without update operators (``clone(for_test=True)``); to go on with
-    training use :func:`load_persistables`, which brings the optimizer's state as well.
+    Use it for prediction, with a program without update operators (``clone(for_test=True)``); to continue
+    training use :func:`load_persistables`, which also loads the optimizer's state.
     """
     _warn_of_updates(program_of(main_program))
     return load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename, **choices)
@@ -204,8 +205,8 @@ def load_persistables(
 
 
 @contextmanager
-def _named_reader(reader: str) -> Iterator[None]:
-    """Put the name of whoever loads in front of the text of a load's errors."""
+def _prefix_errors(reader: str) -> Iterator[None]:
+    """Put the name of the process in front of the texts of a load's errors."""
     try:
         yield
     except (LoadError, FormatError, StorageError) as error:
@@ -222,5 +223,5 @@ def _warn_of_updates(program: Program) -> None:
     warn_user(
         f"load_params: this program updates its parameters when it runs ({len(updates)} update operators), "
         f"and its {len(state)} other persistables (optimizer state) are not loaded; use "
-        "program.clone(for_test=True) to predict, load_persistables to go on with training"
+        "program.clone(for_test=True) to predict, load_persistables to continue training"
     )

@@ -1,8 +1,8 @@
 """Reading for the ``load`` and ``load_combine`` operators of a user's own program.
 
 The operators of a run are read together when the first of them runs: every header first, then all values, so
-that a file that is missing or damaged fails the run before any variable has changed. As in Fluid, the file
-says which element type and shape a variable takes.
+that a file that is missing or damaged fails the run before any variable has changed. As in Fluid, a
+variable takes the element type and shape of its file.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["OperatorReader", "copy_value"]
 
-_TRIES: Final = 3  # when somebody saves into a directory at the same time
+_TRIES: Final = 3  # when another process saves into the directory at the same time
 
 
 class OperatorReader:
-    """Reads what the load operators of a run want.
+    """Reads the values for the load operators of a run.
 
     Parameters
     ----------
     ops
-        The operators of the run that read or write files, in order; those that save are passed over.
+        The operators of the run that read or write files, in order; save operators are ignored.
     """
 
     def __init__(self, ops: Sequence[OpView]) -> None:
@@ -78,7 +78,7 @@ class OperatorReader:
         for op in ops:
             as_half = op.attrs.get("load_as_fp16")
             values = found[id(op)]
-            self._values[id(op)] = [_as_half(value) for value in values] if as_half else values
+            self._values[id(op)] = [_convert_to_fp16(value) for value in values] if as_half else values
 
 
 def copy_value(value: Value) -> Value:
@@ -89,7 +89,7 @@ def copy_value(value: Value) -> Value:
 
 
 def _read_stable(where: Location, read: Callable[[Location], list[Value]]) -> list[Value]:
-    """Read from a directory; once more if somebody replaced its files meanwhile."""
+    """Read from a directory; again if another process replaced its files meanwhile."""
     for _ in range(_TRIES):
         where.recover()
         stamp = where.stamp()
@@ -103,16 +103,16 @@ def _read_stable(where: Location, read: Callable[[Location], list[Value]]) -> li
                 return values
     raise LoadError(
         f"nothing was loaded from {where.path}: it was saved anew, {_TRIES} times, while it was being loaded",
-        hint="load when nobody saves there",
+        hint="load when no other process saves there",
     )
 
 
 def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[Value]:
-    """The values of files of one directory, each with the variable it is for."""
+    """Return the values in files of one directory, each for the output of its operator."""
     contents = DirectoryContents(where, only=[file for _, file in wanted])
     wants, problems, missing = [], [], 0
     for op, file in wanted:
-        found = contents.look(file, _kind_of(op))
+        found = contents.look(file, _find_kind(op))
         if isinstance(found, Held):
             wants.append(Want(found))
             continue
@@ -130,20 +130,20 @@ def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[V
 
 
 def _read_by_itself(op: OpView) -> list[Value]:
-    """The values of a combined file, or the part of a file that an operator asks for."""
+    """Return the values in a combined file, or the slice of a file that an operator reads."""
     path = op.attrs["file_path"]
     if op.attrs.get("model_from_memory"):
-        return _combined_values(FileContents(path.encode("utf-8", "surrogateescape")), op)
+        return _read_contents(FileContents(path.encode("utf-8", "surrogateescape")), op)
     where, file = locate_prefix(path)
     read = _read_combined if op.type == "load_combine" else _read_slice
     return _read_stable(locate(where.path), partial(read, op, file))
 
 
 def _read_combined(op: OpView, file: str, where: Location) -> list[Value]:
-    return _combined_values(FileContents(file, where), op)
+    return _read_contents(FileContents(file, where), op)
 
 
-def _combined_values(contents: FileContents, op: OpView) -> list[Value]:
+def _read_contents(contents: FileContents, op: OpView) -> list[Value]:
     names = op.output("Out")
     if contents.unnamed is not None:
         if len(names) != len(contents.headers):
@@ -168,13 +168,13 @@ def _read_slice(op: OpView, file: str, where: Location) -> list[Value]:
     return [LoDTensor(array)]
 
 
-def _kind_of(op: OpView) -> VarType:
-    """The kind of the variable that a load operator writes."""
+def _find_kind(op: OpView) -> VarType:
+    """Return the kind of the variable that a load operator writes."""
     variable = op.block._find_var_recursive(op.output("Out")[0])  # type: ignore[attr-defined]
     return VarType.LOD_TENSOR if variable is None else variable.type
 
 
-def _as_half(value: Value) -> Value:
+def _convert_to_fp16(value: Value) -> Value:
     return value if isinstance(value, SelectedRows) else lod_tensor.to_fp16(value)
 
 

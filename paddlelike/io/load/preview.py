@@ -1,4 +1,4 @@
-"""What a load would do, told beforehand; and the same rules applied to plain dicts of arrays."""
+"""Previews of loads, which change nothing; and the same rules applied to plain dicts of arrays."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from paddlelike.io.contents.array import ArrayContents
 from paddlelike.io.contents.folder import FolderContents
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.load.request import LoadRequest, list_names, make_request, open_contents
-from paddlelike.io.load.values import constant, values_of
+from paddlelike.io.load.values import make_constant, read_values
 from paddlelike.io.planning.plan import LoadPlan
-from paddlelike.io.rules.rules import Rule, Rules
+from paddlelike.io.rules.rule import Rule
+from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import is_persistable, program_of, select
 from paddlelike.storage.location import locate, locate_prefix
 
@@ -42,16 +43,16 @@ def plan_load(
     init: Init = None,
     names: Iterable[Variable | str] | Program | None = None,
 ) -> LoadPlan:
-    """What :func:`load_vars` would do with these arguments. Only headers are read, and nothing is changed.
+    """Return the plan of :func:`load_vars` with these arguments. Only headers are read; nothing is changed.
 
     ``dirname`` may also be the path of a ``.pdparams`` file, with or without its suffix, or a dict as
-    ``load_program_state`` gives it. Print the plan to see it; its ``rules()`` are proposals for variables
-    whose files seem to have other names, to be looked at and passed to the load.
+    ``load_program_state`` returns it. Print the plan to see it; its ``rules()`` are proposals for variables
+    whose files probably have other names, to review and pass to the load.
 
     Raises
     ------
     LoadError
-        There is nothing that could be looked at. What does not fit is no error here but part of the plan.
+        There is no such directory or file. Values that do not fit are no error but part of the plan.
 
     >>> import tempfile
     >>> import paddlelike as fluid
@@ -62,7 +63,7 @@ def plan_load(
     ...         fluid.layers.fc(fluid.data("x", [None, 4]), 3)
     ...     return main, startup
     >>> with fluid.unique_name.guard():
-    ...     first, second = network(), network()  # the second one's names go on counting
+    ...     first, second = network(), network()  # the second one's names have other counters
     >>> with fluid.scope_guard(fluid.Scope()):
     ...     exe.run(first[1])
     ...     report = fluid.io.save_persistables(exe, home + "/fc", first[0])
@@ -81,7 +82,7 @@ def plan_load(
     request = make_request(
         program, chosen, Rules.of(rules, rename, skip, init), strict, list_names(names), dirname
     )
-    return request.plan(request.restrict(_contents(dirname, filename)))
+    return request.plan(request.restrict(_open_source(dirname, filename)))
 
 
 def fit_state(
@@ -94,15 +95,15 @@ def fit_state(
     skip: str | Iterable[str] | None = None,
     init: Init = None,
 ) -> dict[str, Array]:
-    """The values of a dict under the names, and in the forms, that ``program`` wants.
+    """Return the values of a dict with the names and shapes that ``program`` declares.
 
     For ``set_program_state``, after ``load_program_state``. The keywords are those of :func:`load_vars`;
-    what the dict does not hold, or what does not fit, is left out unless ``strict``.
+    values that are missing or do not fit are left out unless ``strict``.
 
     Raises
     ------
     LoadError
-        Nothing fits; or with ``strict``, something does not.
+        No value fits; or with ``strict``, one does not.
 
     >>> import numpy as np
     >>> import paddlelike as fluid
@@ -121,12 +122,12 @@ def fit_state(
     refused = plan.refusal()
     if refused is not None:
         raise refused
-    _, values = values_of(contents, plan)
-    made = {step.variable.name: _array(value) for step, value in zip(plan.steps, values, strict=True)}
-    return made | {fill.variable.name: constant(fill) for fill in plan.fills}
+    _, values = read_values(contents, plan)
+    fitted = {step.variable.name: _get_array(value) for step, value in zip(plan.steps, values, strict=True)}
+    return fitted | {fill.variable.name: make_constant(fill) for fill in plan.fills}
 
 
-def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
+def _open_source(source: Path | Mapping[str, Array] | None, filename: str | bytes | None) -> Contents:
     if isinstance(source, Mapping):
         return ArrayContents("a dict", source)
     asynchronous.wait_for_pending()
@@ -142,7 +143,7 @@ def _contents(source: Path | Mapping[str, Array] | None, filename: str | bytes |
     return FolderContents(prefix + found[0], PrefixedFolder(where, base), FluidSave())
 
 
-def _array(value: Any) -> Array:
+def _get_array(value: Any) -> Array:
     if value.array is None:
         raise LoadError("a value without elements")
     array: Array = value.array

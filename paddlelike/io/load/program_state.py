@@ -25,7 +25,7 @@ __all__ = ["PROGRAM_FILE", "load_program_state", "read_pickles", "strip_suffix"]
 Array = np.ndarray[Any, Any]
 
 PROGRAM_FILE: Final = ".pdmodel"
-_TRIES: Final = 5  # when somebody saves the same files at the same time
+_TRIES: Final = 5  # when another process saves the same files at the same time
 
 
 def load_program_state(
@@ -108,7 +108,7 @@ def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
                 raise
         else:
             if where.stamp() == stamp:
-                return PickledState({name: _elements(value) for name, value in values.items()}, verified)
+                return PickledState({name: _get_elements(value) for name, value in values.items()}, verified)
     raise LoadError(f"{prefix}.pdparams was saved anew, {_TRIES} times, while it was being read")
 
 
@@ -141,10 +141,10 @@ def _read_file(where: Location, name: str, var_list: Iterable[Variable] | None) 
         Want(Held(name, header)) for name, header in zip(contents.names(), contents.headers, strict=True)
     ]
     values = contents.read(wants).values
-    return {want.held.name: _elements(value) for want, value in zip(wants, values, strict=True)}
+    return {want.held.name: _get_elements(value) for want, value in zip(wants, values, strict=True)}
 
 
-def _elements(value: LoDTensor | SelectedRows) -> Array:
+def _get_elements(value: LoDTensor | SelectedRows) -> Array:
     array = value.array
     assert array is not None
     return array

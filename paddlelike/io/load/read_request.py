@@ -10,17 +10,17 @@ from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.interface import Contents, Reading, Value
-from paddlelike.io.load.in_place import InPlace
+from paddlelike.io.load.in_place import InPlaceTargets
 from paddlelike.io.load.request import LoadRequest, open_contents
 from paddlelike.io.load.run import run_load
-from paddlelike.io.load.values import values_of
+from paddlelike.io.load.values import read_values
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.verify import (
     NO_COMPARISON,
     Comparison,
     choose_comparison,
     is_of_another_save,
-    refusal,
+    make_refusal,
 )
 from paddlelike.storage.hashing import PIECE
 from paddlelike.storage.location import Location, locate
@@ -33,7 +33,7 @@ _TRIES: Final = 3  # when another process saves into the directory at the same t
 
 
 class Read(NamedTuple):
-    """What a load has read.
+    """The result of reading for a load.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ def read_request(
         A file cannot be read.
     """
     where = None if dirname is None else locate(dirname)
-    over = InPlace(global_scope())
+    over = InPlaceTargets(global_scope())
     asynchronous.wait_for_pending()
     for _ in range(_TRIES):
         if where is not None:
@@ -85,14 +85,14 @@ def read_request(
             refused = plan.refusal()
             if refused is not None:
                 raise _explain_refusal(refused, plan, contents, comparison, where)
-            targets = over.targets(plan) if in_place else None
+            targets = over.take_targets(plan) if in_place else None
             reading, values = run_load(
                 executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
             )
             notes = list(comparison.notes)
             if reading.bad:
                 if where is None or not is_of_another_save(where, comparison, reading.bad):
-                    raise refusal(contents.where, reading.bad, len(plan.steps))
+                    raise make_refusal(contents.where, reading.bad, len(plan.steps))
                 count = len(reading.bad)
                 notes.append(
                     f"{count} files differ from the manifest, which is of another save: not verified"
@@ -100,7 +100,7 @@ def read_request(
         except BaseException as error:
             if isinstance(error, PaddlelikeError) and where is not None and where.stamp() != stamp:
                 continue
-            over.tell(str(dirname), error)
+            over.raise_mixed(str(dirname), error)
             raise
         if where is None or where.stamp() == stamp:
             files = {held.name for step in plan.steps for held in step.held}
@@ -113,9 +113,9 @@ def read_request(
             return Read(stamp, plan, reading, values, verified)
     busy = LoadError(
         f"nothing was loaded from {dirname!s}: it was saved anew, {_TRIES} times, while it was being loaded",
-        hint="load when nobody saves there",
+        hint="load when no other process saves there",
     )
-    over.tell(str(dirname), busy)
+    over.raise_mixed(str(dirname), busy)
     raise busy
 
 
@@ -136,8 +136,8 @@ def _explain_refusal(
 ) -> LoadError:
     """Return the error of a plan that is refused, with the files that are not what was saved."""
     if comparison.complete:
-        bad = values_of(contents, plan)[0].bad
-        return refusal(contents.where, bad, len(plan.steps)) if bad else refused
+        bad = read_values(contents, plan)[0].bad
+        return make_refusal(contents.where, bad, len(plan.steps)) if bad else refused
     bad = [] if comparison.records is None else contents.read([]).bad
     if not bad or where is None or is_of_another_save(where, comparison, bad):
         return refused

@@ -1,4 +1,4 @@
-"""The request of a load: which variables, by which rules, from which source."""
+"""The request of a load: its variables, rules and source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LoadRequest(NamedTuple):
     notes
         Lines for the report.
     reader
-        Who loads, such as a parameter server; put in front of errors.
+        The name of the process, such as a parameter server, as the prefix of errors.
     """
 
     program: Program
@@ -74,7 +74,7 @@ def make_request(
 ) -> LoadRequest:
     """Return the request of a load; of a distributed program, this process's share of it.
 
-    Raises LoadError when nothing of it is in this process.
+    Raises LoadError when none of the variables is in this process.
     """
     partition = None
     if isinstance(where, str | os.PathLike):

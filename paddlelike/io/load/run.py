@@ -1,4 +1,4 @@
-"""The run of a load's program: its operators read the values that the plan of the load asks for."""
+"""The run of a load's program: its operators read the values of the plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paddlelike.errors import LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io.contents.interface import Contents, Reading, Value
-from paddlelike.io.load.values import values_of
+from paddlelike.io.load.values import read_values
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.programs import build_load_program, run_program
 
@@ -48,7 +48,7 @@ def run_load(
 
 
 class _PlannedFiles:
-    """The files of a run whose operators load what a plan says."""
+    """The files of a run whose operators load the values of a plan."""
 
     def __init__(
         self,
@@ -67,10 +67,12 @@ class _PlannedFiles:
 
     def load(self, context: Context, ops: Sequence[OpView]) -> None:
         """Read the values of all operators; the load commits them to the scope when everything is read."""
-        self.reading, self.values = values_of(self._contents, self._plan, self._lazily, self._targets)
+        self.reading, self.values = read_values(self._contents, self._plan, self._lazily, self._targets)
 
     def save(self, context: Context, ops: Sequence[OpView]) -> None:
+        """Raise LoadError: such a program saves nothing."""
         raise LoadError("a program that loads variables does not save any")
 
     def commit(self) -> None:
-        raise AssertionError("the load commits its values by itself")
+        """Raise AssertionError: the load commits its values itself."""
+        raise AssertionError("the load commits its values itself")

@@ -16,8 +16,8 @@ from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Want
 from paddlelike.io.load.request import list_names
-from paddlelike.io.planning.match import near_names
-from paddlelike.io.verify import Comparison, choose_comparison, is_of_another_save, record_of, refusal
+from paddlelike.io.planning.match import format_near_names
+from paddlelike.io.verify import Comparison, choose_comparison, is_of_another_save, make_refusal, record_of
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import relative_path
 
@@ -95,7 +95,7 @@ def load_slice(
         )
     reading = contents.read([Want(held, (start, stop))])
     if reading.bad and not is_of_another_save(where, comparison, reading.bad):
-        raise refusal(contents.where, reading.bad, len(reading.bad) + 1)
+        raise make_refusal(contents.where, reading.bad, len(reading.bad) + 1)
     array = reading.values[0].array
     assert array is not None
     return array
@@ -116,7 +116,7 @@ def _find_file(where: Location, name: str) -> Held:
             path = relative_path(name)
             return Held(path, VariableDirectory().read_entry(path, file, VarType.LOD_TENSOR), None, file.size)
     except StorageError as error:
-        near = near_names(name, where.list_names()) if where.exists() else ""
+        near = format_near_names(name, where.list_names()) if where.exists() else ""
         raise LoadError(f"{name!r} cannot be read: {error.message}{near}", hint=error.hint) from error
 
 
@@ -149,6 +149,6 @@ def _open_file(
 def _find_in_file(contents: Contents, name: str) -> Held:
     found = contents.look(name, VarType.LOD_TENSOR)
     if not isinstance(found, Held):
-        near = near_names(name, contents.names())
+        near = format_near_names(name, contents.names())
         raise LoadError(f"{contents.where} does not hold {name!r}{near}")
     return found

@@ -1,4 +1,4 @@
-"""The values that a load's plan asks for: read, made by rules, or constant."""
+"""The values of a plan: read, computed by rules, or constant."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.io.contents.interface import Contents, Reading, Value, Want
 from paddlelike.io.planning.plan import Fill, LoadPlan, Step
-from paddlelike.io.planning.recipe import made
+from paddlelike.io.planning.recipe import apply_recipe
 
-__all__ = ["constant", "values_of"]
+__all__ = ["make_constant", "read_values"]
 
 Array = np.ndarray[Any, Any]
 
 
-def values_of(
+def read_values(
     contents: Contents, plan: LoadPlan, lazily: bool = False, targets: Mapping[str, Array] | None = None
 ) -> tuple[Reading, list[Value]]:
-    """The values of the plan's steps, each in memory of its own, or in the arrays that ``targets`` has."""
+    """Return the values of the plan's steps, each in new memory or in its array of ``targets``.
+
+    Raises
+    ------
+    FormatError, StorageError
+        A file cannot be read, or is not the one whose header was read.
+    """
     if not any(step.recipe for step in plan.steps):
         into = targets or {}
         wants = [Want(step.held[0], None, into.get(step.variable.name)) for step in plan.steps]
@@ -32,7 +38,7 @@ def values_of(
     wants = []
     where: dict[tuple[str, object], int] = {}
     for step in plan.steps:
-        rows = _rows(step)
+        rows = _get_rows(step)
         for held in step.held:
             if (held.name, rows) not in where:
                 where[held.name, rows] = len(wants)
@@ -41,20 +47,20 @@ def values_of(
     values: list[Value] = []
     taken: set[int] = set()
     for step in plan.steps:
-        rows = _rows(step)
-        numbers = [where[held.name, rows] for held in step.held]
-        value = reading.values[numbers[0]]
+        rows = _get_rows(step)
+        indexes = [where[held.name, rows] for held in step.held]
+        value = reading.values[indexes[0]]
         if step.recipe is not None and step.recipe.changes:
-            arrays = [np.asarray(_array(reading.values[number])) for number in numbers]
-            value = LoDTensor(made(step.recipe, arrays, step.variable, _base(step)))
-        if numbers[0] in taken and value is reading.values[numbers[0]]:
+            arrays = [np.asarray(_array(reading.values[index])) for index in indexes]
+            value = LoDTensor(apply_recipe(step.recipe, arrays, step.variable, _make_base(step)))
+        if indexes[0] in taken and value is reading.values[indexes[0]]:
             value = _copy(value)
-        taken.update(numbers)
+        taken.update(indexes)
         values.append(_fit(step, value))
     return reading, values
 
 
-def _rows(step: Step) -> tuple[int, int] | None:
+def _get_rows(step: Step) -> tuple[int, int] | None:
     return None if step.recipe is None or step.recipe.rule is None else step.recipe.rule.rows
 
 
@@ -70,26 +76,26 @@ def _copy(value: Value) -> Value:
     return LoDTensor(memory.place(_array(value)), value.lod())
 
 
-def _base(step: Step) -> Any:
-    """What stays of a variable where its file does not reach."""
+def _make_base(step: Step) -> Any:
+    """Return the value of a variable outside of the overlap; None without one."""
     if step.recipe is None or step.recipe.rule is None or not step.recipe.rule.overlap:
         return None
     if step.base == "keep":
         holder = global_scope().find_var(step.variable.name)
         assert holder is not None
         return _array(holder.value)
-    return constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))
+    return make_constant(Fill(step.variable, 0.0 if step.base == "zero" else float(step.base)))
 
 
-def constant(fill: Fill) -> Any:
-    """The array of a variable that becomes a constant."""
+def make_constant(fill: Fill) -> Any:
+    """Return the array of a variable that is set to a constant."""
     array = memory.empty(fill.variable.shape, dtype_row(fill.variable.dtype).numpy)
     array[...] = fill.value
     return array
 
 
 def _fit(step: Step, value: Value) -> Value:
-    """The value in the shape the program declares, where the file has another form of it."""
+    """Return the value in the declared shape, where the file has another count of axes."""
     shape = step.variable.shape
     if isinstance(value, LoDTensor) and shape and len(value._array.shape) != len(shape):  # type: ignore[union-attr]
         value.adopt(_array(value).reshape(shape), value.lod())

@@ -1,4 +1,4 @@
-"""Which names may be meant by which: near names, numbers that have drifted, shapes that only fit once."""
+"""Guesses which file is meant for a variable: similar names, other counters in names, unique shapes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from paddlelike.core.dtypes import VarType
 
-__all__ = ["Named", "Proposal", "drift", "near_names", "propose"]
+__all__ = ["Named", "Proposal", "explain_renumbering", "format_near_names", "propose"]
 
 _MANY: Final = 5000  # names among which near ones are looked for
 _FLUID_KIND: Final = re.compile(r"\.(w|b)_\d+(?:_(.*?))?(?:_\d+)?$")
@@ -18,7 +18,7 @@ _OTHER_KINDS: Final = {"weight": "w", "kernel": "w", "w": "w", "bias": "b", "b":
 
 
 class Named(NamedTuple):
-    """A name with what is known of its value."""
+    """A name, with the element type and shape of its value."""
 
     name: str
     dtype: VarType
@@ -26,52 +26,53 @@ class Named(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A file that may be meant for a variable, and why."""
+    """A file that is probably meant for a variable, and the reason."""
 
     file: str
     variable: str
     why: str
 
 
-def near_names(name: str, names: list[str]) -> str:
-    """`` (near: ...)`` for names like ``name``, or an empty string."""
+def format_near_names(name: str, names: list[str]) -> str:
+    """Return `` (near: ...)`` with the names similar to ``name``; an empty string if there are none."""
     near = difflib.get_close_matches(name, names[:_MANY], 3, 0.7)
     return f" (near: {', '.join(near)})" if near else ""
 
 
-def without_numbers(name: str) -> str:
-    """The name with ``#`` for every number that Fluid counts.
+def mask_numbers(name: str) -> str:
+    """Return the name with ``#`` in place of every counter that Fluid puts into names.
 
-    >>> without_numbers("conv2d_12.w_0_velocity_0")
+    >>> mask_numbers("conv2d_12.w_0_velocity_0")
     'conv2d_#.w_#_velocity_#'
     """
     return re.sub(r"_\d+(?=\.|_|$)", "_#", name)
 
 
-def drift(missing: Sequence[str], unexpected: Sequence[str]) -> str | None:
-    """A hint when the names differ only in their numbers: the network was built twice."""
+def explain_renumbering(missing: Sequence[str], unexpected: Sequence[str]) -> str | None:
+    """Return a hint if the names differ only in their counters, else None."""
     if not missing or not unexpected:
         return None
-    have = {without_numbers(name) for name in unexpected}
-    if not all(without_numbers(name) in have for name in missing):
+    have = {mask_numbers(name) for name in unexpected}
+    if not all(mask_numbers(name) in have for name in missing):
         return None
-    alike = [name for name in unexpected if without_numbers(name) == without_numbers(missing[0])]
+    alike = [name for name in unexpected if mask_numbers(name) == mask_numbers(missing[0])]
+    first = min(alike, key=_make_natural_key)
     return (
-        f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files have "
-        f"{min(alike, key=_natural)!r}): the network was probably built twice in this process; build it "
-        "under fluid.unique_name.guard(), or in a new process (or map the names: plan_load(...).rules() "
-        "proposes how, to be given as rules=)"
+        f"the names differ only in their numbers (the program asks for {missing[0]!r}, the files "
+        f"have {first!r}): the network was probably built twice in this process; build it under "
+        "fluid.unique_name.guard(), or in a new process (or map the names: plan_load(...).rules() "
+        "proposes rules for rules=)"
     )
 
 
 def propose(
     wanted: Sequence[Named], unused: Sequence[Named], fits: Callable[[Named, Named], bool]
 ) -> list[Proposal]:
-    """Files for variables that have none, each used once, in the order of ``wanted``.
+    """Return proposals of files for variables without one, each used once, in the order of ``wanted``.
 
-    In turn: names that differ in their numbers only, in order; a name with something in front of it; the only
-    ones of a shape and kind (weight, bias, velocity ...), or of a shape; and if all that is left has the same
-    shapes in the same order, that order.
+    These are tried in turn: names that differ only in their counters, in order; names that differ only by a
+    prefix; the only pair of a shape and kind (weight, bias, velocity ...); the only pair of a shape; and if
+    all remaining files have the same shapes in the same order as the variables, that order.
     """
     found: dict[str, Proposal] = {}
     left = {file.name: file for file in unused}
@@ -83,25 +84,25 @@ def propose(
                 del left[file.name]
 
     for step, why in (
-        (_by_number, "the same but for its numbers"),
-        (_by_ending, "the same but for what is in front"),
-        (_by_kind, "the only one of this shape and kind"),
-        (_by_shape, "the only one of this shape"),
+        (_pair_by_number, "the same but for its numbers"),
+        (_pair_by_ending, "the same but for a prefix"),
+        (_pair_by_kind, "the only one of this shape and kind"),
+        (_pair_by_shape, "the only one of this shape"),
     ):
         take(step([v for v in wanted if v.name not in found], list(left.values())), why)
     rest = [variable for variable in wanted if variable.name not in found]
-    files = sorted(left.values(), key=lambda file: _natural(file.name))
+    files = sorted(left.values(), key=lambda file: _make_natural_key(file.name))
     if len(rest) == len(files) and all(fits(*pair) for pair in zip(rest, files, strict=True)):
         take(zip(rest, files, strict=True), "the same shapes in the same order")
     return [found[variable.name] for variable in wanted if variable.name in found]
 
 
-def _by_number(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
-    return _in_groups(wanted, files, lambda named: without_numbers(named.name), once=False)
+def _pair_by_number(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
+    return _pair_groups(wanted, files, lambda named: mask_numbers(named.name), once=False)
 
 
-def _by_ending(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
-    """Pairs where one name ends with the other, after a sign; only where there is one such pair."""
+def _pair_by_ending(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
+    """Return pairs where one name is the other with a prefix, if each name is in one such pair only."""
 
     def endings(name: str) -> list[str]:
         return [name[found.end() :] for found in re.finditer(r"[/.:@]", name)]
@@ -119,23 +120,23 @@ def _by_ending(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Na
     return [pair for pair in pairs if counts[pair[0]] == counts[pair[1]] == 1]
 
 
-def _by_kind(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
+def _pair_by_kind(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
     def key(named: Named) -> Hashable:
-        return named.dtype, named.shape, _kind(named.name) or named.name
+        return named.dtype, named.shape, _find_kind(named.name) or named.name
 
-    return _in_groups(wanted, files, key, once=True)
-
-
-def _by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
-    """Where a kind is not known: of two known kinds that differ, none is meant by the other."""
-    pairs = _in_groups(wanted, files, lambda named: (named.dtype, named.shape), once=True)
-    return [(v, f) for v, f in pairs if not (_kind(v.name) and _kind(f.name))]
+    return _pair_groups(wanted, files, key, once=True)
 
 
-def _in_groups(
+def _pair_by_shape(wanted: Sequence[Named], files: Sequence[Named]) -> list[tuple[Named, Named]]:
+    """Return the only pairs of a shape, except where the kinds of both are known, which then differ."""
+    pairs = _pair_groups(wanted, files, lambda named: (named.dtype, named.shape), once=True)
+    return [(v, f) for v, f in pairs if not (_find_kind(v.name) and _find_kind(f.name))]
+
+
+def _pair_groups(
     wanted: Sequence[Named], files: Sequence[Named], key: Callable[[Named], Hashable], *, once: bool
 ) -> list[tuple[Named, Named]]:
-    """Variables and files of the same key, in order; ``once``: where there is only one of each."""
+    """Return pairs of the same key, in the order of their names; ``once``: of keys with one pair only."""
     groups: dict[Hashable, tuple[list[Named], list[Named]]] = defaultdict(lambda: ([], []))
     for variable in wanted:
         groups[key(variable)][0].append(variable)
@@ -144,21 +145,21 @@ def _in_groups(
     pairs: list[tuple[Named, Named]] = []
     for ours, theirs in groups.values():
         if len(ours) == len(theirs) and (len(ours) == 1 or not once):
-            ours.sort(key=lambda named: _natural(named.name))
-            theirs.sort(key=lambda named: _natural(named.name))
+            ours.sort(key=lambda named: _make_natural_key(named.name))
+            theirs.sort(key=lambda named: _make_natural_key(named.name))
             pairs += zip(ours, theirs, strict=True)
     return pairs
 
 
-def _kind(name: str) -> str | None:
-    """Weight, bias or which optimizer state, where the name tells, in Fluid's way or that of others."""
+def _find_kind(name: str) -> str | None:
+    """Return the kind of a value, by Fluid's or other naming: weight, bias or an optimizer state."""
     found = _FLUID_KIND.search(name)
     if found:
         return f"{found[1]} {found[2] or ''}".strip()
     return _OTHER_KINDS.get(re.split(r"[./:@]", name)[-1])
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts conv2d_9 before conv2d_10."""
+def _make_natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts conv2d_9 before conv2d_10."""
     parts = re.split(r"0*(\d+)", name)
-    return [(len(part), part) if number % 2 else (0, part) for number, part in enumerate(parts)]
+    return [(len(part), part) if index % 2 else (0, part) for index, part in enumerate(parts)]

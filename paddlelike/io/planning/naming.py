@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from paddlelike.errors import LoadError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Positional
-from paddlelike.io.planning.plan import check
+from paddlelike.io.planning.plan import explain_misfit
+from paddlelike.io.select import is_parameter
 
 __all__ = ["assign_names"]
 
@@ -36,27 +37,25 @@ def assign_names(
         whose = "the program asks for" if names is None else "names= has"
         raise LoadError(
             f"{contents.where} holds {len(headers)} variables, {whose} {len(known)}"
-            + (_first_difference(contents, ordered) if names is None else ""),
+            + (_describe_first_difference(contents, ordered) if names is None else ""),
             hint="a combined file stores no names: load it with the program, and the call (params or "
-            "persistables), that saved it, or pass names=" + _part_that_fits(contents, ordered),
+            "persistables), that saved it, or pass names=" + _describe_matching_part(contents, ordered),
         )
     contents.assign_names(known)
 
 
-def _first_difference(contents: Positional, ordered: list[Variable]) -> str:
+def _describe_first_difference(contents: Positional, ordered: list[Variable]) -> str:
     for index, (variable, header) in enumerate(zip(ordered, contents.headers, strict=False)):
-        problem = check(variable, header.dtype, header.shape)
+        problem = explain_misfit(variable, header.dtype, header.shape)
         if problem:
             return f"; the first difference is at index {index}, {variable.name!r}: {problem}"
     return ""
 
 
-def _part_that_fits(contents: Positional, ordered: list[Variable]) -> str:
-    from paddlelike.io.select import is_parameter
-
+def _describe_matching_part(contents: Positional, ordered: list[Variable]) -> str:
     part = [variable for variable in ordered if is_parameter(variable)]
     if len(part) != len(contents.headers) or any(
-        check(v, h.dtype, h.shape) for v, h in zip(part, contents.headers, strict=True)
+        explain_misfit(v, h.dtype, h.shape) for v, h in zip(part, contents.headers, strict=True)
     ):
         return ""
     return f"; it holds exactly the {len(part)} parameters of this program: load_params"

@@ -1,8 +1,8 @@
-"""The plan of a load: what would become of every variable, known from the headers alone.
+"""The plan of a load: the outcome for every variable, found from the headers alone.
 
-A plan changes nothing. It compares every header with the program, follows the rules, and tells at once what
-does not fit, with near names, with a guess where all names have drifted because a network was built twice in
-one process, and with rules that would make the rest fit.
+Making a plan changes nothing. Every header is compared with the program, the rules are applied, and all
+problems are reported at once: with similar names, with a hint where all names have other counters because a
+network was built twice in one process, and with proposed rules for the rest.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Held
-from paddlelike.io.planning.match import Proposal, near_names
+from paddlelike.io.planning.match import Proposal, format_near_names
 from paddlelike.io.planning.recipe import Recipe
-from paddlelike.io.planning.table import table
-from paddlelike.io.rules.rules import Rules, said_changes
+from paddlelike.io.planning.table import format_table
+from paddlelike.io.rules.encoding import describe_changes
+from paddlelike.io.rules.rules import Rules
 
-__all__ = ["PROBLEMS", "Fill", "LoadPlan", "Row", "Step", "What", "check", "facts_of"]
+__all__ = ["PROBLEMS", "Fill", "LoadPlan", "Row", "Step", "What", "explain_misfit", "facts_of"]
 
 What = Literal[
     "load", "rename", "skip", "keep", "init", "missing", "does not fit", "bad rule", "not asked for"
@@ -31,13 +32,13 @@ PROBLEMS: Final = ("bad rule", "does not fit", "missing")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What becomes of one variable, or of a file that no variable takes.
+    """The outcome for one variable, or for a file that no variable uses.
 
     Attributes
     ----------
     what
-        ``load``, ``rename`` (from a file of another name), ``skip``, ``keep`` (its value, as ``init`` says),
-        ``init``, ``missing``, ``does not fit``, ``bad rule``, or ``not asked for``.
+        ``load``, ``rename`` (from a file of another name), ``skip``, ``keep`` (it keeps its value, by
+        ``init``), ``init``, ``missing``, ``does not fit``, ``bad rule``, or ``not asked for``.
     wants, has
         Element type and shape that the program declares, and that the file has.
     """
@@ -57,19 +58,19 @@ class Step(NamedTuple):
     variable: Variable
     held: tuple[Held, ...]
     recipe: Recipe | None = None  # None: the file of the variable's name, as it is
-    base: str | float = "keep"  # what stays where an overlap does not reach
+    base: str | float = "keep"  # the value outside of an overlap
 
     @property
     def row(self) -> Row:
-        """The line of the table."""
+        """The row of this value in the table."""
         header = self.held[0].header
         wants, has = facts_of(self.variable), (header.dtype, header.shape)
         if self.recipe is None:
             return Row(self.variable.name, self.held[0].name, "load", wants, has)
         what: What = "load" if self.recipe.files == (self.variable.name,) else "rename"
         assert self.recipe.rule is not None
-        said = ", ".join(said_changes(self.recipe.rule))
-        return Row(self.variable.name, " + ".join(self.recipe.files), what, wants, has, said)
+        changes = ", ".join(describe_changes(self.recipe.rule))
+        return Row(self.variable.name, " + ".join(self.recipe.files), what, wants, has, changes)
 
 
 class Fill(NamedTuple):
@@ -81,18 +82,19 @@ class Fill(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadPlan:
-    """What a load would do. True when it would be carried out; prints as a table.
+    """The outcome of a load that is not carried out. True if the load would succeed; prints as a table.
 
     Attributes
     ----------
     source
-        What would be loaded.
+        The directory, file or dict that would be loaded.
     others
-        A :class:`Row` for every variable that is not loaded, and for every file that nobody asks for.
+        A :class:`Row` for every variable that is not loaded, and for every file that the program does not
+        use.
     proposals
-        Files that may be meant for variables that have none: pairs of names, and why.
+        Files that are probably meant for variables without a file: pairs of names, with the reason.
     hint
-        What is most likely wrong, if anything is.
+        The most likely cause of the problems, and the next step.
     """
 
     source: str
@@ -105,11 +107,11 @@ class LoadPlan:
 
     @functools.cached_property
     def rows(self) -> tuple[Row, ...]:
-        """A :class:`Row` for every variable, then one for every file that nobody asks for."""
+        """A :class:`Row` for every variable, then one for every file that the program does not use."""
         return (*(step.row for step in self.steps), *self.others)
 
     def chosen(self, *what: str) -> list[Row]:
-        """The rows of these kinds."""
+        """Return the rows of these outcomes."""
         return [row for row in self.rows if row.what in what]
 
     @property
@@ -118,7 +120,7 @@ class LoadPlan:
         return [row for row in self.others if row.what in PROBLEMS]
 
     def rules(self) -> Rules:
-        """The proposals as rules, to be looked at and given to a load as ``rules=``."""
+        """Return the proposals as rules, to review and pass to a load as ``rules=``."""
         return Rules.of(rename={proposal.file: proposal.variable for proposal in self.proposals})
 
     def __bool__(self) -> bool:
@@ -127,10 +129,10 @@ class LoadPlan:
         return bool(self.steps) and not (self.strict and self.problems)
 
     def __str__(self) -> str:
-        return table(self)
+        return format_table(self)
 
     def refusal(self) -> LoadError | None:
-        """The error of a load that would not be carried out, which tells everything; None: it would be."""
+        """Return the error that the load would raise, with all problems; None: it would succeed."""
         if self:
             return None
         problems = self.problems
@@ -144,7 +146,7 @@ class LoadPlan:
         for row in problems[:20]:
             near = ""
             if row.what == "missing":
-                near = proposed.get(row.variable or "") or near_names(row.variable or "", unused)
+                near = proposed.get(row.variable or "") or format_near_names(row.variable or "", unused)
             name = row.variable if row.what != "missing" or row.file is None else row.file
             lines.append(f"\n  {name}: {row.why}{near}")
         if len(problems) > 20:
@@ -158,15 +160,15 @@ class LoadPlan:
         )
 
 
-def check(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
-    """Why a stored tensor does not fit a variable, or None."""
+def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
+    """Return why a stored tensor does not fit a variable, or None."""
     want = variable.shape
     if dtype != variable.dtype:
         return (
             f"the file holds {dtype.name}{list(shape)}, the program wants {variable.dtype.name}{list(want)}"
         )
     if not want or want == shape:
-        return None  # declared without a shape: the file tells
+        return None  # declared without a shape: any shape fits
     same = len(want) == len(shape) and all(w in (-1, s) for w, s in zip(want, shape, strict=True))
     one = math.prod(shape) == math.prod(want) == 1  # Paddle 2 writes [1] without dims
     rows = variable.type == VarType.SELECTED_ROWS and want[1:] == tuple(shape)[1:]
@@ -176,5 +178,5 @@ def check(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | N
 
 
 def facts_of(variable: Variable) -> tuple[VarType, tuple[int, ...]]:
-    """Element type and shape that a variable is declared with."""
+    """Return the declared element type and shape of a variable."""
     return variable.dtype, variable.shape

@@ -1,4 +1,4 @@
-"""Making the plan of a load: every header compared with the program, by the rules."""
+"""The planner of a load: compares every header with the program and applies the rules."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
-from paddlelike.io.planning.match import Named, Proposal, drift, near_names, propose
-from paddlelike.io.planning.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, check, facts_of
-from paddlelike.io.planning.recipe import Misfit, Recipe, outcome
-from paddlelike.io.rules.rules import Init, Rename, Rules, Skip, all_sources, match_all, matcher
+from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, format_near_names, propose
+from paddlelike.io.planning.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, explain_misfit, facts_of
+from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
+from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
+from paddlelike.io.rules.rules import Rules
 
 __all__ = ["make_plan"]
 
@@ -24,9 +25,9 @@ def make_plan(
     strict: bool,
     find: Callable[[str], Variable | None],
 ) -> LoadPlan:
-    """What ``rules`` make of ``contents`` for ``variables``.
+    """Return the plan of loading ``variables`` from ``contents`` by ``rules``.
 
-    ``find`` knows the variables of the program by name, also those that are not to be loaded.
+    ``find`` returns a variable of the program by its name, also one that is not to be loaded.
     """
     return _Planner(contents, variables, rules, find).plan(strict)
 
@@ -44,21 +45,21 @@ class _Planner:
         self.contents = contents
         self.variables = {variable.name: variable for variable in variables}
         self.find = find
-        self.skips = [matcher(rule.pattern) for rule in rules if isinstance(rule, Skip)]
-        self.inits = [(matcher(rule.pattern), rule.value) for rule in rules if isinstance(rule, Init)]
+        self.skips = [get_matcher(rule.pattern) for rule in rules if isinstance(rule, Skip)]
+        self.inits = [(get_matcher(rule.pattern), rule.value) for rule in rules if isinstance(rule, Init)]
         self.ordered = [rule for rule in rules if not isinstance(rule, Init)]
         self.rows: list[Row] = []
         self.steps: list[Step] = []
         self.fills: list[Fill] = []
         self.used: set[str] = set()
-        self.moved: dict[str, str] = {}  # files that rules give to a variable
+        self.moved: dict[str, str] = {}  # files that rules assign to a variable
         self.skipped_files: set[str] = set()
 
     def plan(self, strict: bool) -> LoadPlan:
-        recipes = self._recipes() if self.ordered else {}
+        recipes = self._make_recipes() if self.ordered else {}
         look, plain = self.contents.look, not (self.ordered or self.inits)
         for variable in self.variables.values():
-            if plain:  # thousands of variables, most of them as they should be
+            if plain:  # a fast path for thousands of variables that fit
                 found = look(variable.name, variable.type)
                 if type(found) is Held:
                     header = found.header
@@ -67,66 +68,66 @@ class _Planner:
                         continue
             self._decide(variable, recipes.get(variable.name), strict)
         self.used.update([step.held[0].name for step in self.steps])
-        unused = self._unused()
-        proposals, hint = self._diagnosis(unused)
+        unused = self._find_unused()
+        proposals, hint = self._diagnose(unused)
         others = (*self.rows, *(Row(None, name, "not asked for") for name in unused))
         steps, fills = tuple(self.steps), tuple(self.fills)
         return LoadPlan(self.contents.where, others, strict, proposals, hint, steps, fills)
 
-    # What the rules say
+    # Recipes, from the rules
 
-    def _recipes(self) -> dict[str, Recipe]:
-        """What every variable is made of, where a rule says it."""
+    def _make_recipes(self) -> dict[str, Recipe]:
+        """Return the recipes of the variables that rules apply to."""
         found: dict[str, Recipe] = {}
         hit: set[int] = set()
         names = self.contents.names()
         for name in names:
-            for number, rule in enumerate(self.ordered):
+            for index, rule in enumerate(self.ordered):
                 if isinstance(rule, Skip):
-                    if matcher(rule.pattern)(name):
+                    if get_matcher(rule.pattern)(name):
                         self.skipped_files.add(name)
                         break
                     continue
-                targets = match_all(rule, name)
+                targets = match_targets(rule, name)
                 if targets:
-                    hit.add(number)
+                    hit.add(index)
                     self._apply(rule, name, targets, found)
                     break
         self._check_exact(hit, set(names))
         return found
 
     def _apply(self, rule: Rename, name: str, targets: list[str], found: dict[str, Recipe]) -> None:
-        files = tuple(all_sources(rule, name))
+        files = tuple(find_sources(rule, name))
         start, whole = 0, 0
         if rule.split is not None:
-            whole = sum(self._length(target, rule.split) for target in targets)
+            whole = sum(self._get_length(target, rule.split) for target in targets)
         for target in targets:
             variable = self.find(target)
             if variable is None:
-                if target in rule.targets:  # it was asked for by its full name
-                    near = near_names(target, list(self.variables))
-                    self._row(target, name, "bad rule", f"the program has no such variable{near}")
+                if target in rule.targets:  # the rule names it in full
+                    near = format_near_names(target, list(self.variables))
+                    self._add_row(target, name, "bad rule", f"the program has no such variable{near}")
                 continue
             part = None
             if rule.split is not None:
-                part = start, start + self._length(target, rule.split)
+                part = start, start + self._get_length(target, rule.split)
                 start = part[1]
             self.used.update(files)
             self.moved.update(dict.fromkeys(files, target))
             if target in found:
                 both = f"{' + '.join(found[target].files)} and {' + '.join(files)}"
-                self._row(target, name, "bad rule", f"two rules make it, of {both}")
+                self._add_row(target, name, "bad rule", f"two rules set it, from {both}")
                 continue
             found[target] = Recipe(files, rule, part, whole)
 
-    def _length(self, target: str, axis: int) -> int:
+    def _get_length(self, target: str, axis: int) -> int:
         variable = self.find(target)
         return variable.shape[axis] if variable is not None and 0 <= axis < len(variable.shape) else 0
 
     def _check_exact(self, hit: set[int], names: set[str]) -> None:
-        """A file that a rule names in full must be there."""
-        for number, rule in enumerate(self.ordered):
-            if not isinstance(rule, Rename) or number in hit:
+        """Add a problem for every file that a rule names in full and that does not exist."""
+        for index, rule in enumerate(self.ordered):
+            if not isinstance(rule, Rename) or index in hit:
                 continue
             source = rule.sources[0]
             if (
@@ -135,14 +136,14 @@ class _Planner:
                 and "?" not in source
                 and source not in names
             ):
-                near = near_names(source, sorted(names))
-                self._row(", ".join(rule.targets), source, "bad rule",
-                          f"a rule asks for the file {source}, which is not there{near}")  # fmt: skip
+                near = format_near_names(source, sorted(names))
+                self._add_row(", ".join(rule.targets), source, "bad rule",
+                          f"a rule names the file {source}, which does not exist{near}")  # fmt: skip
 
-    def _init_of(self, name: str) -> str | float | None:
+    def _find_init(self, name: str) -> str | float | None:
         return next((value for matches, value in self.inits if matches(name)), None)
 
-    # What becomes of a variable
+    # The outcome for a variable
 
     def _decide(self, variable: Variable, recipe: Recipe | None, strict: bool) -> None:
         name = variable.name
@@ -154,23 +155,23 @@ class _Planner:
         for file in files:
             found = self._look(file, variable, recipe)
             if isinstance(found, Row):
-                self._without(variable, found, strict)
+                self._add_unloaded(variable, found, strict)
                 return
             held.append(found)
             self.used.add(found.name)
-        init = self._init_of(name) if self.inits else None
+        init = self._find_init(name) if self.inits else None
         base = "keep" if init is None else init
-        problem = self._problem(variable, held, recipe, base)
+        problem = self._find_problem(variable, held, recipe, base)
         if problem is None:
             self.steps.append(Step(variable, tuple(held), recipe, base))
             return
         has = held[0].header.dtype, held[0].header.shape
-        self._without(
+        self._add_unloaded(
             variable, Row(name, " + ".join(files), "does not fit", facts_of(variable), has, problem), strict
         )
 
     def _look(self, file: str, variable: Variable, recipe: Recipe | None) -> Held | Row:
-        """A file of a variable, or what is wrong."""
+        """Return the header in a file of a variable, or the row of its problem."""
         found: Held | Unreadable | None = None
         if file not in self.skipped_files and (recipe is not None or file not in self.moved):
             found = self.contents.look(file, variable.type)
@@ -187,26 +188,26 @@ class _Planner:
             why = f"a rule gives the file of that name to {self.moved[file]}"
         return Row(variable.name, None, "missing", facts_of(variable), None, why)
 
-    def _problem(
+    def _find_problem(
         self, variable: Variable, held: list[Held], recipe: Recipe | None, base: str | float
     ) -> str | None:
-        """Why a variable cannot take the value, or None."""
+        """Return why a value does not fit a variable, or None."""
         if recipe is None:
-            return check(variable, held[0].header.dtype, held[0].header.shape)
+            return explain_misfit(variable, held[0].header.dtype, held[0].header.shape)
         if recipe.changes and variable.type == VarType.SELECTED_ROWS:
-            return "values of SelectedRows are loaded as they are, or not at all"
+            return "SelectedRows are loaded as they are: no rule can change them"
         try:
-            found = outcome(recipe, [(one.header.dtype, one.header.shape) for one in held], variable)
+            found = infer_facts(recipe, [(one.header.dtype, one.header.shape) for one in held], variable)
         except Misfit as misfit:
             return str(misfit)
-        problem = check(variable, *found)
+        problem = explain_misfit(variable, *found)
         if problem is None and recipe.rule is not None and recipe.rule.overlap and base == "keep":
-            return _no_base(variable)
+            return _explain_no_base(variable)
         return problem
 
-    def _without(self, variable: Variable, row: Row, strict: bool) -> None:
-        """What becomes of a variable that is not loaded."""
-        init = self._init_of(variable.name)
+    def _add_unloaded(self, variable: Variable, row: Row, strict: bool) -> None:
+        """Add the row of a variable that is not loaded: a problem, or its initial value."""
+        init = self._find_init(variable.name)
         if init is not None and (row.what == "missing" or not strict):
             row = self._fill(variable, init, row)
         self.rows.append(row)
@@ -222,12 +223,12 @@ class _Planner:
         self.fills.append(Fill(variable, value))
         return Row(variable.name, row.file, "init", wants, row.has, f"{init}; {row.why}")
 
-    def _row(self, variable: str, file: str, what: What, why: str) -> None:
+    def _add_row(self, variable: str, file: str, what: What, why: str) -> None:
         self.rows.append(Row(variable, file, what, None, None, why))
 
-    # What is left over
+    # Unused files and hints
 
-    def _unused(self) -> list[str]:
+    def _find_unused(self) -> list[str]:
         return [
             name
             for name in self.contents.names()
@@ -236,7 +237,7 @@ class _Planner:
             and not any(matches(name) for matches in self.skips)
         ]
 
-    def _diagnosis(self, unused: list[str]) -> tuple[tuple[Proposal, ...], str | None]:
+    def _diagnose(self, unused: list[str]) -> tuple[tuple[Proposal, ...], str | None]:
         problems = [row for row in self.rows if row.what in PROBLEMS]
         missing = [row.variable for row in problems if row.what == "missing" and row.variable is not None]
         if not problems:
@@ -247,36 +248,38 @@ class _Planner:
             named = [Named(f.name, f.header.dtype, f.header.shape) for f in files if isinstance(f, Held)]
             wanted = [Named(n, self.variables[n].dtype, tuple(self.variables[n].shape)) for n in missing]
             proposals = tuple(propose(wanted, named, self._fits))
-        hint = drift(missing, unused) or next((row.hint for row in problems if row.hint), None)
+        hint = explain_renumbering(missing, unused) or next((row.hint for row in problems if row.hint), None)
         if hint is None and proposals:
             hint = (
                 f"{len(proposals)} of them may have other names in the files: plan_load(...).rules() "
-                "proposes them, to be given as rules="
+                "proposes them; pass these as rules="
             )
-        return proposals, hint or _advice(len(missing) == len(problems))
+        return proposals, hint or _suggest(len(missing) == len(problems))
 
     def _fits(self, variable: Named, file: Named) -> bool:
-        return check(self.variables[variable.name], file.dtype, file.shape) is None
+        return explain_misfit(self.variables[variable.name], file.dtype, file.shape) is None
 
 
-def _no_base(variable: Variable) -> str | None:
-    """Why there is no value that an overlap could be copied into, or None."""
+def _explain_no_base(variable: Variable) -> str | None:
+    """Return why there is no value that an overlap could be copied into, or None."""
     holder = global_scope().find_var(variable.name)
     if holder is None or not holder.is_initialized():
-        return "it has no value that could be kept beside the overlap: run the startup program, or give init="
+        return (
+            "it has no value for the elements outside of the overlap: run the startup program, or pass init="
+        )
     shape = tuple(holder.value.array.shape)
     if shape != tuple(variable.shape):
         return f"its value has shape {list(shape)}, the program declares {list(variable.shape)}"
     return None
 
 
-def _advice(all_missing: bool) -> str:
+def _suggest(all_missing: bool) -> str:
     if all_missing:
         return (
-            "the program and the one that saved must be the same network with the same names; "
-            "strict=False loads what fits, vars= a part"
+            "the program must be the network that was saved, with the same names; strict=False loads the "
+            "variables that fit, vars= only some"
         )
     return (
-        "the program must be the network that saved these files (strict=False loads what fits); "
+        "the program must be the network that saved these files (strict=False loads the variables that fit); "
         "nothing in the scope was changed"
     )

@@ -1,4 +1,4 @@
-"""How the value of one variable is made of what a source holds: what comes out, and the making."""
+"""Recipes: how the value of one variable is computed from files, and the type and shape of the result."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ import numpy as np
 from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType, dtype_row
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.rules.rules import Rename
+from paddlelike.io.rules.rule import Rename
 
-__all__ = ["Misfit", "Recipe", "made", "outcome"]
+__all__ = ["Misfit", "Recipe", "apply_recipe", "infer_facts"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
-class Misfit(Exception):  # noqa: N818  (caught where it is told)
-    """A rule that cannot be carried out on what there is."""
+class Misfit(Exception):  # noqa: N818  (caught by the planner)
+    """A rule that cannot be applied to the files."""
 
 
 class Recipe(NamedTuple):
-    """The files a value is made of, and the rule that makes it; None: one file, as it is."""
+    """The files that a value is computed from, and the rule to apply; None: one file, unchanged."""
 
     files: tuple[str, ...]
     rule: Rename | None = None
-    part: tuple[int, int] | None = None  # of a split: from where to where along the axis
-    whole: int = 0  # how long all the parts are
+    part: tuple[int, int] | None = None  # of a split: the range along the axis
+    whole: int = 0  # of a split: the length of all parts together
 
     @property
     def changes(self) -> bool:
-        """Whether the value becomes another one than the file's."""
+        """Whether the value differs from that of the file."""
         return self.rule is not None and self.rule.changes
 
 
-def outcome(
+def infer_facts(
     recipe: Recipe, found: Sequence[tuple[VarType, Shape]], variable: Variable
 ) -> tuple[VarType, Shape]:
-    """Element type and shape of what :func:`made` gives, from those of the files.
+    """Return element type and shape of the result of :func:`apply_recipe`, from those of the files.
 
     Raises
     ------
     Misfit
-        The rule cannot be carried out.
+        The rule cannot be applied.
     """
     rule = recipe.rule
     dtype, shape = found[0]
     if rule is None:
         return dtype, shape
     if rule.rows is not None:
-        shape = _rows(rule.rows, shape)
+        shape = _slice_shape(rule.rows, shape)
     if rule.transpose:
         shape = shape[::-1]
     if rule.concat is not None:
-        shape = _joined([dtype for dtype, _ in found], [s[::-1] if rule.transpose else s for _, s in found],
-                        rule.concat)  # fmt: skip
+        shapes = [s[::-1] if rule.transpose else s for _, s in found]
+        shape = _concat_shapes([dtype for dtype, _ in found], shapes, rule.concat)
     if recipe.part is not None:
         assert rule.split is not None
         length = shape[rule.split] if rule.split < len(shape) else 0
@@ -69,16 +69,16 @@ def outcome(
     if rule.overlap:
         if len(shape) != len(variable.shape):
             raise Misfit(
-                f"{list(shape)} and {list(variable.shape)} do not overlap: they differ in their dims"
+                f"{list(shape)} and {list(variable.shape)} do not overlap: their counts of axes differ"
             )
         shape = tuple(variable.shape)
     return variable.dtype if rule.cast else dtype, shape
 
 
-def made(recipe: Recipe, arrays: Sequence[Array], variable: Variable, base: Array | None) -> Array:
-    """The value of ``variable``, in memory of its own where it is not the one array that came.
+def apply_recipe(recipe: Recipe, arrays: Sequence[Array], variable: Variable, base: Array | None) -> Array:
+    """Return the value of ``variable``, in new memory unless it is the first of ``arrays`` itself.
 
-    ``base`` is the value that is kept where the files do not overlap it.
+    ``base`` is the value outside of an overlap.
     """
     rule = recipe.rule
     value = arrays[0]
@@ -103,19 +103,21 @@ def made(recipe: Recipe, arrays: Sequence[Array], variable: Variable, base: Arra
     return value if value is arrays[0] and not rule.transpose else memory.place(value)
 
 
-def _rows(rows: tuple[int, int], shape: Shape) -> Shape:
+def _slice_shape(rows: tuple[int, int], shape: Shape) -> Shape:
     start, stop = rows
     if not shape or not 0 <= start <= stop <= shape[0]:
         raise Misfit(f"rows {start} to {stop} are asked for, the file has shape {list(shape)}")
     return stop - start, *shape[1:]
 
 
-def _joined(dtypes: Sequence[VarType], shapes: Sequence[Shape], axis: int) -> Shape:
+def _concat_shapes(dtypes: Sequence[VarType], shapes: Sequence[Shape], axis: int) -> Shape:
     first = shapes[0]
     if len(set(dtypes)) > 1:
-        raise Misfit(f"the files hold {', '.join(d.name for d in dtypes)}, which are not put together")
+        raise Misfit(f"the files hold {', '.join(d.name for d in dtypes)}, which cannot be concatenated")
     if not 0 <= axis < len(first) or any(
         len(s) != len(first) or s[:axis] != first[:axis] or s[axis + 1 :] != first[axis + 1 :] for s in shapes
     ):
-        raise Misfit(f"shapes {', '.join(str(list(s)) for s in shapes)} do not go together along axis {axis}")
+        raise Misfit(
+            f"shapes {', '.join(str(list(s)) for s in shapes)} cannot be concatenated along axis {axis}"
+        )
     return *first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :]

@@ -10,22 +10,22 @@ if TYPE_CHECKING:
     from paddlelike.core.dtypes import VarType
     from paddlelike.io.planning.plan import LoadPlan, Row
 
-__all__ = ["table"]
+__all__ = ["format_table"]
 
-_FINE: Final = 40  # rows of what goes well that are printed
+_FINE: Final = 40  # rows without a problem that are printed
 _WIDEST: Final = 48
 _HEAD: Final = ("variable", "file", "program", "file has", "what")
 
 
-def table(plan: LoadPlan) -> str:
-    """The rows of a plan, problems first; of many that go well only the first."""
+def format_table(plan: LoadPlan) -> str:
+    """Return the rows of a plan as text: the problems first, then the first ones of the others."""
     problems = plan.problems
     others = [row for row in plan.rows if row not in problems] if len(problems) < 2000 else []
     rows = [*problems, *others[:_FINE]]
-    cells = [_HEAD, *(_cells(row) for row in rows)]
+    cells = [_HEAD, *(_format_cells(row) for row in rows)]
     widths = [min(max(len(line[i]) for line in cells), _WIDEST) for i in range(len(_HEAD) - 1)]
-    lines = [f"{'would load' if plan else 'would refuse'} {plan.source}: {_counted(plan.rows)}"]
-    lines += ["  ".join(_padded(line, widths)).rstrip() for line in cells]
+    lines = [f"{'would load' if plan else 'would refuse'} {plan.source}: {_count_outcomes(plan.rows)}"]
+    lines += ["  ".join(_pad(line, widths)).rstrip() for line in cells]
     if len(others) > _FINE:
         lines.append(f"... and {len(others) - _FINE} more (see rows)")
     lines += [f"proposed: {p.file} -> {p.variable} ({p.why})" for p in plan.proposals[:_FINE]]
@@ -36,19 +36,19 @@ def table(plan: LoadPlan) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: Row) -> tuple[str, str, str, str, str]:
+def _format_cells(row: Row) -> tuple[str, str, str, str, str]:
     what = f"{row.what}: {row.why}" if row.why else row.what
-    return row.variable or "", row.file or "", _typed(row.wants), _typed(row.has), what
+    return row.variable or "", row.file or "", _format_facts(row.wants), _format_facts(row.has), what
 
 
-def _typed(facts: tuple[VarType, tuple[int, ...]] | None) -> str:
+def _format_facts(facts: tuple[VarType, tuple[int, ...]] | None) -> str:
     return "" if facts is None else f"{facts[0].name}{list(facts[1])}"
 
 
-def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _pad(line: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1]]
 
 
-def _counted(rows: Sequence[Row]) -> str:
+def _count_outcomes(rows: Sequence[Row]) -> str:
     counts = Counter(row.what for row in rows)
     return ", ".join(f"{count} {what}" for what, count in counts.most_common())

@@ -1,4 +1,4 @@
-"""The bytes of variables' files, made of the arrays' own memory, and what a manifest says of them."""
+"""The contents of variables' files, as views of the arrays' memory, and the facts for the manifest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paddlelike.formats.sources import Buffer
 from paddlelike.io.incremental import State, array_of, state_of
 from paddlelike.io.report import Moved
 
-__all__ = ["Item", "check_value", "combined_facts", "combined_file", "facts_of", "item_of"]
+__all__ = ["Item", "check_value", "describe_combined", "describe_item", "encode_combined", "get_item"]
 
 Array = np.ndarray[Any, Any]
 Value = LoDTensor | SelectedRows
@@ -39,27 +39,27 @@ class Item(NamedTuple):
 
     @property
     def moved(self) -> Moved:
-        """The line of a report."""
+        """The entry of a report."""
         array = self.array
-        return Moved(array.shape, _numpy_name(array.dtype), array.nbytes)
+        return Moved(array.shape, _get_numpy_name(array.dtype), array.nbytes)
 
-    def copied(self, array: Array) -> Item:
-        """The same with another array of the same elements."""
+    def with_array(self, array: Array) -> Item:
+        """Return this item with a copy of its elements in place of the array."""
         value = self.value
         if isinstance(value, SelectedRows):
             return self._replace(value=SelectedRows(value.row_array.copy(), value.height(), array))
         return self._replace(value=LoDTensor(array, value.lod()))
 
 
-def item_of(name: str, scope: Scope) -> Item:
-    """Return the variable of that name with its value in ``scope``.
+def get_item(name: str, scope: Scope) -> Item:
+    """Return the variable called ``name`` with its value in ``scope``.
 
     Raises
     ------
     NotInitializedError
-        It holds none.
+        It holds no value.
     SaveError
-        It holds something that is no tensor.
+        It holds something other than a tensor.
     """
     holder = scope.find_var(name)
     value = None if holder is None else holder.value
@@ -89,13 +89,13 @@ def check_value(name: str, value: Any) -> Value:
     return value
 
 
-def facts_of(item: Item) -> dict[str, Any]:
-    """What the manifest says of a variable's file."""
+def describe_item(item: Item) -> dict[str, Any]:
+    """Return the facts of a variable's file for the manifest."""
     array, value = item.array, item.value
     facts: dict[str, Any] = {
         "variable": item.name,
         "kind": "lod_tensor",
-        "dtype": _type_name(array.dtype),
+        "dtype": _get_type_name(array.dtype),
         "shape": list(array.shape),
         "lod": [],
     }
@@ -106,13 +106,13 @@ def facts_of(item: Item) -> dict[str, Any]:
     return facts
 
 
-def combined_file(items: Sequence[Item]) -> list[Buffer]:
-    """One file of all values, in their order.
+def encode_combined(items: Sequence[Item]) -> list[Buffer]:
+    """Encode all values as one file, in order.
 
     Raises
     ------
     SaveError
-        Some are SelectedRows, which it cannot hold.
+        Some values are SelectedRows, which a combined file cannot hold.
     """
     rows = [item.name for item in items if isinstance(item.value, SelectedRows)]
     if rows:
@@ -123,17 +123,17 @@ def combined_file(items: Sequence[Item]) -> list[Buffer]:
     return [buffer for item in items for buffer in encode_value(item.value)]
 
 
-def combined_facts(items: Sequence[Item]) -> dict[str, Any]:
-    """What the manifest says of a combined file: the variables in its order."""
-    variables = [[item.name, _type_name(item.array.dtype), list(item.array.shape)] for item in items]
+def describe_combined(items: Sequence[Item]) -> dict[str, Any]:
+    """Return the facts of a combined file for the manifest: its variables, in order."""
+    variables = [[item.name, _get_type_name(item.array.dtype), list(item.array.shape)] for item in items]
     return {"kind": "combined", "variables": variables}
 
 
 @functools.lru_cache(64)
-def _numpy_name(dtype: np.dtype[Any]) -> str:
+def _get_numpy_name(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
 @functools.lru_cache(64)
-def _type_name(dtype: np.dtype[Any]) -> str:
+def _get_type_name(dtype: np.dtype[Any]) -> str:
     return VarType(convert_dtype(dtype)).name

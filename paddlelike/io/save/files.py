@@ -22,7 +22,7 @@ from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io import asynchronous
 from paddlelike.io.incremental import state_of
 from paddlelike.io.load.operators import OperatorReader, copy_value
-from paddlelike.io.save.encoded import Item, check_value, combined_file, item_of
+from paddlelike.io.save.encoded import Item, check_value, encode_combined, get_item
 from paddlelike.io.save.writer import Writer
 from paddlelike.storage.location import is_remote, locate, locate_prefix
 from paddlelike.storage.options import SaveOptions
@@ -74,12 +74,12 @@ class RunFiles:
         for op in ops:
             attrs = op.attrs
             if self._unchanging and not attrs.get("save_as_fp16"):
-                items = [item_of(name, context.scope) for name in op.input("X")]
+                items = [get_item(name, context.scope) for name in op.input("X")]
             else:
                 items = [self._item(context, op, name) for name in op.input("X")]
             path = attrs["file_path"]
             if attrs.get("save_to_memory"):
-                self.in_memory.append(b"".join(combined_file(items)))
+                self.in_memory.append(b"".join(encode_combined(items)))
                 if self._writer is None:
                     context.write(op.output("Y")[0], self.in_memory[-1])
             elif self._writer is None:

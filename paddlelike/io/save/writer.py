@@ -12,7 +12,7 @@ from paddlelike.io.asynchronous import Copies
 from paddlelike.io.incremental import Known, ledger
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import SaveReport
-from paddlelike.io.save.encoded import Item, combined_facts, combined_file, facts_of
+from paddlelike.io.save.encoded import Item, describe_combined, describe_item, encode_combined
 from paddlelike.storage.location import Location, Writing, is_remote, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
@@ -71,7 +71,7 @@ class Writer:
     def prepare(self, copies: Copies | None = None) -> None:
         """Find out which files stay as they are, and pass the others to the transaction.
 
-        The arrays are read at the commit. With ``copies`` those that are written are copied now.
+        The arrays are read at the commit. With ``copies`` those that are written are with_array now.
 
         Raises
         ------
@@ -85,12 +85,12 @@ class Writer:
         if copies is not None:
             flat = [*singles.values(), *(item for items in combined.values() for item in items)]
             copied = iter(copies.copy([item.array for item in flat]))
-            singles = {file: item.copied(next(copied)) for file, item in singles.items()}
-            combined = {f: [item.copied(next(copied)) for item in items] for f, items in combined.items()}
+            singles = {file: item.with_array(next(copied)) for file, item in singles.items()}
+            combined = {f: [item.with_array(next(copied)) for item in items] for f, items in combined.items()}
         for file, item in singles.items():
-            self._writing.add(file, encode_value(item.value), facts_of(item))
+            self._writing.add(file, encode_value(item.value), describe_item(item))
         for file, items in combined.items():
-            self._writing.add(file, combined_file(items), combined_facts(items))
+            self._writing.add(file, encode_combined(items), describe_combined(items))
         for one in self._gathered:
             self._writing.add(one.name, one.buffers, one.facts)
 
@@ -134,7 +134,7 @@ class Writer:
             record = known.saved(item.holder)
             if record is None:
                 record = known.loaded(item.holder, file)
-                if record is None or record.facts != facts_of(item):
+                if record is None or record.facts != describe_item(item):
                     continue
             if self._has_checksum(record) and self._writing.keep(file, record, base=base):
                 return True
@@ -147,7 +147,7 @@ class Writer:
             record = records[0]
             if record is None or not self._has_checksum(record):
                 continue
-            if any(other is not record for other in records) or record.facts != combined_facts(items):
+            if any(other is not record for other in records) or record.facts != describe_combined(items):
                 continue
             if self._writing.keep(file, record, base=base):
                 return True

@@ -189,7 +189,7 @@ def test_rules_make_new_values_of_mapped_ones(tmp_path: Path) -> None:
 def test_mappings_hold_files_open_so_only_the_largest_are_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lazy, "_most_files", lambda: 2)
+    monkeypatch.setattr(lazy, "_count_mappable_files", lambda: 2)
     shapes = {f"w{n}": (100 + n, 1024) for n in range(5)}
     for name, shape in shapes.items():
         own(tmp_path, name, array(shape))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from paddlelike.errors import FormatError
 from paddlelike.io.rules.patterns import LONGEST, Pattern
-from paddlelike.io.rules.rules import Rename, Rules, match_all
+from paddlelike.io.rules.rule import Rename, match_targets
+from paddlelike.io.rules.rules import Rules
 
 ATOMS = st.sampled_from(
     ["a", "b", "_", ".", r"\d", r"\w", r"\.", "[ab]", "[^a]", "[]a]", r"[\d_]", "1", r"\x61"]
@@ -96,7 +97,7 @@ def test_what_expressions_can_say(text: str, name: str, groups: tuple[str, ...])
         ("[b-a]", "bad character range"), ("\\", "is not one of"), (r"(a)\1", r"\\1 is not one of"),
         ("(?=a)", "a group begins with"), ("(?i)a", "a group begins with"), ("(?P<n>a)(?P<n>b)", "two gr"),
         ("a{5000}", "more than 1000 steps"), ("((a{30}){30}){30}", "more than 1000 steps"),
-        ("a{99999999999999999999}", "more than 1000 steps"), ("(" * 5000, "groups in each other"),
+        ("a{99999999999999999999}", "more than 1000 steps"), ("(" * 5000, "nested groups"),
         ("|" * 60000, "more than 1000 steps"), (".a" * 30000, "more than 1000 steps"),
     ],
 )  # fmt: skip
@@ -113,28 +114,28 @@ def test_expressions_that_re_would_not_end(text: str) -> None:
 
 
 def test_long_names_without_wildcards() -> None:
-    assert match_all(Rename("a.b/" * 1000, "x"), "a.b/" * 1000) == ["x"]
+    assert match_targets(Rename("a.b/" * 1000, "x"), "a.b/" * 1000) == ["x"]
 
 
 def test_wildcards_end_as_well() -> None:
-    assert match_all(Rename("*a" * 60 + "*b", "x"), "a" * 200) == []
-    assert match_all(Rename("*", "x"), "a" * LONGEST) == ["x"]
-    assert match_all(Rename("*", "x"), "a" * (LONGEST + 1)) == []
+    assert match_targets(Rename("*a" * 60 + "*b", "x"), "a" * 200) == []
+    assert match_targets(Rename("*", "x"), "a" * LONGEST) == ["x"]
+    assert match_targets(Rename("*", "x"), "a" * (LONGEST + 1)) == []
 
 
 @pytest.mark.parametrize("target", [r"\2", r"\g<m>", r"\g<2>", r"\n", "\\"])
 def test_a_target_with_a_group_that_is_not_there(target: str) -> None:
     with pytest.raises(ValueError, match=r"refers to|backslash"):
         Rename(r"re:(?P<n>\d)", target)
-    assert match_all(Rename("?", target), "5") == [target]
+    assert match_targets(Rename("?", target), "5") == [target]
 
 
 def test_targets_are_filled() -> None:
-    assert match_all(Rename(r"re:(?P<n>\d)(x)?", r"\g<n>/\1/\2/\\"), "5") == ["5/5//\\"]
+    assert match_targets(Rename(r"re:(?P<n>\d)(x)?", r"\g<n>/\1/\2/\\"), "5") == ["5/5//\\"]
 
 
 def test_a_file_with_an_endless_expression_is_refused_or_ends() -> None:
     (rule,) = Rules.decode('{"paddlelike rules": 1, "rules": [{"from": "re:(a|aa)+$", "to": "b"}]}')
-    assert match_all(rule, "a" * 500 + "!") == []
-    with pytest.raises(FormatError, match=r"rule 1 .* that ends: .*a group begins with"):
+    assert match_targets(rule, "a" * 500 + "!") == []
+    with pytest.raises(FormatError, match=r"rule 1 .* may not end: .*a group begins with"):
         Rules.decode('{"paddlelike rules": 1, "rules": [{"skip": "re:(?=(a+)+$)"}]}')

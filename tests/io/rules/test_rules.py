@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import FormatError, LoadError
-from paddlelike.io.rules.rules import Init, Rename, Rules, Skip, match_all
+from paddlelike.io.rules.rule import Init, Rename, Skip, match_targets
+from paddlelike.io.rules.rules import Rules
 from tests.io.loading import executor, network, own, program_of, save, unchanged, value, values
 
 F32 = "float32"
@@ -47,27 +48,31 @@ def scope() -> Iterator[fluid.Scope]:
     ],
 )
 def test_a_pattern_gives_targets(source: str, target: Any, name: str, expected: list[str]) -> None:
-    assert match_all(Rename(source, target), name) == expected
+    assert match_targets(Rename(source, target), name) == expected
 
 
 @given(st.text(st.characters(exclude_characters="*?"), min_size=1).filter(lambda s: not s.startswith("re:")))
 def test_a_name_without_wildcards_matches_itself_only(name: str) -> None:
-    assert match_all(Rename(name, "x"), name) == ["x"]
-    assert match_all(Rename(name, "x"), name + "!") == []
+    assert match_targets(Rename(name, "x"), name) == ["x"]
+    assert match_targets(Rename(name, "x"), name + "!") == []
 
 
 def test_names_given_to_rename_are_no_patterns() -> None:
     (rule,) = Rules.of(rename={"a*": "b"})
-    assert match_all(rule, "a*") == ["b"]
-    assert match_all(rule, "ax") == []
+    assert match_targets(rule, "a*") == ["b"]
+    assert match_targets(rule, "ax") == []
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        pytest.param(lambda: Rename("re:(", "x"), "no regular expression", id="expression"),
+        pytest.param(
+            lambda: Rename("re:(", "x"), "no regular expression, or one that may not end", id="expression"
+        ),
         pytest.param(lambda: Rename(("a", "b"), "x"), "concat=0", id="two-sources"),
-        pytest.param(lambda: Rename(("a", "b"), "x", concat=0, rows=(0, 1)), "not both", id="rows-of-two"),
+        pytest.param(
+            lambda: Rename(("a", "b"), "x", concat=0, rows=(0, 1)), "one of the two", id="rows-of-two"
+        ),
         pytest.param(lambda: Init("x", "random"), "'keep', 'zero' or a number", id="init"),
         pytest.param(lambda: Init("x", True), "'keep', 'zero' or a number", id="init-bool"),
     ],
@@ -280,7 +285,7 @@ def test_the_first_rule_that_matches_decides(tmp_path: Path) -> None:
     program = program_of(w=([2], F32))
     assert loaded(tmp_path, program, Rules().skip("y.*").rename("*.w", "w"))
     np.testing.assert_array_equal(value("w"), [1, 1])
-    with pytest.raises(LoadError, match="two rules make it"):
+    with pytest.raises(LoadError, match="two rules set it"):
         loaded(tmp_path, program, Rules().rename("*.w", "w"))
 
 
