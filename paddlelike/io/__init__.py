@@ -1,7 +1,8 @@
 """Variables and storage: saving and loading values, programs and models for prediction."""
 
 from paddlelike.io.asynchronous import PendingSave
-from paddlelike.io.checkpoints.checkpoints import Checkpoint, Checkpoints
+from paddlelike.io.checkpoints.checkpoint import Checkpoint
+from paddlelike.io.checkpoints.checkpoints import Checkpoints
 from paddlelike.io.export.inference import load_inference_model, save_inference_model
 from paddlelike.io.load.load import load_params, load_persistables, load_vars
 from paddlelike.io.load.preview import fit_state, plan_load

@@ -1,26 +1,25 @@
-"""Checkpoints of a training: numbered directories, each complete or not there, the old ones removed.
+"""Checkpoints of a training: a directory for each saved step, complete or absent; old ones are removed.
 
 ``root/step-00000012`` holds the persistables after step 12; its manifest, beside it, holds the step, the
-metric, the state of the random generator and what the user gave. A checkpoint is there from the one moment in
-which its directory gets its name, so what a killed process leaves is never taken for one.
+metric, the state of the random generator and the state passed by the user. A checkpoint exists from the
+moment its directory is renamed into place, so the leftovers of a killed process are never mistaken for one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from paddlelike.core.random import Generator
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.checkpoints.checkpoint import Checkpoint, decode_checkpoint, encode_entry
 from paddlelike.io.checkpoints.store import open_store
 from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
@@ -28,41 +27,29 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.save import save_chosen
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import locate
-from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["Checkpoint", "Checkpoints"]
-
-
-class Checkpoint(NamedTuple):
-    """A checkpoint that is complete."""
-
-    step: int
-    path: str
-    metric: float | None = None
-    state: Mapping[str, Any] = {}  # what the user gave
-    random: int | None = None  # the state of the scope's random generator
-    time: str | None = None  # when it was saved
+__all__ = ["Checkpoints"]
 
 
 Listing = list[Checkpoint]
 
 
 class Checkpoints:
-    """The checkpoints below a directory.
+    """The checkpoints in a directory.
 
     Several processes may read them while one saves: a checkpoint that is being read is not removed.
 
     Parameters
     ----------
     root
-        The directory; made when missing. What else lies in it is left alone. It may be a URL such as
-        ``s3://bucket/run``; nobody is noticed there who reads, so the files of a checkpoint that is removed
-        stay until the next save.
+        The directory; made when missing. Other files in it are left alone. It may be a URL such as
+        ``s3://bucket/run``; readers cannot be detected there, so the files of a removed checkpoint stay until
+        the next save.
     keep_last
-        How many of the newest stay; None: all.
+        The count of newest checkpoints to keep; None: all.
     keep_best
-        How many of those with the best metric stay besides.
+        The count of checkpoints with the best metric to keep as well.
     every
         Steps between two checkpoints: :meth:`save` does nothing at a step that is no multiple of it.
     best
@@ -96,9 +83,9 @@ class Checkpoints:
         **options: Any,
     ) -> None:
         limits = ("keep_last", keep_last, 1), ("keep_best", keep_best, 0), ("every", every, 1)
-        for what, number, least in limits:
-            if number is not None and number < least:
-                raise ValueError(f"Checkpoints: {what} is {least} at least, not {number}")
+        for name, value, least in limits:
+            if value is not None and value < least:
+                raise ValueError(f"Checkpoints: {name} is at least {least}, not {value}")
         if best not in ("smallest", "largest"):
             raise ValueError(f'Checkpoints: best is "smallest" or "largest", not {best!r}')
         self._checkpoints = open_store(root)
@@ -108,7 +95,7 @@ class Checkpoints:
         self._every = every
         self._sign = 1.0 if best == "smallest" else -1.0
         self._options = SaveOptions.from_keywords(options, "Checkpoints")
-        self._base: str | None = None  # the checkpoint that this process knows, to share files with
+        self._base: str | None = None  # the last checkpoint of this process, to share files with
 
     def save(
         self,
@@ -125,43 +112,42 @@ class Checkpoints:
         Parameters
         ----------
         metric
-            What :meth:`best` and ``keep_best`` go by.
+            The value by which :meth:`best` and ``keep_best`` rank.
         state
-            Whatever JSON can say, such as the epoch; :meth:`restore` gives it back.
+            A dict that JSON can represent, such as the epoch; :meth:`restore` returns it.
         force
             Save also at a step that is no multiple of ``every``.
 
         Returns
         -------
-        What :func:`~paddlelike.io.save.save_persistables` returns; None at a step that is passed over.
+        The result of :func:`~paddlelike.io.save.save_persistables`; None at a step that is not saved.
 
         Raises
         ------
         SaveError
-            It could not be saved, and the checkpoints before are as they were; or it was saved, which the
-            message says, and older ones could not be removed.
+            It could not be saved, and the earlier checkpoints are as they were; or it was saved, as the
+            message says, but older ones could not be removed.
+        TypeError
+            ``executor`` is no Executor, or JSON cannot represent ``state``.
+        ValueError
+            ``step`` is negative.
         """
         check_executor(executor, "Checkpoints.save")
         if step < 0:
-            raise ValueError(f"Checkpoints.save: step is a number from 0 on, not {step}")
+            raise ValueError(f"Checkpoints.save: step is 0 or more, not {step}")
         if step % self._every and not force:
             return None
         asynchronous.check_pending()
         program = program_of(program)
         path = self._checkpoints.path(step)
         self._checkpoints.reserve(path)
-        entry = {
-            "step": step,
-            "metric": None if metric is None else float(metric),
-            "random": global_scope().generator.state,
-            "user": json.loads(_json({} if state is None else dict(state))),
-        }
+        entry = encode_entry(step, metric, global_scope().generator.state, state)
         options = self._options
-        holding = contextlib.ExitStack()  # of the base, as long as the save goes on
-        if self._base not in (None, path) and holding.enter_context(self._checkpoints.held(self._base)):
+        holding = contextlib.ExitStack()  # holds the base until the save has ended
+        if self._base not in (None, path) and holding.enter_context(self._checkpoints.hold(self._base)):
             options = replace(options, base=self._base)
 
-        def afterwards() -> None:
+        def finish() -> None:
             self._base = path
             try:
                 self._tidy(step)
@@ -178,24 +164,24 @@ class Checkpoints:
             executor=executor,
             state={"checkpoint": entry},
             holding=holding,
-            afterwards=afterwards,
+            afterwards=finish,
             options=options,
         )
 
     def list(self) -> Listing:
-        """All checkpoints that are complete, by their steps."""
+        """Return all complete checkpoints, sorted by step."""
         asynchronous.wait_for_pending()
         found = [self._read(path) for path in self._checkpoints.paths()]
         return sorted((checkpoint for checkpoint in found if checkpoint is not None), key=lambda c: c.step)
 
     def latest(self) -> Checkpoint | None:
-        """The checkpoint of the highest step, or None."""
+        """Return the checkpoint of the highest step, or None."""
         found = self.list()
         return found[-1] if found else None
 
     def best(self) -> Checkpoint | None:
-        """The checkpoint of the best metric, the latest of equals, or None."""
-        ranked = self._ranked(self.list())
+        """Return the checkpoint of the best metric, the latest of equals, or None."""
+        ranked = self._rank(self.list())
         return ranked[0] if ranked else None
 
     def restore(
@@ -222,21 +208,21 @@ class Checkpoints:
             if not candidates:
                 raise MissingFileError(
                     f"there is no checkpoint of step {step} in {self.root}",
-                    hint=f"there are those of {[checkpoint.step for checkpoint in self.list()]}",
+                    hint=f"the steps with a checkpoint are {[checkpoint.step for checkpoint in self.list()]}",
                 )
         for checkpoint in candidates:
-            with self._checkpoints.held(checkpoint.path) as there:
-                if not there:
-                    continue  # removed at this moment
+            with self._checkpoints.hold(checkpoint.path) as exists:
+                if not exists:
+                    continue  # removed meanwhile
                 try:
                     load_persistables(executor, checkpoint.path, program)
                 except (LoadError, FormatError, StorageError):
-                    damage = _damage(checkpoint.path)
+                    damage = _describe_damage(checkpoint.path)
                     if step is not None or not damage:
                         raise
                     damaged.append(damage)
                     warn_user(
-                        f"checkpoint {checkpoint.path} is damaged, the one before it is taken: {damage}"
+                        f"checkpoint {checkpoint.path} is damaged, the one before it is loaded: {damage}"
                     )
                     continue
             if checkpoint.random is not None:
@@ -249,36 +235,36 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def reading(self, checkpoint: Checkpoint) -> Iterator[str]:
-        """The path of a checkpoint, which no process removes inside the ``with``.
+        """Give the path of a checkpoint, which no process removes inside the ``with``.
 
         Raises
         ------
         MissingFileError
-            It was removed already.
+            The checkpoint was removed before.
         """
-        with self._checkpoints.held(checkpoint.path) as there:
-            if not there:
+        with self._checkpoints.hold(checkpoint.path) as exists:
+            if not exists:
                 raise MissingFileError(f"checkpoint {checkpoint.path} was removed", hint="ask latest() again")
             yield checkpoint.path
 
     def _read(self, path: str) -> Checkpoint | None:
-        """The checkpoint in a directory; None when it holds none of ours."""
+        """Return the checkpoint in a directory; None if it holds none."""
         try:
             found = self._checkpoints.manifest(path)
-            return None if found is None else _parsed(found, path)
+            return None if found is None else decode_checkpoint(found, path)
         except (FormatError, StorageError, SaveError, LookupError, TypeError, ValueError, OverflowError):
             return None
 
-    def _ranked(self, checkpoints: Listing) -> Listing:
-        """Those with a metric, the best first."""
+    def _rank(self, checkpoints: Listing) -> Listing:
+        """Return the checkpoints with a metric, the best first."""
         known = [c for c in checkpoints if c.metric is not None and not math.isnan(c.metric)]
         return sorted(known, key=lambda c: (self._sign * (c.metric or 0.0), -c.step))
 
     def _tidy(self, newest: int) -> None:
-        """Remove checkpoints that need not stay, and what killed processes left."""
+        """Remove checkpoints beyond the limits, and the leftovers of killed processes."""
         found = self.list()
         if self._keep_last is not None:
-            kept = {c.step for c in [*found[-self._keep_last :], *self._ranked(found)[: self._keep_best]]}
+            kept = {c.step for c in [*found[-self._keep_last :], *self._rank(found)[: self._keep_best]]}
             kept.add(newest)
             for checkpoint in found:
                 if checkpoint.step not in kept:
@@ -287,27 +273,8 @@ class Checkpoints:
         self._checkpoints.sweep()
 
 
-def _parsed(found: Manifest, path: str) -> Checkpoint:
-    entry = found.state["checkpoint"]
-    step, metric, user, random = (entry[key] for key in ("step", "metric", "user", "random"))
-    if type(step) is not int or not isinstance(user, dict):
-        raise TypeError("a step is a number, a state a dict")
-    if random is not None:
-        Generator(1).state = random  # raises ValueError
-    return Checkpoint(step, path, None if metric is None else float(metric), user, random, found.time)
-
-
-def _json(state: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(state)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"Checkpoints.save: state is kept as JSON, which cannot say {dict(state)!r}: {error}"
-        ) from None
-
-
-def _damage(path: str) -> str:
-    """What is wrong with the files of a checkpoint, or ''."""
+def _describe_damage(path: str) -> str:
+    """Return the damage of a checkpoint's files, or ''."""
     try:
         found = locate(path).verify()
     except StorageError as error:

@@ -1,7 +1,7 @@
 """Checkpoints behind URLs, where there are no locks.
 
-A checkpoint is removed in two steps: first its markers, so that nobody finds it any more, and a note
-``step-<n>.removed`` says so; its files go at the next save, when who was reading them has come to the end.
+A checkpoint is removed in two steps: first its markers, so that it is no longer listed, with a note
+``step-<n>.removed``; its files at the next save, when its readers have probably finished.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ class RemoteCheckpointStore:
         self.root = where.path
         self._store = where.store
         self._folder = where.root
-        self._suspects: dict[str, object] = {}  # folders of savers that seem dead, as they were last time
+        self._suspects: dict[str, object] = {}  # maybe stale staging folders, and their files
 
     def path(self, step: int) -> str:
         return f"{self.root}/step-{step:08d}"
 
     def paths(self) -> list[str]:
-        found = self._found()
+        found = self._list_kinds()
         return [f"{self.root}/{name}" for name, kinds in found.items() if kinds - {"removed"}]
 
     def manifest(self, path: str) -> Manifest | None:
         return locate(path).read_marker().manifest
 
     @contextlib.contextmanager
-    def held(self, path: str | None) -> Iterator[bool]:
-        """Gives whether a checkpoint is there; it stays until the save after the next one at least."""
+    def hold(self, path: str | None) -> Iterator[bool]:
+        """Give whether a checkpoint exists; it stays at least until the save after the next one."""
         yield path is not None and self.manifest(path) is not None
 
     def reserve(self, path: str) -> None:
-        """Take the note away that the files there are to be removed, and those files."""
+        """Delete the files of a removed checkpoint at this path, and the note of its removal."""
         name = path.rpartition("/")[2]
         with reaching(path):
-            if "removed" in self._found(name).get(name, ()):
+            if "removed" in self._list_kinds(name).get(name, ()):
                 self._clear(locate(path), name)
 
     def remove(self, path: str) -> None:
@@ -59,26 +59,26 @@ class RemoteCheckpointStore:
         name = path.rpartition("/")[2]
         with contextlib.suppress(PaddlelikeError), reaching(path):
             self._store.put(f"{where.base}.removed", b"")
-            markers = self._found(name)[name] - {"removed"}
+            markers = self._list_kinds(name)[name] - {"removed"}
             self._store.remove(self._folder, [f"{name}.{kind}" for kind in markers])
-            self._suspects[name] = None  # whose files go the next time
+            self._suspects[name] = None  # its files are deleted at the next sweep
 
     def sweep(self) -> None:
         with contextlib.suppress(PaddlelikeError), reaching(self.root):
             listed = self._store.list_prefix(f"{self._folder}/step-")
-            for name, kinds in _kinds(listed).items():
+            for name, kinds in _group_kinds(listed).items():
                 if "removed" in kinds and self._suspects.pop(name, name) is not None:
                     self._clear(locate(f"{self.root}/{name}"), name, only_note=len(kinds) > 1)
             names = [name for name in listed if _STAGING.fullmatch(name)]
             stagings = {name: self._store.find(f"{self._folder}/{name}") for name in names}
             for name, files in stagings.items():
-                if self._suspects.get(name) == files:  # since a whole save ago
+                if self._suspects.get(name) == files:  # unchanged since the last save
                     self._store.remove(f"{self._folder}/{name}", list(files))
             self._suspects |= stagings
 
-    def _found(self, begin: str = "step-") -> dict[str, set[str]]:
+    def _list_kinds(self, begin: str = "step-") -> dict[str, set[str]]:
         with reaching(self.root):
-            return _kinds(self._store.list_prefix(f"{self._folder}/{begin}"))
+            return _group_kinds(self._store.list_prefix(f"{self._folder}/{begin}"))
 
     def _clear(self, where: RemoteDirectory, name: str, *, only_note: bool = False) -> None:
         if not only_note:
@@ -86,8 +86,8 @@ class RemoteCheckpointStore:
         self._store.remove(self._folder, [f"{name}.removed"])
 
 
-def _kinds(names: Iterable[str]) -> dict[str, set[str]]:
-    """Of every checkpoint what lies beside it: markers, and the note that it was removed."""
+def _group_kinds(names: Iterable[str]) -> dict[str, set[str]]:
+    """Return the kinds of files beside each checkpoint: markers, and the note of its removal."""
     found: dict[str, set[str]] = {}
     for name in names:
         match = _STEP.fullmatch(name)

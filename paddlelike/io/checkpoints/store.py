@@ -1,4 +1,4 @@
-"""Stores of checkpoints, below a local directory or a URL: listing, holding and removing them."""
+"""Stores of checkpoints, in a local directory or behind a URL: list, hold and remove them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paddlelike.storage.manifest import Manifest
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system: nobody is noticed who reads
+except ImportError:  # not a POSIX system: readers are not detected
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["CheckpointStore", "LocalCheckpointStore", "open_store"]
@@ -36,25 +36,25 @@ class CheckpointStore(Protocol):
     root: str
 
     def path(self, step: int) -> str:
-        """The directory of a checkpoint."""
+        """Return the directory of a checkpoint."""
 
     def paths(self) -> list[str]:
-        """The directories that may be checkpoints."""
+        """Return the directories that may be checkpoints."""
 
     def manifest(self, path: str) -> Manifest | None:
-        """The manifest of a checkpoint that is complete."""
+        """Return the manifest of a complete checkpoint, else None."""
 
-    def held(self, path: str | None) -> AbstractContextManager[bool]:
-        """Keep others from removing a checkpoint inside the ``with``; gives whether it is there."""
+    def hold(self, path: str | None) -> AbstractContextManager[bool]:
+        """Keep other processes from removing a checkpoint inside the ``with``; gives whether it exists."""
 
     def reserve(self, path: str) -> None:
-        """Say that a checkpoint is going to be saved there."""
+        """Announce that a checkpoint will be saved there."""
 
     def remove(self, path: str) -> None:
-        """Remove a checkpoint, unless somebody reads or writes it: then a later save removes it."""
+        """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
 
     def sweep(self) -> None:
-        """Remove what killed processes left."""
+        """Remove the leftovers of killed processes."""
 
 
 def open_store(root: str | os.PathLike[str]) -> CheckpointStore:
@@ -67,7 +67,7 @@ def open_store(root: str | os.PathLike[str]) -> CheckpointStore:
 
 
 class LocalCheckpointStore:
-    """A directory of this machine's file systems. Who reads a checkpoint locks its directory."""
+    """A directory of a local file system. A reader of a checkpoint locks its directory."""
 
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
@@ -86,11 +86,11 @@ class LocalCheckpointStore:
         found = read_manifest(path)
         return found if os.path.isdir(path) else None
 
-    def held(self, path: str | None) -> AbstractContextManager[bool]:
-        return _held(path)
+    def hold(self, path: str | None) -> AbstractContextManager[bool]:
+        return _hold(path)
 
     def reserve(self, path: str) -> None:
-        """Nothing: the lock of the save says so."""
+        """Do nothing: the lock of the save announces it."""
 
     def remove(self, path: str) -> None:
         _remove(path)
@@ -104,8 +104,8 @@ class LocalCheckpointStore:
 
 
 @contextlib.contextmanager
-def _held(path: str | None) -> Iterator[bool]:
-    """Keep others from removing a directory; gives whether it is there."""
+def _hold(path: str | None) -> Iterator[bool]:
+    """Keep other processes from removing a directory; gives whether it exists."""
     try:
         fd = -1 if path is None else os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except OSError:
@@ -114,13 +114,13 @@ def _held(path: str | None) -> Iterator[bool]:
         yield False
         return
     try:
-        yield _locked(fd, exclusive=False) and _is_at(fd, path)
+        yield _try_lock(fd, exclusive=False) and _is_at(fd, path)
     finally:
         os.close(fd)
 
 
-def _locked(fd: int, *, exclusive: bool) -> bool:
-    """Whether a lock on a directory is ours; yes where there are no such locks."""
+def _try_lock(fd: int, *, exclusive: bool) -> bool:
+    """Try to lock a directory; return whether it is locked, also True without support for such locks."""
     if fcntl is None:
         return True
     try:
@@ -140,12 +140,12 @@ def _is_at(fd: int, path: str) -> bool:
 
 
 def _remove(path: str) -> None:
-    """Remove a checkpoint, unless somebody reads or writes it: then a later save removes it."""
+    """Remove a checkpoint, unless a process reads or writes it; then a later save removes it."""
     layout = Layout.of(path, is_prefix=False)
     with contextlib.suppress(SaveError, OSError), Lock(layout.lock, path):
         fd = os.open(path, os.O_RDONLY)
         try:
-            if _locked(fd, exclusive=True) and _is_at(fd, path):
+            if _try_lock(fd, exclusive=True) and _is_at(fd, path):
                 gone = os.path.join(layout.staging, "removed")
                 shutil.rmtree(gone, ignore_errors=True)
                 os.rename(path, gone)
@@ -157,7 +157,7 @@ def _remove(path: str) -> None:
 
 
 def _sweep(path: str) -> None:
-    """Remove what a killed process left of a checkpoint, or in place of one."""
+    """Remove the leftovers of a killed process at the path of a checkpoint."""
     layout = Layout.of(path, is_prefix=False)
     with contextlib.suppress(SaveError, StorageError, OSError), Lock(layout.lock, path):
         generation.clear(layout, spare=False)

@@ -70,9 +70,7 @@ def test_names_given_to_rename_are_no_patterns() -> None:
             lambda: Rename("re:(", "x"), "no regular expression, or one that may not end", id="expression"
         ),
         pytest.param(lambda: Rename(("a", "b"), "x"), "concat=0", id="two-sources"),
-        pytest.param(
-            lambda: Rename(("a", "b"), "x", concat=0, rows=(0, 1)), "one of the two", id="rows-of-two"
-        ),
+        pytest.param(lambda: Rename(("a", "b"), "x", concat=0, rows=(0, 1)), "of the two", id="rows-of-two"),
         pytest.param(lambda: Init("x", "random"), "'keep', 'zero' or a number", id="init"),
         pytest.param(lambda: Init("x", True), "'keep', 'zero' or a number", id="init-bool"),
     ],
