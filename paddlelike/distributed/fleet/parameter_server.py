@@ -29,7 +29,7 @@ from paddlelike.io import (
     save_inference_model,
     save_persistables,
 )
-from paddlelike.io.export.inference import inference_program
+from paddlelike.io.export.program import make_inference_program
 from paddlelike.io.save.save import save_chosen
 
 __all__ = [
@@ -239,7 +239,7 @@ class DistributedTranspiler(Fleet):
         # The values of the model's variables as the servers have them.
         needed = self._origin_program
         if export_for_deployment:
-            needed = inference_program(needed, list(feeded_var_names), names)
+            needed = make_inference_program(needed, list(feeded_var_names), names)
         variables = [
             distributed.global_block().var(variable.name)
             for variable in get_program_persistable_vars(needed)

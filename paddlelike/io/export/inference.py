@@ -1,4 +1,4 @@
-"""Models for prediction: a pruned program with its parameters, in a directory."""
+"""Save and load models for prediction: a pruned program with its parameters, in a directory."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike import unique_name
-from paddlelike.core.dtypes import VarType
-from paddlelike.errors import GraphError, LoadError, MissingFileError, PaddlelikeError
+from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.codec.encode import PADDLE_VERSION, build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.passes import clone as passes
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.export.compat import add_compatibility
+from paddlelike.io.export.program import (
+    append_scales,
+    check_feeds,
+    clear_devices,
+    find_ports,
+    make_inference_program,
+    warn_of_metrics,
+)
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.partition import partition_of
@@ -45,13 +50,13 @@ def save_inference_model(
     export_for_deployment: bool = True,
     program_only: bool = False,
 ) -> list[str]:
-    """Save what computes ``target_vars`` from ``feeded_var_names``, as Paddle's inference tools want it.
+    """Save the part of a program that computes ``target_vars``, in the form of Paddle's inference tools.
 
     As in Fluid, each call appends one ``scale`` operator per target to ``main_program``, whose output names
     the target.
 
-    The program and its parameters replace an earlier export of these file names as one, with what that had
-    and this has not.
+    The program and its parameters replace the files of an earlier export in one transaction; files that only
+    the earlier export had are not deleted.
 
     Parameters
     ----------
@@ -69,16 +74,27 @@ def save_inference_model(
     Returns
     -------
     The names under which the targets are fetched.
+
+    Raises
+    ------
+    GraphError
+        A feed is missing, unknown or unused.
+    SaveError
+        A file cannot be written; the earlier export is as it was.
+    NotInitializedError
+        A variable holds no value.
+    TypeError, ValueError
+        An argument is of another type, or lists no variables or names.
     """
     check_executor(executor, "save_inference_model")
-    feeds = _feed_names(feeded_var_names)
-    targets = _targets(target_vars)
+    feeds = _list_feeds(feeded_var_names)
+    targets = _list_targets(target_vars)
     program = program_of(main_program)
     if dirname is None:
         raise TypeError("save_inference_model: dirname is a path, not None")
     where = locate(dirname)
     asynchronous.check_pending()
-    _check_feeds(program, feeds, targets)
+    check_feeds(program, feeds, targets)
     partition = partition_of(program)
     idle = (
         None
@@ -87,10 +103,10 @@ def save_inference_model(
     )
     if idle is not None:
         warn_user(idle)
-        return [f"save_infer_model/scale_{number}.tmp_0" for number in range(len(targets))]
-    _note_metrics(program)
-    _clear_devices(program)
-    outputs = _scaled(program, targets)
+        return [f"save_infer_model/scale_{index}.tmp_0" for index in range(len(targets))]
+    warn_of_metrics(program)
+    clear_devices(program)
+    outputs = append_scales(program, targets)
     names = [v.name for v in outputs]
     model = os.path.basename(model_filename) if model_filename else "__model__"
     params = os.path.basename(params_filename) if params_filename else None
@@ -99,9 +115,9 @@ def save_inference_model(
     exported = program
     if export_for_deployment:
         plain = program if partition is None else partition.localize(program)
-        exported = inference_program(plain, feeds, names)
+        exported = make_inference_program(plain, feeds, names)
     writing = where.begin(program=fingerprint(exported), part=None if program_only else "export")
-    writing.add(model, [_encoded(exported)])
+    writing.add(model, [_encode(exported)])
     if not program_only:
         add_to(executor, writing, where, get_program_persistable_vars(exported), params, partition)
     writing.commit()
@@ -127,7 +143,7 @@ def load_inference_model(
     Parameters
     ----------
     trusted
-        Take a model whose operators reach outside of it (files, other processes, Python functions, the
+        Load a model whose operators reach outside of it (files, other processes, Python functions, the
         terminal). By default such a model is refused.
 
     verify
@@ -143,8 +159,8 @@ def load_inference_model(
     """
     check_executor(executor, "load_inference_model")
     if dirname is None:
-        data = _in_memory(model_filename, params_filename)
-        return _loaded(executor, data, "memory", None, params_filename, trusted=trusted, verify=verify)
+        data = _check_bytes(model_filename, params_filename)
+        return _load_model(executor, data, "memory", None, params_filename, trusted=trusted, verify=verify)
     where = locate(dirname)
     asynchronous.wait_for_pending()
     for _ in range(_TRIES):
@@ -156,7 +172,7 @@ def load_inference_model(
         params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))
         try:
             data = _read_model(where, name, verify=verify)
-            loaded = _loaded(executor, data, model, where.path, params, trusted=trusted, verify=verify)
+            loaded = _load_model(executor, data, model, where.path, params, trusted=trusted, verify=verify)
         except PaddlelikeError:
             if where.stamp() == stamp:
                 raise
@@ -169,7 +185,7 @@ def load_inference_model(
     )
 
 
-def _loaded(
+def _load_model(
     executor: Executor,
     data: bytes,
     where: str,
@@ -184,9 +200,11 @@ def _loaded(
     except ValueError as error:
         raise LoadError(f"{where} is no model: {error}", hint=getattr(error, "hint", None)) from error
     if not program.blocks:
-        raise LoadError(f"{where} is no model: it is empty", hint="it was cut, or never written to its end")
+        raise LoadError(
+            f"{where} is no model: it is empty", hint="the file was truncated or not completely written"
+        )
     _check_computes_only(program, where)
-    ports = _ports(program, where)
+    ports = find_ports(program, where)
     if get_program_persistable_vars(program):
         load_persistables(executor, directory, program, params, verify=None if verify else False)
     feeds, fetches = ports
@@ -194,140 +212,41 @@ def _loaded(
 
 
 def _check_computes_only(program: Program, where: str) -> None:
-    """Raise LoadError for a model that would do more than compute, which whoever runs it would not notice."""
+    """Raise LoadError for a model that does more than compute, which its user would not notice."""
     found = find_untrusted_operators(program)
     if found:
         raise LoadError(
             f"{where} is no model for prediction only: besides operators that compute it holds "
             f"{describe_operators(found)}",
-            hint="if you know who made it, and that is meant: load_inference_model(..., trusted=True)",
+            hint="if you trust the source of this model: load_inference_model(..., trusted=True)",
         )
 
 
-def _ports(program: Program, where: str) -> tuple[list[str], list[str]]:
-    """The names that are fed and fetched, in order of their columns."""
-    block = program.global_block()
-    found: dict[str, dict[int, str]] = {"feed": {}, "fetch": {}}
-    for op in block.ops:
-        if op.type not in found:
-            continue
-        names = op.output("Out") if op.type == "feed" else op.input("X")
-        col = op.attrs.get("col")
-        if len(names) != 1 or type(col) is not int or not block.has_var(names[0]):
-            raise LoadError(
-                f"{where} is no model: a {op.type} operator has column {col!r} and variables {names}; "
-                "a number and one variable of the program are expected"
-            )
-        found[op.type][col] = names[0]
-    feeds, fetches = ([names[col] for col in sorted(names)] for names in found.values())
-    return feeds, fetches
-
-
-def inference_program(program: Program, feeds: list[str], targets: list[str]) -> Program:
-    """The part of ``program`` that computes ``targets`` from ``feeds``, with feed and fetch operators."""
-    clone = passes.copy(program)
-    top = clone.global_block()
-    top.ops = [op for op in top.ops if op.type not in ("feed", "fetch")]
-    for op in top.ops:
-        op.is_target = False
-    pruned = passes.prune(clone, feeds=feeds, targets=targets)
-    pruned = passes.copy_for_inference(pruned, without_readers=True)
-    block = pruned.global_block()
-    if feeds:
-        holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
-    for col, name in enumerate(feeds):
-        block._prepend_op(
-            type="feed",
-            inputs={"X": [holder]},
-            outputs={"Out": [block.var(name)]},
-            attrs={"col": col},
-        )
-    holder = block.create_var(name="fetch", type=VarType.FETCH_LIST, persistable=True)
-    for col, name in enumerate(targets):
-        block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": col})
-    return pruned
-
-
-def _feed_names(given: Any) -> list[str]:
+def _list_feeds(given: Any) -> list[str]:
     names = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(name, str) for name in names):
         raise ValueError(f"feeded_var_names holds names (str), not {given!r}")
     return names
 
 
-def _targets(given: Any) -> list[Variable]:
+def _list_targets(given: Any) -> list[Variable]:
     targets = [given] if isinstance(given, Variable) else list(given)
     if not targets or not all(isinstance(target, Variable) for target in targets):
         raise ValueError(f"target_vars holds variables, at least one, not {given!r}")
     return targets
 
 
-def _check_feeds(program: Program, feeds: list[str], targets: list[Variable]) -> None:
-    """Every feed must exist and matter, before anything is appended."""
-    block = program.global_block()
-    for target in targets:
-        block._var_recursive(target.name)
-    unknown = [name for name in feeds if not block.has_var(name)]
-    pruned = passes.prune(
-        program, feeds=[f for f in feeds if f not in unknown], targets=[t.name for t in targets]
-    )
-    read = {name for op in pruned.global_block().ops for name in op.input_arg_names}
-    useless = [name for name in feeds if name not in unknown and name not in read]
-    useless = [name for name in useless if name not in {t.name for t in targets}]
-    if unknown or useless:
-        what = "are not in the program" if unknown else "are not used by the targets"
-        raise GraphError(
-            f"save_inference_model: feeds {unknown or useless} {what} (targets {[t.name for t in targets]})",
-            hint="feed the inputs the targets are computed from: "
-            + ", ".join(sorted(n for n in read if block.has_var(n) and block.var(n).is_data)),
-        )
-    needed = sorted(n for n in read if block.has_var(n) and block.var(n).is_data and n not in feeds)
-    if needed:
-        raise GraphError(
-            f"save_inference_model: the targets are also computed from {needed}, which is not fed",
-            hint="add it to feeded_var_names, or choose targets that do not need it",
-        )
-
-
-def _note_metrics(program: Program) -> None:
-    if any(op.type == "auc" for op in program.global_block().ops):
-        warn_user("the program computes auc, which keeps statistics of all batches; choose targets before it")
-
-
-def _clear_devices(program: Program) -> None:
-    for op in program.global_block().ops:
-        if op.attrs.get("op_device"):
-            op._set_attr("op_device", "")
-
-
-def _scaled(program: Program, targets: list[Variable]) -> list[Variable]:
-    """One ``scale`` by 1 per target, whose output carries the target's public name."""
-    block = program.global_block()
-    outputs = []
-    for number, target in enumerate(targets):
-        name = unique_name.generate(f"save_infer_model/scale_{number}.tmp")
-        out = block.create_var(name=name, dtype=target.dtype)
-        block.append_op(
-            type="scale",
-            inputs={"X": [target]},
-            outputs={"Out": [out]},
-            attrs={"scale": 1.0, "bias": 0.0, "bias_after_scale": True},
-        )
-        outputs.append(out)
-    return outputs
-
-
-def _encoded(program: Program) -> bytes:
+def _encode(program: Program) -> bytes:
     message = build_message(program)
     message.version.version = PADDLE_VERSION
     add_compatibility(message)
     return bytes(message.SerializeToString(deterministic=True))
 
 
-def _in_memory(model: Any, params: Any) -> bytes:
-    for what, data in (("model_filename", model), ("params_filename", params)):
+def _check_bytes(model: Any, params: Any) -> bytes:
+    for name, data in (("model_filename", model), ("params_filename", params)):
         if data is not None and not isinstance(data, bytes):
-            raise TypeError(f"without dirname, {what} is the bytes of the file")
+            raise TypeError(f"without dirname, {name} is the bytes of the file")
     if model is None:
         raise ValueError("without dirname, model_filename is the bytes of the model")
     return bytes(model)
@@ -349,7 +268,7 @@ def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
 
 
 def _is_program(where: Location, name: str) -> bool:
-    """Whether a file begins as a ProgramDesc does: with its first block."""
+    """Return whether a file begins like a ProgramDesc: with its first block."""
     if not where.has(name):  # a link that leads nowhere, a pipe
         return False
     with where.open_file(name) as file:

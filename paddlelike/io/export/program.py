@@ -1,0 +1,134 @@
+"""Programs for prediction: check the feeds, prune, and add or find feed and fetch operators."""
+
+from __future__ import annotations
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError, LoadError
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.passes import clone as passes
+from paddlelike.io.calls import warn_user
+
+__all__ = [
+    "append_scales",
+    "check_feeds",
+    "clear_devices",
+    "find_ports",
+    "make_inference_program",
+    "warn_of_metrics",
+]
+
+
+def make_inference_program(program: Program, feeds: list[str], targets: list[str]) -> Program:
+    """Return the part of ``program`` that computes ``targets`` from ``feeds``, with feeds and fetches."""
+    clone = passes.copy(program)
+    top = clone.global_block()
+    top.ops = [op for op in top.ops if op.type not in ("feed", "fetch")]
+    for op in top.ops:
+        op.is_target = False
+    pruned = passes.prune(clone, feeds=feeds, targets=targets)
+    pruned = passes.copy_for_inference(pruned, without_readers=True)
+    block = pruned.global_block()
+    if feeds:
+        holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
+    for col, name in enumerate(feeds):
+        block._prepend_op(
+            type="feed",
+            inputs={"X": [holder]},
+            outputs={"Out": [block.var(name)]},
+            attrs={"col": col},
+        )
+    holder = block.create_var(name="fetch", type=VarType.FETCH_LIST, persistable=True)
+    for col, name in enumerate(targets):
+        block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": col})
+    return pruned
+
+
+def find_ports(program: Program, where: str) -> tuple[list[str], list[str]]:
+    """Return the names of feeds and of fetches, each in the order of their columns.
+
+    Raises
+    ------
+    LoadError
+        A feed or fetch operator has no column, or not one variable.
+    """
+    block = program.global_block()
+    found: dict[str, dict[int, str]] = {"feed": {}, "fetch": {}}
+    for op in block.ops:
+        if op.type not in found:
+            continue
+        names = op.output("Out") if op.type == "feed" else op.input("X")
+        col = op.attrs.get("col")
+        if len(names) != 1 or type(col) is not int or not block.has_var(names[0]):
+            raise LoadError(
+                f"{where} is no model: a {op.type} operator has column {col!r} and variables {names}; "
+                "an integer and one variable of the program are expected"
+            )
+        found[op.type][col] = names[0]
+    feeds, fetches = ([names[col] for col in sorted(names)] for names in found.values())
+    return feeds, fetches
+
+
+def check_feeds(program: Program, feeds: list[str], targets: list[Variable]) -> None:
+    """Check that every feed exists and is used by the targets, and that no other is needed.
+
+    Raises
+    ------
+    GraphError
+        A feed is missing, unknown or unused.
+    """
+    block = program.global_block()
+    for target in targets:
+        block._var_recursive(target.name)
+    unknown = [name for name in feeds if not block.has_var(name)]
+    pruned = passes.prune(
+        program, feeds=[f for f in feeds if f not in unknown], targets=[t.name for t in targets]
+    )
+    read = {name for op in pruned.global_block().ops for name in op.input_arg_names}
+    useless = [name for name in feeds if name not in unknown and name not in read]
+    useless = [name for name in useless if name not in {t.name for t in targets}]
+    if unknown or useless:
+        problem = "are not in the program" if unknown else "are not used by the targets"
+        raise GraphError(
+            f"save_inference_model: feeds {unknown or useless} {problem} "
+            f"(targets {[t.name for t in targets]})",
+            hint="feed the inputs the targets are computed from: "
+            + ", ".join(sorted(n for n in read if block.has_var(n) and block.var(n).is_data)),
+        )
+    needed = sorted(n for n in read if block.has_var(n) and block.var(n).is_data and n not in feeds)
+    if needed:
+        raise GraphError(
+            f"save_inference_model: the targets are also computed from {needed}, which is not fed",
+            hint="add it to feeded_var_names, or choose targets that do not need it",
+        )
+
+
+def warn_of_metrics(program: Program) -> None:
+    """Warn if a program computes a metric over all batches."""
+    if any(op.type == "auc" for op in program.global_block().ops):
+        warn_user("the program computes auc, which keeps statistics of all batches; choose targets before it")
+
+
+def clear_devices(program: Program) -> None:
+    """Remove the devices of operators."""
+    for op in program.global_block().ops:
+        if op.attrs.get("op_device"):
+            op._set_attr("op_device", "")
+
+
+def append_scales(program: Program, targets: list[Variable]) -> list[Variable]:
+    """Append a ``scale`` by 1 per target and return the outputs, which have the targets' public names."""
+    block = program.global_block()
+    outputs = []
+    for index, target in enumerate(targets):
+        name = unique_name.generate(f"save_infer_model/scale_{index}.tmp")
+        out = block.create_var(name=name, dtype=target.dtype)
+        block.append_op(
+            type="scale",
+            inputs={"X": [target]},
+            outputs={"Out": [out]},
+            attrs={"scale": 1.0, "bias": 0.0, "bias_after_scale": True},
+        )
+        outputs.append(out)
+    return outputs
