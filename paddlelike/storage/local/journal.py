@@ -270,7 +270,7 @@ def _keep_old(
     folders: dict[str, None] = {}
     for index, path in enumerate([*paths, *dropped]):
         target = os.path.join(directory, path)
-        if os.path.lexists(target):
+        if _is_there(target):
             _link_or_copy(target, os.path.join(old, str(index)))
         is_new = index < len(paths)
         targets.append(
@@ -293,6 +293,11 @@ def _identity(path: str) -> Identity | None:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
 
+def _is_there(path: str) -> bool:
+    """Return whether there is such a path; unlike ``os.path.lexists`` an error of the disk is no answer."""
+    return _identity(path) is not None
+
+
 def _link_or_copy(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
@@ -306,7 +311,7 @@ def _move_all(directory: str, moves: Sequence[tuple[str, str]]) -> None:
     Between the first and the last move, programs that know nothing of the journal see a mix of two saves. So
     there are no other calls of the system between them.
     """
-    left = [(source, target) for source, target in moves if os.path.lexists(source)]
+    left = [(source, target) for source, target in moves if _is_there(source)]
     for folder in {os.path.dirname(target) for _, target in left} - {directory}:
         os.makedirs(folder, exist_ok=True)
     here = [_same_device(*move) for move in left]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from tests.helpers.saved_files import read_variables
 
 PROJECT = Path(__file__).parents[3]
 JOB = Path(__file__).parent / "driver.py"
@@ -39,10 +40,6 @@ def losses(home: Path, worker: int) -> list[float]:
     return [float(text) for text in re.findall(r"loss (\S+)", log)]
 
 
-def files(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
-
-
 @pytest.mark.parametrize("mode", ["sync", "async", "half_async"])
 def test_a_job_learns_and_its_servers_end(mode: str, tmp_path: Path) -> None:
     run_job(tmp_path, mode, 0, 80, "-", "models")
@@ -52,9 +49,9 @@ def test_a_job_learns_and_its_servers_end(mode: str, tmp_path: Path) -> None:
         assert np.mean(found[-10:]) < 0.5  # of a target whose variance is above 4
     for server in range(2):
         assert (tmp_path / "log" / f"serverlog.{server}").read_text() == "served\n"
-    saved = files(tmp_path / "models")
+    saved = read_variables(tmp_path / "models")
     assert {"embedding_0.w_0", "embedding_0.w_0_moment_0", "fc_0.w_0", "@LR_DECAY_COUNTER@"} <= set(saved)
-    exported = files(tmp_path / "models.model")
+    exported = read_variables(tmp_path / "models.model")
     assert set(exported) == {"__model__", "embedding_0.w_0", "fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"}
     if mode == "sync":  # otherwise the other trainer may have trained on between the two
         assert all(exported[name] == saved[name] for name in set(exported) - {"__model__"})
@@ -77,7 +74,7 @@ def test_another_number_of_servers_goes_on_where_the_save_was(tmp_path: Path) ->
     resumed = losses(tmp_path, 0)
     run_job(tmp_path, "sync", 0, 40, "-", "whole")
     assert losses(tmp_path, 0)[20:] == resumed
-    assert files(tmp_path / "second") == files(tmp_path / "whole")
+    assert read_variables(tmp_path / "second") == read_variables(tmp_path / "whole")
 
 
 def test_a_job_can_be_watched(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.distributed.launch.launcher import wait_until
+from tests.helpers.saved_files import read_variables
 
 PROJECT = Path(__file__).parents[3]
 SCRIPT = PROJECT / "tutorials" / "04_parameter_servers.py"
@@ -68,4 +69,4 @@ def parent_of(pid: int) -> int:
 
 
 def last_save(home: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (home / "clicks/checkpoints/step-00000060").iterdir()}
+    return read_variables(home / "clicks/checkpoints/step-00000060")
