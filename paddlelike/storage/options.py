@@ -6,11 +6,11 @@ import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypedDict
 
 from paddlelike.storage.hashing import ALGORITHMS, Algorithm
 
-__all__ = ["DEFAULT_OPTIONS", "Durability", "SaveOptions"]
+__all__ = ["DEFAULT_OPTIONS", "Durability", "SaveKeywords", "SaveOptions"]
 
 Durability = Literal["process", "power"]
 
@@ -93,6 +93,20 @@ class SaveOptions:
                     f"near options: {', '.join(near)}"
                 )
         return cls(**given)
+
+
+class SaveKeywords(TypedDict, total=False):
+    """The types of the fields of :class:`SaveOptions`, for the signatures that take them as keywords."""
+
+    base: str | os.PathLike[str] | None
+    blocking: bool
+    durability: Durability
+    checksum: Algorithm | None
+    wait: float | None
+    keep_generation: bool
+    by_servers: bool
+    manifest: bool
+    remove_stale: bool
 
 
 DEFAULT_OPTIONS: Final = SaveOptions()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import get_type_hints
 
 import pytest
 
 import paddlelike as fluid
-from paddlelike.storage.options import SaveOptions
+from paddlelike.storage.options import SaveKeywords, SaveOptions
 
 
 def test_options_cannot_be_changed_after_they_were_made() -> None:
@@ -44,3 +45,8 @@ def test_a_value_outside_the_choices_is_a_value_error(given: dict[str, object]) 
 def test_every_save_refuses_an_unknown_option_by_its_own_name(save: object) -> None:
     with pytest.raises(TypeError, match=rf"{save.__name__}\(\).*'chek'"):  # type: ignore[attr-defined]
         save(fluid.Executor(), "model", fluid.Program(), chek=1)  # type: ignore[operator]
+
+
+def test_the_keywords_of_signatures_are_the_options() -> None:
+    assert get_type_hints(SaveKeywords) == get_type_hints(SaveOptions)
+    assert SaveKeywords.__required_keys__ == frozenset()

@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError, StorageError
@@ -27,7 +27,7 @@ from paddlelike.io.report import SaveReport
 from paddlelike.io.save.save import save_chosen
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import locate
-from paddlelike.storage.options import SaveOptions
+from paddlelike.storage.options import SaveKeywords, SaveOptions
 
 __all__ = ["Checkpoints"]
 
@@ -80,7 +80,7 @@ class Checkpoints:
         every: int = 1,
         *,
         best: Literal["smallest", "largest"] = "smallest",
-        **options: Any,
+        **options: Unpack[SaveKeywords],
     ) -> None:
         limits = ("keep_last", keep_last, 1), ("keep_best", keep_best, 0), ("every", every, 1)
         for name, value, least in limits:
@@ -164,7 +164,7 @@ class Checkpoints:
             executor=executor,
             state={"checkpoint": entry},
             holding=holding,
-            afterwards=finish,
+            after_commit=finish,
             options=options,
         )
 

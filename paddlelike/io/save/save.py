@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from paddlelike.errors import SaveError
 from paddlelike.executor.run import Executor
@@ -22,7 +22,7 @@ from paddlelike.io.save.files import RunFiles
 from paddlelike.io.save.writer import Writer
 from paddlelike.io.select import is_parameter, is_persistable, program_of, select
 from paddlelike.storage.location import Location, Writing, locate
-from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveKeywords, SaveOptions
 
 __all__ = ["add_to", "save_chosen", "save_params", "save_persistables", "save_vars"]
 
@@ -38,7 +38,7 @@ def save_vars(
     vars: Iterable[Variable | str] | None = None,  # noqa: A002  (Fluid's name)
     predicate: Callable[[Variable], bool] | None = None,
     filename: str | None = None,
-    **options: Any,
+    **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     """Save the current values of variables, all of them or none.
 
@@ -48,15 +48,14 @@ def save_vars(
     Parameters
     ----------
     dirname
-        The directory; made when missing. A URL such as ``s3://bucket/model``: see the extra "remote".
-        None (with ``filename=None``): the bytes of the combined form are returned.
+        The directory; made when missing. It may be a URL such as ``s3://bucket/model``, see the extra
+        "remote". None (with ``filename=None``): the bytes of the combined form are returned.
     vars
         Variables or their names; None: those that ``predicate`` accepts.
     filename
         One file for all variables, in the order of their names; None: a file each, named as the variable.
     options
-        The fields of :class:`~paddlelike.storage.options.SaveOptions`: ``base``, ``blocking``,
-        ``durability``, ``checksum``, ``wait``, ``keep_generation``, ``by_servers``.
+        The fields of :class:`~paddlelike.storage.options.SaveOptions`.
 
     Returns
     -------
@@ -65,8 +64,8 @@ def save_vars(
     Raises
     ------
     SaveError
-        Something could not be written; the directory is as it was. Or: a save that was begun before with
-        ``blocking=False`` has failed, and nobody was told.
+        Something could not be written; the directory is as it was. Or: an earlier save with
+        ``blocking=False`` failed, and its failure was not reported yet.
     NotInitializedError
         A variable holds no value.
     """
@@ -95,7 +94,7 @@ def _save(
         return None
     asynchronous.check_pending()
     if dirname is None:
-        return _to_memory(executor, chosen)
+        return _save_to_memory(executor, chosen)
     return save_chosen(program, chosen, dirname, filename, part=part, executor=executor, options=options)
 
 
@@ -104,9 +103,9 @@ def save_params(
     dirname: Path | None,
     main_program: Any = None,
     filename: str | None = None,
-    **options: Any,
+    **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    """Save the parameters of a program: what prediction needs. See :func:`save_vars`.
+    """Save the parameters of a program, which prediction needs. See :func:`save_vars`, also for the errors.
 
     Files that the same program wrote in an earlier save and that are not part of this one stay, and are
     listed in the report as stale; ``remove_stale=True`` deletes them.
@@ -120,12 +119,12 @@ def save_persistables(
     dirname: Path | None,
     main_program: Any = None,
     filename: str | None = None,
-    **options: Any,
+    **options: Unpack[SaveKeywords],
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
-    """Save every persistable of a program: what going on with training needs. See :func:`save_vars`.
+    """Save every persistable of a program, which continued training needs. See :func:`save_vars`.
 
-    Of a trainer's program trainer 0 saves everything, also what only parameter servers have: the same
-    directory that a single process would save. The other trainers save nothing and say so.
+    For a trainer's program, trainer 0 saves everything, also the values on parameter servers, into the same
+    files as a single process would. The other trainers save nothing and warn.
 
     Two programs may share a directory: no save deletes the files of another one. Files that the same program
     wrote in an earlier save and that are not part of this one are listed in the report as stale;
@@ -145,7 +144,7 @@ def save_chosen(
     part: str | None = None,
     state: Mapping[str, Any] | None = None,
     holding: contextlib.ExitStack | None = None,
-    afterwards: Callable[[], None] | None = None,
+    after_commit: Callable[[], None] | None = None,
     options: SaveOptions = DEFAULT_OPTIONS,
 ) -> SaveReport | asynchronous.PendingSave:
     """Save variables: build their program of save operators and let the executor run it in a transaction.
@@ -157,9 +156,9 @@ def save_chosen(
     state
         More for the manifest.
     holding
-        Is closed when the save has ended, with or without an error.
-    afterwards
-        Is called when the save has ended without an error.
+        Closed when the save has ended, with or without an error.
+    after_commit
+        Called when the save has ended without an error.
 
     Raises
     ------
@@ -175,7 +174,7 @@ def save_chosen(
             ending.push(holding)
         if not options.blocking:
             turn.enter_context(asynchronous.pending_lock())
-            asynchronous.check_pending()  # also one that another thread has begun meanwhile
+            asynchronous.check_pending()  # also for one that another thread began meanwhile
         partition = partition_of(program)
         share = SaveShare(chosen)
         if partition is not None:
@@ -203,8 +202,8 @@ def save_chosen(
             def work() -> SaveReport:
                 with later:
                     report = writer.commit(begin)
-                if afterwards is not None:
-                    afterwards()
+                if after_commit is not None:
+                    after_commit()
                 return report
 
             return work() if options.blocking else asynchronous.start_save(writer.target, work)
@@ -241,7 +240,7 @@ def add_to(
 
 
 def _run_save(executor: Executor, writer: Writer, share: SaveShare, filename: str | None) -> None:
-    """Let the executor run the program that saves what is in this process; add the files of other ones."""
+    """Run the program that saves the values in this process; add the files from other processes."""
     if share.local:
         program = build_save_program(share.local, writer.where.path, filename)
         files = RunFiles(unchanging=True, writer=writer)
@@ -250,17 +249,17 @@ def _run_save(executor: Executor, writer: Writer, share: SaveShare, filename: st
 
 
 def _warn_of_trainers(program: Program) -> None:
-    """Of several trainers that hold the same values one is enough to save them, usually the first."""
+    """Warn a trainer other than trainer 0 that all trainers hold the same values."""
     trainer, count = (os.environ.get(name, "") for name in ("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"))
     several = count.isdigit() and int(count) > 1
     if several and trainer.isdigit() and int(trainer) > 0 and not program._is_distributed:
         warn_user(
-            f"trainer {trainer} of {count} saves; usually trainer 0 does, for all: guard the save by "
-            "`if trainer_id == 0`, or let each save into a directory of its own"
+            f"trainer {trainer} of {count} saves; usually trainer 0 does: guard the save by "
+            "`if trainer_id == 0`, or use one directory for each trainer"
         )
 
 
-def _to_memory(executor: Executor, variables: list[Variable]) -> bytes:
+def _save_to_memory(executor: Executor, variables: list[Variable]) -> bytes:
     files = RunFiles(unchanging=True)
     program = build_save_program(variables, None, None)
     run_program(executor, program, files)
