@@ -1,4 +1,4 @@
-"""Programs whose variables live in several processes, and what a save or load of one does in this process.
+"""Programs with variables in several processes, and this process's share of a save or load of them.
 
 A trainer of a distributed program holds some of its variables; parameter servers hold the others, in slices.
 :mod:`paddlelike.distributed` knows which values a save must gather from them and which rows of which file a
@@ -76,7 +76,7 @@ class LoadShare:
     notes
         Lines for the report.
     reader
-        The name of this process in front of every error of the load, such as ``the server at a:6174``.
+        The name of this process, the prefix of every error of the load, such as ``the server at a:6174``.
     """
 
     variables: list[Variable]
@@ -103,7 +103,7 @@ class Partition(Protocol):
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
         """Return this process's share of a load of ``chosen`` from ``where``.
 
-        Raises LoadError when none of them is in this process.
+        Raises LoadError when this process holds none of them.
         """
 
     def localize(self, program: Program) -> Program:

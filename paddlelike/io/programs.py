@@ -2,8 +2,8 @@
 
 Fluid makes a program for every save and load: one ``save`` or ``load`` operator for each variable, or a
 single ``save_combine`` or ``load_combine`` over all of them, sorted by name. The same operators with the same
-attributes are built here. They are made without shape rules and without looking for the user's line, and the
-block holds the variables of the program that is saved instead of copies: 20,000 operators take 20 ms.
+attributes are built here. They are built without shape inference and without a call stack, and the
+block refers to the variables of the saved program instead of copies: 20,000 operators take 20 ms.
 
 Source: Paddle 1.8, ``python/paddle/fluid/io.py``.
 """
@@ -45,7 +45,7 @@ def build_save_program(variables: Sequence[Variable], dirname: Path | None, file
     StorageError
         The name of a variable cannot be the name of a file.
     """
-    program = _program_of(variables)
+    program = _make_program(variables)
     block = program.global_block()
     if filename is None and dirname is not None:
         attrs = _default_attrs("save")
@@ -72,7 +72,7 @@ def build_load_program(
     ``pairs`` are the variables, each with the name of its file.
     """
     pairs = list(pairs)
-    program = _program_of([variable for variable, _ in pairs])
+    program = _make_program([variable for variable, _ in pairs])
     block = program.global_block()
     if filename is None and dirname is not None:
         attrs = _default_attrs("load")
@@ -83,7 +83,11 @@ def build_load_program(
         ]
         return program
     path: Any = filename if dirname is None else os.path.join(os.fspath(dirname), os.fsdecode(filename or ""))
-    attrs = {**_default_attrs("load_combine"), "file_path": path, "model_from_memory": dirname is None}
+    attrs = {
+        **_default_attrs("load_combine"),
+        "file_path": path,
+        "model_from_memory": dirname is None,
+    }
     names = sorted(variable.name for variable, _ in pairs)
     block.ops = [Operator(block, "load_combine", {}, {"Out": names}, attrs)]
     return program
@@ -102,30 +106,30 @@ def collections_paused() -> Iterator[None]:
 
 
 def run_program(executor: Executor, program: Program, files: Files) -> None:
-    """Let an executor run a program that was built here in the current scope, with the files that it is lent.
+    """Run a program that was built here in the current scope; its operators save and load through ``files``.
 
-    The program is of no use afterwards: operators and their block refer to each other, and thousands of them
-    would wait for the garbage collector.
+    The program cannot be run again: its operators are removed, because operators and their block refer to
+    each other, and thousands of them would wait for the garbage collector.
     """
     executor._run(program, {}, [], global_scope(), return_numpy=False, services={"files": files})
     program.plans.clear()
     program.global_block().ops = []
 
 
-def _program_of(variables: Iterable[Variable]) -> Program:
+def _make_program(variables: Iterable[Variable]) -> Program:
     program = Program()
     program.global_block().vars = {variable.name: variable for variable in variables}
     return program
 
 
 def _default_attrs(op_type: str) -> dict[str, Any]:
-    """The attributes of an operator as ``append_op`` fills them in."""
+    """Return the attributes of an operator as ``append_op`` completes them."""
     common = {"op_role": OpRole.Forward, "op_role_var": [], "op_namescope": "/", "op_device": ""}
     return complete_attrs(registry.find(op_type), {"file_path": ""}) | common
 
 
 def _join(dirname: Path, name: str) -> str:
-    """The path of a file as Fluid normalises it; URLs stay as they are."""
+    """Return the path of a file as Fluid normalises it; URLs are not changed."""
     text = os.fspath(dirname)
     if is_remote(text):
         return f"{text.rstrip('/')}/{name}"

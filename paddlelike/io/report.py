@@ -1,4 +1,4 @@
-"""What a save or a load did. A report is true when all is well, and prints as a few lines."""
+"""The reports of saves and loads: true if everything was saved or loaded, printed as a few lines."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a load brought into the scope.
+    """The result of a load.
 
-    True when every variable that was asked for was loaded, or was left out on purpose (``skip``, ``init``).
-    So after ``strict=False`` it is false if something is missing or did not fit.
+    True if every requested variable was loaded, or was left out on purpose (``skip``, ``init``). After
+    ``strict=False`` it is false if a variable is missing or did not fit.
 
     Attributes
     ----------
     loaded
-        Variables by name.
+        The loaded variables by name.
     missing
-        Variables of the program that the files do not hold; such a load is refused unless ``strict=False``.
+        Variables of the program that the files do not hold; such a load fails unless ``strict=False``.
     unexpected
-        Files of the directory that the program does not ask for.
+        Files of the directory that the program does not use.
     misfits
-        Variables whose file does not fit them, and why; refused unless ``strict=False``.
+        Variables that their file does not fit, and why; such a load fails unless ``strict=False``.
     renamed
         Variables that come from a file of another name, and that name.
     skipped, kept, initialized
-        Variables that rules left alone; that are not in the files and keep their value, or became a constant.
+        Variables that a rule left unchanged; variables that are not in the files and kept their value, or
+        were set to a constant.
     verified
         Whether all bytes that were read were compared with the manifest.
     mapped
-        How many values are views of their files (``lazy=True``).
+        The count of values that are views of their files (``lazy=True``).
     notes
-        Things worth knowing that are no errors.
+        Remarks that are no errors.
     """
 
     source: str
@@ -75,7 +76,7 @@ class LoadReport:
         lines = [
             f"loaded {what} from {self.source} in {self.seconds:.3f} s{compared}; {replaced} replaced a value"
         ]
-        for said, names in (
+        for label, names in (
             ("missing", self.missing),
             ("left as they were, by a rule", self.skipped),
             ("not in the files, left as they were", self.kept),
@@ -84,7 +85,7 @@ class LoadReport:
             ("in the directory, not asked for", self.unexpected),
         ):
             if names:
-                lines.append(f"  {said}: {_listed(names)}")
+                lines.append(f"  {label}: {_listed(names)}")
         lines += [f"  does not fit: {name}: {why}" for name, why in list(self.misfits.items())[:8]]
         if len(self.misfits) > 8:
             lines.append(f"  and {len(self.misfits) - 8} more do not fit")
@@ -94,12 +95,12 @@ class LoadReport:
 
 @dataclass(frozen=True)
 class SaveReport:
-    """What a save did.
+    """The result of a save.
 
     Attributes
     ----------
     saved
-        The variables that the save is about, by name.
+        The variables of the save by name, also those whose files were kept.
     written, written_bytes
         The files that were written, and the bytes in them.
     kept
@@ -110,7 +111,7 @@ class SaveReport:
     removed
         Stale files that were deleted, because of ``remove_stale=True``.
     notes
-        Things worth knowing, such as why a process saves nothing.
+        Remarks, such as why a process saves nothing.
     """
 
     target: str
@@ -147,8 +148,8 @@ class SaveReport:
         return line + "".join(f"\n  note: {note}" for note in self.notes)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:

@@ -111,7 +111,7 @@ def load(
         raise LoadError(
             f"nothing was loaded from {prefix}.pdparams and .pdopt: "
             f"{len(problems)} of {len(wanted)} variables do not fit\n  " + "\n  ".join(problems[:20]),
-            hint="the program must be the network that was saved; set_program_state takes a part",
+            hint="the program must be the network that was saved; set_program_state accepts a subset",
         )
     rates = find_initial_rates(program, global_scope())
     moved = _set_all(wanted, values, prefix)

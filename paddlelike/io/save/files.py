@@ -48,7 +48,7 @@ class RunFiles:
     unchanging
         No operator of the run changes a variable, so that what is saved needs no copy.
     writer
-        The transaction into one directory that all ``save`` operators belong to; who lends it commits it.
+        The transaction into one directory that all ``save`` operators belong to; its owner commits it.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class RunFiles:
     ) -> None:
         self._unchanging = unchanging
         self._writer = writer
-        self._begin = "" if writer is None else _directory_prefix(writer)
+        self._begin = "" if writer is None else _get_directory_prefix(writer)
         self._saved: dict[str, tuple[str, list[Item]]] = {}  # by path: operator type, variables
         self._reader = OperatorReader(ops)
-        self.in_memory: list[bytes] = []  # what save_combine operators without a file gave
+        self.in_memory: list[bytes] = []  # the results of save_combine operators without a file
 
     def save(self, context: Context, ops: Sequence[OpView]) -> None:
         """Collect the variables of ``save`` and ``save_combine`` operators.
@@ -76,7 +76,7 @@ class RunFiles:
             if self._unchanging and not attrs.get("save_as_fp16"):
                 items = [get_item(name, context.scope) for name in op.input("X")]
             else:
-                items = [self._item(context, op, name) for name in op.input("X")]
+                items = [self._copy_item(context, op, name) for name in op.input("X")]
             path = attrs["file_path"]
             if attrs.get("save_to_memory"):
                 self.in_memory.append(b"".join(encode_combined(items)))
@@ -127,8 +127,8 @@ class RunFiles:
             writer.prepare()
             writer.commit(begin)
 
-    def _item(self, context: Context, op: OpView, name: str) -> Item:
-        """A variable with the value that it holds now, in memory that nothing of the run writes into."""
+    def _copy_item(self, context: Context, op: OpView, name: str) -> Item:
+        """Return a variable with a copy of its present value, which the run does not change."""
         as_half = bool(op.attrs.get("save_as_fp16"))
         value = context.read(name)
         if isinstance(value, np.ndarray):
@@ -164,16 +164,16 @@ def _make_writer(directory: str, paths: Sequence[str]) -> Writer:
     without a manifest.
     """
     parent = os.path.dirname(os.path.realpath(directory))
-    if len(paths) == 1 and not is_remote(directory) and os.path.isdir(directory) and not _may_write(parent):
+    if len(paths) == 1 and not is_remote(directory) and os.path.isdir(directory) and not _is_writable(parent):
         return Writer(locate_prefix(paths[0])[0], SaveOptions(manifest=False))
     return Writer(locate(directory))
 
 
-def _may_write(directory: str) -> bool:
+def _is_writable(directory: str) -> bool:
     return os.access(directory, os.W_OK | os.X_OK)
 
 
-def _directory_prefix(writer: Writer) -> str:
-    """What the paths of files in the directory of a transaction begin with."""
+def _get_directory_prefix(writer: Writer) -> str:
+    """Return the common prefix of the paths of files in the directory of a transaction."""
     path = writer.where.path
     return "" if path == "." else path.rstrip("/") + "/"

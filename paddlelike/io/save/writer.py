@@ -21,7 +21,7 @@ __all__ = ["Writer"]
 
 
 class Writer:
-    """Collects the variables of a save into one location and writes them as one.
+    """Collects the variables of a save into one location and writes them in one transaction.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Writer:
     part
         The name of this selection of variables for the manifest, such as "params".
     writing
-        A transaction that somebody else commits; everything is written, nothing kept.
+        A transaction that the caller commits; everything is written, no file is kept.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Writer:
         self._gathered = gathered
 
     def prepare(self, copies: Copies | None = None) -> None:
-        """Find out which files stay as they are, and pass the others to the transaction.
+        """Decide which files are kept, and pass the others to the transaction.
 
         The arrays are read at the commit. With ``copies`` those that are written are with_array now.
 
@@ -95,7 +95,7 @@ class Writer:
             self._writing.add(one.name, one.buffers, one.facts)
 
     def commit(self, begin: float) -> SaveReport:
-        """Write everything and remember in the ledger what was written; ``begin`` is when the save began.
+        """Write everything and record it in the ledger; ``begin`` is when the save began.
 
         Raises
         ------
@@ -129,8 +129,8 @@ class Writer:
         return os.path.join(self.where.path, *self._combined) if alone else self.where.path
 
     def _is_kept(self, file: str, item: Item) -> bool:
-        """Whether the file of an unchanged variable stays, or is shared with the base."""
-        for known, base in self._sources(None):
+        """Return whether the file of an unchanged variable is kept, or shared with the base."""
+        for known, base in self._list_sources(None):
             record = known.saved(item.holder)
             if record is None:
                 record = known.loaded(item.holder, file)
@@ -141,8 +141,8 @@ class Writer:
         return False
 
     def _are_kept(self, file: str, items: list[Item]) -> bool:
-        """Whether a combined file stays because none of its variables changed."""
-        for known, base in self._sources(file):
+        """Return whether a combined file is kept because none of its variables changed."""
+        for known, base in self._list_sources(file):
             records = [known.saved(item.holder) for item in items]
             record = records[0]
             if record is None or not self._has_checksum(record):
@@ -153,8 +153,8 @@ class Writer:
                 return True
         return False
 
-    def _sources(self, filename: str | None) -> list[tuple[Known, str | None]]:
-        """What is known of the directory and of the base, each with the ``base`` of ``Writing.keep``."""
+    def _list_sources(self, filename: str | None) -> list[tuple[Known, str | None]]:
+        """Return the ledger's records of the directory and of the base, each with its ``base`` to share."""
         found = self._known.get(filename)
         if found is None:
             found = self._known[filename] = []
@@ -167,7 +167,7 @@ class Writer:
         return found
 
     def _has_checksum(self, record: Record) -> bool:
-        """Whether the file has a checksum of the algorithm that is asked for."""
+        """Return whether a file has a checksum of the requested algorithm."""
         checksum = self._options.checksum
         if checksum is None:
             return True
