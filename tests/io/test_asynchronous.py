@@ -1,4 +1,4 @@
-"""Saves that do not block: the values of the moment, failures that are told, and the end of the process."""
+"""Saves that do not block: the values of the moment, reported failures, and the exit of the process."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_the_handle_raises_what_failed(exe: fluid.Executor, tmp_path: Path, prog
     assert save(exe, tmp_path / "b", program).wait(30)  # it was told
 
 
-def test_the_next_save_raises_what_nobody_was_told(
+def test_the_next_save_raises_an_unreported_failure(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     broken(tmp_path / "a")
@@ -289,7 +289,7 @@ def test_the_interpreter_ends_after_the_save(tmp_path: Path, end: str) -> None:
     assert "others were asked too" in done.stdout
 
 
-def test_a_failure_that_nobody_saw_is_printed_at_the_end(tmp_path: Path) -> None:
+def test_an_unreported_failure_is_printed_at_exit(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("in the way")
     done = run(tmp_path, "fluid.io.save_persistables(exe, 'a', main, blocking=False)")
     assert done.returncode == 1
@@ -299,7 +299,7 @@ def test_a_failure_that_nobody_saw_is_printed_at_the_end(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_failure_in_a_process_of_multiprocessing_is_told(tmp_path: Path, method: str) -> None:
+def test_a_failure_in_a_process_of_multiprocessing_is_reported(tmp_path: Path, method: str) -> None:
     script = tmp_path / "job.py"
     script.write_text(
         textwrap.dedent(
@@ -341,7 +341,7 @@ def test_a_failure_in_a_process_of_multiprocessing_is_told(tmp_path: Path, metho
     assert done.returncode == 0
 
 
-def test_a_failure_that_was_told_is_not_told_at_the_end(tmp_path: Path) -> None:
+def test_a_reported_failure_is_not_printed_at_exit(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("in the way")
     done = run(
         tmp_path,

@@ -161,7 +161,7 @@ def test_chosen_variables_by_predicate_by_list_and_by_name(exe: fluid.Executor, 
     assert listed(tmp_path / "l") == listed(tmp_path / "g") == ["fc_0.w_0"]
 
 
-def test_files_that_nobody_asks_for_are_told_and_left(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_unused_files_are_reported_and_left(exe: fluid.Executor, tmp_path: Path) -> None:
     main, startup = build()
     exe.run(startup)
     fluid.io.save_persistables(exe, str(tmp_path), main)
@@ -186,7 +186,7 @@ def test_surplus_bytes_of_a_parameter_server_are_passed_over(exe: fluid.Executor
     assert any("learning_rate_0" in note for note in report.notes)
 
 
-def test_selected_rows_travel_too(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_selected_rows_are_saved_and_loaded(exe: fluid.Executor, tmp_path: Path) -> None:
     program = fluid.Program()
     rows = program.global_block().create_var(
         name="table", type=fluid.core.VarDesc.VarType.SELECTED_ROWS, shape=[10, 2], dtype="float32",
@@ -301,7 +301,7 @@ def test_another_dtype_names_both_sides(exe: fluid.Executor, saved: Path) -> Non
     assert "the file holds FP32[1], the program wants FP64[1]" in str(refused(exe, saved, main))
 
 
-def test_a_missing_directory_is_told(exe: fluid.Executor, saved: Path) -> None:
+def test_a_missing_directory_is_an_error(exe: fluid.Executor, saved: Path) -> None:
     assert "does not exist" in str(refused(exe, saved / "nowhere", build()[0]))
 
 

@@ -137,7 +137,9 @@ def test_missing_variables_are_listed_with_near_names(main: fluid.Program, tmp_p
     assert "fc_0.w_0: not in the file (near: " in text
 
 
-def test_what_is_not_there_is_told(main: fluid.Program, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_missing_files_and_values_are_errors(
+    main: fluid.Program, exe: fluid.Executor, tmp_path: Path
+) -> None:
     refused(MissingFileError, fluid.load, main, str(tmp_path / "nowhere"), exe)
     refused(FileNotFoundError, fluid.load_program_state, str(tmp_path / "nowhere"))
     refused(AssertionError, fluid.save, main, str(tmp_path) + "/")
@@ -207,7 +209,7 @@ def test_a_part_is_set_and_the_rest_stays(main: fluid.Program) -> None:
     np.testing.assert_array_equal(value("fc_0.b_0"), bias)
 
 
-def test_names_that_nobody_has_are_warned_of(main: fluid.Program) -> None:
+def test_unknown_names_cause_a_warning(main: fluid.Program) -> None:
     state = {"fc_0.b_0": np.ones(3, "float32"), "nobody": np.ones(3, "float32")}
     with pytest.warns(UserWarning, match="nobody"):
         assert fluid.set_program_state(main, state).unexpected == ("nobody",)
@@ -221,7 +223,7 @@ def test_one_misfit_sets_nothing(main: fluid.Program, bad: Any) -> None:
     assert "fc_0.w_0: " in refused(LoadError, fluid.set_program_state, main, state)
 
 
-def test_a_state_for_nobody_is_refused(main: fluid.Program) -> None:
+def test_a_state_without_a_known_name_is_an_error(main: fluid.Program) -> None:
     refused(LoadError, fluid.set_program_state, main, {"nobody": np.ones(3, "float32")})
     refused(LoadError, fluid.set_program_state, main, {})
 

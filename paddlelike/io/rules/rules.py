@@ -21,6 +21,7 @@ _MOST: Final = 1 << 26  # bytes of a file
 class Rules:
     """An ordered list of rules; for every name the first one that matches decides.
 
+    >>> from paddlelike.io.rules.rule import match_targets
     >>> rules = Rules().skip("cls_*").rename("encoder_*.weight", "fc_*.w_0", transpose=True)
     >>> [target for rule in rules for target in match_targets(rule, "encoder_3.weight")]
     ['fc_3.w_0']

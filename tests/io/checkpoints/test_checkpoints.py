@@ -74,7 +74,9 @@ def test_a_checkpoint_brings_back_values_state_and_random_numbers(
     assert manifest_file.verify(latest.path)
 
 
-def test_nothing_is_there_yet(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_an_empty_directory_has_no_checkpoints(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path / "new")
     assert checkpoints.list() == []
     assert checkpoints.latest() is None
@@ -126,7 +128,7 @@ def test_what_has_not_changed_is_shared(exe: fluid.Executor, tmp_path: Path, pro
     assert manifest_file.verify(tmp_path / "step-00000002")
 
 
-def test_a_training_that_goes_on_shares_with_what_it_restored(
+def test_continued_training_shares_files_with_the_restored_checkpoint(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     fluid.io.Checkpoints(tmp_path).save(exe, program, 1)
@@ -151,7 +153,7 @@ def test_a_step_may_be_saved_again(exe: fluid.Executor, tmp_path: Path, program:
     assert value("a") == 10
 
 
-def test_foreign_things_are_left_alone(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
+def test_foreign_files_are_left_alone(exe: fluid.Executor, tmp_path: Path, program: fluid.Program) -> None:
     strange = ["notes", "step-1", "step-00000000", "step-00000002.old", "best"]
     for name in strange:
         (tmp_path / name).mkdir()
@@ -181,7 +183,7 @@ def test_what_a_killed_process_left_is_not_listed_and_goes(
     assert len(entries(tmp_path)) == 4
 
 
-def test_what_somebody_reads_is_not_removed(
+def test_a_checkpoint_is_not_removed_while_it_is_read(
     exe: fluid.Executor, tmp_path: Path, program: fluid.Program
 ) -> None:
     checkpoints = fluid.io.Checkpoints(tmp_path, keep_last=1)

@@ -61,7 +61,7 @@ def train(checkpoints: fluid.io.Checkpoints, exe: fluid.Executor, program: fluid
     return report
 
 
-def test_a_training_goes_on_in_a_new_process(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
+def test_training_continues_in_a_new_process(exe: fluid.Executor, program: fluid.Program, url: str) -> None:
     train(fluid.io.Checkpoints(url, keep_last=2, keep_best=1), exe, program, 1, 2, 3, 4)
     ledger.forget()
     put("a", 9)
@@ -136,7 +136,7 @@ def test_what_killed_savers_left_goes(exe: fluid.Executor, program: fluid.Progra
     assert not [name for name in names(root) if ".saving-" in name]
 
 
-def test_a_saver_whose_files_were_taken_for_a_dead_ones_is_told(
+def test_a_save_whose_staging_folder_was_swept_fails(
     exe: fluid.Executor, program: fluid.Program, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoints = fluid.io.Checkpoints(root)
@@ -155,7 +155,7 @@ def test_a_saver_whose_files_were_taken_for_a_dead_ones_is_told(
     assert steps(checkpoints) == [1]
 
 
-def test_foreign_things_are_left_alone(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
+def test_foreign_files_are_left_alone(exe: fluid.Executor, program: fluid.Program, root: str) -> None:
     store, folder = where(root).store, where(root).root
     theirs = {"step-00000007/w": [b"of others"], "notes": [b"1"], "step-1/x": [b"2"]}
     store.write(folder, theirs)

@@ -92,7 +92,7 @@ def test_what_is_written_never_reaches_the_file(tmp_path: Path, shape: tuple[int
     np.testing.assert_array_equal(value("w"), array(shape))
 
 
-def test_training_goes_on_from_mapped_values_and_counts_its_writes(tmp_path: Path) -> None:
+def test_training_continues_from_mapped_values_and_counts_its_writes(tmp_path: Path) -> None:
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 7
     with fluid.unique_name.guard(), fluid.program_guard(main, startup):

@@ -81,7 +81,7 @@ def test_a_model_predicts_what_the_test_program_does(
     assert len(files) == (2 if params else 9)  # two of each fc, four of the norm, the program
 
 
-def test_training_goes_on_after_an_export(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
+def test_training_continues_after_an_export(net: Net, exe: fluid.Executor, tmp_path: Path) -> None:
     save(str(tmp_path), ["x"], [net.prediction], exe)
     before = served(exe, str(tmp_path))
     exe.run(feed={"x": X, "label": np.array([[0], [1]])})

@@ -80,7 +80,7 @@ def test_what_the_headers_show_changes_nothing(tmp_path: Path, saved: dict[str, 
     assert "mix" not in str(caught.value)
 
 
-def test_bytes_that_do_not_verify_are_told_as_a_mix(tmp_path: Path) -> None:
+def test_bytes_that_do_not_verify_are_reported_as_a_mix(tmp_path: Path) -> None:
     program = program_of(**PROGRAM)
     fluid.io.save_persistables(executor(), tmp_path / "d", program)
     path = tmp_path / "d" / "b"

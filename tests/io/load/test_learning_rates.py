@@ -49,7 +49,7 @@ def test_a_rate_in_place_is_named_too(tmp_path: Path, in_place: bool) -> None:
     assert "0.5 was loaded, the startup program had set 0.25" in report.notes[0]
 
 
-def test_an_equal_rate_and_a_second_load_have_nothing_to_say(tmp_path: Path) -> None:
+def test_an_equal_rate_and_a_second_load_add_no_note(tmp_path: Path) -> None:
     exe = fluid.Executor()
     fluid.io.save_persistables(exe, str(tmp_path / "other"), build(0.25))
     main = build(0.5)

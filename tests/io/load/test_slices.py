@@ -123,7 +123,7 @@ def test_a_slice_of_a_scalar_or_of_sequences_is_refused(tmp_path: Path) -> None:
         fluid.io.load_slice(tmp_path, "lod", (0, 1))
 
 
-def test_near_names_are_told(tmp_path: Path, table: np.ndarray) -> None:
+def test_errors_list_near_names(tmp_path: Path, table: np.ndarray) -> None:
     with pytest.raises(LoadError, match=r"near: emb"):
         fluid.io.load_slice(tmp_path, "embb", (0, 1))
     with pytest.raises(LoadError, match="there is no directory"):
