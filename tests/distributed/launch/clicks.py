@@ -23,7 +23,7 @@ def launch_tutorial(
     """The first day of the tutorial; its processes can be told by ``mark`` in their environment."""
     (home / "clicks").mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
-        [sys.executable, "-m", "paddlelike.distributed.launch", "--grace=3", *options, str(SCRIPT), "1"],
+        [sys.executable, "-m", "paddlelike.distributed.launch", "--grace=10", *options, str(SCRIPT), "1"],
         cwd=home,
         env=os.environ
         | {
