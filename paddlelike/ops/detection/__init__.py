@@ -1,0 +1,1 @@
+"""Operators of object detection: anchors, boxes, matching, suppression, proposals, regions, losses."""
