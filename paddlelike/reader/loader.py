@@ -24,7 +24,7 @@ from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.feeder import DataFeeder
-from paddlelike.reader.program_reader import BatchQueue, declare_reader
+from paddlelike.reader.program_reader import BatchQueue, declare_loader
 from paddlelike.reader.readers import batch as batch_reader
 from paddlelike.reader.readers import read_ahead
 
@@ -127,11 +127,12 @@ class GeneratorLoader(Versioned):
         self._lost_source = ""  # the name of a source that could not be pickled
         self._queue: BatchQueue | None = None
         if not iterable:
-            reader, self._queue = declare_reader(
-                self._feed_list, capacity, use_double_buffer, made_by_startup=False
-            )
+            reader, self._queue = declare_loader(self._feed_list, capacity, use_double_buffer)
             default_main_program().current_block().append_op(
-                type="read", inputs={"Reader": [reader]}, outputs={"Out": self._feed_list}, attrs={}
+                type="read",
+                inputs={"Reader": [reader]},
+                outputs={"Out": self._feed_list},
+                attrs={"drop_last": drop_last},
             )
 
     @property

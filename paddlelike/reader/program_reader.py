@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.core.versioned import Versioned
-from paddlelike.errors import EOFException
+from paddlelike.errors import EOFException, GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.reader.readers import read_ahead
+from paddlelike.reader.readers import count_ready, read_ahead
+from paddlelike.unique_name import UniqueNameGenerator
 
-__all__ = ["BatchQueue", "declare_double_buffer", "declare_reader"]
+__all__ = ["LOADER_NAMES", "BatchQueue", "declare_double_buffer", "declare_loader", "declare_reader"]
+
+#: The names of non-iterable loaders. As in Fluid, ``unique_name.guard`` does not restart these counters, so
+#: that two loaders built under two guards have two queues.
+LOADER_NAMES: Final = UniqueNameGenerator()
 
 
 class BatchQueue(Versioned):
     """The batches of one epoch; the value of the reader's variable in a scope."""
 
-    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {"_batches": lambda: None}
+    _left_out: ClassVar[Mapping[str, Callable[[], Any]]] = {
+        "_batches": lambda: None,
+        "_ready": lambda: queue.Queue(),
+    }
 
     def __init__(self, capacity: int, holder: str) -> None:
         self._capacity = capacity
         self._holder = holder  # the name of the variable in the scope
         self._batches: Generator[list[LoDTensor], None, None] | None = None
+        self._ready: queue.Queue[Any] = queue.Queue()  # what the thread of this epoch has read ahead
+
+    def size(self) -> int:
+        """Return the count of batches that are ready; 0 before the start and after the last one."""
+        return count_ready(self._ready)
+
+    def capacity(self) -> int:
+        """Return the count of batches that are read ahead at most."""
+        return self._capacity
+
+    def close(self) -> None:
+        """End the epoch, as :meth:`reset` does."""
+        self.reset()
 
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
         """Start an epoch. Raises RuntimeError when one is running."""
@@ -36,13 +58,14 @@ class BatchQueue(Versioned):
         variable = global_scope().var(self._holder)
         if variable.value is None:  # after unpickling: scopes are pickled without queues
             variable.set_value(self)
-        self._batches = read_ahead(reader, self._capacity)
+        self._ready = queue.Queue(max(1, self._capacity))
+        self._batches = read_ahead(reader, self._capacity, self._ready)
 
     def reset(self) -> None:
         """End the epoch."""
         if self._batches is not None:
             self._batches.close()
-        self._batches = None
+        self._batches, self._ready = None, queue.Queue()
 
     def next_batch(self) -> list[LoDTensor]:
         """Return the next batch. Raises EOFException after the last one."""
@@ -59,21 +82,53 @@ class BatchQueue(Versioned):
 
 
 def declare_reader(
-    feed_list: Sequence[Variable],
-    capacity: int,
-    use_double_buffer: bool = True,
-    name: str | None = None,
-    *,
-    made_by_startup: bool = True,
+    feed_list: Sequence[Variable], capacity: int, use_double_buffer: bool = True, name: str | None = None
 ) -> tuple[Variable, BatchQueue]:
     """Return a new reader variable in the main program, and its queue of batches.
 
-    The startup program creates the reader, or the main program itself in each run.
+    The startup program creates the reader. Raises GraphError when the scope holds another one of its name.
     """
-    holder = unique_name.generate("lod_tensor_blocking_queue") if name is None else f"{name}_queue"
-    queue = BatchQueue(capacity, holder)
-    global_scope().var(holder).set_value(queue)
-    reader_name = unique_name.generate("create_py_reader") if name is None else f"{name}_reader"
+    if name is None:
+        keys = ("lod_tensor_blocking_queue", "create_py_reader", "double_buffer")
+        names = [unique_name.generate(key) for key in keys[: 2 + use_double_buffer]]
+    else:
+        names = [f"{name}_queue", f"{name}_reader", f"{name}_double_buffer"]
+    if _holds_queue(names[0]):
+        raise GraphError(
+            f"there is a reader with the queue {names[0]!r} already; a second one would take its batches",
+            hint="give each py_reader a name of its own (name=...), or use DataLoader.from_generator",
+        )
+    return _declare_in(
+        default_startup_program().current_block(), feed_list, capacity, use_double_buffer, names
+    )
+
+
+def declare_loader(
+    feed_list: Sequence[Variable], capacity: int, use_double_buffer: bool = True
+) -> tuple[Variable, BatchQueue]:
+    """Return a new reader variable in the main program, which creates the reader in each run, and its queue.
+
+    Its names come from :data:`LOADER_NAMES`; those that the scope holds already are passed over.
+    """
+    keys = ("lod_tensor_blocking_queue", "create_py_reader", "double_buffer")
+    names = [LOADER_NAMES(key) for key in keys]
+    while _holds_queue(names[0]):
+        names = [LOADER_NAMES(key) for key in keys]
+    return _declare_in(default_main_program().current_block(), feed_list, capacity, use_double_buffer, names)
+
+
+def _holds_queue(name: str) -> bool:
+    holder = global_scope().find_var(name)
+    return holder is not None and isinstance(holder.value, BatchQueue)
+
+
+def _declare_in(
+    maker: Block, feed_list: Sequence[Variable], capacity: int, use_double_buffer: bool, names: Sequence[str]
+) -> tuple[Variable, BatchQueue]:
+    """Return a new reader that ``maker`` creates; ``names``: of the queue, the reader, its double buffer."""
+    holder, reader_name = names[:2]
+    batches = BatchQueue(capacity, holder)
+    global_scope().var(holder).set_value(batches)
     attrs = {
         "shape_concat": [dim for v in feed_list for dim in v.shape],
         "lod_levels": [v.lod_level for v in feed_list],
@@ -82,16 +137,15 @@ def declare_reader(
         "ranks": [len(v.shape) for v in feed_list],
     }
     reads = [(v.dtype, v.shape, v.lod_level) for v in feed_list]
-    reader = _declare(default_main_program().current_block(), reader_name, reads)
-    maker = (default_startup_program() if made_by_startup else default_main_program()).current_block()
-    created = _declare(maker, reader_name, reads) if made_by_startup else reader
+    block = default_main_program().current_block()
+    reader = _declare(block, reader_name, reads)
+    created = reader if maker is block else _declare(maker, reader_name, reads)
     maker.append_op(
         type="create_py_reader", inputs={"blocking_queue": [holder]}, outputs={"Out": [created]}, attrs=attrs
     )
     if use_double_buffer:
-        key = unique_name.generate("double_buffer") if name is None else f"{name}_double_buffer"
-        reader = declare_double_buffer(reader, key)
-    return reader, queue
+        reader = declare_double_buffer(reader, names[2])
+    return reader, batches
 
 
 def declare_double_buffer(reader: Variable, name: str) -> Variable:

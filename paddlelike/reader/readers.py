@@ -124,12 +124,26 @@ def buffered(reader: Reader, size: int) -> Reader:
     return lambda: read_ahead(reader, size)
 
 
-def read_ahead(reader: Reader, size: int) -> Generator[Any, None, None]:
-    """Iterate over ``reader()`` while a thread reads up to ``size`` samples ahead.
+def count_ready(ready: queue.Queue[Any]) -> int:
+    """Return the count of samples in the queue of :func:`read_ahead`, without the mark of their end."""
+    with ready.mutex:
+        return sum(item[0] is not _END for item in ready.queue)
+
+
+def read_ahead(
+    reader: Reader, size: int, ready: queue.Queue[Any] | None = None
+) -> Generator[Any, None, None]:
+    """Return an iterator over ``reader()``; from the call on, a thread reads up to ``size`` samples ahead.
 
     An exception of the reader is raised after the samples before it. Closing the iterator ends the thread.
+    ``ready`` is the queue to use, for :func:`count_ready`.
     """
-    ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(max(1, size))
+    samples = _read_ahead(reader, queue.Queue(max(1, size)) if ready is None else ready)
+    next(samples)  # starts the thread
+    return samples
+
+
+def _read_ahead(reader: Reader, ready: queue.Queue[Any]) -> Generator[Any, None, None]:
     stop = threading.Event()
 
     def put(item: tuple[Any, BaseException | None]) -> bool:
@@ -153,6 +167,7 @@ def read_ahead(reader: Reader, size: int) -> Generator[Any, None, None]:
     thread = threading.Thread(target=work, name="paddlelike-reader", daemon=True)
     thread.start()
     try:
+        yield None
         while True:
             sample, error = ready.get()
             if error is not None:

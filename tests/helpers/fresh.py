@@ -9,6 +9,7 @@ from paddlelike import unique_name
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.framework.graph.guards import program_guard, reset_name_scope
 from paddlelike.framework.graph.program import Program
+from paddlelike.reader.program_reader import LOADER_NAMES
 
 
 @contextmanager
@@ -17,5 +18,6 @@ def fresh_programs(seed: int = 0) -> Iterator[tuple[Program, Program]]:
     main, startup = Program(), Program()
     main.random_seed = startup.random_seed = seed
     reset_name_scope()
+    LOADER_NAMES.counts.clear()
     with unique_name.guard(), program_guard(main, startup), scope_guard(Scope()):
         yield main, startup

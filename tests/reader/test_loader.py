@@ -212,6 +212,63 @@ def test_an_exported_model_is_fed_instead(inputs: list[Any], exe: fluid.Executor
     assert made.queue is not None
 
 
+def build_with_loader() -> tuple[Any, Any, Any]:
+    """Return program, loader and output of a network built as scripts do for training and for testing."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        inputs = [fluid.data("x", [None, 3]), fluid.data("l", [None, 1], "int64")]
+        made = loader(inputs, iterable=False)
+        return main, made, fluid.layers.scale(inputs[0], 2.0)
+
+
+def test_loaders_built_under_guards_have_queues_of_their_own(exe: fluid.Executor) -> None:
+    (train, train_loader, train_out), (test, test_loader, test_out) = build_with_loader(), build_with_loader()
+    train_loader.set_batch_generator(batches(3))
+    test_loader.set_batch_generator(lambda: iter([(np.full((1, 3), 7, "float32"), np.ones((1, 1), "int64"))]))
+    train_loader.start()
+    assert [exe.run(train, fetch_list=[train_out])[0][0, 0] for _ in range(2)] == [0, 2]
+    test_loader.start()
+    assert exe.run(test, fetch_list=[test_out])[0].tolist() == [[14, 14, 14]]
+    assert exe.run(train, fetch_list=[train_out])[0][0, 0] == 4
+    for program in (train, test):
+        with pytest.raises(EOFException):
+            exe.run(program)
+    train_loader.reset()
+    test_loader.reset()
+
+
+def test_loaders_are_named_by_counters_that_guards_leave_alone() -> None:
+    names = [build_with_loader()[0].global_block().ops[0].input("blocking_queue")[0] for _ in range(2)]
+    assert names == ["lod_tensor_blocking_queue_0", "lod_tensor_blocking_queue_1"]  # as in Fluid 1.8.5
+
+
+def test_a_second_py_reader_of_one_name_is_refused() -> None:
+    for name in (None, "train"):
+        with fluid.unique_name.guard():
+            fluid.layers.py_reader(2, [(-1, 3)], ["float32"], name=name)
+        with fluid.unique_name.guard(), pytest.raises(GraphError, match=r"already.*\n.*name=\.\.\."):
+            fluid.layers.py_reader(2, [(-1, 3)], ["float32"], name=name)
+
+
+def test_a_queue_tells_how_many_batches_are_ready(inputs: list[Any], exe: fluid.Executor) -> None:
+    made, out = inside(inputs, batches(3), capacity=8)
+    assert (made.queue.size(), made.queue.capacity()) == (0, 8)
+    made.start()
+    wait_for(lambda: made.queue.size() == 3)
+    exe.run(fetch_list=[out])
+    assert made.queue.size() == 2
+    made.reset()
+    assert made.queue.size() == 0
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Return as soon as a condition holds."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
 def test_misuse_is_an_error(inputs: list[Any]) -> None:
     with pytest.raises(UnsupportedError, match="from_generator"):
         fluid.io.DataLoader([1, 2, 3])
