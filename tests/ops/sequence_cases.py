@@ -1,19 +1,19 @@
 # ruff: noqa: SIM905  (lists of names read better as text)
 """Points at which operators on sequences are compared with real Fluid 1.8.5.
 
-This file runs under Python 3.7 as well (``tests/interop/dump_sequences.py``). Left out is what Fluid refuses
+This file runs under Python 3.7 as well (``tests/interop/dump_cases.py``). Left out is what Fluid refuses
 or gets wrong: sequences without rows that have initial states (its gradients read foreign memory), LSTMs
 of a width that is a multiple of 8 with a clipped cell (it clips the gradients of eight cells by the first).
 """
 
-import zlib
-from collections import namedtuple
+from functools import partial
 
 import numpy as np
 
+from tests.ops.recorded import add_case
+
 CASES = {}
-#: ``inputs`` and ``outputs`` by slot: arrays, or (array, offsets by level), or lists of them; dtypes.
-Case = namedtuple("Case", "type inputs attrs outputs wrt through ignore")
+case = partial(add_case, CASES)
 
 F32, I32, I64 = "float32", "int32", "int64"
 L1, L2, LF, LG = [[0, 2, 2, 5]], [[0, 2, 3], [0, 2, 2, 5]], [[0, 2, 5]], [[0, 1, 4]]
@@ -30,20 +30,6 @@ def below(high, *shape):
 
 def ids(*numbers, dtype=I64):
     return np.array(numbers, dtype).reshape(-1, 1)
-
-
-def case(type, inputs, outputs, wrt="", note="", through=None, ignore=(), **attrs):
-    """``wrt``: slots to differentiate by; ``through``: output slots the gradient comes from (the first)."""
-    name = type + ("-" + note if note else "")
-    assert name not in CASES, name
-    through = [next(iter(outputs))] if through is None else through
-    CASES[name] = Case(type, inputs, attrs, outputs, wrt.split(), through, ignore)
-
-
-def weights(name, slot, out):
-    """The gradient that comes from above, for an output of a case."""
-    rng = np.random.RandomState(zlib.crc32((name + slot).encode()) % 2**31)
-    return rng.uniform(-1, 1, out.shape).astype(out.dtype)
 
 
 # Pools and softmax

@@ -1,6 +1,6 @@
-"""Ask real Fluid 1.8.5 for what tests/ops/sequence_cases.py compares.
+"""Ask real Fluid 1.8.5 for what a module of cases compares (see tests/ops/recorded.py).
 
-    python3.7 dump_sequences.py OUT.json.gz
+    python3.7 -m tests.interop.dump_cases tests.ops.sequence_cases OUT.json.gz
 
 Runs under an interpreter that has paddlepaddle 1.8.5. Writes {case: record}:
 
@@ -14,24 +14,17 @@ A variable is called <slot>_<index>. An array is [dtype, dims, base64 of its byt
 
 import base64
 import gzip
-import importlib.util
+import importlib
 import json
 import sys
 import warnings
-from pathlib import Path
 
 warnings.simplefilter("ignore")
 
 import numpy as np
 import paddle.fluid as fluid
 
-
-def load_cases():
-    path = Path(__file__).parent.parent / "ops" / "sequence_cases.py"
-    spec = importlib.util.spec_from_file_location("sequence_cases", str(path))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tests.ops.recorded import weights
 
 
 def encoded(array):
@@ -86,7 +79,7 @@ class Asked:
             return exe.run(self.program, self.feed, list(variables), return_numpy=False)
 
 
-def record(cases, name, case):
+def record(name, case):
     asked = Asked(case)
     slots = sorted(asked.outputs)
     built = {s: [list(v.shape), v.lod_level, int(v.dtype)] for s, v in asked.outputs.items()}
@@ -96,7 +89,7 @@ def record(cases, name, case):
     if case.wrt:
         above = []
         for slot in case.through:
-            values = cases.weights(name, slot, np.array(found[slot]))
+            values = weights(name, slot, np.array(found[slot]))
             item = (values, found[slot].lod())
             above.append(asked.data("above_" + slot, item, asked.outputs[slot].shape))
         targets = [variable for slot in case.wrt for variable in asked.inputs[slot]]
@@ -107,13 +100,13 @@ def record(cases, name, case):
     return result
 
 
-def main(out):
-    cases = load_cases()
-    records = {name: record(cases, name, case) for name, case in sorted(cases.CASES.items())}
+def main(module, out):
+    cases = importlib.import_module(module).CASES
+    records = {name: record(name, case) for name, case in sorted(cases.items())}
     with gzip.GzipFile(out, "wb", mtime=0) as file:
         file.write(json.dumps(records, sort_keys=True, separators=(",", ":")).encode())
     print(len(records), "cases")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,0 +1,32 @@
+"""Points at which operators are compared with what real Fluid 1.8.5 computed there.
+
+A module of cases has a table ``CASES`` that :func:`add_case` fills; ``tests/interop/dump_cases.py`` asks the
+real system, ``tests/ops/replay.py`` runs the operator here. This file runs under Python 3.7 as well.
+"""
+
+import zlib
+from collections import namedtuple
+
+import numpy as np
+
+__all__ = ["Case", "add_case", "weights"]
+
+#: ``inputs`` and ``outputs`` by slot: arrays, or (array, offsets by level), or lists of them; dtypes.
+Case = namedtuple("Case", "type inputs attrs outputs wrt through ignore")
+
+
+def add_case(cases, type, inputs, outputs, wrt="", note="", through=None, ignore=(), **attrs):
+    """Add a case to ``cases``, named after the operator and the note.
+
+    ``wrt``: slots to differentiate by; ``through``: output slots the gradient comes from (the first).
+    """
+    name = type + ("-" + note if note else "")
+    assert name not in cases, name
+    through = [next(iter(outputs))] if through is None else through
+    cases[name] = Case(type, inputs, attrs, outputs, wrt.split(), through, ignore)
+
+
+def weights(name, slot, out):
+    """The gradient that comes from above, for an output of a case."""
+    rng = np.random.RandomState(zlib.crc32((name + slot).encode()) % 2**31)
+    return rng.uniform(-1, 1, out.shape).astype(out.dtype)
