@@ -10,6 +10,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import FLOATS, check_variable, check_variables
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.creation import create_named
 
 __all__ = ["addmm", "bilinear_tensor_product", "bmm", "dot", "fc", "matmul", "mul"]
 
@@ -123,7 +124,7 @@ def bmm(x: Variable, y: Variable, name: str | None = None) -> Variable:
 
 def dot(x: Variable, y: Variable, name: str | None = None) -> Variable:
     """Return the dot products of the rows: (N, D) and (N, D) give (N, 1) (operator ``dot``)."""
-    return emit("dot", {"X": x, "Y": y}, name=name)
+    return emit("dot", {"X": x, "Y": y}, name=name, out=create_named(name, x.dtype))
 
 
 def addmm(

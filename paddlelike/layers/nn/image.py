@@ -290,7 +290,7 @@ def affine_grid(theta: Variable, out_shape: Any, name: str | None = None) -> Var
         inputs["OutputShape"] = out_shape
     else:
         attrs["output_shape"] = list(out_shape)
-    return emit("affine_grid", inputs, attrs, slot="Output", name=name)
+    return emit("affine_grid", inputs, attrs, slot="Output")
 
 
 def grid_sampler(x: Variable, grid: Variable, name: str | None = None) -> Variable:

@@ -136,7 +136,7 @@ def data_norm(
     input: Variable,
     act: str | None = None,
     epsilon: float = 1e-05,
-    param_attr: dict[str, float] | None = None,
+    param_attr: Any = None,
     data_layout: str = "NCHW",
     in_place: bool = False,
     name: str | None = None,
@@ -151,13 +151,13 @@ def data_norm(
     """Return (N, C) normalized by the statistics of all data seen so far (operator ``data_norm``).
 
     The statistics are parameters ``<name>.batch_size``, ``.batch_sum`` and ``.batch_square_sum``, whose
-    gradients carry the statistics of the batch; ``param_attr`` gives their initial values. Raises TypeError
-    unless ``input`` is a variable of a supported dtype.
+    gradients carry the statistics of the batch; ``param_attr`` is a dict of their initial values. Raises
+    TypeError unless ``input`` is a variable of a supported dtype.
     """
     check_variable("data_norm", "input", input, WIDE_FLOATS)
     helper = LayerHelper("data_norm", name=name, act=act)
     first = {"batch_size": 1e4, "batch_sum": 0.0, "batch_square": 1e4, "scale_w": 1.0, "bias": 0.0}
-    first |= param_attr or {}
+    first |= param_attr if isinstance(param_attr, dict) else {}  # as in Fluid, a ParamAttr says nothing
     shape = [input.shape[1 if data_layout == "NCHW" else -1]]
     prefix = "dn" if name is None else name
 

@@ -20,6 +20,7 @@ from paddlelike.layers.checks import (
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import add_shape, fill_constant
+from paddlelike.layers.tensor.creation import create_named_temporary
 from paddlelike.layers.tensor.sizes import has_variables, replace_variables
 
 __all__ = [
@@ -207,7 +208,7 @@ def randint(
         inputs["ShapeTensorList"] = [_dim(helper, dim) for dim in shape]
     else:
         attrs["shape"] = [1] if shape is None else _dims("randint", shape)
-    found = helper.create_variable_for_type_inference(kind) if out is None else out
+    found = create_named_temporary(helper, name, dtype=kind) if out is None else out
     helper.append_op(type="randint", inputs=inputs, outputs={"Out": found}, attrs=attrs)
     found.stop_gradient = stop_gradient
     return found

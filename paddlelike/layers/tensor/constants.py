@@ -174,15 +174,19 @@ def range(start: Any, end: Any, step: Any, dtype: Any) -> Variable:
 
     Each of the three may be a number or a variable of shape [1].
     """
-    kind = convert_dtype(dtype)
-    limits = {"Start": start, "End": end, "Step": step}
-    inputs = {slot: _make_scalar(value, kind) for slot, value in limits.items()}
-    return emit("range", inputs, dtype=kind, constant=True)
+    return _emit_range(start, end, step, dtype)
 
 
 def arange(start: Any, end: Any, step: Any = 1, dtype: Any = None, name: str | None = None) -> Variable:
     """Return the numbers from ``start`` to ``end``, exclusive, as :func:`range`, by default float32."""
-    return range(start, end, step, "float32" if dtype is None else dtype)
+    return _emit_range(start, end, step, "float32" if dtype is None else dtype, name)
+
+
+def _emit_range(start: Any, end: Any, step: Any, dtype: Any, name: str | None = None) -> Variable:
+    kind = convert_dtype(dtype)
+    limits = {"Start": start, "End": end, "Step": step}
+    inputs = {slot: _make_scalar(value, kind) for slot, value in limits.items()}
+    return emit("range", inputs, name=name, dtype=kind, constant=True)
 
 
 def linspace(start: Any, stop: Any, num: Any, dtype: Any) -> Variable:

@@ -49,14 +49,15 @@ def create_parameter(
 ) -> Parameter:
     """Return a new parameter, initialized by default by Xavier's method, a bias by 0.
 
-    Raises TypeError unless ``shape`` is a list of ints.
+    It is called ``name``, unless there is an ``attr``: then as that says, or ``<name>.w_0`` (a bias ``.b_0``)
+    where it does not say, as in Fluid. Raises TypeError unless ``shape`` is a list of ints.
 
     >>> create_parameter([3, 4], "float32", name="table").shape
     (3, 4)
     """
     if not isinstance(shape, list | tuple | np.ndarray):
         raise TypeError(f"layer 'create_parameter': shape must be a list of ints, got {describe(shape)}")
-    helper = LayerHelper("create_parameter")
+    helper = LayerHelper("create_parameter", name=name)
     attr = ParamAttr(name=name) if attr is None else attr
     parameter: Parameter = helper.create_parameter(
         attr,
@@ -119,6 +120,11 @@ def assign(input: Any, output: Variable | None = None) -> Variable:
         _VALUE_SLOTS[dtype]: input.reshape(-1).tolist(),
     }
     return emit("assign_value", None, attrs, layer="assign", dtype=dtype, out=output)
+
+
+def create_named(name: str | None, dtype: Any) -> Variable | None:
+    """Return a new variable called ``name``, None without one: some layers of Fluid name their output so."""
+    return None if name is None else LayerHelper("out", name=name).create_variable(name=name, dtype=dtype)
 
 
 def create_named_temporary(helper: LayerHelper, name: str | None, **kwargs: Any) -> Variable:

@@ -12,6 +12,7 @@ from paddlelike.layers.checks import check_variable, is_whole
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.constants import as_variables
+from paddlelike.layers.tensor.creation import create_named
 from paddlelike.layers.tensor.sizes import as_list, has_variables, replace_variables
 
 __all__ = [
@@ -210,7 +211,7 @@ def flip(input: Variable, dims: Sequence[int], name: str | None = None) -> Varia
     Raises TypeError unless ``input`` is a variable.
     """
     check_variable("flip", "input", input)
-    return emit("flip", {"X": input}, {"dims": list(dims)}, name=name)
+    return emit("flip", {"X": input}, {"dims": list(dims)}, name=name, out=create_named(name, input.dtype))
 
 
 def roll(input: Variable, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Variable:

@@ -96,11 +96,10 @@ class Auc(OpDef):
 
 def _advance_window(table: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
     """Return the counts to evaluate, and the table with one step more."""
+    if steps == 0:  # the layer's table may be longer: as in Fluid, the first run makes it (1, buckets)
+        total = table.reshape(-1)[:buckets] + count
+        return total, total.reshape(1, buckets)
     new = table.copy()
-    if steps == 0:
-        total = new.reshape(-1)
-        total += count
-        return total, new
     flat = new.reshape(-1)
     oldest = flat[:-1].reshape(steps + 1, buckets)[flat[-1] % steps]
     total = flat[steps * buckets : -1]
