@@ -19,6 +19,7 @@ from pathlib import Path as _Path
 
 from paddlelike import hooks as _hooks
 from paddlelike import lazy as _lazy
+from paddlelike import left_out as _left_out
 
 __version__ = "0.1.0"
 
@@ -30,23 +31,46 @@ _hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
 _hooks.provide("open_files", "paddlelike.io.save.files:open_files")
 _hooks.provide("find_partition", "paddlelike.distributed:find_partition")
 
-# Fluid's names for modules that have another name here.
-_sys.meta_path.insert(
-    0,
-    _lazy.AliasFinder(
-        {
-            "paddlelike.communicator": "paddlelike.distributed.communicator",
-            "paddlelike.compiler": "paddlelike.executor",
-            "paddlelike.data_feeder": "paddlelike.reader",
-            "paddlelike.data_generator": "paddlelike.reader.data_generator",
-            "paddlelike.dataset": "paddlelike.reader.dataset",
-            "paddlelike.incubate": "paddlelike.distributed.fleet.names",
-            "paddlelike.layer_helper": "paddlelike.layers.helper",
-            "paddlelike.lod_tensor": "paddlelike.reader",
-            "paddlelike.parallel_executor": "paddlelike.executor",
-            "paddlelike.transpiler": "paddlelike.distributed.transpiler",
-            "paddlelike.transpiler.distribute_transpiler": "paddlelike.distributed.transpiler",
-            "paddlelike.transpiler.ps_dispatcher": "paddlelike.distributed.transpiler.dispatch",
-        }
+# Fluid's names for modules that have another name here; an empty one is a package that only holds others.
+_FURTHER = {
+    "communicator": "distributed.communicator",
+    "compiler": "executor",
+    "contrib": "fluid.contrib",
+    "data_feeder": "reader",
+    "data_generator": "reader.data_generator",
+    "dataset": "reader.dataset",
+    "fluid.incubate.data_generator": "reader.data_generator",
+    "fluid.incubate.fleet": "",
+    "fluid.incubate.fleet.base": "",
+    "fluid.incubate.fleet.base.fleet_base": "distributed.fleet.base",
+    "fluid.incubate.fleet.base.mode": "distributed.fleet.base",
+    "fluid.incubate.fleet.base.role_maker": "distributed.fleet.role_maker",
+    "fluid.incubate.fleet.parameter_server": "",
+    "fluid.incubate.fleet.parameter_server.distribute_transpiler": "distributed.fleet.parameter_server",
+    "fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy": (
+        "distributed.fleet.strategy"
     ),
-)
+    "fluid.incubate.fleet.utils": "",
+    "incubate": "fluid.incubate",
+    "layer_helper": "layers.helper",
+    "lod_tensor": "reader",
+    "parallel_executor": "executor",
+    "reader.decorator": "reader.readers",
+    "transpiler": "distributed.transpiler",
+    "transpiler.distribute_transpiler": "distributed.transpiler",
+    "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
+    "wrapped_decorator": "fluid.wrapped_decorator",
+}
+# The modules of ``paddle.fluid`` beside those: the same modules as without ``fluid``.
+_SAME = """
+    average backward clip core distributed dygraph executor framework initializer input io layers metrics
+    nets optimizer param_attr profiler reader regularizer unique_name
+"""
+_BELOW_FLUID = [*_SAME.split(), *(name for name, origin in _FURTHER.items() if "fluid." not in name + origin)]
+_sys.meta_path[:0] = [
+    _lazy.AliasFinder(
+        {f"paddlelike.{name}": origin and f"paddlelike.{origin}" for name, origin in _FURTHER.items()}
+        | {f"paddlelike.fluid.{name}": f"paddlelike.{name}" for name in _BELOW_FLUID}
+    ),
+    _left_out.LeftOutFinder(),
+]

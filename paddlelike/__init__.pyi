@@ -13,6 +13,7 @@ from paddlelike import (
     core,
     distributed,
     executor,
+    fluid,
     framework,
     initializer,
     input,
@@ -46,9 +47,9 @@ from paddlelike.core import LoDTensor as Tensor
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places
 from paddlelike.core.scope import global_scope, scope_guard
 from paddlelike.distributed import communicator, transpiler
-from paddlelike.distributed.fleet import names as incubate
 from paddlelike.distributed.transpiler import DistributeTranspiler, DistributeTranspilerConfig
 from paddlelike.executor import BuildStrategy, CompiledProgram, ExecutionStrategy, Executor, ParallelExecutor
+from paddlelike.fluid import contrib, incubate, wrapped_decorator
 from paddlelike.framework import (
     Program,
     Variable,
@@ -75,11 +76,13 @@ from paddlelike.reader import (
     DatasetFactory,
     InMemoryDataset,
     QueueDataset,
+    batch,
     create_lod_tensor,
     create_random_int_lodtensor,
     data_generator,
     dataset,
 )
+from paddlelike.standin import install
 
 __version__: str
 
@@ -109,12 +112,14 @@ __all__ = [
     "WeightNormParamAttr",
     "average",
     "backward",
+    "batch",
     "build_param_setters",
     "bundle",
     "clip",
     "collection",
     "communicator",
     "compiler",
+    "contrib",
     "convert",
     "core",
     "cpu_places",
@@ -132,6 +137,7 @@ __all__ = [
     "distributed",
     "embedding",
     "executor",
+    "fluid",
     "framework",
     "get_flags",
     "global_scope",
@@ -140,6 +146,7 @@ __all__ = [
     "incubate",
     "initializer",
     "input",
+    "install",
     "io",
     "is_compiled_with_cuda",
     "layer_helper",
@@ -171,4 +178,5 @@ __all__ = [
     "set_program_state",
     "transpiler",
     "unique_name",
+    "wrapped_decorator",
 ]

@@ -6,6 +6,7 @@ PaddlelikeError
 │   ├── OperatorError        an operator failed in a run: names it, its variables and the user's line
 │   ├── NotInitializedError  a variable that holds no value yet
 │   ├── UnsupportedError     an operator or option of Paddle that this package does not support
+│   │   └── LeftOutError     a name of Fluid's that is left out here
 │   ├── UntrustedError       a program from bytes that holds operators which reach outside of it
 │   ├── OutOfMemoryError     a value or a file that is larger than the available memory
 │   ├── FormatError          bytes that do not follow their format
@@ -21,6 +22,7 @@ PaddlelikeError
 │   ├── UnreachableError     nothing answers there, or the connection broke: may be retried
 │   ├── DeadlineError        no answer in the given time: may be retried
 │   └── RejectedError        the other side refused the call, or failed in it: final
+├── StandInError             a script that cannot be run with paddlelike in the place of Paddle
 ├── RoleError                environment variables that do not define the role of a process
 ├── ExtraMissingError        an optional package that is not installed
 ├── FaultError               a distributed job that cannot continue: names the endpoint or the trainers
@@ -44,6 +46,7 @@ __all__ = [
     "FormatError",
     "FrameError",
     "GraphError",
+    "LeftOutError",
     "LoadError",
     "MissingFileError",
     "NotInitializedError",
@@ -56,6 +59,7 @@ __all__ = [
     "RoundRolledBack",
     "SaveError",
     "ShapeError",
+    "StandInError",
     "StorageError",
     "UnreachableError",
     "UnsupportedError",
@@ -103,6 +107,14 @@ class OutOfMemoryError(EnforceNotMet, MemoryError):
 
 class UnsupportedError(EnforceNotMet, NotImplementedError):
     """An operator or option of Paddle that this package does not support."""
+
+
+class LeftOutError(UnsupportedError, AttributeError):
+    """A name of Fluid's that this package leaves out; for ``hasattr`` it is missing."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.name, self.obj = "", None  # Python would append "Did you mean" and a name that looks alike
 
 
 class GraphError(PaddlelikeError, ValueError):
@@ -174,6 +186,10 @@ class DeadlineError(RemoteError, TimeoutError):
 
 class RejectedError(RemoteError):
     """The other side refused the call, or failed in it; the same call would fail again."""
+
+
+class StandInError(PaddlelikeError, RuntimeError):
+    """A script that cannot be run with paddlelike in the place of Paddle."""
 
 
 class RoleError(PaddlelikeError, ValueError):

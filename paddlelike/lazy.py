@@ -14,8 +14,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
+
+from paddlelike.left_out import raise_left_out
 
 __all__ = ["AliasFinder", "attach_stub", "read_stub"]
 
@@ -34,7 +36,7 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
     Every module of the package is an attribute of it, whether the stub lists it or not; for any other name
-    ``__getattr__`` raises AttributeError.
+    ``__getattr__`` raises AttributeError, which says why for a name that is left out.
     """
     origins = read_stub(stub)
     names = sorted(origins)
@@ -46,6 +48,7 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         elif not attribute.startswith("_") and find_spec(f"{package}.{attribute}") is not None:
             found = import_module(f"{package}.{attribute}")
         else:
+            raise_left_out(f"{package}.{name}".partition(".")[2])
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         setattr(sys.modules[package], name, found)
         return found
@@ -61,7 +64,8 @@ class AliasFinder(MetaPathFinder, Loader):
     Parameters
     ----------
     targets
-        By further name, the name of the module.
+        By further name, the name of the module. An empty name stands for a package without code, which
+        only holds the modules below it.
     """
 
     def __init__(self, targets: Mapping[str, str]) -> None:
@@ -70,23 +74,70 @@ class AliasFinder(MetaPathFinder, Loader):
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         """Return a spec for a further name; None for every other name, and where the module is missing."""
         original = self._original(fullname)
+        if original is None:
+            return None
         try:
-            found = original is not None and find_spec(original) is not None
-        except ModuleNotFoundError:  # what should be a package is a module
-            found = False
-        return ModuleSpec(fullname, self) if found else None
+            is_package = not original or _is_package(original)
+        except ModuleNotFoundError:
+            return None
+        return ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave it to the import system to create a module, which :meth:`exec_module` replaces."""
-        return None
+        """Return a package without code; None for a further name, which :meth:`exec_module` replaces."""
+        if self._original(spec.name):
+            return None
+        return _Holder(spec.name, "Modules of Fluid's, one level deeper.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the original in the module's place, where the import system takes its result from."""
-        sys.modules[module.__name__] = import_module(self._original(module.__name__) or "")
+        """Put the original in the module's place, where the import system takes its result from.
+
+        So are the modules below it that are imported already. The import system would otherwise bind each
+        to its name in the package once more, and ``layers.rnn`` would turn from a function into a module.
+        """
+        original = self._original(module.__name__)
+        if not original:
+            return
+        sys.modules[module.__name__] = import_module(original)
+        for name in [name for name in sys.modules if name.startswith(f"{original}.")]:
+            sys.modules.setdefault(module.__name__ + name.removeprefix(original), sys.modules[name])
+        if not hasattr(sys.modules[original], "__path__"):  # the import system looks below packages only
+            for name in [name for name in self._targets if name.startswith(f"{module.__name__}.")]:
+                sys.modules[name] = import_module(self._targets[name])
+                setattr(sys.modules[original], name.rpartition(".")[2], sys.modules[name])
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of the original, for ``python -m``; None where there is none."""
+        spec = find_spec(self._original(fullname) or __name__)
+        return getattr(spec.loader, "get_code", lambda _: None)(spec.name) if spec else None
 
     def _original(self, fullname: str) -> str | None:
+        """Return the name behind a further name, "" for a package without code, None for any other name."""
         name, below = fullname, ""
         while name and name not in self._targets:
             name, _, last = name.rpartition(".")
             below = f".{last}{below}"
-        return f"{self._targets[name]}{below}" if name else None
+        if not name or (below and not self._targets[name]):
+            return None
+        return f"{self._targets[name]}{below}"
+
+
+class _Holder(ModuleType):
+    """A package without code, which imports the modules below it when they are used."""
+
+    def __getattr__(self, name: str) -> ModuleType:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return import_module(f"{self.__name__}.{name}")
+        except ModuleNotFoundError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+
+def _is_package(name: str) -> bool:
+    """Return whether a module has modules below it. Raises ModuleNotFoundError where there is no module."""
+    if name in sys.modules:
+        return hasattr(sys.modules[name], "__path__")
+    spec = find_spec(name)
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return spec.submodule_search_locations is not None

@@ -28,6 +28,7 @@ from paddlelike.distributed.launch.plan import (
 )
 from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import DeadlineError, ExtraMissingError
+from paddlelike.standin import add_to_path
 
 __all__ = ["RaySlot", "RoleActor", "ray_job"]
 
@@ -78,7 +79,7 @@ class RoleActor:
         attempt: int,
     ) -> int:
         """Run the process and return its exit code."""
-        environment = dict(os.environ) | dict(passed_on)
+        environment = add_to_path(dict(os.environ) | dict(passed_on))
         self._slot = LocalSlot(
             plan, command, log_dir=paths.log_dir, environment=environment, directory=paths.directory
         )

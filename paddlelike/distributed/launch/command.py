@@ -19,6 +19,7 @@ from paddlelike.distributed.launch.plan import JobPlan, is_loopback_job, is_this
 from paddlelike.distributed.launch.supervisor import Slot, Supervisor
 from paddlelike.distributed.launch.viewer import Viewer
 from paddlelike.errors import PaddlelikeError, RoleError
+from paddlelike.standin import add_to_path
 
 __all__ = ["main"]
 
@@ -74,7 +75,7 @@ async def _launch_on_ray(
 async def _launch_locally(
     job: JobPlan, command: Sequence[str], options: argparse.Namespace, log_dir: Path | None, viewer: Viewer
 ) -> int:
-    environment = dict(os.environ)
+    environment = add_to_path(os.environ)  # for scripts that say ``import paddle``
     if is_loopback_job(job):
         # Other users of this machine can connect to the ports, so every job gets a secret of its own.
         environment.setdefault("PADDLELIKE_JOB_TOKEN", secrets.token_hex(16))

@@ -1,0 +1,1 @@
+"""``fluid.contrib``: what has a meaning for static programs on the CPU."""

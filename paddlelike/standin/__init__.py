@@ -1,0 +1,59 @@
+"""The stand-in for real Paddle: ``import paddle`` gives paddlelike, for scripts that are not changed.
+
+:func:`install` does it in this process; :func:`add_to_path` for the Python processes that get an environment.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from paddlelike.errors import StandInError
+from paddlelike.lazy import AliasFinder
+
+__all__ = ["FOLDER", "add_to_path", "install"]
+
+#: The folder that holds a ``paddle`` which is paddlelike.
+FOLDER: Final = Path(__file__).parent / "path"
+
+_FINDER: Final = AliasFinder({"paddle": "paddlelike"})
+
+
+def install() -> None:
+    """Let ``import paddle``, and every module path below it, import paddlelike in this process.
+
+    A second call changes nothing. Raises StandInError when another ``paddle`` is imported already.
+
+    >>> import paddlelike
+    >>> paddlelike.install()
+    >>> import paddle.fluid as fluid
+    >>> fluid.layers is paddlelike.layers
+    True
+    """
+    imported = sys.modules.get("paddle")
+    if imported is not None and imported is not sys.modules["paddlelike"]:
+        raise StandInError(
+            f"paddlelike.install: another paddle is imported already, from {imported.__file__}",
+            hint="call paddlelike.install() before the first import of paddle",
+        )
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.insert(0, _FINDER)
+    import_module("paddle")
+
+
+def add_to_path(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with :data:`FOLDER` first in PYTHONPATH.
+
+    ``import paddle`` gives paddlelike in every Python process that runs in it, and in those that it starts:
+    by multiprocessing, as the command of a dataset, below the launcher.
+
+    >>> add_to_path({"PYTHONPATH": "/home/me"})["PYTHONPATH"] == f"{FOLDER}{os.pathsep}/home/me"
+    True
+    """
+    others = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    entries = [str(FOLDER), *(entry for entry in others if entry != str(FOLDER))]
+    return dict(environment) | {"PYTHONPATH": os.pathsep.join(entries)}

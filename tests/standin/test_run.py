@@ -1,0 +1,137 @@
+"""Unmodified scripts, which say ``import paddle``, run on paddlelike as ``python SCRIPT`` would run them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def python(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, env=os.environ | environment
+    )
+
+
+def run(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return python("-m", "paddlelike", "run", *arguments, cwd=cwd)
+
+
+SHOW = """
+import os, sys
+import paddle.fluid as fluid
+print(fluid.__name__, __name__, sys.argv, os.path.basename(__file__), sys.path[0])
+"""
+
+
+def test_a_script_is_the_main_program(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "show.py").write_text(SHOW)
+    alone = python("inner/show.py", "a", "-m", "--b", cwd=tmp_path, PYTHONPATH=path_of_the_standin())
+    ours = run(tmp_path, "inner/show.py", "a", "-m", "--b")
+    assert ours.stdout == alone.stdout
+    assert ours.stdout.startswith("paddlelike.fluid __main__ ['inner/show.py', 'a', '-m', '--b'] show.py ")
+    assert ours.stderr == ""
+
+
+def path_of_the_standin() -> str:
+    """What PYTHONPATH must be for a plain ``python SCRIPT``: found here without the code under test."""
+    project = Path(__file__).parent.parent.parent
+    return f"{project / 'paddlelike' / 'standin' / 'path'}{os.pathsep}{project}"
+
+
+def test_a_module_is_the_main_program(tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "__init__.py").write_text("")
+    (tmp_path / "job" / "show.py").write_text(SHOW)
+    done = run(tmp_path, "-m", "job.show", "a")
+    assert done.stdout.startswith("paddlelike.fluid __main__ ['")
+    assert done.stdout.split(" show.py ")[1].strip() == str(tmp_path)
+    assert "'a'] show.py" in done.stdout
+
+
+def test_a_traceback_begins_at_the_script_and_the_exit_code_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("import paddle.fluid\n1 / 0\n")
+    done = run(tmp_path, "fails.py")
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].strip() == f'File "{tmp_path / "fails.py"}", line 2, in <module>'
+    assert lines[-1] == "ZeroDivisionError: division by zero"
+    (tmp_path / "exits.py").write_text("import sys, paddle\nsys.exit(7)\n")
+    assert run(tmp_path, "exits.py").returncode == 7
+    (tmp_path / "killed.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
+    assert run(tmp_path, "killed.py").returncode == -signal.SIGTERM
+
+
+CHILDREN = """
+import multiprocessing, subprocess, sys
+
+def show(queue):
+    import paddle
+    queue.put((paddle.__name__, sys.argv))
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn"):
+        context = multiprocessing.get_context(method)
+        queue = context.Queue()
+        process = context.Process(target=show, args=(queue,))
+        process.start()
+        print(method, *queue.get(timeout=60))
+        process.join()
+    script = "import paddle.fluid as fluid; print('command', fluid.__name__)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+"""
+
+
+def test_the_processes_of_a_script_find_the_same_paddle(tmp_path: Path) -> None:
+    (tmp_path / "children.py").write_text(CHILDREN)
+    done = run(tmp_path, "children.py", "a")
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "fork paddlelike ['children.py', 'a']",
+        "spawn paddlelike ['children.py', 'a']",
+        "command paddlelike.fluid",
+    ]
+
+
+@pytest.mark.parametrize("prefix", [["paddlelike"], ["paddlelike", "run", "-m", "paddle"]], ids=" ".join)
+def test_a_script_below_the_launcher_finds_paddle(tmp_path: Path, prefix: list[str]) -> None:
+    (tmp_path / "job.py").write_text("import paddle.fluid as fluid\nprint('job', fluid.__name__)\n")
+    prefix[-1] += ".distributed.launch"
+    done = python(
+        "-m", *prefix, "--server_num", "1", "--worker_num", "1", "--log_dir", "log", "job.py", cwd=tmp_path
+    )
+    assert (tmp_path / "log" / "workerlog.0").read_text() == "job paddlelike.fluid\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "run: no script was given"),
+        (["run", "-m"], "run: no script was given"),
+        (["run", "absent.py"], "run: the script absent.py does not exist (looked in "),
+        ([], "usage: python -m paddlelike run SCRIPT [args]"),
+        (["walk", "x.py"], "usage: python -m paddlelike run SCRIPT [args]"),
+    ],
+    ids=["no-script", "no-module", "absent", "nothing", "another-command"],
+)
+def test_a_wrong_command_line_says_what_is_expected(tmp_path: Path, arguments: list[str], said: str) -> None:
+    done = python("-m", "paddlelike", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+
+
+def test_an_interpreter_that_ignores_the_environment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "show.py").write_text(SHOW)
+    project = Path(__file__).parent.parent.parent
+    start = f"import sys; sys.path.append({str(project)!r}); sys.argv = ['paddlelike', 'run', 'show.py']\n"
+    start += "import runpy; runpy.run_module('paddlelike', run_name='__main__')"
+    done = python("-E", "-c", start, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Python was started with -E or -I" in done.stderr
+    assert "paddlelike.install()" in done.stderr
