@@ -1,13 +1,15 @@
 """Kills savers and looks at what is left: ``python -m tests.crash.harness --model over --seed 3``.
 
-For every model the saver is killed before each call of the system in turn, then at random times. After every
-kill: the directory holds exactly the old or exactly the new set and other people's files, nothing else is in
-it, it loads, its manifest fits, the next save works and leaves nothing of the dead saver beside it.
+For every model the saver is killed before each call of the system that can change files in turn (that the
+others change nothing is checked first), then at random times. After every kill: the directory holds exactly
+the old or exactly the new set and other people's files, nothing else is in it, it loads, its manifest fits,
+the next save works and leaves nothing of the dead saver beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -19,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # forks of one thread
+
+import xxhash
 
 from paddlelike.storage.local.manifest_file import verify
 from tests.crash import tracer
@@ -40,14 +44,18 @@ class Tally:
     old: int = 0
     new: int = 0
     calls: int = 0
+    seen: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kills} kills ({self.calls} calls of the system): {self.old} old, {self.new} new"
+        calls = f"{self.calls} of {self.seen} calls of the system can change files"
+        return f"{self.kills} kills ({calls}): {self.old} old, {self.new} new"
 
 
 def run(model: Model, home: Path, *, every: int, times: int, seed: int, look: Look | None = None) -> Tally:
     """Kill at every ``every``-th call, then ``times`` times at random; AssertionError at the first fault."""
     tally = Tally()
+    place = _prepare(model, home / "watched")
+    tally.seen = tracer.watched(lambda: model.save(str(place), 1), lambda: _state(place.parent)).seen
     number = 1 + seed % every
     while True:
         place = _prepare(model, home / f"call-{number}")
@@ -73,6 +81,24 @@ def run(model: Model, home: Path, *, every: int, times: int, seed: int, look: Lo
             _count(tally, found)
         shutil.rmtree(place.parent)
     return tally
+
+
+def _state(home: Path) -> dict[str, tuple[int | bytes, ...]]:
+    """Return kind, inode, links, size, time of writing and contents of everything below a directory."""
+    found: dict[str, tuple[int | bytes, ...]] = {}
+    for path in home.rglob("*"):
+        with contextlib.suppress(OSError):  # a thread deletes it at this moment
+            facts = path.lstat()
+            data = path.read_bytes() if path.is_file() else b""
+            found[str(path)] = (
+                facts.st_mode,
+                facts.st_ino,
+                facts.st_nlink,
+                facts.st_size,
+                facts.st_mtime_ns,
+                xxhash.xxh3_128_digest(data),
+            )
+    return found
 
 
 def _prepare(model: Model, home: Path) -> Path:
@@ -169,12 +195,12 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"skipped: {reason}\n")
         return 77
     for seed in range(options.seed, options.seed + options.seeds):
-        models = MODELS(seed) | NETWORKS(seed)
+        models = {**MODELS, **NETWORKS}
         for name in options.model or models:
             begin = time.perf_counter()
             with tempfile.TemporaryDirectory(dir=options.home) as home:
                 tally = run(
-                    models[name],
+                    models[name](seed),
                     Path(home),
                     every=options.every,
                     times=options.times,

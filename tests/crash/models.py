@@ -9,6 +9,7 @@ import random
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -85,13 +86,14 @@ def _plain(
     foreign: Mapping[str, bytes] | None = None,
     exchange: bool = True,
     kept: int = 0,
-    fails: bool = False,
+    fault: Callable[[str, str], None] | None = None,
     options: Mapping[str, Any] | None = None,
     stays: frozenset[str] = frozenset(),
     shrinks: bool = False,
 ) -> Model:
     """Files by a transaction; ``kept`` of them are the same in all sets and not written again.
 
+    ``fault`` moves the files of set 1 into place, instead of the function that a commit in steps uses.
     ``shrinks``: each set has files that the others do not have, which are to go with it.
     """
     sets = _random_sets(seed, count)
@@ -105,8 +107,8 @@ def _plain(
     def save(directory: str, number: int) -> None:
         with (
             mock.patch.object(generation, "exchange", exchange_dirs if exchange else refuse),
-            mock.patch.object(journal, "_move", _broken_move if fails and number == 1 else move),
-            contextlib.suppress(SaveError if fails and number == 1 else ()),
+            mock.patch.object(journal, "_move", fault if fault is not None and number == 1 else move),
+            contextlib.suppress(SaveError if fault is not None and number == 1 else ()),
         ):
             write(directory, number)
 
@@ -128,13 +130,14 @@ def _plain(
                 return number
         raise AssertionError(f"a mix of sets, or none: { {p: d[:1] for p, d in found.items()} }")
 
-    mine, final = dict(foreign or {}), 0 if fails else 1
+    mine, final = dict(foreign or {}), 1 if fault is None else 0
     return Model(name, sets, save, load, mine, fresh, one_step=exchange, final=final, stays=stays)
 
 
 def _interrupted(name: str, seed: int) -> Model:
     """A save that was killed in the middle of its journal, and the one who finishes it."""
     whole = _plain(name, seed, foreign=FOREIGN, exchange=False)
+    dying = _plain(name, seed, foreign=FOREIGN, exchange=False, fault=_killed_move)
 
     def save(directory: str, number: int) -> None:
         if number == 1:
@@ -142,12 +145,12 @@ def _interrupted(name: str, seed: int) -> Model:
             return
         whole.save(directory, number)
         if number == 0:
-            with mock.patch.object(journal, "_move", _killed_move):
-                process = os.fork()
-                if process == 0:
-                    whole.save(directory, 1)
-                    os._exit(1)
-                os.waitpid(process, 0)
+            process = os.fork()
+            if process == 0:
+                dying.save(directory, 1)
+                os._exit(1)
+            _, status = os.waitpid(process, 0)
+            assert os.WIFSIGNALED(status), "the first save was to die in the middle of its commit"
 
     return replace(whole, save=save)
 
@@ -169,36 +172,30 @@ def refuse(a: str, b: str) -> None:
     raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
 
-def MODELS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
-    """All models of plain files of a seed, by name."""
-    plain = [
-        _plain("new", seed, fresh=True),
-        _plain("over", seed),
-        _plain("foreign", seed, foreign=FOREIGN),
-        _plain("kept", seed, foreign=FOREIGN, kept=2),
-        _plain("one", seed, count=1, foreign=FOREIGN),
-        _plain("shrinks", seed, foreign=FOREIGN, kept=2, shrinks=True),
-        _plain("journal-shrinks", seed, foreign=FOREIGN, exchange=False, kept=2, shrinks=True),
-        _plain("undo-shrinks", seed, foreign=FOREIGN, exchange=False, fails=True, shrinks=True),
-        _plain("journal", seed, foreign=FOREIGN, exchange=False),
-        _plain("journal-kept", seed, foreign=FOREIGN, exchange=False, kept=2),
-        _plain("undo", seed, foreign=FOREIGN, exchange=False, fails=True),
-        _interrupted("recovery", seed),
-        _plain("power", seed, foreign=FOREIGN, options={"durability": "power"}),
-        _plain(
-            "spare",
-            seed,
-            foreign=FOREIGN,
-            options={"keep_generation": True},
-            stays=frozenset({".set.saving-directory"}),
-        ),
-        _plain(
-            "spare-shrinks",
-            seed,
-            foreign=FOREIGN,
-            options={"keep_generation": True},
-            stays=frozenset({".set.saving-directory"}),
-            shrinks=True,
-        ),
-    ]
-    return {model.name: model for model in plain}
+_SPARE: Mapping[str, Any] = {
+    "foreign": FOREIGN,
+    "options": {"keep_generation": True},
+    "stays": frozenset({".set.saving-directory"}),
+}
+_STEPS: Mapping[str, Any] = {"foreign": FOREIGN, "exchange": False}
+
+#: All models of plain files, by name: functions of a seed.
+MODELS: Mapping[str, Callable[[int], Model]] = {
+    name: partial(_plain, name, **options)
+    for name, options in {
+        "new": {"fresh": True},
+        "over": {},
+        "foreign": {"foreign": FOREIGN},
+        "kept": {"foreign": FOREIGN, "kept": 2},
+        "one": {"count": 1, "foreign": FOREIGN},
+        "shrinks": {"foreign": FOREIGN, "kept": 2, "shrinks": True},
+        "journal-shrinks": {**_STEPS, "kept": 2, "shrinks": True},
+        "undo-shrinks": {**_STEPS, "fault": _broken_move, "shrinks": True},
+        "journal": _STEPS,
+        "journal-kept": {**_STEPS, "kept": 2},
+        "undo": {**_STEPS, "fault": _broken_move},
+        "power": {"foreign": FOREIGN, "options": {"durability": "power"}},
+        "spare": _SPARE,
+        "spare-shrinks": {**_SPARE, "shrinks": True},
+    }.items()
+} | {"recovery": partial(_interrupted, "recovery")}

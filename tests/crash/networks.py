@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -91,10 +92,10 @@ def _net(seed: int, how: str) -> Net:
 def _fluid(
     name: str,
     seed: int,
+    *,
     write: Act,
     read: Act,
     form: str,
-    *,
     how: str = "alike",
     foreign: bool = False,
     fresh: bool = False,
@@ -176,28 +177,33 @@ def _save_pickles(net: Net, exe: fluid.Executor, path: str) -> object:
     return fluid.save(net.program, f"{path}/net")
 
 
-def NETWORKS(seed: int) -> dict[str, Model]:  # noqa: N802  (a table, by seed)
-    """All models of a seed, by name."""
-    stays = frozenset({".set.saving-directory"})
-    combined = _persistables(filename="all")
-    models = [
-        _fluid("fluid-new", seed, _persistables(), _read, "everything", fresh=True),
-        _fluid("fluid-over", seed, _persistables(), _read, "directory", foreign=True),
-        _fluid("fluid-alone", seed, _persistables(), _read, "everything"),
-        _fluid("fluid-kept", seed, _persistables(), _read, "everything", how="kept"),
-        _fluid("fluid-power", seed, _persistables(durability="power"), _read, "everything"),
-        _fluid("fluid-thread", seed, _in_thread, _read, "everything"),
-        _fluid("fluid-spare", seed, _persistables(keep_generation=True), _read, "everything", stays=stays),
-        _fluid("fluid-combined", seed, combined, _read_all, "all", foreign=True),
-        _fluid("fluid-export", seed, _export, _read_export, "export", how="shrinks"),
-        _fluid("fluid-pickles", seed, _save_pickles, _read_pickles, "pickles", one_step=False),
-        _fluid(
-            "fluid-journal",
-            seed,
-            _without_exchange(_persistables()),
-            _read,
-            "everything",
-            one_step=False,
-        ),
-    ]
-    return {model.name: model for model in models}
+_SPARE = frozenset({".set.saving-directory"})
+_DIRECTORY = {"write": _persistables(), "read": _read, "form": "everything"}
+
+#: All models of networks, by name: functions of a seed.
+NETWORKS: Mapping[str, Callable[[int], Model]] = {
+    name: partial(_fluid, name, **_DIRECTORY | options)
+    for name, options in {
+        "fluid-new": {"fresh": True},
+        "fluid-over": {"form": "directory", "foreign": True},
+        "fluid-alone": {},
+        "fluid-kept": {"how": "kept"},
+        "fluid-power": {"write": _persistables(durability="power")},
+        "fluid-thread": {"write": _in_thread},
+        "fluid-spare": {"write": _persistables(keep_generation=True), "stays": _SPARE},
+        "fluid-combined": {
+            "write": _persistables(filename="all"),
+            "read": _read_all,
+            "form": "all",
+            "foreign": True,
+        },
+        "fluid-export": {"write": _export, "read": _read_export, "form": "export", "how": "shrinks"},
+        "fluid-pickles": {
+            "write": _save_pickles,
+            "read": _read_pickles,
+            "form": "pickles",
+            "one_step": False,
+        },
+        "fluid-journal": {"write": _without_exchange(_persistables()), "one_step": False},
+    }.items()
+}

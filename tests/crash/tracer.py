@@ -1,7 +1,9 @@
-"""Runs a function in a process of its own and kills it with SIGKILL before its n-th call of the system.
+"""Runs a function in a process of its own and kills it before its n-th call that can change files.
 
 The function runs in a fork, so nothing is started twice; the fork is followed by ptrace, thread by thread.
-Only calls that cannot touch a file (see the tables) are not counted. Linux alone has the means.
+A call that changes no file is no kill point of its own: a kill before it leaves what a kill before the next
+one leaves. Which calls change nothing is said by tables; every other call counts, and :func:`watched` lets
+the files be compared around the calls that do not. Linux alone has the means.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Outcome", "kill_after", "kill_at", "recorded", "usable"]
+__all__ = ["Outcome", "kill_after", "kill_at", "recorded", "usable", "watched"]
 
 _TRACEME, _SYSCALL, _SETOPTIONS, _GET_SYSCALL_INFO = 0, 24, 0x4200, 0x420E
 _OPTIONS = 1 | 2 | 4 | 8 | 0x100000  # mark stops of calls; follow fork, vfork and clone; die with the tracer
@@ -33,6 +35,15 @@ _HARMLESS = {
                 214, 215, 220, 222, 226, 233, 278, 293, 435},
 }  # fmt: skip
 
+# what reads files and directories, or works on descriptors and locks, which die with the process
+_READING = {
+    "x86_64": {0, 3, 4, 5, 6, 8, 17, 19, 21, 32, 33, 63, 72, 73, 78, 79, 89, 137, 138, 217, 221, 262, 267,
+               269, 292, 332, 439},
+    "aarch64": {17, 23, 24, 25, 32, 43, 44, 48, 57, 61, 62, 63, 65, 67, 78, 79, 80, 160, 223, 291, 439},
+}  # fmt: skip
+_OPEN = {"x86_64": {2: 1, 257: 2}, "aarch64": {56: 2}}  # open, openat: which argument holds the flags
+_IOCTL, _ASKS_FOR_TERMINAL = {"x86_64": 16, "aarch64": 29}, 0x5401
+_MACHINE = platform.machine()
 
 # what tells when files are safe: those that take a descriptor first, and those that take two paths
 _BY_DESCRIPTOR = {
@@ -48,9 +59,10 @@ class Outcome(NamedTuple):
     """How a run ended."""
 
     killed: bool
-    calls: int  # that were counted
+    calls: int  # that can change files
     status: int  # exit code of a run that was not killed
     last: int  # the number of the call that was not let through
+    seen: int = 0  # all calls
 
 
 class _Info(ctypes.Structure):
@@ -78,15 +90,31 @@ def usable() -> str | None:
 
 
 def kill_at(function: Callable[[], object], number: int) -> Outcome:
-    """Run ``function`` in a fork that dies instead of its ``number``-th call of the system."""
+    """Run ``function`` in a fork that dies instead of its ``number``-th call that can change files."""
     return _followed(function, lambda calls, info, child: calls == number)
+
+
+def watched(function: Callable[[], object], state: Callable[[], object]) -> Outcome:
+    """Run ``function`` in a fork; AssertionError where ``state()`` changes by calls that change no files.
+
+    ``state`` is asked before each call. Between two answers there may be a call that counts, also one of
+    another thread; then nothing is compared.
+    """
+    before, last = None, -1
+
+    def compare(calls: int, info: _Info, *, quiet: bool) -> None:
+        nonlocal before, last
+        now = state()
+        assert not quiet or before is None or now == before, f"call {last} changed files: {before} -> {now}"
+        before, last = now, info.number
+
+    return _followed(function, lambda calls, info, child: False, compare)
 
 
 def recorded(function: Callable[[], object]) -> list[tuple[str, ...]]:
     """What ``function`` writes, syncs and renames in a fork, in order: ("write", path), ("rename", a, b)."""
     events: list[tuple[str, ...]] = []
-    machine = platform.machine()
-    by_descriptor, by_paths = _BY_DESCRIPTOR.get(machine, {}), _BY_PATHS.get(machine, {})
+    by_descriptor, by_paths = _BY_DESCRIPTOR.get(_MACHINE, {}), _BY_PATHS.get(_MACHINE, {})
 
     def note(calls: int, info: _Info, child: int) -> bool:
         call = info.number
@@ -110,12 +138,30 @@ def _text_at(process: int, address: int) -> str:
         return os.fsdecode(memory.read(4096).split(b"\0", 1)[0])
 
 
-def _followed(function: Callable[[], object], kills: Callable[[int, _Info, int], bool]) -> Outcome:
-    """Run ``function`` in a fork; kill it at the call for which ``kills`` says so."""
+def _changes_files(info: _Info) -> bool:
+    """Return whether a call can change files; an unknown one can."""
+    call = info.number
+    if call in _HARMLESS.get(_MACHINE, ()) or call in _READING.get(_MACHINE, ()):
+        return False
+    at = _OPEN.get(_MACHINE, {}).get(call)
+    if at is not None:
+        return bool(info.args[at] & (os.O_CREAT | os.O_TRUNC))
+    return call != _IOCTL.get(_MACHINE) or info.args[1] != _ASKS_FOR_TERMINAL
+
+
+def _followed(
+    function: Callable[[], object],
+    kills: Callable[[int, _Info, int], bool],
+    watch: Callable[..., None] | None = None,
+) -> Outcome:
+    """Run ``function`` in a fork; kill it at the call that can change files for which ``kills`` says so.
+
+    ``watch(calls, info, quiet=...)`` sees every call; ``quiet``: none that can change files has been under
+    way since the one before.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     libc.ptrace.restype = ctypes.c_long
-    harmless = _HARMLESS.get(platform.machine(), set())
 
     def before() -> None:
         if libc.ptrace(_TRACEME, 0, None, None):
@@ -129,24 +175,48 @@ def _followed(function: Callable[[], object], kills: Callable[[int, _Info, int],
     if libc.ptrace(_SETOPTIONS, child, None, _OPTIONS):
         raise OSError(ctypes.get_errno(), "PTRACE_SETOPTIONS failed")
     libc.ptrace(_SYSCALL, child, None, None)
-    info, calls, last = _Info(), 0, -1
+    try:
+        return _follow(libc, child, kills, watch)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, _WALL)
+        raise
+
+
+def _follow(
+    libc: ctypes.CDLL,
+    child: int,
+    kills: Callable[[int, _Info, int], bool],
+    watch: Callable[..., None] | None,
+) -> Outcome:
+    info, calls, seen, last = _Info(), 0, 0, -1
+    changing, quiet = set(), True  # threads in a call that can change files; none was since the last call
     while True:
         thread, status = os.waitpid(-1, _WALL)
         if not os.WIFSTOPPED(status):
+            changing.discard(thread)
             if thread != child:
                 continue
             killed = os.WIFSIGNALED(status)
-            return Outcome(killed, calls, -1 if killed else os.WEXITSTATUS(status), last)
+            return Outcome(killed, calls, -1 if killed else os.WEXITSTATUS(status), last, seen)
         stop, deliver = os.WSTOPSIG(status), 0
         if stop == signal.SIGTRAP | 0x80:
             size = ctypes.sizeof(info)
             got = libc.ptrace(_GET_SYSCALL_INFO, thread, size, ctypes.addressof(info))
-            if got > 0 and info.op == _ENTRY and info.number not in harmless:
-                calls += 1
-                if kills(calls, info, child):
-                    last = info.number
-                    os.kill(child, signal.SIGKILL)
-                    continue
+            if got > 0 and info.op == _ENTRY:
+                seen += 1
+                if watch is not None:
+                    watch(calls, info, quiet=quiet and not changing)
+                    quiet = not changing
+                if _changes_files(info):
+                    calls, quiet = calls + 1, False
+                    changing.add(thread)
+                    if kills(calls, info, child):
+                        last = info.number
+                        os.kill(child, signal.SIGKILL)
+                        continue
+            else:
+                changing.discard(thread)
         elif stop not in (signal.SIGTRAP, signal.SIGSTOP):
             deliver = stop
         libc.ptrace(_SYSCALL, thread, None, deliver)

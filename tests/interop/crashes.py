@@ -25,7 +25,7 @@ from tests.crash.harness import run
 from tests.crash.models import Model
 from tests.crash.networks import NETWORKS
 
-__all__ = ["Reader", "main", "reader", "told"]
+__all__ = ["Reader", "main", "read_after_kills", "reader"]
 
 VARIABLE = "PADDLELIKE_FLUID185_PYTHON"
 
@@ -86,8 +86,10 @@ def reader(python: str) -> Iterator[Reader]:
         process.stdout.close()
 
 
-def told(python: str, model: Model, *, every: int, times: int, seed: int, home: str | None = None) -> Reader:
-    """Kill the saver of a model and let Paddle read; what it found."""
+def read_after_kills(
+    python: str, model: Model, *, every: int, times: int, seed: int, home: str | None = None
+) -> Reader:
+    """Kill the saver of a model, let Paddle read after each kill, and return the reader with its counts."""
     with reader(python) as found, tempfile.TemporaryDirectory(dir=home) as place:
         run(model, Path(place), every=every, times=times, seed=seed, look=found.look)
     return found
@@ -108,12 +110,12 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"skipped: {reason}\n")
         return 77
     bad = 0
-    models = NETWORKS(options.seed)
-    for name in options.model or models:
+    for name in options.model or NETWORKS:
+        model = NETWORKS[name](options.seed)
         begin = time.perf_counter()
-        found = told(
+        found = read_after_kills(
             python,
-            models[name],
+            model,
             every=options.every,
             times=options.times,
             seed=options.seed,
@@ -124,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(f"{name}, seed {options.seed}: Paddle read {counts}; {seconds:.1f} s\n")
         sys.stdout.write("".join(f"  {fault}\n" for fault in found.faults[:5]))
         sys.stdout.flush()
-        bad += len(found.faults) if models[name].one_step else 0
+        bad += len(found.faults) if model.one_step else 0
     return int(bad > 0)
 
 

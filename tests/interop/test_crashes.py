@@ -6,33 +6,33 @@ import pytest
 
 from tests.crash import tracer
 from tests.crash.networks import NETWORKS
-from tests.interop.crashes import told
+from tests.interop.crashes import read_after_kills
 from tests.interop.real import FLUID185
 
 pytestmark = FLUID185.needed
 
-ONE_STEP = [name for name, model in NETWORKS(0).items() if model.one_step]
+STEPS = {"fluid-pickles": 2, "fluid-journal": 9}  # files of the models whose commits have several steps
 
 
-@pytest.mark.parametrize("name", ONE_STEP)
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in STEPS])
 def test_paddle_finds_all_old_or_all_new(name: str) -> None:
     reason = tracer.usable()
     if reason:
         pytest.skip(reason)
     assert FLUID185.python is not None
-    found = told(FLUID185.python, NETWORKS(3)[name], every=13, times=5, seed=3)
+    found = read_after_kills(FLUID185.python, NETWORKS[name](3), every=13, times=5, seed=3)
     assert found.faults == []
     assert sum(found.counts.values()) > 10
 
 
-@pytest.mark.parametrize(("name", "files"), [("fluid-pickles", 2), ("fluid-journal", 9)])
+@pytest.mark.parametrize(("name", "files"), STEPS.items())
 def test_where_a_commit_has_several_steps_a_mix_is_rare(name: str, files: int) -> None:
     """Files that cannot be exchanged as one are renamed one after the other, with nothing in between."""
     reason = tracer.usable()
     if reason:
         pytest.skip(reason)
     assert FLUID185.python is not None
-    found = told(FLUID185.python, NETWORKS(3)[name], every=3, times=0, seed=3)
+    found = read_after_kills(FLUID185.python, NETWORKS[name](3), every=3, times=0, seed=3)
     assert len(found.faults) < files
     assert found.counts["error"] == 0
     assert min(found.counts["old"], found.counts["new"]) > 5
