@@ -95,7 +95,7 @@ def maximum(x: Array, axes: Sequence[Axis]) -> Array:
 def average(x: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the mean of every window; with ``exclusive`` padding does not count."""
     out = _reduce(_pad(x, axes, 0), axes, np.add)
-    out /= _count_elements(axes, x.dtype, exclusive=exclusive)
+    out /= _count_elements(axes, x.dtype, exclusive=exclusive)  # as in Fluid, 0 / 0 beyond the data
     return out
 
 
@@ -144,8 +144,11 @@ def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arr
 
 
 def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
-    """Return the index of the first maximum of every window in the flat spatial dims, int32."""
-    index = np.zeros(out.shape, np.int32)
+    """Return the index of the first maximum of every window in the flat spatial dims, int32.
+
+    It is -1 for a window beyond the data.
+    """
+    index = np.full(out.shape, -1, np.int32)
     if _is_by_offset(axes):
         padded = _pad(x, axes, np.finfo(x.dtype).min)
         for place in reversed(list(_list_offsets(axes))):
@@ -159,6 +162,8 @@ def first_maxima(x: Array, out: Array, axes: Sequence[Axis]) -> Array:
         spans = [axis.clipped[i] for axis, i in zip(axes, cell, strict=True)]
         where: Any = (..., *(slice(*span) for span in spans))
         window = x[where]
+        if not window.size:  # with ceil, the last window may lie beyond the data
+            continue
         inside = np.unravel_index(window.reshape(*x.shape[:2], -1).argmax(-1), window.shape[2:])
         at = tuple(i + start for i, (start, _) in zip(inside, spans, strict=True))
         target: Any = (..., *cell)
@@ -171,7 +176,8 @@ def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
     dx = np.zeros(shape, d_out.dtype)
     planes = math.prod(shape[:2])
     first = np.arange(planes).reshape(-1, 1) * math.prod(shape[2:])
-    np.add.at(dx.reshape(-1), (index.reshape(planes, -1) + first).reshape(-1), d_out.reshape(-1))
+    flat, inside = (index.reshape(planes, -1) + first).reshape(-1), index.reshape(-1) >= 0
+    np.add.at(dx.reshape(-1), flat[inside], d_out.reshape(-1)[inside])
     return dx
 
 

@@ -19,6 +19,7 @@ from paddlelike.framework.opdef import Array, Spec
 __all__ = [
     "Windows",
     "check_image",
+    "has_windows",
     "is_channels_last",
     "make_windows",
     "to_channels_first",
@@ -44,19 +45,23 @@ class Windows(NamedTuple):
     def counts(self, spatial: Sequence[int], *, ceil: bool = False) -> tuple[int, ...]:
         """Return the number of windows along each dim; -1 where the dim is not known.
 
-        With ``ceil`` a last window may reach over the padded end.
+        With ``ceil`` a last window may reach over the padded end. The division rounds to zero, as in C++:
+        data that are smaller than a window by less than a stride have one window, filled up with padding.
         """
         slack = [s - 1 if ceil else 0 for s in self.strides]
         return tuple(
-            -1 if size < 0 else (size + low + high - extent + more) // stride + 1
+            -1 if size < 0 else int((size + low + high - extent + more) / stride) + 1
             for size, (low, high), extent, more, stride in zip(
                 spatial, self.pads, self.extent, slack, self.strides, strict=True
             )
         )
 
     def padded(self, spatial: Sequence[int]) -> tuple[int, ...]:
-        """Return the size of each dim with its padding."""
-        return tuple(low + n + high for n, (low, high) in zip(spatial, self.pads, strict=True))
+        """Return the size of each dim with its padding, one window at least."""
+        return tuple(
+            max(low + n + high, extent)
+            for n, (low, high), extent in zip(spatial, self.pads, self.extent, strict=True)
+        )
 
     def interior(self, spatial: Sequence[int]) -> Any:
         """Return the index of the data in a padded array."""
@@ -64,10 +69,11 @@ class Windows(NamedTuple):
 
     def pad(self, x: Array, value: float = 0.0) -> Array:
         """Return ``x`` with its padding; ``x`` itself when there is none."""
-        if not any(map(any, self.pads)):
-            return x
         spatial = x.shape[2:]
-        out = np.full((*x.shape[:2], *self.padded(spatial)), value, x.dtype)
+        padded = self.padded(spatial)
+        if padded == spatial:
+            return x
+        out = np.full((*x.shape[:2], *padded), value, x.dtype)
         out[self.interior(spatial)] = x
         return out
 
@@ -167,6 +173,11 @@ def check_image(op: str, x: Spec) -> None:
 def is_channels_last(data_format: str) -> bool:
     """Return whether the channels are the last dim (NHWC, NDHWC)."""
     return data_format in ("NHWC", "NDHWC")
+
+
+def has_windows(spatial: Sequence[int], counts: Sequence[int]) -> bool:
+    """Return whether there is a window along each dim of a known size."""
+    return all(size < 0 or count > 0 for size, count in zip(spatial, counts, strict=True))
 
 
 def to_channels_first(x: Array, data_format: str) -> Array:

@@ -22,6 +22,7 @@ from paddlelike.framework.opdef import (
 from paddlelike.ops.kernels.conv import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.windows import (
     Windows,
+    has_windows,
     is_channels_last,
     make_windows,
     to_channels_first,
@@ -137,7 +138,7 @@ class _Conv(OpDef):
         _, channels, spatial = check_sizes(cls.type, x, w, attrs.groups, attrs.data_format, transposed=False)
         windows = attrs.windows(cls.type, spatial, w.shape[2:])
         count = windows.counts(spatial)
-        if any(n == 0 or n < -1 for n in count):
+        if not has_windows(spatial, count):
             raise ShapeError(
                 f"{cls.type}: Input of shape {x.shape} is smaller than one window of "
                 f"{windows.extent} (Filter of shape {w.shape}, paddings {windows.pads})"

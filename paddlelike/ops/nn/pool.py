@@ -8,7 +8,13 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
 from paddlelike.ops.kernels import pool as pool_kernels
 from paddlelike.ops.kernels.pool import Axis
-from paddlelike.ops.kernels.windows import is_channels_last, make_windows, to_channels_first, to_format
+from paddlelike.ops.kernels.windows import (
+    has_windows,
+    is_channels_last,
+    make_windows,
+    to_channels_first,
+    to_format,
+)
 
 __all__ = ["MaxPool2dWithIndex", "MaxPool3dWithIndex", "Pool2d", "Pool3d"]
 
@@ -38,7 +44,7 @@ class WindowAttrs(Attrs):
         else:
             windows = make_windows(op, spatial, self.ksize, self.strides, self.paddings, algorithm=algorithm)
         counts = windows.counts(spatial, ceil=ceil)
-        if any(n == 0 or n < -1 for n in counts):
+        if not has_windows(spatial, counts):
             raise ShapeError(
                 f"{op}: spatial dims {tuple(spatial)} with paddings {windows.pads} are smaller than "
                 f"one window of {windows.kernel}"

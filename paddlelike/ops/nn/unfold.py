@@ -8,7 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.windows import Windows, check_image, make_windows
+from paddlelike.ops.kernels.windows import Windows, check_image, has_windows, make_windows
 
 __all__ = ["Unfold"]
 
@@ -50,7 +50,7 @@ class Unfold(OpDef):
         check_image("unfold", x)
         windows = attrs.windows()
         counts = windows.counts(x.shape[2:])
-        if any(n == 0 or n < -1 for n in counts):
+        if not has_windows(x.shape[2:], counts):
             raise ShapeError(
                 f"unfold: X of shape {x.shape} with paddings {windows.pads} is smaller than one window "
                 f"of {windows.extent}"

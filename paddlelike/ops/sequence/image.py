@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.lod import expand_ranges, make_lod
-from paddlelike.ops.kernels.windows import Windows, make_windows
+from paddlelike.ops.kernels.windows import Windows, has_windows, make_windows
 
 __all__ = ["Im2Sequence"]
 
@@ -42,7 +42,7 @@ class Im2Sequence(OpDef):
         if len(x.shape) != 4:
             raise ShapeError(f"im2sequence: X is {list(x.shape)}, expected (N, C, H, W)")
         counts = _windows(attrs.kernels, attrs.strides, attrs.paddings).counts(x.shape[2:])
-        if any(n == 0 or n < -1 for n in counts):
+        if not has_windows(x.shape[2:], counts):
             raise ShapeError(
                 f"im2sequence: X of shape {list(x.shape)} is smaller than a window of {attrs.kernels}"
             )
