@@ -28,8 +28,7 @@ LEFT_OUT = {
         "ComplexVariable", "framework.ComplexVariable", "io.default_collate_fn",
     ],
     "descriptions of feeds for advertisements": ["DataFeedDesc"],
-    "older than fluid.metrics, which does the same": ["evaluator"],
-    "detection": ["metrics.DetectionMAP"],
+    "detection": ["evaluator.DetectionMAP", "metrics.DetectionMAP"],
 }  # fmt: skip
 
 #: Methods of variables and optimizers for the dynamic graph.

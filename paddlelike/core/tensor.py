@@ -14,6 +14,7 @@ import numpy as np
 
 from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.core.elements import ElementAccess
 from paddlelike.core.places import Place
 from paddlelike.core.rows import sum_rows
 from paddlelike.core.versioned import Versioned
@@ -25,7 +26,7 @@ Array = np.ndarray[Any, Any]
 LoD = list[list[int]]
 
 
-class LoDTensor(Versioned):
+class LoDTensor(ElementAccess, Versioned):
     """An array with an optional LoD.
 
     >>> t = LoDTensor()
@@ -51,7 +52,7 @@ class LoDTensor(Versioned):
         """Record that the array was written into."""
         self.version += 1
 
-    def adopt(self, array: Array, lod: LoD | None = None) -> None:
+    def adopt(self, array: Array | None, lod: LoD | None = None) -> None:
         """Take over an array without a copy and set the LoD."""
         self._array = array
         self._lod = [] if lod is None else lod

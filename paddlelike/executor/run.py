@@ -110,10 +110,13 @@ class Executor:
         fetches, updates = collect_names(fetch_list), collect_updates(fetch_list)
         feeds = get_single_feed(feed)
         if not program.global_block().ops:
-            if fetches:
-                raise EnforceNotMet(f"the program is empty: no operator computes {fetches}")
-            warnings.warn("the program to run is empty", UserWarning, stacklevel=2)
-            return []
+            if not fetches:
+                warnings.warn("the program to run is empty", UserWarning, stacklevel=2)
+                return []
+            held = program.global_block().vars
+            computed = [name for name in fetches if name not in held or not held[name].persistable]
+            if computed:
+                raise EnforceNotMet(f"the program is empty: no operator computes {computed}")
         if use_prune and not updates:
             updates = find_updates(program)
         pruned_to = tuple(updates) if use_prune or updates else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.alike.recording import refused
+from tests.alike.recording import Refused, refused
 
 
 def tensors(fluid):
@@ -127,3 +127,21 @@ def fed_afterwards(fluid):
     tensor.set(source, fluid.CPUPlace())
     source[:] = 9
     return np.array(tensor)
+
+
+def parts_of_tensors(fluid):
+    tensor = fluid.LoDTensor()
+    empty = [tensor._get_dims(), tensor._is_initialized()]
+    tensor.set(np.arange(12, dtype="float32").reshape(4, 3), fluid.CPUPlace())
+    tensor.set_lod([[0, 1, 4]])
+    parts = [tensor[0], tensor[1:3], tensor[::2], tensor[::-1], tensor[:, 1], tensor[1, 2], tensor[1:, :2]]
+    wrong = [refused(lambda item=item: np.array(tensor[item])) for item in (4, (0, 0, 0), (Ellipsis, 1))]
+    tensor._set_float_element(4, 9.0)
+    tensor._set_dims([2, 6])
+    return {
+        "empty": empty,
+        "parts": [np.array(part) for part in parts],
+        "wrong": [isinstance(one, Refused) for one in wrong],
+        "now": [tensor._get_dims(), tensor._is_initialized(), tensor._get_float_element(4)],
+        "array": np.array(tensor),
+    }

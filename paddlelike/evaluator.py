@@ -1,0 +1,147 @@
+"""Evaluators, the older form of :mod:`paddlelike.metrics`: their sums over batches are persistables."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike import layers, unique_name
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.guards import program_guard
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.helper import LayerHelper
+
+__all__ = ["ChunkEvaluator", "EditDistance", "Evaluator"]
+
+
+class Evaluator:
+    """Base of evaluators: operators that add what each batch gives to states, which :meth:`reset` sets to 0.
+
+    Raises GraphError inside of a branch or a loop.
+
+    Attributes
+    ----------
+    states
+        The persistable sums, saved with checkpoints.
+    metrics
+        The values of the current batch, to be fetched.
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        own = type(self).__name__
+        warnings.warn(
+            f"fluid.evaluator.{own} is deprecated, as in Fluid; use fluid.metrics.{own}",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        self.helper = LayerHelper(name, **kwargs)
+        self.states: list[Variable] = []
+        self.metrics: list[Variable] = []
+        if self.helper.main_program.current_block().idx != 0:
+            raise GraphError(f"evaluator.{own}: it belongs into block 0, not into a branch or a loop")
+
+    def reset(self, executor: Any, reset_program: Program | None = None) -> None:
+        """Set the states to 0, by operators that are appended to ``reset_program`` (None: a new one)."""
+        program = Program() if reset_program is None else reset_program
+        with program_guard(program):
+            for state in self.states:
+                twin = _declare(program, state)
+                layers.fill_constant(list(state.shape), state.dtype, 0.0, out=twin)
+        executor.run(program)
+
+    def eval(self, executor: Any, eval_program: Program | None = None) -> Any:
+        """Return the result of all batches since the reset; subclasses do."""
+        raise NotImplementedError
+
+    def _fetch_states(self, executor: Any, program: Program | None) -> list[float]:
+        program = Program() if program is None else program
+        fetched = executor.run(program, fetch_list=[_declare(program, state) for state in self.states])
+        return [float(np.asarray(value).reshape(-1)[0]) for value in fetched]
+
+    def _create_state(self, suffix: str, dtype: Any, shape: Sequence[int]) -> Variable:
+        """Return a new persistable of the program, one of the states."""
+        name = f"{unique_name.generate(self.helper.name)}_{suffix}"
+        state = self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
+        self.states.append(state)
+        return state
+
+    def _add_up(self, state: Variable, value: Variable) -> None:
+        layers.sums([state, value], out=state)
+
+
+def _declare(program: Program, state: Variable) -> Variable:
+    """Return the variable of that name in another program, which shares the value in the scope."""
+    return program.global_block().create_var(
+        name=state.name, shape=state.shape, dtype=state.dtype, lod_level=state.lod_level, persistable=True
+    )
+
+
+class ChunkEvaluator(Evaluator):
+    """Precision, recall and F1 of chunks; the arguments are those of :func:`layers.chunk_eval`."""
+
+    def __init__(
+        self,
+        input: Variable,
+        label: Variable,
+        chunk_scheme: str,
+        num_chunk_types: int,
+        excluded_chunk_types: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__("chunk_eval")
+        self.num_infer_chunks = self._create_state("num_infer_chunks", "int64", [1])
+        self.num_label_chunks = self._create_state("num_label_chunks", "int64", [1])
+        self.num_correct_chunks = self._create_state("num_correct_chunks", "int64", [1])
+        found = layers.chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types)
+        for state, count in zip(self.states, found[3:], strict=True):
+            self._add_up(state, count)
+        self.metrics.extend(found[:3])
+
+    def eval(self, executor: Any, eval_program: Program | None = None) -> tuple[Any, Any, Any]:
+        """Return precision, recall and F1 since the reset, each float32 of shape (1,)."""
+        inferred, labelled, correct = self._fetch_states(executor, eval_program)
+        precision = correct / inferred if inferred else 0.0
+        recall = correct / labelled if labelled else 0.0
+        f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
+        return (
+            np.array([precision], np.float32),
+            np.array([recall], np.float32),
+            np.array([f1], np.float32),
+        )
+
+
+class EditDistance(Evaluator):
+    """The mean edit distance of sequences, and the share that is not right.
+
+    ``input`` and ``label`` are int64 sequences of the same count; ``ignored_tokens`` are removed first.
+    """
+
+    def __init__(
+        self,
+        input: Variable,
+        label: Variable,
+        ignored_tokens: Sequence[int] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__("edit_distance", **kwargs)
+        self.total_distance = self._create_state("total_distance", "float32", [1])
+        self.seq_num = self._create_state("seq_num", "int64", [1])
+        self.instance_error = self._create_state("instance_error", "int64", [1])
+        distances, count = layers.edit_distance(input, label, ignored_tokens=ignored_tokens)
+        right = layers.cast(layers.equal(distances, layers.fill_constant([1], "float32", 0.0)), "int64")
+        right_count = layers.reduce_sum(right)
+        wrong_count = layers.elementwise_sub(count, right_count)
+        total = layers.reduce_sum(distances)
+        for state, value in zip(self.states, (total, count, wrong_count), strict=True):
+            self._add_up(state, value)
+        self.metrics.extend((total, wrong_count))
+
+    def eval(self, executor: Any, eval_program: Program | None = None) -> tuple[Any, Any]:
+        """Return the mean distance and the share of wrong sequences since the reset, float32 (1,) each."""
+        total, count, wrong = self._fetch_states(executor, eval_program)
+        with np.errstate(all="ignore"):  # as in Fluid, nan before the first batch
+            shares = np.array([[total], [wrong]], np.float32) / np.float32(count)
+        return shares[0], shares[1]
