@@ -1,4 +1,7 @@
-"""Ask the real Fluid 1.8.5 what it builds for every call: `python -m tests.layers.dump_real OUT.json.gz`.
+"""Ask the real Fluid 1.8.5 what it builds for every call of a module.
+
+`python -m tests.layers.dump_real OUT.json.gz [MODULE]`; MODULE has a table CALLS
+(by default tests.layers.calls).
 
 To be run by a Python that has paddlepaddle 1.8.5. A record holds the
 programs in canonical form (see tests/helpers/canonical.py), the result, and the variables in order; of a
@@ -8,6 +11,7 @@ refused call the kind of error.
 from __future__ import annotations
 
 import gzip
+import importlib
 import json
 import sys
 import warnings
@@ -17,8 +21,6 @@ warnings.simplefilter("ignore")
 import numpy as np
 import paddle.fluid as fluid
 import paddle.fluid.proto.framework_pb2 as pb2
-
-from tests.layers.calls import CALLS
 
 FIELDS = {
     "INT": "i", "FLOAT": "f", "STRING": "s", "INTS": "ints", "FLOATS": "floats", "STRINGS": "strings",
@@ -111,6 +113,8 @@ def record(call):
 
 
 if __name__ == "__main__":
+    module = sys.argv[2] if len(sys.argv) > 2 else "tests.layers.calls"
+    CALLS = importlib.import_module(module).CALLS
     records = {name: record(call) for name, call in sorted(CALLS.items())}
     for name, found in records.items():
         if "error" in found:

@@ -9,9 +9,10 @@ from collections import namedtuple
 
 import numpy as np
 
-__all__ = ["Case", "add_case", "weights"]
+__all__ = ["Case", "add_case", "name_outputs", "weights"]
 
-#: ``inputs`` and ``outputs`` by slot: arrays, or (array, offsets by level), or lists of them; dtypes.
+#: ``inputs`` by slot: arrays, (array, offsets by level), or lists of them. ``outputs`` by slot: a dtype, or a
+#: list of dtypes for a slot of several variables. ``ignore``: outputs whose values are not compared.
 Case = namedtuple("Case", "type inputs attrs outputs wrt through ignore")
 
 
@@ -24,6 +25,11 @@ def add_case(cases, type, inputs, outputs, wrt="", note="", through=None, ignore
     assert name not in cases, name
     through = [next(iter(outputs))] if through is None else through
     cases[name] = Case(type, inputs, attrs, outputs, wrt.split(), through, ignore)
+
+
+def name_outputs(slot, dtypes):
+    """What the variables of an output slot are called, without the ending ``_out``."""
+    return [slot] if isinstance(dtypes, str) else [f"{slot}{i}" for i in range(len(dtypes))]
 
 
 def weights(name, slot, out):

@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.opdef import Array, LoD, OpDef, Spec, grad_name, registry
 from tests.ops.contract import View, full_attrs, run
-from tests.ops.recorded import Case, weights
+from tests.ops.recorded import Case, name_outputs, weights
 
 __all__ = ["Replay", "decode"]
 
@@ -38,7 +38,8 @@ class Replay:
                 if lod:
                     self.lods[f"{slot}_{i}"] = lod
         outputs = {
-            s: [s + "_out"] if s in self.case.outputs else [] for s in (o.name for o in self.op.output_slots)
+            s: [n + "_out" for n in name_outputs(s, self.case.outputs[s])] if s in self.case.outputs else []
+            for s in (o.name for o in self.op.output_slots)
         }
         self.view = View(self.case.type, self.inputs, outputs, full_attrs(self.op, self.case.attrs))
 
@@ -62,6 +63,10 @@ class Replay:
         slots = [slot.name for slot in self.op.output_slots]
         found = zip(slots, (result,) if len(slots) == 1 else result, strict=True)
         return {slot: self.with_level(slot, spec) for slot, spec in found if spec is not None}
+
+    def out(self, key: str) -> tuple[Any, LoD]:
+        """The value of an output and its LoD."""
+        return self.values.get(key + "_out"), self.lods.get(key + "_out", [])
 
     def with_level(self, slot: str, spec: Spec) -> Spec:
         if spec.lod_level is not None:

@@ -1,0 +1,261 @@
+"""Features of regions: pools (aligned, position-sensitive, precise, deformed) and straightened quadrangles.
+
+Regions are (x1, y1, x2, y2) in the units of the input image, ``spatial_scale`` takes them to pixels of the
+features. A LoD says which regions lie in which image: one sequence per image.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import WIDE_FLOATS, check_variable, describe
+from paddlelike.layers.emit import emit, emit_all
+from paddlelike.layers.tensor.sizes import as_list, repeat_size
+
+__all__ = [
+    "deformable_roi_pooling",
+    "prroi_pool",
+    "psroi_pool",
+    "roi_align",
+    "roi_perspective_transform",
+    "roi_pool",
+]
+
+
+def roi_pool(
+    input: Variable,
+    rois: Variable,
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    spatial_scale: float = 1.0,
+    rois_lod: Variable | None = None,
+) -> Variable:
+    """Return the maximum of each of ``pooled_height`` x ``pooled_width`` bins of every region.
+
+    Operator ``roi_pool``. ``input`` (N, C, H, W), ``rois`` (R, 4) with one sequence per image, or with the
+    offsets (N + 1,) int64 of the sequences in ``rois_lod``; the result is (R, C, pooled_height,
+    pooled_width). Corners are rounded to pixels. Raises TypeError when an argument is no variable. Girshick,
+    Fast R-CNN, 2015.
+
+    >>> from paddlelike.input import data
+    >>> features = data("features", [None, 8, 16, 16])
+    >>> roi_pool(features, data("rois", [None, 4], lod_level=1), 7, 7, spatial_scale=1 / 16).shape
+    (-1, 8, 7, 7)
+    """
+    check_variable("roi_pool", "input", input)
+    out, _ = emit_all(
+        "roi_pool",
+        {"X": input, "ROIs": rois, "RoisLod": rois_lod},
+        {"Out": input.dtype, "Argmax": "int32"},
+        _sizes(pooled_height, pooled_width, spatial_scale),
+    )
+    return out
+
+
+def roi_align(
+    input: Variable,
+    rois: Variable,
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    name: str | None = None,
+    rois_lod: Variable | None = None,
+) -> Variable:
+    """Return the mean of ``input`` over each bin of every region, without rounding the regions.
+
+    Operator ``roi_align``. As :func:`roi_pool`, but the mean of ``sampling_ratio`` ^ 2 points per bin, linear
+    between pixels; -1: about one point per pixel. Raises TypeError when an argument is not a variable of
+    float32 or float64. He et al., Mask R-CNN, 2017.
+
+    >>> from paddlelike.input import data
+    >>> features = data("features", [None, 8, 16, 16])
+    >>> roi_align(features, data("rois", [None, 4], lod_level=1), 7, 7, 1 / 16, sampling_ratio=2).shape
+    (-1, 8, 7, 7)
+    """
+    check_variable("roi_align", "input", input, WIDE_FLOATS)
+    check_variable("roi_align", "rois", rois, WIDE_FLOATS)
+    attrs = {**_sizes(pooled_height, pooled_width, spatial_scale), "sampling_ratio": sampling_ratio}
+    return emit("roi_align", {"X": input, "ROIs": rois, "RoisLod": rois_lod}, attrs, name=name)
+
+
+def psroi_pool(
+    input: Variable,
+    rois: Variable,
+    output_channels: int,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    name: str | None = None,
+) -> Variable:
+    """Return the mean of each bin of every region, each bin from channels of its own.
+
+    Operator ``psroi_pool``. ``input`` (N, output_channels * pooled_height * pooled_width, H, W), ``rois``
+    (R, 4) with one sequence per image; the result is (R, output_channels, pooled_height, pooled_width).
+    Raises TypeError when a size is no int or the scale no float. Dai et al., R-FCN, 2016.
+
+    >>> from paddlelike.input import data
+    >>> features = data("features", [None, 18, 16, 16])
+    >>> psroi_pool(features, data("rois", [None, 4], lod_level=1), 2, 1.0, 3, 3).shape
+    (-1, 2, 3, 3)
+    """
+    _check_types("psroi_pool", spatial_scale, output_channels=output_channels,
+                 pooled_height=pooled_height, pooled_width=pooled_width)  # fmt: skip
+    check_variable("psroi_pool", "input", input)
+    attrs = {**_sizes(pooled_height, pooled_width, spatial_scale), "output_channels": output_channels}
+    return emit("psroi_pool", {"X": input, "ROIs": rois}, attrs, name=name)
+
+
+def prroi_pool(
+    input: Variable,
+    rois: Variable,
+    spatial_scale: float = 1.0,
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    batch_roi_nums: Variable | None = None,
+    name: str | None = None,
+) -> Variable:
+    """Return the exact mean of ``input``, linear between its pixels, over each bin of every region.
+
+    Operator ``prroi_pool``. As :func:`roi_align`, but an integral in place of points, so that the regions
+    have gradients, too. ``batch_roi_nums`` (N,) int64 counts the regions of each image; None: their LoD does.
+    Raises TypeError when a size is no int or the scale no float. Jiang et al., 2018.
+
+    >>> from paddlelike.input import data
+    >>> features = data("features", [None, 8, 16, 16])
+    >>> prroi_pool(features, data("rois", [None, 4], lod_level=1), 1.0, 7, 7).shape
+    (-1, 8, 7, 7)
+    """
+    _check_types("prroi_pool", spatial_scale, pooled_height=pooled_height, pooled_width=pooled_width)
+    check_variable("prroi_pool", "input", input)
+    return emit(
+        "prroi_pool",
+        {"X": input, "ROIs": rois, "BatchRoINums": batch_roi_nums},
+        _sizes(pooled_height, pooled_width, spatial_scale),
+        name=name,
+    )
+
+
+def roi_perspective_transform(
+    input: Variable,
+    rois: Variable,
+    transformed_height: int,
+    transformed_width: int,
+    spatial_scale: float = 1.0,
+    name: str | None = None,
+) -> tuple[Variable, Variable, Variable]:
+    """Return quadrangles of ``input`` as rectangles, which of their pixels have values, and the transforms.
+
+    Operator ``roi_perspective_transform``. ``input`` (N, C, H, W) float32; ``rois`` (R, 8): four corners
+    (x, y) from the upper left one clockwise, with one sequence per image. Results: (R, C, transformed_height,
+    transformed_width); int32 (R, 1, ...), 1 inside of quadrangle and image; (R, 9). Raises TypeError or
+    GraphError for other inputs or sizes.
+
+    >>> from paddlelike.input import data
+    >>> quads = data("quads", [None, 8], lod_level=1)
+    >>> out, mask, matrix = roi_perspective_transform(data("x", [None, 3, 32, 32]), quads, 8, 64)
+    >>> out.shape, mask.shape, matrix.shape
+    ((-1, 3, 8, 64), (-1, 1, 8, 64), (-1, 9))
+    """
+    layer = "roi_perspective_transform"
+    check_variable(layer, "input", input, WIDE_FLOATS[:1])
+    check_variable(layer, "rois", rois, WIDE_FLOATS[:1])
+    for argument, size in (
+        ("transformed_height", transformed_height),
+        ("transformed_width", transformed_width),
+    ):
+        if not isinstance(size, int):
+            raise TypeError(f"layer {layer!r}: {argument} must be an int, got {describe(size)}")
+    out, mask, matrix, *_ = emit_all(
+        layer,
+        {"X": input, "ROIs": rois},
+        {
+            "Out": input.dtype,
+            "Mask": "int32",
+            "TransformMatrix": input.dtype,
+            "Out2InIdx": "int32",
+            "Out2InWeights": input.dtype,
+        },
+        {
+            "transformed_height": transformed_height,
+            "transformed_width": transformed_width,
+            "spatial_scale": spatial_scale,
+        },
+        name=name,
+    )
+    return out, mask, matrix
+
+
+def deformable_roi_pooling(
+    input: Variable,
+    rois: Variable,
+    trans: Variable,
+    no_trans: bool = False,
+    spatial_scale: float = 1.0,
+    group_size: Any = [1, 1],  # noqa: B006  (Fluid's default; not changed here)
+    pooled_height: int = 1,
+    pooled_width: int = 1,
+    part_size: Any = None,
+    sample_per_part: int = 1,
+    trans_std: float = 0.1,
+    position_sensitive: bool = False,
+    name: str | None = None,
+) -> Variable:
+    """Return the mean of the bins of every region, each bin moved by ``trans``.
+
+    Operator ``deformable_psroi_pooling``. ``input`` (N, C, H, W); ``rois`` (R, 4), one sequence per image;
+    ``trans`` (R, 2 * classes, part height, part width): to the right and down, in sizes of the region times
+    ``trans_std``. The result is (R, D, pooled_height, pooled_width) with D = C, or C / pooled_height /
+    pooled_width if ``position_sensitive``. Raises TypeError for other types, GraphError when the channels
+    cannot be divided. Dai et al., 2017.
+
+    >>> from paddlelike.input import data
+    >>> rois, trans = data("rois", [None, 4], lod_level=1), data("trans", [None, 2, 7, 7])
+    >>> features = data("features", [None, 8, 16, 16])
+    >>> deformable_roi_pooling(features, rois, trans, pooled_height=7, pooled_width=7).shape
+    (-1, 8, 7, 7)
+    """
+    layer = "deformable_roi_pooling"
+    for argument, value in (("input", input), ("rois", rois), ("trans", trans)):
+        check_variable(layer, argument, value, WIDE_FLOATS)
+    as_list(layer, "group_size", group_size)
+    if part_size is not None:
+        as_list(layer, "part_size", part_size)
+    channels, bins = input.shape[1], pooled_height * pooled_width
+    if position_sensitive and channels % bins:
+        raise GraphError(f"layer {layer!r}: {channels} channels cannot be divided into {bins} bins")
+    parts = [pooled_height, pooled_width] if part_size is None else part_size
+    out, _ = emit_all(
+        "deformable_psroi_pooling",
+        {"Input": input, "ROIs": rois, "Trans": trans},
+        {"Output": input.dtype, "TopCount": "int32"},
+        {
+            **_sizes(pooled_height, pooled_width, spatial_scale),
+            "no_trans": no_trans,
+            "output_dim": channels // bins if position_sensitive else channels,
+            "group_size": repeat_size(layer, "group_size", group_size, 2),
+            "part_size": repeat_size(layer, "part_size", parts, 2),
+            "sample_per_part": sample_per_part,
+            "trans_std": trans_std,
+        },
+        name=name,
+    )
+    return out
+
+
+def _sizes(height: int, width: int, scale: float) -> dict[str, Any]:
+    return {"pooled_height": height, "pooled_width": width, "spatial_scale": scale}
+
+
+def _check_sizes(layer: str, **sizes: Any) -> None:
+    for argument, size in sizes.items():
+        if not isinstance(size, int):
+            raise TypeError(f"layer {layer!r}: {argument} must be an int, got {describe(size)}")
+
+
+def _check_types(layer: str, scale: Any, **sizes: Any) -> None:
+    _check_sizes(layer, **sizes)
+    if not isinstance(scale, float):
+        raise TypeError(f"layer {layer!r}: spatial_scale must be a float, got {describe(scale)}")

@@ -1,0 +1,190 @@
+"""roi_pool and psroi_pool: the maximum or the mean of the pixels in each bin of a region.
+
+Girshick, Fast R-CNN, 2015; Dai et al., R-FCN, 2016 (position-sensitive: every bin has channels of its own).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet
+from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.detection.roi_align import RoiAttrs
+from paddlelike.ops.kernels.regions import check_regions, index_images, round_half_away, scatter_add
+
+__all__ = ["PsRoiPool", "RoiPool"]
+
+
+@register
+class RoiPool(OpDef):
+    """``Out[r, c, i, j]``: the maximum of X in bin (i, j) of region r; Argmax: its pixel ``h * W + w``.
+
+    X ``(N, C, H, W)``; ROIs ``(R, 4)`` as (x1, y1, x2, y2), both ends included, with one sequence per image
+    or with the offsets in RoisLod; Out ``(R, C, pooled_height, pooled_width)``. The corners are scaled and
+    rounded to pixels. An empty bin gives 0 and -1; the gradient goes to the first maximum.
+    """
+
+    type = "roi_pool"
+    inputs = ("X", "ROIs", "RoisLod?")
+    outputs = ("Out", "Argmax")
+    attrs = RoiAttrs.table()
+    gradient = Gradient("X", "ROIs", "RoisLod", "Argmax", "Out@GRAD", outputs=("X@GRAD",))
+    context = True
+
+    @classmethod
+    def infer(cls, x: Spec, rois: Spec, _: Spec | None, *, attrs: RoiAttrs) -> tuple[Spec, Spec]:
+        check_regions(cls.type, x, rois)
+        shape = (rois.shape[0], x.shape[1], attrs.pooled_height, attrs.pooled_width)
+        return Spec(shape, x.dtype), Spec(
+            shape, VarType.INT32
+        )  # holds int64; declared as Paddle's layer does
+
+    @staticmethod
+    def forward(
+        ctx: Context, x: Array, rois: Array, offsets: Array | None, *, attrs: RoiAttrs
+    ) -> tuple[Array, Array]:
+        owners = index_images(ctx, len(rois), len(x), offsets)
+        least = np.finfo(x.dtype).min
+        x = np.fmax(x, least)  # Paddle's comparisons begin there, and are false for NaN
+        corners = round_half_away(rois.astype(x.dtype, copy=False) * x.dtype.type(attrs.spatial_scale))
+        out = np.zeros((len(rois), x.shape[1], attrs.pooled_height, attrs.pooled_width), x.dtype)
+        argmax = np.full(out.shape, -1, np.int64)
+        for n, (owner, (x1, y1, x2, y2)) in enumerate(zip(owners, corners.astype(np.int64), strict=True)):
+            rows = _split(y1, y2, attrs.pooled_height, x.shape[2])
+            columns = _split(x1, x2, attrs.pooled_width, x.shape[3])
+            _find_maxima(x[owner], rows, columns, out[n], argmax[n])
+        argmax[out <= least] = -1
+        return out, argmax
+
+    @staticmethod
+    def backward(
+        ctx: Context, x: Array, rois: Array, offsets: Array | None, argmax: Array, d_out: Array
+    ) -> Array:
+        owners = index_images(ctx, len(rois), len(x), offsets)
+        images = owners[:, None] * x.shape[1] + np.arange(x.shape[1])
+        index = images[:, :, None, None] * (x.shape[2] * x.shape[3]) + argmax
+        found = argmax >= 0
+        return scatter_add(x.size, index[found], d_out[found]).reshape(x.shape)
+
+
+def _split(start: int, end: int, bins: int, length: int) -> list[tuple[int, int]]:
+    """Return the first pixel of each bin and the one after its last, within the image."""
+    size = np.float32(max(end - start + 1, 1)) / np.float32(bins)
+    index = np.arange(bins, dtype=np.float32)
+    low = np.floor(index * size).astype(np.int64) + start
+    high = np.ceil((index + 1) * size).astype(np.int64) + start
+    return list(zip(np.clip(low, 0, length).tolist(), np.clip(high, 0, length).tolist(), strict=True))
+
+
+def _find_maxima(
+    image: Array, rows: list[tuple[int, int]], columns: list[tuple[int, int]], out: Array, argmax: Array
+) -> None:
+    """Write the first maximum of every bin and its pixel; leave empty bins alone."""
+    top, bottom = rows[0][0], rows[-1][1]
+    for j, (left, right) in enumerate(columns):
+        if right <= left or bottom <= top:
+            continue
+        part = image[:, top:bottom, left:right]
+        place = part.argmax(2)
+        highest = np.take_along_axis(part, place[..., None], 2)[..., 0]
+        for i, (low, high) in enumerate(rows):
+            if high <= low:
+                continue
+            row = highest[:, low - top : high - top].argmax(1)[:, None] + (low - top)
+            out[:, i, j] = np.take_along_axis(highest, row, 1)[:, 0]
+            argmax[:, i, j] = ((row + top) * image.shape[2] + left + np.take_along_axis(place, row, 1))[:, 0]
+
+
+class _PsRoiAttrs(RoiAttrs):
+    output_channels: int = Int()
+
+
+class _Bins(NamedTuple):
+    """Corners of the bins of R regions in the integral image, and their numbers of pixels."""
+
+    corners: tuple[Array, Array, Array, Array]  # (R, 1, bins) flat indices per channel: ++, --, +-, -+
+    area: Array  # (R, 1, H', W'); 1 for an empty bin
+
+
+@register
+class PsRoiPool(OpDef):
+    """``Out[r, o, i, j]``: the mean of a channel of X in bin (i, j) of region r: of the (o, i, j)-th one.
+
+    X ``(N, output_channels * pooled_height * pooled_width, H, W)``; ROIs ``(R, 4)`` as (x1, y1, x2, y2), both
+    ends included, with one sequence per image; Out ``(R, output_channels, pooled_height, pooled_width)``. The
+    corners are rounded, then scaled. An empty bin gives 0.
+    """
+
+    type = "psroi_pool"
+    inputs = ("X", "ROIs")
+    attrs = _PsRoiAttrs.table()
+    gradient = Gradient("X", "ROIs", "Out@GRAD", outputs=("X@GRAD",))
+    context = True
+
+    @classmethod
+    def infer(cls, x: Spec, rois: Spec, *, attrs: _PsRoiAttrs) -> Spec:
+        check_regions(cls.type, x, rois)
+        shape = (rois.shape[0], attrs.output_channels, attrs.pooled_height, attrs.pooled_width)
+        return Spec(shape, x.dtype)
+
+    @staticmethod
+    def forward(ctx: Context, x: Array, rois: Array, *, attrs: _PsRoiAttrs) -> Array:
+        owners = index_images(ctx, len(rois), len(x))
+        first, bins = _index_bins(x.shape, owners, rois.astype(x.dtype, copy=False), attrs)
+        integral = np.zeros((*x.shape[:2], x.shape[2] + 1, x.shape[3] + 1))
+        np.cumsum(x, axis=2, dtype=np.float64, out=integral[:, :, 1:, 1:])
+        np.cumsum(integral, axis=3, out=integral)
+        flat = integral.reshape(-1)
+        both, none, bottom, right = (flat[first + corner] for corner in bins.corners)
+        return ((both + none - bottom - right) / bins.area).astype(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Context, x: Array, rois: Array, d_out: Array, *, attrs: _PsRoiAttrs) -> Array:
+        owners = index_images(ctx, len(rois), len(x))
+        first, bins = _index_bins(x.shape, owners, rois.astype(x.dtype, copy=False), attrs)
+        shape = (*x.shape[:2], x.shape[2] + 1, x.shape[3] + 1)
+        each = d_out / bins.area.astype(np.float64)
+        index = np.stack([first + corner for corner in bins.corners])
+        signed = np.stack([each, each, -each, -each])
+        # The sum from every corner on to the lower right is undone by the opposite signs.
+        steps = scatter_add(int(np.prod(shape)), index, signed).reshape(shape)
+        return steps.cumsum(2).cumsum(3)[:, :, :-1, :-1].astype(x.dtype)
+
+
+def _index_bins(
+    shape: tuple[int, ...], owners: Array, rois: Array, attrs: _PsRoiAttrs
+) -> tuple[Array, _Bins]:
+    """Return where the channel of every output begins in the integral image, and the bins."""
+    _, channels, height, width = shape
+    tall, wide = attrs.pooled_height, attrs.pooled_width
+    if channels != attrs.output_channels * tall * wide:
+        raise EnforceNotMet(
+            f"psroi_pool: X has {channels} channels, output_channels {attrs.output_channels} x pooled_height "
+            f"{tall} x pooled_width {wide} needs {attrs.output_channels * tall * wide}"
+        )
+    real, scale = rois.dtype.type, rois.dtype.type(attrs.spatial_scale)
+    start = round_half_away(rois[:, :2]) * scale
+    end = (round_half_away(rois[:, 2:]) + 1) * scale
+    size = np.maximum(end - start, real(0.1))
+    x1, x2 = _bin_edges(start[:, 0], size[:, 0], wide, width)
+    y1, y2 = _bin_edges(start[:, 1], size[:, 1], tall, height)
+    x1, x2, y1, y2 = x1[:, None, None], x2[:, None, None], y1[:, None, :, None], y2[:, None, :, None]
+    empty = (x2 <= x1) | (y2 <= y1)
+    x2, y2 = np.where(empty, x1, x2), np.where(empty, y1, y2)  # all corners equal: the sum is 0
+    channel = np.arange(channels).reshape(attrs.output_channels, tall, wide)
+    first = (owners[:, None, None, None] * channels + channel) * ((height + 1) * (width + 1))
+    row = width + 1
+    corners = (y2 * row + x2, y1 * row + x1, y2 * row + x1, y1 * row + x2)
+    return first, _Bins(corners, np.where(empty, 1, (x2 - x1) * (y2 - y1)))
+
+
+def _bin_edges(start: Array, size: Array, bins: int, length: int) -> tuple[Array, Array]:
+    """Return the first pixel of every bin and the one after its last: two arrays (R, bins)."""
+    step = size[:, None] / size.dtype.type(bins)
+    index = np.arange(bins).astype(size.dtype)
+    low = np.floor(index * step + start[:, None])
+    high = np.ceil((index + 1) * step + start[:, None])
+    return np.clip(low, 0, length).astype(np.int64), np.clip(high, 0, length).astype(np.int64)

@@ -1,0 +1,107 @@
+"""Features of regions of an image: which image a region lies in, and pools that work along rows and columns.
+
+A pool whose weight of a pixel is (weight of its row) x (weight of its column) is two matrix products on the
+part of the image under the region; :class:`AxisWeights` are the weights along one dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Context, Spec
+from paddlelike.ops.kernels.lod import read_levels
+
+__all__ = [
+    "AxisWeights",
+    "check_regions",
+    "crop_weights",
+    "index_images",
+    "pool_by_axes",
+    "pool_by_axes_dx",
+    "round_half_away",
+    "scatter_add",
+]
+
+
+class AxisWeights(NamedTuple):
+    """What each bin of a region takes along one dim: a slice of pixels, weights (bins, pixels)."""
+
+    part: slice
+    weights: Array
+
+
+def check_regions(op: str, x: Spec, rois: Spec, columns: int = 4) -> None:
+    """Raise ShapeError unless X is (N, C, H, W) and ROIs (R, ``columns``)."""
+    if len(x.shape) != 4:
+        raise ShapeError(f"{op}: the input has shape {x.shape}; it needs 4 dims (N, C, H, W)")
+    if len(rois.shape) != 2 or rois.shape[1] not in (-1, columns):
+        raise ShapeError(
+            f"{op}: ROIs has shape {rois.shape}; it needs (R, {columns})",
+            hint="a region is (x1, y1, x2, y2), or four corners for the perspective transform",
+        )
+
+
+def index_images(ctx: Context, count: int, images: int, offsets: Array | None = None) -> Array:
+    """Return, for each of ``count`` regions, the index of its image: from ``offsets``, or the LoD of ROIs.
+
+    Raises EnforceNotMet unless there is one sequence of regions for each of ``images`` images.
+    """
+    given = read_levels(ctx, "ROIs")[-1] if offsets is None else offsets.reshape(-1).tolist()
+    if len(given) - 1 != images or given[0] != 0 or given[-1] != count:
+        raise EnforceNotMet(
+            f"{ctx.op.type}: the offsets of ROIs are {list(given)}; there are {images} images and {count} "
+            "regions",
+            hint="every image needs a sequence of regions (it may be empty); the offsets begin with 0 and "
+            "end with the number of regions",
+        )
+    return np.repeat(np.arange(images), np.diff(given).astype(np.int64))
+
+
+def crop_weights(weights: Array) -> AxisWeights:
+    """Return weights (bins, length) without the pixels at both ends that no bin takes."""
+    used = np.flatnonzero(weights.any(0))
+    part = slice(int(used[0]), int(used[-1]) + 1) if len(used) else slice(0, 0)
+    return AxisWeights(part, weights[:, part])
+
+
+def pool_by_axes(
+    x: Array, owners: Array, rows: Sequence[AxisWeights], columns: Sequence[AxisWeights]
+) -> Array:
+    """Return ``rows @ x[owner] @ columns^T`` of each region: (R, C, bins of rows, bins of columns).
+
+    ``x`` is (N, C, H, W); ``owners`` are the images of the R regions.
+    """
+    shape = (len(rows[0].weights), len(columns[0].weights)) if rows else (0, 0)
+    out = np.empty((len(owners), x.shape[1], *shape), x.dtype)
+    for n, (owner, row, column) in enumerate(zip(owners, rows, columns, strict=True)):
+        under = x[owner, :, row.part, column.part]
+        np.matmul(row.weights, under @ column.weights.T, out=out[n])
+    return out
+
+
+def pool_by_axes_dx(
+    d_out: Array,
+    shape: tuple[int, ...],
+    owners: Array,
+    rows: Sequence[AxisWeights],
+    columns: Sequence[AxisWeights],
+) -> Array:
+    """Return the gradient of :func:`pool_by_axes` with respect to ``x`` of that shape."""
+    dx = np.zeros(shape, d_out.dtype)
+    for d_region, owner, row, column in zip(d_out, owners, rows, columns, strict=True):
+        dx[owner, :, row.part, column.part] += row.weights.T @ d_region @ column.weights
+    return dx
+
+
+def round_half_away(x: Array) -> Array:
+    """Return x rounded as C++'s ``round``: halves away from zero."""
+    return np.trunc(x + np.copysign(x.dtype.type(0.5), x))
+
+
+def scatter_add(size: int, index: Array, values: Array) -> Array:
+    """Return a flat array of ``size`` zeros to which ``values`` were added at ``index``, in their dtype."""
+    return np.bincount(index.reshape(-1), values.reshape(-1), size).astype(values.dtype, copy=False)
