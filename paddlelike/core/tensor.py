@@ -83,7 +83,7 @@ class LoDTensor(ElementAccess, Versioned):
     def set_lod(self, lod: Sequence[Sequence[int]]) -> None:
         """Set the offsets of every level. Raises EnforceNotMet when they do not fit the rows."""
         checked = [[int(offset) for offset in level] for level in lod]
-        problem = _lod_problem(checked, None if self._array is None else len(self._array))
+        problem = _lod_problem(checked, None if self._array is None else len(np.atleast_1d(self._array)))
         if problem:
             raise EnforceNotMet(f"LoD {checked} {problem}")
         self._lod = checked

@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from paddlelike.framework.opdef import registry
 from tests import ops
 from tests.ops.contract import Case
 
-__all__ = ["CASES", "LATER", "MODULES"]
+__all__ = ["CASES", "LATER", "MODULES", "PADDLE2"]
 
 MODULES = [
     importlib.import_module(module.name)
@@ -21,3 +22,7 @@ MODULES = [
 ]
 CASES: list[Case] = [case for module in MODULES for case in module.CASES]
 LATER: dict[str, str] = {name: since for m in MODULES for name, since in getattr(m, "LATER", {}).items()}
+#: Operators of Paddle 2.x for models it saved; those of ``tests/models`` have their values.
+PADDLE2: list[str] = [
+    name for name, op in registry.all_ops().items() if op.__module__.startswith("paddlelike.ops.paddle2.")
+]

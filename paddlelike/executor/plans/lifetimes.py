@@ -30,7 +30,7 @@ class Aliases:
         viewed: list[tuple[int, set[str]]] = []
         overwritten: dict[str, int] = {}
         for index, op in enumerate(ops):
-            cls = registry.find_or_none(op.type)
+            cls = registry.find_for_version(op.type, block.program.paddle_version)
             inner = op.sub_blocks() != []
             if cls is None:
                 continue

@@ -22,6 +22,7 @@ from paddlelike.executor.plans.context import StepContext
 from paddlelike.executor.plans.frame import Frame, Run, Step
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses
+from paddlelike.executor.plans.scalars import drop_dims
 from paddlelike.executor.plans.sharing import make_lod_sharer
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
@@ -121,7 +122,7 @@ class Plan:
                 self._bind_grad_block(op, inner)
             else:
                 self._bind_block(inner)
-        cls = registry.find_or_none(op.type)
+        cls = registry.find_for_version(op.type, self.program.paddle_version)
         if cls is not None and hasattr(cls, "forward_many"):
             self._get_input_positions(cls, op, block)
             self._bind_outputs(cls, op, block, index)
@@ -130,7 +131,7 @@ class Plan:
             return Step(_refuse_to_run(op), op)
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
-        kernel = _fill_in_attributes(cls, op)
+        kernel = drop_dims(_fill_in_attributes(cls, op), cls, op, block)
         positions = self._get_input_positions(cls, op, block)
         copied = _find_inputs_to_copy(cls, op)
         store, target = self._bind_outputs(cls, op, block, index)

@@ -65,6 +65,11 @@ class Program(EncodedState):
         """The count of blocks."""
         return len(self.blocks)
 
+    @property
+    def paddle_version(self) -> int:
+        """The version of Paddle that wrote the program it was read from, 2006002 for 2.6.2; otherwise 0."""
+        return 0 if self.encoded is None else int(self.encoded.version.version)
+
     def block(self, index: int) -> Block:
         """Return the block of that index. Raises IndexError."""
         return self.blocks[index]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Mapping
 from types import CodeType, MethodType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from paddlelike.errors import EnforceNotMet, GraphError
 from paddlelike.framework.opdef.attributes import AttrTable
@@ -13,7 +13,12 @@ from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import Gradient
 from paddlelike.framework.opdef.slots import GRAD, Slot, grad_name
 
-__all__ = ["all_ops", "complete", "find", "find_or_none", "register"]
+__all__ = ["LATER", "all_ops", "complete", "find", "find_for_version", "find_or_none", "register"]
+
+#: What the type of an operator ends with in the table, when it is the form that Paddle 2.x gave to an
+#: operator of Fluid 1.8.
+LATER: Final = "@2"
+_FIRST_LATER: Final = 2_000_000  # Paddle 2.0.0, as programs say it
 
 OpClass = TypeVar("OpClass", bound="type[OpDef]")
 
@@ -59,6 +64,12 @@ def find(type: str) -> type[OpDef]:
 def find_or_none(type: str) -> type[OpDef] | None:
     """Return the operator called ``type``, or None."""
     return OPERATORS.get(type)
+
+
+def find_for_version(type: str, version: int) -> type[OpDef] | None:
+    """Return the operator called ``type`` as programs of a version of Paddle mean it, or None."""
+    later = OPERATORS.get(type + LATER) if version >= _FIRST_LATER else None
+    return OPERATORS.get(type) if later is None else later
 
 
 def all_ops() -> Mapping[str, type[OpDef]]:

@@ -19,7 +19,13 @@ from paddlelike.ops.nn.conv import (
     shape_in_format,
 )
 
-__all__ = ["Conv2dTranspose", "Conv3dTranspose", "DepthwiseConv2dTranspose"]
+__all__ = [
+    "Conv2dTranspose",
+    "Conv3dTranspose",
+    "ConvTransposeAttrs",
+    "DepthwiseConv2dTranspose",
+    "transpose_convolve",
+]
 
 
 class ConvTransposeAttrs(ConvAttrs):
@@ -42,13 +48,7 @@ class _ConvTranspose(OpDef):
 
     @classmethod
     def forward(cls, x: Array, w: Array, *bias: Array | None, attrs: ConvTransposeAttrs) -> Array:
-        x = to_channels_first(x, attrs.data_format)
-        windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
-        dims = _output_dims(cls.type, windows, x.shape[2:], attrs.output_size)
-        out = convolve_dx(x, w, windows, attrs.groups, dims)
-        if bias and bias[0] is not None:
-            out += bias[0].reshape(-1, *(1,) * len(windows.kernel))
-        return to_format(out, attrs.data_format)
+        return transpose_convolve(cls.type, x, w, bias[0] if bias else None, attrs)
 
     @classmethod
     def backward(
@@ -61,6 +61,29 @@ class _ConvTranspose(OpDef):
         dw = convolve_dw(d_out, x, windows, attrs.groups) if wanted[1] else None
         results = (None if dx is None else to_format(dx, attrs.data_format), dw)
         return results if len(wanted) == 2 else (*results, bias_gradient(d_out) if wanted[2] else None)
+
+
+def transpose_convolve(
+    op: str,
+    x: Array,
+    w: Array,
+    bias: Array | None,
+    attrs: ConvTransposeAttrs,
+    more: Sequence[int] = (),
+) -> Array:
+    """Return the transposed convolution of ``x``, larger by ``more`` along each spatial dim.
+
+    Raises ShapeError as :func:`_output_dims` does.
+    """
+    x = to_channels_first(x, attrs.data_format)
+    windows = attrs.windows(op, x.shape[2:], w.shape[2:])
+    dims = _output_dims(op, windows, x.shape[2:], attrs.output_size)
+    if more and not attrs.output_size:
+        dims = tuple(size + extra for size, extra in zip(dims, more, strict=True))
+    out = convolve_dx(x, w, windows, attrs.groups, dims)
+    if bias is not None:
+        out += bias.reshape(-1, *(1,) * len(windows.kernel))
+    return to_format(out, attrs.data_format)
 
 
 def _output_dims(

@@ -16,7 +16,7 @@ from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Gradient, Int,
 from paddlelike.ops.kernels.windows import is_channels_last, to_channels_first, to_format
 from paddlelike.ops.operands import read_numbers
 
-__all__ = ["BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp"]
+__all__ = ["TAPS", "BicubicInterp", "BilinearInterp", "NearestInterp", "TrilinearInterp", "gather_taps"]
 
 Taps = list[tuple[Array, Array]]  # index and weight per output element; indices never fall
 _CUBIC = -0.75  # the free parameter of Keys' kernel
@@ -53,7 +53,7 @@ class _Interpolation(OpDef):
         attrs: InterpolateAttrs,
     ) -> Spec:
         rank = len(x.shape) - 2
-        if rank != (3 if attrs.interp_method == "trilinear" else 2) or attrs.interp_method not in _TAPS:
+        if rank != (3 if attrs.interp_method == "trilinear" else 2) or attrs.interp_method not in TAPS:
             raise ShapeError(
                 f"{cls.type}: X has shape {x.shape} and interp_method is {attrs.interp_method!r}; "
                 "trilinear needs 5 dims, nearest, bilinear and bicubic need 4"
@@ -88,8 +88,8 @@ class _Interpolation(OpDef):
         if len(size) != rank or min(size) < 1:
             raise ShapeError(f"{cls.type}: the output size is {size}; it must be {rank} positive numbers")
         for dim, n in enumerate(size, 2):
-            taps = _TAPS[attrs.interp_method](x.shape[dim], n, attrs.align_corners, attrs.align_mode)
-            x = _gather_taps(x, dim, taps)
+            taps = TAPS[attrs.interp_method](x.shape[dim], n, attrs.align_corners, attrs.align_mode)
+            x = gather_taps(x, dim, taps)
         return to_format(x, attrs.data_layout)
 
     @classmethod
@@ -106,12 +106,12 @@ class _Interpolation(OpDef):
         sizes = to_channels_first(x, attrs.data_layout).shape[2:]
         dx = to_channels_first(d_out, attrs.data_layout)
         for dim, n in enumerate(sizes, 2):
-            taps = _TAPS[attrs.interp_method](n, dx.shape[dim], attrs.align_corners, attrs.align_mode)
+            taps = TAPS[attrs.interp_method](n, dx.shape[dim], attrs.align_corners, attrs.align_mode)
             dx = _scatter_taps(dx, dim, taps, n)
         return to_format(dx, attrs.data_layout)
 
 
-def _gather_taps(x: Array, dim: int, taps: Taps) -> Array:
+def gather_taps(x: Array, dim: int, taps: Taps) -> Array:
     """``out[i] = sum over taps of weight[i] x[index[i]]`` along one dim."""
     if len(taps) == 1:
         return x.take(taps[0][0], dim)
@@ -126,7 +126,7 @@ def _gather_taps(x: Array, dim: int, taps: Taps) -> Array:
 
 
 def _scatter_taps(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
-    """Return the gradient of :func:`_gather_taps`; outputs of one input are neighbours, added up in runs."""
+    """Return the gradient of :func:`gather_taps`; outputs of one input are neighbours, added up in runs."""
     dx = np.zeros((*d_out.shape[:dim], size, *d_out.shape[dim + 1 :]), d_out.dtype)
     shape = [-1 if axis == dim else 1 for axis in range(d_out.ndim)]
     for index, weight in taps:
@@ -137,31 +137,34 @@ def _scatter_taps(d_out: Array, dim: int, taps: Taps, size: int) -> Array:
     return dx
 
 
-def _find_positions(size: int, count: int, align_corners: bool, half: bool) -> Array:
-    """Return the positions of the output elements in the input, in float32 as Paddle computes them."""
+def _find_positions(size: int, count: int, align_corners: bool, half: bool, scale: float) -> Array:
+    """Return the positions of the output elements in the input, in float32 as Paddle computes them.
+
+    ``scale``: how much larger the output is; 0: as the sizes say.
+    """
     i = np.arange(count, dtype=np.float32)
     if align_corners:
         return i * np.float32((size - 1) / (count - 1) if count > 1 else 0)
-    ratio = np.float32(size) / np.float32(count)
+    ratio = np.float32(1 / scale) if scale > 0 else np.float32(size) / np.float32(count)
     return (i + np.float32(0.5)) * ratio - np.float32(0.5) if half else i * ratio
 
 
-def _nearest(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
-    at = _find_positions(size, count, align_corners, half=False)
+def _nearest(size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0) -> Taps:
+    at = _find_positions(size, count, align_corners, half=False, scale=scale)
     index = (at + np.float32(0.5) if align_corners else at).astype(np.int64)
     return [(index, np.ones(count, np.float32))]
 
 
-def _linear(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
-    at = np.maximum(_find_positions(size, count, align_corners, half=align_mode == 0), 0)
+def _linear(size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0) -> Taps:
+    at = np.maximum(_find_positions(size, count, align_corners, half=align_mode == 0, scale=scale), 0)
     low = at.astype(np.int64)
     high = np.minimum(low + 1, size - 1)
     weight = at - low.astype(np.float32)
     return [(low, 1 - weight), (high, weight)]
 
 
-def _cubic(size: int, count: int, align_corners: bool, align_mode: int) -> Taps:
-    at = _find_positions(size, count, align_corners, half=True)
+def _cubic(size: int, count: int, align_corners: bool, align_mode: int, scale: float = 0.0) -> Taps:
+    at = _find_positions(size, count, align_corners, half=True, scale=scale)
     floor = np.floor(at)
     t = at - floor
     low = floor.astype(np.int64)
@@ -179,7 +182,13 @@ def _far(t: Array) -> Array:
     return ((_CUBIC * t - 5 * _CUBIC) * t + 8 * _CUBIC) * t - 4 * _CUBIC
 
 
-_TAPS = {"nearest": _nearest, "bilinear": _linear, "trilinear": _linear, "bicubic": _cubic}
+TAPS = {
+    "nearest": _nearest,
+    "linear": _linear,
+    "bilinear": _linear,
+    "trilinear": _linear,
+    "bicubic": _cubic,
+}
 
 
 @register

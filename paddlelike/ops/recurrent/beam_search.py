@@ -131,7 +131,7 @@ def _insert(best: list[_Item], item: _Item, size: int) -> None:
 
 @register
 class BeamSearchDecode(OpDef):
-    """``SentenceIds``, ``SentenceScores``: the sentences that the steps of a search found, best first.
+    """``SentenceIds``, ``SentenceScores`` (N,): the sentences that the steps of a search found, best first.
 
     Ids and Scores are arrays of tensors, a step each, as ``beam_search`` gives them. LoD: sources,
     sentences, words.
@@ -162,8 +162,8 @@ class BeamSearchDecode(OpDef):
             ctx.set_lod(slot, lod)
         pairs = [pair for sentence in sentences for pair in sentence]
         return (
-            np.array([word for word, _ in pairs], np.int64).reshape(-1, 1),
-            np.array([score for _, score in pairs], steps[0].scores.dtype).reshape(-1, 1),
+            np.array([word for word, _ in pairs], np.int64),
+            np.array([score for _, score in pairs], steps[0].scores.dtype),
         )
 
 

@@ -1,0 +1,55 @@
+"""Models that Fluid 1.8.5 and Paddle 2.6.2 saved for prediction run here and give the same outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paddlelike.framework.opdef import registry
+from tests.models.archive import collect_types, read_archive, run_model, write_files
+from tests.ops.collect import PADDLE2
+
+ARCHIVES = ("models185", "layers262")
+#: float32 sums in another order than the real system's; log and exp of another library.
+CLOSE = {"rtol": 2e-5, "atol": 2e-6}
+
+
+#: Models of operators that do not exist here yet.
+WAITING = {
+    f"vision_{name}"
+    for name in ["box_coder", "deform_conv", "prior_box", "roi_align", "roi_pool", "yolo_box"]
+}
+
+
+def list_models() -> list[Any]:
+    waits = pytest.mark.xfail(reason="an operator is missing", strict=False)
+    return [
+        pytest.param(archive, name, marks=waits if name in WAITING else ())
+        for archive in ARCHIVES
+        for name in sorted(read_archive(archive))
+    ]
+
+
+@pytest.mark.parametrize(("archive", "name"), list_models())
+def test_model(archive: str, name: str, tmp_path: Path) -> None:
+    files = read_archive(archive)[name]
+    write_files(files, tmp_path)
+    pairs = run_model(tmp_path, files)
+    assert pairs
+    for got, want in pairs:
+        assert got.lod() == want.lod()
+        ours, real = np.array(got), np.array(want)
+        assert (ours.shape, ours.dtype) == (real.shape, real.dtype)
+        if real.dtype.kind in "fc":
+            np.testing.assert_allclose(ours, real, **CLOSE)
+        else:
+            np.testing.assert_array_equal(ours, real)
+
+
+def test_models_hold_every_operator_of_paddle2_but_these() -> None:
+    types = collect_types(read_archive("layers262"))
+    later = {name.removesuffix(registry.LATER) for name in PADDLE2}
+    assert later - types == {"memcpy", "rrelu", "share_data"}
