@@ -33,12 +33,15 @@ _hooks.provide("find_partition", "paddlelike.distributed:find_partition")
 
 # Fluid's names for modules that have another name here; an empty one is a package that only holds others.
 _FURTHER = {
+    "annotations": "fluid.annotations",
     "communicator": "distributed.communicator",
+    "compat": "standin.compat",
     "compiler": "executor",
     "contrib": "fluid.contrib",
     "data_feeder": "reader",
     "data_generator": "reader.data_generator",
     "dataset": "reader.dataset",
+    "default_scope_funcs": "fluid.default_scope_funcs",
     "fluid.incubate.data_generator": "reader.data_generator",
     "fluid.incubate.fleet": "",
     "fluid.incubate.fleet.base": "",
@@ -52,19 +55,24 @@ _FURTHER = {
     ),
     "fluid.incubate.fleet.utils": "",
     "incubate": "fluid.incubate",
+    "install_check": "fluid.install_check",
     "layer_helper": "layers.helper",
+    "layer_helper_base": "layers.helper",
     "lod_tensor": "reader",
+    "log_helper": "fluid.log_helper",
     "parallel_executor": "executor",
     "reader.decorator": "reader.readers",
     "transpiler": "distributed.transpiler",
     "transpiler.distribute_transpiler": "distributed.transpiler",
     "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
+    "transpiler.memory_optimization_transpiler": "framework.environment",
+    "version": "standin.version",
     "wrapped_decorator": "fluid.wrapped_decorator",
 }
 # The modules of ``paddle.fluid`` beside those: the same modules as without ``fluid``.
 _SAME = """
-    average backward clip core distributed dygraph executor framework initializer input io layers metrics
-    nets optimizer param_attr profiler reader regularizer unique_name
+    average backward clip core distributed dygraph evaluator executor framework initializer input io layers
+    metrics nets optimizer param_attr profiler reader regularizer unique_name
 """
 _BELOW_FLUID = [*_SAME.split(), *(name for name, origin in _FURTHER.items() if "fluid." not in name + origin)]
 _sys.meta_path[:0] = [

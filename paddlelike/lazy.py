@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from paddlelike.left_out import raise_left_out
+from paddlelike.left_out import find_left_out
 
 __all__ = ["AliasFinder", "attach_stub", "read_stub"]
 
@@ -36,7 +36,7 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
     """Return ``__all__``, ``__getattr__`` and ``__dir__`` for a package with that stub.
 
     Every module of the package is an attribute of it, whether the stub lists it or not; for any other name
-    ``__getattr__`` raises AttributeError, which says why for a name that is left out.
+    ``__getattr__`` raises AttributeError.
     """
     origins = read_stub(stub)
     names = sorted(origins)
@@ -48,8 +48,10 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         elif not attribute.startswith("_") and find_spec(f"{package}.{attribute}") is not None:
             found = import_module(f"{package}.{attribute}")
         else:
-            raise_left_out(f"{package}.{name}".partition(".")[2])
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            found = find_left_out(f"{package}.{name}".partition(".")[2])
+            if found is None:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return found
         setattr(sys.modules[package], name, found)
         return found
 

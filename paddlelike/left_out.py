@@ -6,7 +6,7 @@ which says why it is not here and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from paddlelike.errors import LeftOutError
 
-__all__ = ["MODULES", "NAMES", "LeftOutFinder", "Reason", "find_reason", "raise_left_out"]
+__all__ = ["MODULES", "NAMES", "LeftOutFinder", "Reason", "find_left_out", "find_reason", "make_getattr"]
 
 
 class Reason(NamedTuple):
@@ -46,6 +46,23 @@ _TRAINER: Final = Reason(
     "it is a part of the C++ trainers of Paddle, which are left out",
     "use fluid.Executor.train_from_dataset, which needs none of it",
 )
+_HIGH_LEVEL: Final = Reason(
+    "the high-level API over the dynamic graph is left out", "use fluid.layers and fluid.Executor"
+)
+_PADDLE_2: Final = Reason(
+    "it belongs to Paddle 2; the API here is that of Paddle 1.8", "write the script with paddle.fluid"
+)
+_COMPLEX: Final = Reason(
+    "complex tensors belong to the dynamic graph, which is left out",
+    "keep the real and the imaginary part in two variables",
+)
+_ENGINE: Final = Reason(
+    "the C++ inference engine is left out",
+    "fluid.io.load_inference_model(dirname, exe) and exe.run run the same files",
+)
+_DRAWING: Final = Reason(
+    "drawing programs is left out", "print(program) shows it; onnx and netron show saved models"
+)
 _MPI: Final = Reason(
     "jobs under MPI and Hadoop's scheduler are left out",
     "start the job by python -m paddlelike.distributed.launch",
@@ -53,10 +70,14 @@ _MPI: Final = Reason(
 
 #: Modules, by Fluid's path without the leading "fluid."; a reason holds for everything below, too.
 MODULES: Final[Mapping[str, Reason]] = {
+    "complex": _COMPLEX,
     "contrib.quantize": _SLIM,
     "contrib.slim": _SLIM,
+    "core_avx": _ENGINE,
+    "core_noavx": _ENGINE,
     "data_feed_desc": _TRAINER,
     "dataloader": _DYGRAPH,
+    "debugger": _DRAWING,
     "device_worker": _TRAINER,
     "distributed.downpour": _PSLIB,
     "distributed.helper": _MPI,
@@ -64,10 +85,14 @@ MODULES: Final[Mapping[str, Reason]] = {
     "distributed.ps_instance": _MPI,
     "dygraph": _DYGRAPH,
     "dygraph_utils": _DYGRAPH,
+    "graphviz": _DRAWING,
     "incubate.fleet.collective": _COLLECTIVE,
     "incubate.fleet.parameter_server.pslib": _PSLIB,
     "incubate.fleet.utils.fleet_util": _PSLIB,
+    "incubate.hapi": _HIGH_LEVEL,
     "layers.collective": _COLLECTIVE,
+    "multiprocess_utils": _TRAINER,
+    "net_drawer": _DRAWING,
     "trainer_desc": _TRAINER,
     "trainer_factory": _TRAINER,
     "transpiler.collective": _COLLECTIVE,
@@ -75,8 +100,18 @@ MODULES: Final[Mapping[str, Reason]] = {
 
 #: Functions and classes, in the same way.
 NAMES: Final[Mapping[str, Reason]] = {
+    "BackwardStrategy": _DYGRAPH,
     "ComplexVariable": _DYGRAPH,
     "DataFeedDesc": _TRAINER,
+    "Layer": _DYGRAPH,
+    "core.AnalysisConfig": _ENGINE,
+    "core.AnalysisPredictor": _ENGINE,
+    "core.NativeConfig": _ENGINE,
+    "core.PaddleBuf": _ENGINE,
+    "core.PaddleDType": _ENGINE,
+    "core.PaddleTensor": _ENGINE,
+    "core.VarBase": _DYGRAPH,
+    "core.create_paddle_predictor": _ENGINE,
     "disable_dygraph": _DYGRAPH,
     "disable_imperative": _DYGRAPH,
     "enable_dygraph": _DYGRAPH,
@@ -86,7 +121,18 @@ NAMES: Final[Mapping[str, Reason]] = {
     "load_dygraph": _DYGRAPH,
     "reader.default_collate_fn": _DYGRAPH,
     "save_dygraph": _DYGRAPH,
+    "enable_static": _PADDLE_2,
+    "disable_static": _PADDLE_2,
+    "nn": _PADDLE_2,
+    "static": _PADDLE_2,
+    "tensor": _PADDLE_2,
+    "to_tensor": _PADDLE_2,
 }
+
+#: Modules below those: scripts that import only the upper one reach them as attributes.
+_SUBMODULES: Final = frozenset(
+    "base checkpoint container jit layers learning_rate_scheduler nn parallel".split()  # noqa: SIM905
+)
 
 
 def find_reason(path: str) -> Reason | None:
@@ -105,11 +151,35 @@ def _find_in_modules(path: str) -> Reason | None:
     return MODULES.get(path)
 
 
-def raise_left_out(path: str) -> None:
-    """Raise LeftOutError if Fluid's ``path`` is left out; else do nothing."""
-    reason = find_reason(path)
-    if reason is not None:
-        raise LeftOutError(f"fluid.{path} is not here: {reason.why}", hint=reason.instead)
+def find_left_out(path: str) -> type | None:
+    """Return what stands for Fluid's ``path`` if that is a function or class that is left out; else None.
+
+    It can be named, imported and subclassed. Calling it, or reading an attribute of it, raises LeftOutError.
+
+    >>> find_left_out("load_dygraph")("model")
+    Traceback (most recent call last):
+      ...
+    paddlelike.errors.LeftOutError: fluid.load_dygraph is not here: only static programs ...
+    """
+    return _LeftOutName(path.rpartition(".")[2], (), {"path": path}) if path in NAMES else None
+
+
+def make_getattr(module: str, path: str) -> Callable[[str], type]:
+    """Return ``__getattr__`` for a module that is Fluid's ``path``: it finds the names that are left out."""
+
+    def get(name: str) -> type:
+        found = find_left_out(f"{path}.{name}")
+        if found is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return found
+
+    return get
+
+
+def raise_left_out(path: str, reason: Reason) -> NoReturn:
+    """Raise LeftOutError, which says why Fluid's ``path`` is not here and what to do."""
+    package = "paddle" if reason in (_HIGH_LEVEL, _PADDLE_2) else "fluid"
+    raise LeftOutError(f"{package}.{path} is not here: {reason.why}", hint=reason.instead)
 
 
 class _LeftOutName(type):
@@ -118,28 +188,34 @@ class _LeftOutName(type):
     path: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise_left_out(cls.path)
-        raise AssertionError(cls.path)
+        raise_left_out(cls.path, find_reason(cls.path) or _DYGRAPH)
 
     def __getattr__(cls, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise_left_out(f"{cls.path}.{name}")
-        raise AssertionError(cls.path)
+        raise_left_out(f"{cls.path}.{name}", find_reason(cls.path) or _DYGRAPH)
+
+    def __repr__(cls) -> str:
+        return f"<{cls.path}: {(find_reason(cls.path) or _DYGRAPH).why}>"
 
 
 class _LeftOutModule(ModuleType):
     """A module of Fluid's that is left out: its names may be imported, not used."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"paddlelike.{path}", (find_reason(path) or _DYGRAPH).why)
+        self._why = (find_reason(path) or _DYGRAPH).why
+        super().__init__(f"paddlelike.{path}", self._why)
         self.__path__: list[str] = []
         self._path = path
 
-    def __getattr__(self, name: str) -> type:
+    def __getattr__(self, name: str) -> type | ModuleType:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _LeftOutName(name, (), {"path": f"{self._path}.{name}"})
+        path = f"{self._path}.{name}"
+        return _LeftOutModule(path) if name in _SUBMODULES else _LeftOutName(name, (), {"path": path})
+
+    def __repr__(self) -> str:
+        return f"<module {self._path}: {self._why}>"
 
 
 class LeftOutFinder(MetaPathFinder, Loader):

@@ -3,11 +3,16 @@
 These are the names of ``fluid.core``.
 """
 
+from typing import TYPE_CHECKING
+
 from paddlelike.core.dtypes import AttrType, VarType, convert_dtype, numpy_dtype
 from paddlelike.core.places import CPUPlace, CUDAPinnedPlace, CUDAPlace, is_compiled_with_cuda
+from paddlelike.core.places import Place as Place
+from paddlelike.core.roles import OpRole
 from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, EOFException
+from paddlelike.left_out import make_getattr
 
 __all__ = [
     "AttrType",
@@ -37,6 +42,26 @@ class VarDesc:
     VarType = VarType
 
 
+class op_proto_and_checker_maker:  # noqa: N801  (Fluid's name)
+    """Fluid's place for the roles: ``core.op_proto_and_checker_maker.OpRole.Backward``."""
+
+    OpRole = OpRole
+
+    @staticmethod
+    def kOpRoleAttrName() -> str:  # noqa: N802
+        """Return the name of the attribute that holds the role."""
+        return "op_role"
+
+    @staticmethod
+    def kOpRoleVarAttrName() -> str:  # noqa: N802
+        """Return the name of the attribute that holds parameter and gradient."""
+        return "op_role_var"
+
+
 def get_cuda_device_count() -> int:
     """Return 0: there are no GPU kernels."""
     return 0
+
+
+if not TYPE_CHECKING:
+    __getattr__ = make_getattr(__name__, "core")

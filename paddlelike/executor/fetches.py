@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, NotInitializedError
 from paddlelike.executor.plans.frame import Frame
@@ -48,6 +49,20 @@ def collect_updates(fetch_list: Any) -> list[Operator]:
     if isinstance(fetch_list, list | tuple):
         return [op for one in fetch_list for op in collect_updates(one)]
     return []
+
+
+def _fetch_var(name: str, scope: Scope | None = None, return_numpy: bool = True) -> Any:
+    """Return the value of a variable of the scope, by default of the global one.
+
+    Scripts import it although Fluid does not list it. Raises NotInitializedError when there is none.
+    """
+    variable = (global_scope() if scope is None else scope).find_var(name)
+    if variable is None:
+        raise NotInitializedError(
+            f"the scope has no variable {name!r}", hint="only persistable variables outlive a run"
+        )
+    tensor = variable.get_tensor()
+    return as_numpy(tensor) if return_numpy else tensor
 
 
 def _is_minimize_result(item: Any) -> bool:

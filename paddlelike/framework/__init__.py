@@ -1,5 +1,7 @@
 """Programs: the graph as plain data, what operators declare, and passes and codecs over the graph."""
 
+from typing import TYPE_CHECKING
+
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
 from paddlelike.framework.codec import decode, encode, text
@@ -12,6 +14,7 @@ from paddlelike.framework.environment import (
 )
 from paddlelike.framework.expressions import arithmetic, indexing
 from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.guards import _get_var as _get_var
 from paddlelike.framework.graph.guards import (
     default_main_program,
     default_startup_program,
@@ -27,6 +30,7 @@ from paddlelike.framework.graph.services import Services, install
 from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
 from paddlelike.framework.opdef import grad_name as grad_var_name
 from paddlelike.framework.passes import clone, views
+from paddlelike.left_out import make_getattr
 
 __all__ = [
     "Block",
@@ -67,3 +71,6 @@ install(
         indexing=indexing,
     )
 )
+
+if not TYPE_CHECKING:
+    __getattr__ = make_getattr(__name__, "framework")

@@ -1,5 +1,7 @@
 """Variables and storage: saving and loading values, programs and models for prediction."""
 
+from typing import TYPE_CHECKING
+
 from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.checkpoints.checkpoint import Checkpoint
 from paddlelike.io.checkpoints.checkpoints import Checkpoints
@@ -21,6 +23,7 @@ from paddlelike.io.select import (
 )
 from paddlelike.io.state import load, load_program_state, save, set_program_state
 from paddlelike.io.verify import Verification, verify
+from paddlelike.left_out import make_getattr
 from paddlelike.reader import (
     ComposeNotAligned,
     DataLoader,
@@ -84,3 +87,6 @@ __all__ = [
     "verify",
     "xmap_readers",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = make_getattr(__name__, "io")

@@ -16,7 +16,7 @@ from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.initializer import Constant, Initializer, Xavier
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
 
-__all__ = ["LayerHelper"]
+__all__ = ["LayerHelper", "LayerHelperBase"]
 
 
 class LayerHelper:
@@ -245,3 +245,7 @@ class LayerHelper:
         out = self.create_variable_for_type_inference(input_var.dtype)
         self.append_op(type=kind, inputs={"X": [input_var]}, outputs={"Out": [out]}, attrs=attrs)
         return out
+
+
+#: Fluid has the class in two, and scripts import either: ``layer_helper_base.LayerHelperBase``.
+LayerHelperBase = LayerHelper

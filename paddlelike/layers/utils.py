@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["flatten", "have_same_structure", "map_structure", "pack_sequence_as"]
+__all__ = [
+    "assert_same_structure",
+    "convert_to_list",
+    "flatten",
+    "have_same_structure",
+    "is_sequence",
+    "map_structure",
+    "pack_sequence_as",
+]
 
 
 def map_structure(function: Callable[..., Any], first: Any, *others: Any) -> Any:
@@ -62,3 +70,45 @@ def pack_sequence_as(structure: Any, leaves: list[Any]) -> Any:
     """
     rest = iter(leaves)
     return map_structure(lambda _: next(rest), structure)
+
+
+def is_sequence(seq: Any) -> bool:
+    """Return whether ``seq`` is a list, a tuple, a dict or another sequence but text."""
+    return isinstance(seq, Mapping | Sequence) and not isinstance(seq, str)
+
+
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
+    """Do nothing if two nested values have leaves in the same places; else raise ValueError.
+
+    With ``check_types`` a list in the place of a tuple, or another class of dict, is a TypeError.
+    """
+    if not have_same_structure(nest1, nest2):
+        raise ValueError(f"expected two values of the same structure, got {nest1!r} and {nest2!r}")
+    if not check_types or not is_sequence(nest1):
+        return
+    if type(nest1) is not type(nest2):
+        raise TypeError(f"expected two {type(nest1).__name__}, got {nest1!r} and {nest2!r}")
+    keys = nest1.keys() if isinstance(nest1, Mapping) else range(len(nest1))
+    for key in keys:
+        assert_same_structure(nest1[key], nest2[key])
+
+
+def convert_to_list(value: Any, n: int, name: str, dtype: type = int) -> list[Any]:
+    """Return ``value`` as a list of ``n``: one number is repeated.
+
+    Raises ValueError, which names the argument ``name``, for another length or other items.
+
+    >>> convert_to_list(3, 2, "stride"), convert_to_list((1, 2), 2, "stride")
+    ([3, 3], [1, 2])
+    """
+    if isinstance(value, dtype):
+        return [value] * n
+    try:
+        items = list(value)
+        for one in items:
+            dtype(one)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be one {dtype.__name__} or {n} of them, got {value!r}") from None
+    if len(items) != n:
+        raise ValueError(f"{name} must have length {n}, got {value!r}")
+    return items

@@ -1,5 +1,8 @@
 """Data for programs: readers, feeders, loaders, datasets, tensors of sequences."""
 
+from typing import TYPE_CHECKING
+
+from paddlelike.left_out import make_getattr
 from paddlelike.reader import data_generator
 from paddlelike.reader.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from paddlelike.reader.feeder import DataFeeder
@@ -41,3 +44,6 @@ __all__ = [
     "shuffle",
     "xmap_readers",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = make_getattr(__name__, "reader")

@@ -9,18 +9,47 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
 from paddlelike.errors import StandInError
 from paddlelike.lazy import AliasFinder
+from paddlelike.standin.version import full_version
 
 __all__ = ["FOLDER", "add_to_path", "install"]
 
 #: The folder that holds a ``paddle`` which is paddlelike.
 FOLDER: Final = Path(__file__).parent / "path"
 
-_FINDER: Final = AliasFinder({"paddle": "paddlelike"})
+
+class _Paddle(ModuleType):
+    """The module ``paddle``: that of paddlelike, but for the version, which is the one scripts ask for."""
+
+    __version__ = full_version
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.modules["paddlelike"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(sys.modules["paddlelike"])
+
+
+class _PaddleFinder(AliasFinder):
+    """Imports ``paddle`` and what is below it."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Return the module ``paddle``; None for those below it, which are ours."""
+        return _Paddle(spec.name, __doc__) if spec.name == "paddle" else super().create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing for ``paddle``; replace a module below it by ours."""
+        if module.__name__ != "paddle":
+            super().exec_module(module)
+
+
+_FINDER: Final = _PaddleFinder({"paddle": "paddlelike"})
 
 
 def install() -> None:
@@ -35,7 +64,7 @@ def install() -> None:
     True
     """
     imported = sys.modules.get("paddle")
-    if imported is not None and imported is not sys.modules["paddlelike"]:
+    if imported is not None and not isinstance(imported, _Paddle):
         raise StandInError(
             f"paddlelike.install: another paddle is imported already, from {imported.__file__}",
             hint="call paddlelike.install() before the first import of paddle",

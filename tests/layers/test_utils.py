@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paddlelike.layers import utils
 from paddlelike.layers.utils import flatten, have_same_structure, map_structure, pack_sequence_as
 
 
@@ -63,3 +64,22 @@ def test_structures_are_mapped_together() -> None:
 )
 def test_structures_are_compared_by_the_places_of_leaves(first: Any, second: Any, same: bool) -> None:
     assert have_same_structure(first, second) is same
+
+
+def test_one_number_stands_for_a_list_of_them() -> None:
+    assert utils.convert_to_list(3, 2, "stride") == [3, 3]
+    assert utils.convert_to_list((1, 2), 2, "stride") == [1, 2]
+    for value, said in (([1], "length 2"), (["a", "b"], "2 of them"), (None, "2 of them")):
+        with pytest.raises(ValueError, match=f"stride must .*{said}"):
+            utils.convert_to_list(value, 2, "stride")
+
+
+def test_structures_that_differ_are_an_error() -> None:
+    utils.assert_same_structure([1, (2, 3)], [4, (5, 6)])
+    utils.assert_same_structure([1, (2, 3)], [4, [5, 6]], check_types=False)
+    with pytest.raises(TypeError, match="expected two tuple"):
+        utils.assert_same_structure([1, (2, 3)], [4, [5, 6]])
+    with pytest.raises(ValueError, match="same structure"):
+        utils.assert_same_structure([1, 2], [4])
+    assert utils.is_sequence((1, 2))
+    assert not utils.is_sequence("text")

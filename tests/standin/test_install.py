@@ -29,7 +29,7 @@ from paddle.fluid.layers import control_flow
 from paddle.fluid.incubate.fleet.base import role_maker
 import paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy as strategy
 from paddle.reader.decorator import shuffle
-assert paddle is paddlelike
+assert paddle.__version__ == "1.8.5" and paddle.batch is paddlelike.batch and dir(paddle) == dir(paddlelike)
 assert fluid is paddlelike.fluid
 assert nn is paddlelike.layers.nn and nn.fc is fluid.layers.fc
 assert control_flow is paddlelike.layers.control_flow
@@ -62,8 +62,8 @@ def test_another_paddle_that_is_imported_already_is_refused(tmp_path: Path) -> N
 
 def test_another_paddle_that_is_only_there_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "paddle.py").write_text("print('the other')")
-    script = "import paddlelike\npaddlelike.install()\nimport paddle\nprint(paddle.__name__)"
-    assert in_a_new_process(script, tmp_path).stdout == "paddlelike\n"
+    script = "import paddlelike\npaddlelike.install()\nimport paddle\nprint(paddle.fluid.__name__)"
+    assert in_a_new_process(script, tmp_path).stdout == "paddlelike.fluid\n"
 
 
 @pytest.mark.parametrize(

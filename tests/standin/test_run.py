@@ -73,7 +73,7 @@ import multiprocessing, subprocess, sys
 
 def show(queue):
     import paddle
-    queue.put((paddle.__name__, sys.argv))
+    queue.put((paddle.fluid.__name__, sys.argv))
 
 if __name__ == "__main__":
     for method in ("fork", "spawn"):
@@ -93,8 +93,8 @@ def test_the_processes_of_a_script_find_the_same_paddle(tmp_path: Path) -> None:
     done = run(tmp_path, "children.py", "a")
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        "fork paddlelike ['children.py', 'a']",
-        "spawn paddlelike ['children.py', 'a']",
+        "fork paddlelike.fluid ['children.py', 'a']",
+        "spawn paddlelike.fluid ['children.py', 'a']",
         "command paddlelike.fluid",
     ]
 

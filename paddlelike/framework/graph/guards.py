@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.context import CONTEXT, NameScope
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 
 __all__ = [
     "default_main_program",
@@ -97,3 +98,11 @@ def device_guard(device: str | None = None) -> Iterator[None]:
         yield
     finally:
         CONTEXT.device = before
+
+
+def _get_var(name: str, program: Program | None = None) -> Variable:
+    """Return the variable of that name in block 0 of a program, by default the main program.
+
+    Scripts import it although Fluid does not list it. Raises GraphError when there is none.
+    """
+    return (default_main_program() if program is None else program).global_block().var(name)

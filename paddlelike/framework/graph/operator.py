@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike.core.dtypes import AttrType
+from paddlelike.core.roles import OpRole
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.graph.attributes import COMMON_ATTRS, convert_attr, infer_attr_type
 from paddlelike.framework.graph.services import services
@@ -19,18 +20,6 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
 
 __all__ = ["OpRole", "Operator", "find_user_line"]
-
-
-class OpRole:
-    """The part of training an operator belongs to (bits of the attribute ``op_role``)."""
-
-    Forward = 0
-    Backward = 1
-    Optimize = 2
-    RPC = 4
-    Dist = 8
-    LRSched = 16
-    Loss = 256
 
 
 #: Where files are not the user's: this package, and the module that runs its ``with`` blocks.

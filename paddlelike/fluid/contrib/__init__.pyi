@@ -1,0 +1,5 @@
+"""The names of ``fluid.contrib`` and where each is defined."""
+
+from paddlelike.fluid.contrib.reader import distributed_batch_reader
+
+__all__ = ["distributed_batch_reader"]

@@ -1,0 +1,31 @@
+"""``fluid.contrib.reader``: each trainer of a job takes its share of the batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+__all__ = ["distributed_batch_reader"]
+
+
+def distributed_batch_reader(batch_reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
+    """Return a reader of every n-th batch, n the count of trainers, beginning at this trainer's index.
+
+    Both come from the environment, ``PADDLE_TRAINERS_NUM`` and ``PADDLE_TRAINER_ID``; without them the reader
+    gives every batch. Batches at the end that not every trainer would get are left out.
+    """
+    count = int(os.getenv("PADDLE_TRAINERS_NUM", "1"))
+    index = int(os.getenv("PADDLE_TRAINER_ID", "0"))
+    if not 0 <= index < count:
+        raise ValueError(f"PADDLE_TRAINER_ID is {index}, expected less than PADDLE_TRAINERS_NUM, {count}")
+
+    def read_share() -> Iterator[Any]:
+        turn: list[Any] = []
+        for batch in batch_reader():
+            turn.append(batch)
+            if len(turn) == count:
+                yield turn[index]
+                turn = []
+
+    return read_share

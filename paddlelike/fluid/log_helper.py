@@ -1,0 +1,19 @@
+"""``fluid.log_helper``: loggers with a level and a format of their own."""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["get_logger"]
+
+
+def get_logger(name: str, level: int | str, fmt: str | None = None) -> logging.Logger:
+    """Return the logger ``name`` at ``level``, which writes to stderr and not to the loggers above it."""
+    logger = logging.getLogger(name)
+    logger.setLevel(level)
+    handler = logging.StreamHandler()
+    if fmt:
+        handler.setFormatter(logging.Formatter(fmt))
+    logger.addHandler(handler)
+    logger.propagate = False
+    return logger

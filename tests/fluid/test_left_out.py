@@ -1,0 +1,73 @@
+"""What is left out may be imported; using it says why, and what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import paddlelike.fluid as fluid
+from paddlelike.errors import LeftOutError
+from paddlelike.left_out import MODULES, NAMES, find_reason
+
+
+@pytest.mark.parametrize(
+    ("use", "path", "why"),
+    [
+        (lambda: fluid.dygraph.guard(), "dygraph.guard", "only static programs"),
+        (lambda: fluid.dygraph.parallel.Env().nranks, "dygraph.parallel.Env", "only static programs"),
+        (lambda: fluid.load_dygraph("x"), "load_dygraph", "only static programs"),
+        (lambda: fluid.contrib.slim.Compressor(1), "contrib.slim.Compressor", "slim: pruning"),
+        (lambda: fluid.core.AnalysisConfig.Precision, "core.AnalysisConfig.Precision", "inference engine"),
+        (
+            lambda: fluid.incubate.fleet.collective.fleet.init(),
+            "incubate.fleet.collective.fleet.init",
+            "collectives",
+        ),
+    ],
+    ids=["dygraph", "below-dygraph", "function", "slim", "core", "fleet"],
+)
+def test_using_it_says_why_and_what_to_do(use: Callable[[], Any], path: str, why: str) -> None:
+    with pytest.raises(LeftOutError, match=why) as caught:
+        use()
+    assert str(caught.value).startswith(f"fluid.{path} is not here: ")
+    assert caught.value.hint
+    assert "Did you mean" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_scripts_may_import_and_subclass_what_they_do_not_use() -> None:
+    script = """
+import paddlelike
+paddlelike.install()
+import paddle.fluid as fluid
+import paddle.fluid.dygraph.nn as nn
+from paddle.fluid.dygraph.base import to_variable
+from paddle.fluid.core import AnalysisConfig, create_paddle_predictor
+from paddle.fluid.incubate.fleet.collective import DistributedStrategy, fleet
+from paddle.fluid.incubate.fleet.parameter_server.pslib import fleet as pslib
+class Model(fluid.dygraph.layers.Layer): pass
+class Other(nn.Linear): pass
+print(isinstance(3, to_variable), fluid.dygraph)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.startswith("False <module dygraph: only static programs are built and run here")
+
+
+@pytest.mark.parametrize("path", [*MODULES, *NAMES])
+def test_every_reason_says_what_to_do(path: str) -> None:
+    reason = find_reason(path)
+    assert reason is not None
+    assert len(reason.why) > 20
+    assert len(reason.instead) > 20
+
+
+def test_a_name_that_fluid_does_not_have_is_an_ordinary_attribute_error() -> None:
+    for module in (fluid, fluid.core, fluid.io, fluid.framework, fluid.reader, fluid.layers):
+        with pytest.raises(AttributeError) as caught:
+            module.nothing  # noqa: B018
+        assert not isinstance(caught.value, LeftOutError)
