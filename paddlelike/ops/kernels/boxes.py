@@ -1,0 +1,85 @@
+"""Boxes (xmin, ymin, xmax, ymax): areas and overlaps, in the order of operations of Paddle's kernels.
+
+Boxes are normalized (an edge is a real number) or in pixels: then the last pixel belongs to the box, and a
+width is ``xmax - xmin + 1``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+
+__all__ = ["Boxes", "find_overlaps", "measure_areas"]
+
+
+def measure_areas(boxes: Array, *, normalized: bool) -> Array:
+    """Return the areas of boxes ``(..., 4)``; 0 where a box is upside down."""
+    edge = boxes.dtype.type(0 if normalized else 1)
+    width, height = boxes[..., 2] - boxes[..., 0], boxes[..., 3] - boxes[..., 1]
+    areas = (width + edge) * (height + edge)
+    areas[(width < 0) | (height < 0)] = 0
+    return areas
+
+
+def find_overlaps(first: Array, second: Array, *, normalized: bool) -> Array:
+    """Return the area of the intersection over that of the union: ``(N, 4)`` and ``(M, 4)`` to ``(N, M)``.
+
+    0 where the boxes do not touch. Two boxes without area at one place give NaN (0 / 0), as in C++.
+    """
+    a, b = (Boxes.measure(boxes, normalized=normalized) for boxes in (first, second))
+    return a.find_overlaps(b)
+
+
+class Boxes(NamedTuple):
+    """Boxes with their areas, for overlaps that are asked for in many parts."""
+
+    columns: Array  # (4, N)
+    areas: Array
+    edge: np.generic  # what belongs to a width: 0, or 1 pixel
+    usual: bool  # every box has an area and its corners in order; then no other case can occur
+
+    @classmethod
+    def measure(cls, boxes: Array, *, normalized: bool) -> Boxes:
+        """Return boxes ``(N, 4)`` with their areas."""
+        areas = measure_areas(boxes, normalized=normalized)
+        usual = bool((areas > 0).all() and (boxes[:, 2:] >= boxes[:, :2]).all())
+        edge = boxes.dtype.type(0 if normalized else 1)
+        return cls(np.ascontiguousarray(boxes.T), areas, edge, usual)
+
+    def take(self, index: Array | slice) -> Boxes:
+        """Return some of the boxes."""
+        return self._replace(columns=self.columns[:, index], areas=self.areas[index])
+
+    def find_overlaps(self, other: Boxes) -> Array:
+        """Return the overlaps with other boxes, ``(N, M)``; see :func:`find_overlaps`."""
+        a, b = self.columns[:, :, None], other.columns[:, None]
+        width = np.minimum(a[2], b[2])
+        width -= np.maximum(a[0], b[0])
+        height = np.minimum(a[3], b[3])
+        height -= np.maximum(a[1], b[1])
+        usual = self.usual and other.usual
+        apart = None
+        if usual and not self.edge:
+            np.maximum(width, 0, out=width)
+            np.maximum(height, 0, out=height)
+        else:
+            apart = (width < 0) | (height < 0) if usual else _find_apart(a, b)
+            width += self.edge
+            height += self.edge
+        width *= height  # the intersection
+        union = np.add(self.areas[:, None], other.areas, out=height)
+        union -= width
+        with np.errstate(divide="ignore", invalid="ignore"):
+            width /= union
+        if apart is not None:
+            width[apart] = 0
+        return width
+
+
+def _find_apart(a: Array, b: Array) -> Array:
+    """Return which pairs do not touch, also for boxes that are upside down."""
+    apart: Array = (b[0] > a[2]) | (b[2] < a[0]) | (b[1] > a[3]) | (b[3] < a[1])
+    return apart
