@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.io import asynchronous
-from paddlelike.io.contents.read import compare_file
 from paddlelike.storage.local.manifest_file import manifest_path, read_manifest
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
@@ -20,7 +18,7 @@ __all__ = [
     "NO_COMPARISON",
     "Comparison",
     "Verification",
-    "check_files",
+    "check_problems",
     "choose_comparison",
     "is_of_another_save",
     "make_refusal",
@@ -114,29 +112,24 @@ def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[st
     return not describes(where.path, comparison.records, bad)
 
 
-def check_files(where: Location, shown: str, names: Sequence[str]) -> bool:
-    """Compare whole files with the manifest; return whether all of them could be compared.
+def check_problems(
+    where: Location | None, comparison: Comparison, bad: Sequence[str], *, shown: str, count: int
+) -> tuple[str, ...]:
+    """Return a line for the report if files differ from a manifest that is of another save; else nothing.
 
-    A manifest of another save, and one that is damaged, is not used. ``shown`` is what errors call the files.
+    ``bad`` is a line for each file that differs, ``shown`` the source as errors name it, and ``count`` how
+    many files were compared.
 
     Raises
     ------
     LoadError
-        A file is not what was saved.
+        Files are not what was saved.
     """
-    found = where.manifest()
-    comparison = Comparison(None if found is None else found.files)
-    if comparison.records is None:
-        return False
-    problems = []
-    for name in names:
-        if comparison.covers([name]):
-            opener = functools.partial(where.open_file, name)
-            problems.append(compare_file(name, opener, comparison.records[name]))
-    bad = [problem for problem in problems if problem is not None]
-    if bad and not is_of_another_save(where, comparison, bad):
-        raise make_refusal(shown, bad, len(names))
-    return not bad and comparison.covers(names)
+    if not bad:
+        return ()
+    if where is None or not is_of_another_save(where, comparison, bad):
+        raise make_refusal(shown, bad, count)
+    return (f"{len(bad)} files differ from the manifest, which is of another save: not verified",)
 
 
 def records_of(directory: Location) -> Mapping[str, Record]:

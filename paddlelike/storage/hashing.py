@@ -132,7 +132,7 @@ def new_hasher(algorithm: str) -> Hasher:
     return ALGORITHMS[algorithm]()
 
 
-def hash_bytes(data: bytes, algorithm: str = "xxh3_128") -> str:
+def hash_bytes(data: bytes | memoryview, algorithm: str = "xxh3_128") -> str:
     """Return the checksum of a small file's bytes, with the least overhead.
 
     >>> hash_bytes(b"abc", "crc32")

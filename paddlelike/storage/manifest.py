@@ -75,6 +75,11 @@ class Record(NamedTuple):
     pieces: tuple[str, ...] = ()  # the xxh3_128 of each piece of a large file
     author: Author = NOBODY
 
+    @property
+    def algorithm(self) -> str | None:
+        """The algorithm of the checksum; None: no checksum was computed."""
+        return None if self.checksum is None else self.checksum.partition(":")[0]
+
     def is_still(self, facts: os.stat_result) -> bool:
         """Return whether a file with these facts is the one that was saved."""
         return stat.S_ISREG(facts.st_mode) and facts.st_size == self.size and stamp_of(facts) == self.stamp
@@ -165,16 +170,15 @@ def decode(data: bytes) -> Manifest:
     FormatError
         It is damaged, or not a manifest.
     """
-    if data[:1] != b"{":
-        data = _elements(data)
-    body, tail = data[:-_TAIL], data[-_TAIL:]
+    text = memoryview(data) if data[:1] == b"{" else _find_elements(data)  # megabytes, not copied
+    body, tail = text[:-_TAIL], text[-_TAIL:]
     if _tail(body) != tail:
         raise FormatError(
             f"a manifest of {len(data)} bytes is damaged: its digest does not match, so it is not used",
             hint="the files themselves may be good; save again to write a new manifest",
         )
     try:
-        front = json.loads(body.decode("utf-8", "surrogatepass") + "}")
+        front = json.loads(str(text, "utf-8", "surrogatepass"))
         if front["format"] not in (1, _FORMAT):
             raise FormatError(
                 f"the manifest is of format {front['format']!r}; this library reads 1 and {_FORMAT}"
@@ -186,8 +190,14 @@ def decode(data: bytes) -> Manifest:
         raise FormatError(f"a manifest cannot be parsed: {error!r:.200}") from error
 
 
-def _elements(data: bytes) -> bytes:
-    """Return the elements of the variable file that a manifest is."""
+def _find_elements(data: bytes) -> memoryview:
+    """Return the elements of the variable file that a manifest is.
+
+    Raises
+    ------
+    FormatError
+        It is damaged, or no variable file.
+    """
     try:
         header = lod_tensor.read_header(data)
     except FormatError as error:
@@ -201,7 +211,7 @@ def _elements(data: bytes) -> bytes:
         )
     if header.surplus or data[: header.data_offset] != lod_tensor.encode_header(VarType.INT8, header.shape):
         raise FormatError(f"a manifest of {len(data)} bytes is damaged: its header is not that of a manifest")
-    return bytes(data[header.data_offset :])
+    return memoryview(data)[header.data_offset :]
 
 
 def library_version() -> str | None:
@@ -252,19 +262,19 @@ def _parse_earlier(front: Mapping[str, Any]) -> Manifest:
     )
 
 
-def _record(path: str, entry: dict[str, Any], authors: list[Author]) -> Record:
+def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
+    """Return the record of an entry, whose other keys become its facts. There may be many thousands."""
     if relative_path(path) != path:
         raise ValueError(f"{path!r} is not the path of a file")
-    facts = dict(entry)
     size, stamp, index = int(facts.pop("size")), facts.pop("stamp"), int(facts.pop("author", 0))
     if index < 0:
         raise ValueError(f"author {index}")
-    pieces = tuple(str(piece) for piece in facts.pop("pieces", ()))
+    pieces = tuple(map(str, facts.pop("pieces"))) if "pieces" in facts else ()
     checksum = None
-    for algorithm in ALGORITHMS:
-        digest = facts.pop(algorithm, None)
-        if digest is not None:
-            checksum = f"{algorithm}:{digest}"
+    for algorithm in ALGORITHMS:  # the last one counts, in this order
+        if algorithm in facts:
+            digest = facts.pop(algorithm)
+            checksum = checksum if digest is None else f"{algorithm}:{digest}"
     return Record(size, checksum, (int(stamp[0]), int(stamp[1])), facts, pieces, authors[index])
 
 
@@ -274,7 +284,7 @@ def _text(value: Any) -> str | None:
     return value
 
 
-def _tail(body: bytes) -> bytes:
+def _tail(body: bytes | memoryview) -> bytes:
     return b',\n"digest":"%s"}\n' % hashlib.sha256(body).hexdigest().encode()
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from paddlelike.errors import StorageError
 from paddlelike.storage import hashing
 from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.names import MANIFEST
@@ -15,11 +14,8 @@ from paddlelike.storage.threads import map_in_threads
 
 __all__ = [
     "Verification",
-    "check",
-    "check_pieces",
     "compare_file",
     "compare_files",
-    "cover_with_pieces",
     "describes",
 ]
 
@@ -93,66 +89,11 @@ def compare_file(file: Any, record: Record) -> tuple[str, str]:
     """Return the field of :class:`Verification` in which an open file belongs, and the reason or ""."""
     if file.size != record.size:
         return "cut", f"{file.size} bytes, saved were {record.size}"
-    if record.checksum is None:
+    if record.algorithm is None:
         return "unchecked", ""
-    if hashing.hash_file(file, record.checksum.partition(":")[0]) != record.checksum:
+    if hashing.hash_file(file, record.algorithm) != record.checksum:
         return "changed", ""
     return "good", ""
-
-
-def check(path: str, record: Record, buffers: Iterable[hashing.Buffer]) -> None:
-    """Compare the bytes of a file, as they were read, with the record of its save.
-
-    Raises
-    ------
-    StorageError
-        They differ; or no checksum was computed when the file was saved.
-    """
-    if record.checksum is None:
-        raise StorageError(f"{path} cannot be verified: no checksum was computed when it was saved")
-    algorithm = record.checksum.partition(":")[0]
-    found = hashing.hash_buffers(buffers, algorithm)
-    if found != record.checksum:
-        raise StorageError(
-            f"{path} is not what was saved: {found}, the manifest has {record.checksum}",
-            hint="the file was damaged or replaced after the save",
-        )
-
-
-def cover_with_pieces(record: Record, offset: int, size: int) -> tuple[int, int] | None:
-    """Return the range of bytes, from and to, to read for checking ``size`` bytes from ``offset``.
-
-    None where the record has no checksums of pieces: then only the whole file can be checked.
-
-    >>> record = Record(3 << 20, "xxh3_128:...", (0, 0), pieces=("a", "b", "c"))
-    >>> cover_with_pieces(record, (1 << 20) + 5, 7)
-    (1048576, 2097152)
-    """
-    if not record.pieces:
-        return None
-    start = offset // hashing.PIECE * hashing.PIECE
-    stop = -(-(offset + size) // hashing.PIECE) * hashing.PIECE
-    return start, min(max(stop, start), record.size)
-
-
-def check_pieces(path: str, record: Record, start: int, data: hashing.Buffer) -> None:
-    """Compare the bytes from ``start`` on, a range of :func:`cover_with_pieces`, with the record.
-
-    Raises
-    ------
-    StorageError
-        They differ.
-    """
-    view = memoryview(data).cast("B")
-    first = start // hashing.PIECE
-    for index, at in enumerate(range(0, len(view), hashing.PIECE), first):
-        piece = hashing.hash_bytes(bytes(view[at : at + hashing.PIECE]))
-        if index >= len(record.pieces) or piece != f"xxh3_128:{record.pieces[index]}":
-            raise StorageError(
-                f"{path} is not what was saved: bytes {index * hashing.PIECE} to "
-                f"{index * hashing.PIECE + len(view[at : at + hashing.PIECE])} differ from the manifest",
-                hint="the file was damaged or replaced after the save",
-            )
 
 
 def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]) -> bool:

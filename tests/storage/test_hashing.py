@@ -10,10 +10,9 @@ import zlib
 import pytest
 import xxhash
 
-from paddlelike.errors import StorageError
 from paddlelike.storage.hashing import PIECE, PieceHasher, hash_buffers, hash_bytes
 from paddlelike.storage.manifest import Record
-from paddlelike.storage.verification import check_pieces, cover_with_pieces, describes
+from paddlelike.storage.verification import describes
 
 SIZES = [0, 1, 100, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 17]
 
@@ -46,26 +45,6 @@ def test_the_checksum_does_not_depend_on_the_buffers(size):
 def test_other_algorithms_are_those_of_everybody():
     assert hash_buffers([b"ab", b"c"], "sha256") == "sha256:" + hashlib.sha256(b"abc").hexdigest()
     assert hash_buffers([b"ab", b"c"], "crc32") == f"crc32:{zlib.crc32(b'abc'):08x}"
-
-
-@pytest.mark.parametrize("flip", [0, PIECE - 1, PIECE, 2 * PIECE + 5])
-def test_a_slice_is_checked_by_its_pieces(flip):
-    data = random.Random(1).randbytes(2 * PIECE + 100)
-    hasher = PieceHasher()
-    hasher.update(data)
-    record = Record(len(data), f"xxh3_128:{hasher.hexdigest()}", (0, 0), pieces=hasher.pieces())
-    start, stop = cover_with_pieces(record, PIECE + 3, 10)
-    assert (start, stop) == (PIECE, 2 * PIECE)
-    assert cover_with_pieces(record, 2 * PIECE + 1, 50) == (2 * PIECE, len(data))
-    assert cover_with_pieces(record._replace(pieces=()), 0, 1) is None
-    bad = bytearray(data)
-    bad[flip] ^= 1
-    check_pieces("w", record, start, data[start:stop])
-    if start <= flip < stop:
-        with pytest.raises(StorageError, match="w is not what was saved: bytes 1048576 to 2097152"):
-            check_pieces("w", record, start, bad[start:stop])
-    else:
-        check_pieces("w", record, start, bad[start:stop])
 
 
 def test_a_manifest_of_another_save_is_told_from_damage(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddlelike.errors import FormatError, StorageError
-from paddlelike.storage import manifest, verification
+from paddlelike.storage import manifest
 from paddlelike.storage.local import manifest_file
 from paddlelike.storage.local.manifest_file import verify
 from paddlelike.storage.local.transaction import Transaction
@@ -145,13 +145,3 @@ def test_names_that_leave_the_directory_are_refused(tmp_path, name):
 def test_anything_else_is_a_format_error(data):
     with pytest.raises(FormatError):
         manifest.decode(data)
-
-
-def test_bytes_that_were_read_can_be_checked_on_the_way(tmp_path):
-    record = save(tmp_path / "m").files["w"]
-    data = FILES["w"]
-    verification.check("w", record, [data[:100], memoryview(data)[100:]])
-    with pytest.raises(StorageError, match="w is not what was saved"):
-        verification.check("w", record, [data[1:]])
-    with pytest.raises(StorageError, match="no checksum"):
-        verification.check("w", record._replace(checksum=None), [data])

@@ -24,7 +24,7 @@ from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.selected_rows import IDS_OFFSET
 from paddlelike.io.contents.allocation import offset_of
 from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
-from paddlelike.io.contents.read import bytes_of
+from paddlelike.io.contents.read import view_bytes
 from paddlelike.storage.location import File, Location
 from paddlelike.storage.manifest import Manifest
 
@@ -276,7 +276,7 @@ def _chunks(file: File, held: Held, count: int) -> Iterator[tuple[int, Array]]:
     for first in range(0, count, most):
         rows = buffer[: min(most, count - first)]
         offset = offset_of(header) + first * width * dtype.itemsize
-        target = bytes_of(rows)
+        target = view_bytes(rows)
         if file.readinto_at(offset, target) != len(target):
             raise LoadError(f"{held.name} became shorter while it was read")
         yield first, lod_tensor.to_native(rows)

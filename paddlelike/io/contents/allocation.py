@@ -13,7 +13,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.formats.base import Entry
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.io.contents.interface import Array, Value, Want
-from paddlelike.io.contents.read import Job, Part, bytes_of
+from paddlelike.io.contents.read import Job, Part, view_bytes
 
 __all__ = ["allocate", "copy_from", "count_bytes", "offset_of", "to_native"]
 
@@ -35,7 +35,7 @@ def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
     if header.height is not None:
         ids = np.empty(header.row_count, "<i8")
         array = arena.empty(header.shape, dtype)
-        parts = [Part(selected_rows.IDS_OFFSET, bytes_of(ids)), Part(offset_of(header), bytes_of(array))]
+        parts = [Part(selected_rows.IDS_OFFSET, view_bytes(ids)), Part(offset_of(header), view_bytes(array))]
         return SelectedRows(ids, header.height, array), [part for part in parts if part.target.nbytes]
     offset, shape = offset_of(header), header.shape
     if rows is not None:
@@ -44,7 +44,7 @@ def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
     fits = target is not None and target.shape == shape and target.dtype == dtype
     array = target if fits and target is not None else arena.empty(shape, dtype)
     lod = [list(level) for level in header.lod] if rows is None else []
-    return LoDTensor(array, lod), [Part(offset, bytes_of(array))] if array.nbytes else []
+    return LoDTensor(array, lod), [Part(offset, view_bytes(array))] if array.nbytes else []
 
 
 def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:

@@ -16,9 +16,10 @@ from paddlelike.formats.base import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.io.contents.allocation import allocate, count_bytes, offset_of, to_native
+from paddlelike.io.contents.compare import compare_buffer, compare_file, compare_size
 from paddlelike.io.contents.interface import Array, Held, Reading, Unreadable, Value, Want
 from paddlelike.io.contents.lazy import Mapper
-from paddlelike.io.contents.read import Job, Part, compare_buffer, compare_file, compare_size, read_jobs
+from paddlelike.io.contents.read import Job, Part, read_jobs
 from paddlelike.storage.hashing import PIECE
 from paddlelike.storage.local.files import read_front
 from paddlelike.storage.location import File, LocalDirectory, Location
@@ -30,7 +31,7 @@ __all__ = ["DirectoryContents"]
 _FORMAT: Final = VariableDirectory()
 _HEAD: Final = 4096  # bytes of a file that are read at first: its header, and the whole of a small one
 
-_LONGEST_HEADER = 4096  # bytes before the elements of a dense tensor without LoD; they have about 100
+_LONGEST_HEADER: Final = 4096  # bytes before the elements of a dense tensor without LoD; they have about 100
 
 
 class DirectoryContents:
@@ -94,17 +95,20 @@ class DirectoryContents:
         try:
             return self._look(path, kind)
         except (FormatError, StorageError) as error:
-            if self._is_compared(path):  # a damaged header is not what was saved either
-                self._note(path, compare_file(path, self._opener(path), self._find_record(path)))
+            record = self._find_record(path)
+            if self._is_compared(record):  # a damaged header is not what was saved either
+                self._note(path, compare_file(path, self._opener(path), record))
             return Unreadable(path, error.message, error.hint)
 
     def _look(self, path: str, kind: VarType) -> Held:
-        data = self._read_front(path)
+        data = read_front(f"{self.where}/{path}", _HEAD + 1) if self._local else self._read_front(path)
         if len(data) > _HEAD or kind == VarType.SELECTED_ROWS:
             with self._location.open_file(path) as file:
                 return Held(path, _FORMAT.read_entry(path, file, kind), None, file.size)
-        if self._is_compared(path):
-            self._note(path, compare_buffer(path, data, self._find_record(path)))
+        if self._records is not None:
+            record = self._records.get(path)
+            if self._is_compared(record):
+                self._note(path, compare_buffer(path, data, record))
         try:
             header = _FORMAT.read_entry(path, data, kind)
         except FormatError as error:
@@ -113,8 +117,6 @@ class DirectoryContents:
 
     def _read_front(self, path: str) -> bytes:
         """Return a small file whole; of another one more than ``_HEAD`` bytes."""
-        if self._local:
-            return read_front(self._full(path), _HEAD + 1)
         with self._location.open_file(path) as file:
             return file.read_at(0, _HEAD + 1)
 
@@ -127,11 +129,11 @@ class DirectoryContents:
     def _find_record(self, path: str) -> Record | None:
         return None if self._records is None else self._records.get(path)
 
-    def _is_compared(self, path: str) -> bool:
+    def _is_compared(self, record: Record | None) -> bool:
         """Return whether a file is compared with its record, or must have one."""
-        record = self._find_record(path)
-        known = record is not None and record.checksum is not None
-        return known or (self._records is not None and self._complete)
+        if record is None or record.checksum is None:
+            return self._records is not None and self._complete
+        return True
 
     def _record_to_compare(self, want: Want) -> Record | None:
         """Return the record that is compared while a value is read; None: it is read without.
@@ -139,9 +141,9 @@ class DirectoryContents:
         Rows of a large file are compared by its pieces, where the record has their checksums.
         """
         held = want.held
-        if not self._is_compared(held.name):
-            return None
         record = self._find_record(held.name)
+        if not self._is_compared(record):
+            return None
         problem = compare_size(held.name, held.size, record)
         self._note(held.name, problem)
         if problem is not None or record is None:
@@ -196,7 +198,8 @@ def _is_part(want: Want) -> bool:
 def _copy_small(data: bytes, header: Entry) -> LoDTensor:
     """Return the value of a small file that was read whole."""
     view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, offset_of(header))
-    return LoDTensor(lod_tensor.to_native(view.copy()), [list(level) for level in header.lod])
+    lod = [list(level) for level in header.lod] if header.lod else []
+    return LoDTensor(lod_tensor.to_native(view.copy()), lod)
 
 
 def _select_rows(value: Value, rows: tuple[int, int] | None) -> Value:

@@ -14,9 +14,10 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, Entry, FileFormat, check_extent
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.io.contents.allocation import allocate, copy_from, count_bytes, to_native
+from paddlelike.io.contents.compare import compare_buffer, compare_file, compare_size
 from paddlelike.io.contents.interface import Held, Positional, Reading, Unreadable, Value, Want
 from paddlelike.io.contents.lazy import Mapper
-from paddlelike.io.contents.read import Job, Part, compare_buffer, compare_file, compare_size, read_jobs
+from paddlelike.io.contents.read import Job, Part, read_jobs
 from paddlelike.storage.location import File, LocalDirectory, Location
 from paddlelike.storage.manifest import Record
 

@@ -1,31 +1,31 @@
-"""Reading bytes of files into arrays: several files at once, large ones in ranges, compared on the way."""
+"""Read bytes of files into arrays: several files at once, large ones in ranges, compared on the way."""
 
 from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import xxhash
 
-from paddlelike.errors import FormatError, PaddlelikeError
+from paddlelike.errors import FormatError
+from paddlelike.io.contents.compare import compare_checksum
 from paddlelike.storage import hashing
 from paddlelike.storage.location import File
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.threads import run_in_threads
 
-__all__ = ["Job", "Part", "bytes_of", "compare_buffer", "compare_file", "compare_size", "read_jobs"]
-
-T = TypeVar("T")
+__all__ = ["Job", "Part", "read_jobs", "view_bytes"]
 
 _RANGE: Final = 16 << 20  # bytes that one thread reads at a time
-_PIECE: Final = 1 << 20  # stays in the processor's cache between reading and hashing
+_PIECE: Final = 1 << 20  # bytes; they stay in the processor's cache between reading and hashing
 _NEAR: Final = 64 << 10  # parts of one file below this are read together, through a buffer
 
 
-def bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+def view_bytes(array: np.ndarray[Any, Any]) -> memoryview:
     """Return the memory of an array in C order as bytes."""
     return array.reshape(-1).view(np.uint8).data
 
@@ -68,41 +68,26 @@ def read_jobs(jobs: Sequence[Job]) -> list[tuple[str, str]]:
     StorageError, FormatError
         A file cannot be read, or is another one than when its header was read.
     """
-    compared: list[tuple[str, Callable[[], str | None]]] = []
+    compared: list[Callable[[], list[tuple[str, str]]]] = []
+    small: list[Job] = []
+    size = 0
     for job in jobs:
         if job.record is not None and job.record.pieces:
-            compared += [(job.name, functools.partial(_read_pieces, job, run)) for run in _group_pieces(job)]
+            compared += [functools.partial(_read_pieces, job, run) for run in _group_pieces(job)]
         elif job.record is not None:
-            compared.append((job.name, functools.partial(_read_hashed, job)))
-    problems = run_in_threads([task for _, task in compared])
+            small.append(job)
+            size += job.size
+            if size >= _RANGE:
+                compared.append(functools.partial(_read_hashed, small))
+                small, size = [], 0
+    compared.append(functools.partial(_read_hashed, small))
+    problems = run_in_threads(compared)
     plain = [job for job in jobs if job.record is None]
     run_in_threads([functools.partial(_read_run, run) for run in _group_runs(plain)])
     found: dict[str, str] = {}
-    for (name, _), problem in zip(compared, problems, strict=True):
-        if problem is not None:
-            found.setdefault(name, problem)
+    for name, problem in itertools.chain.from_iterable(problems):
+        found.setdefault(name, problem)
     return list(found.items())
-
-
-def compare_size(name: str, size: int, record: Record | None) -> str | None:
-    """Return why a file of ``size`` bytes is not what was saved or cannot be compared, or None."""
-    if record is None:
-        return f"{name}: the manifest has no record of this file"
-    if size != record.size:
-        return f"{name}: it has {size} bytes, {record.size} were saved"
-    if record.checksum is None:
-        return f"{name}: no checksum was computed when it was saved"
-    return None
-
-
-def compare_buffer(name: str, data: bytes | memoryview, record: Record | None) -> str | None:
-    """Return why the bytes of a file are not those that were saved, or None."""
-    problem = compare_size(name, len(data), record)
-    if problem is not None:
-        return problem
-    assert record is not None
-    assert record.checksum is not None
-    return _compare_checksum(name, hashing.hash_buffers([data], _get_algorithm(record)), record)
 
 
 class _Run(NamedTuple):
@@ -203,29 +188,22 @@ def _group_pieces(job: Job) -> list[list[int]]:
     return [listed[at : at + step] for at in range(0, len(listed), step)]
 
 
-def _read_pieces(job: Job, indexes: Sequence[int]) -> str | None:
-    """Read the pieces of a file into the parts that they overlap; return what differs from the record."""
+def _read_pieces(job: Job, indexes: Sequence[int]) -> list[tuple[str, str]]:
+    """Read pieces of a file into the parts that they overlap; return the first that differs, if any."""
     assert job.record is not None
-    buffer = memoryview(bytearray(hashing.PIECE))
     begins = [part.offset for part in job.parts]
+    sums = job.record.pieces
     with job.open() as file:
         _check_size(file, job)
         for index in indexes:
             begin = index * hashing.PIECE
             end = min(begin + hashing.PIECE, job.size)
             overlapping = _find_overlapping(job.parts, begins, begin, end)
-            if len(overlapping) == 1:
-                digest = _fill_and_hash(file, overlapping[0], begin, end)
-            else:
-                piece = buffer[: end - begin]
-                _fill(file, Part(begin, piece))
-                for offset, target in overlapping:
-                    start, stop = max(offset, begin), min(offset + len(target), end)
-                    target[start - offset : stop - offset] = piece[start - begin : stop - begin]
-                digest = xxhash.xxh3_128_hexdigest(piece)
-            if index >= len(job.record.pieces) or digest != job.record.pieces[index]:
-                return f"{job.name}: its bytes {begin} to {end} are not those that were saved"
-    return None
+            fill = _fill_and_hash if len(overlapping) == 1 else _copy_and_hash
+            digest = fill(file, overlapping, begin, end)
+            if index >= len(sums) or digest != sums[index]:
+                return [(job.name, f"{job.name}: its bytes {begin} to {end} are not those that were saved")]
+    return []
 
 
 def _find_overlapping(parts: Sequence[Part], begins: list[int], begin: int, end: int) -> Sequence[Part]:
@@ -236,23 +214,42 @@ def _find_overlapping(parts: Sequence[Part], begins: list[int], begin: int, end:
     return parts[first : bisect.bisect_left(begins, end)]
 
 
-def _fill_and_hash(file: File, part: Part, begin: int, end: int) -> str:
-    """Fill the bytes of a part that are in a piece of the file, and return the checksum of the piece."""
-    start, stop = max(part.offset, begin), min(part.offset + len(part.target), end)
-    inside = part.target[start - part.offset : stop - part.offset]
-    hasher = xxhash.xxh3_128(file.read_at(begin, start - begin) if start > begin else b"")
+def _fill_and_hash(file: File, parts: Sequence[Part], begin: int, end: int) -> str:
+    """Fill what the only part has of a piece of the file, and return the checksum of the piece."""
+    offset, target = parts[0]
+    start, stop = max(offset, begin), min(offset + len(target), end)
+    inside = target[start - offset : stop - offset]
     _fill(file, Part(start, inside))
+    if start == begin and stop == end:
+        return xxhash.xxh3_128_hexdigest(inside)
+    hasher = xxhash.xxh3_128(file.read_at(begin, start - begin))
     hasher.update(inside)
-    if stop < end:
-        hasher.update(file.read_at(stop, end - stop))
+    hasher.update(file.read_at(stop, end - stop))
     return hasher.hexdigest()
 
 
-def _read_hashed(job: Job) -> str | None:
+def _copy_and_hash(file: File, parts: Sequence[Part], begin: int, end: int) -> str:
+    """Fill what several parts have of a piece of the file, and return the checksum of the piece."""
+    piece = memoryview(file.read_at(begin, end - begin))
+    if len(piece) != end - begin:
+        raise FormatError(f"offset {begin}: only {len(piece)} of {end - begin} bytes were read")
+    for offset, target in parts:
+        start, stop = max(offset, begin), min(offset + len(target), end)
+        target[start - offset : stop - offset] = piece[start - begin : stop - begin]
+    return xxhash.xxh3_128_hexdigest(piece)
+
+
+def _read_hashed(jobs: Sequence[Job]) -> list[tuple[str, str]]:
+    """Read whole files into the parts of their jobs; return those that differ from their records."""
+    problems = [(job.name, _fill_and_compare(job)) for job in jobs]
+    return [(name, problem) for name, problem in problems if problem is not None]
+
+
+def _fill_and_compare(job: Job) -> str | None:
     """Fill the parts of a job and hash the whole file, piece by piece while it is in the cache."""
     assert job.record is not None
-    assert job.record.checksum is not None
-    algorithm = _get_algorithm(job.record)
+    algorithm = job.record.algorithm
+    assert algorithm is not None
     hasher = hashing.new_hasher(algorithm)
     with job.open() as file:
         _check_size(file, job)
@@ -269,32 +266,9 @@ def _read_hashed(job: Job) -> str | None:
                 _fill(file, Part(at, piece))
                 hasher.update(piece)
                 at += len(piece)
-    return _compare_checksum(job.name, f"{algorithm}:{hasher.hexdigest()}", job.record)
+    return compare_checksum(job.name, f"{algorithm}:{hasher.hexdigest()}", job.record)
 
 
 def _check_size(file: File, job: Job) -> None:
     if file.size != job.size:
         raise FormatError(f"the file had {job.size} bytes a moment ago, now it has {file.size}")
-
-
-def _get_algorithm(record: Record) -> str:
-    assert record.checksum is not None
-    return record.checksum.partition(":")[0]
-
-
-def _compare_checksum(name: str, checksum: str, record: Record) -> str | None:
-    if checksum == record.checksum:
-        return None
-    return f"{name}: its bytes are not those that were saved ({checksum}; the manifest has {record.checksum})"
-
-
-def compare_file(name: str, open_file: Callable[[], File], record: Record | None) -> str | None:
-    """Return why a file is not what was saved, or None."""
-    try:
-        with open_file() as file:
-            problem = compare_size(name, file.size, record)
-            return (
-                problem if problem is not None else _read_hashed(Job(name, open_file, file.size, (), record))
-            )
-    except (PaddlelikeError, OSError) as error:
-        return f"{name}: {error}"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
+from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.codec.encode import PADDLE_VERSION, build_message
@@ -15,6 +15,7 @@ from paddlelike.framework.graph.trust import describe_operators, find_untrusted_
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.contents.compare import compare_buffer
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.export.program import (
     append_scales,
@@ -26,17 +27,17 @@ from paddlelike.io.export.program import (
 )
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.load.load import load_persistables
+from paddlelike.io.load.stable import read_stable
 from paddlelike.io.partition import partition_of
 from paddlelike.io.save.save import add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
-from paddlelike.io.verify import check_files
+from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.options import DEFAULT_OPTIONS
 
 __all__ = ["load_inference_model", "save_inference_model"]
 
 _MOST = 1 << 31  # bytes of a program: what protobuf reads
-_TRIES = 3  # when another process saves into the directory at the same time
 
 
 def save_inference_model(
@@ -163,26 +164,17 @@ def load_inference_model(
         return _load_model(executor, data, "memory", None, params_filename, trusted=trusted, verify=verify)
     where = locate(dirname)
     asynchronous.wait_for_pending()
-    for _ in range(_TRIES):
+    name = os.path.basename(os.fsdecode(model_filename or "__model__"))
+    model = os.path.join(where.path, name)
+    params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))
+
+    def load() -> list[Any]:
         if not where.exists():
             raise ValueError(f"load_inference_model: there is no directory {where.path}")
-        stamp = where.stamp()
-        name = os.path.basename(os.fsdecode(model_filename or "__model__"))
-        model = os.path.join(where.path, name)
-        params = None if params_filename is None else os.path.basename(os.fsdecode(params_filename))
-        try:
-            data = _read_model(where, name, verify=verify)
-            loaded = _load_model(executor, data, model, where.path, params, trusted=trusted, verify=verify)
-        except PaddlelikeError:
-            if where.stamp() == stamp:
-                raise
-        else:
-            if where.stamp() == stamp:  # else the program may be of one export, the parameters of the next
-                return loaded
-    raise LoadError(
-        f"{where.path} was saved anew, {_TRIES} times, while the model in it was being loaded",
-        hint="load when no other process saves there",
-    )
+        data = _read_model(where, name, verify=verify)
+        return _load_model(executor, data, model, where.path, params, trusted=trusted, verify=verify)
+
+    return read_stable(where, load)  # the program and the parameters of one export
 
 
 def _load_model(
@@ -261,10 +253,14 @@ def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
             if programs
             else "the directory holds no program",
         )
-    if verify:
-        check_files(where, where.path, [name])
     with where.open_file(name) as file:
-        return file.read(_MOST)
+        data = file.read(_MOST)
+    comparison = choose_comparison(where, name, verify=None if verify else False, lazy=False)
+    if comparison.records is not None and comparison.covers([name]):
+        problem = compare_buffer(name, data, comparison.records[name])
+        bad = [] if problem is None else [problem]
+        check_problems(where, comparison, bad, shown=where.path, count=1)
+    return data
 
 
 def _is_program(where: Location, name: str) -> bool:

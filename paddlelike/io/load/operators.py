@@ -7,25 +7,24 @@ variable takes the element type and shape of its file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from paddlelike.core import memory
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
+from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.framework.opdef import OpView
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Value, Want
+from paddlelike.io.load.stable import read_stable
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["OperatorReader", "copy_value"]
-
-_TRIES: Final = 3  # when another process saves into the directory at the same time
 
 
 class OperatorReader:
@@ -73,7 +72,8 @@ class OperatorReader:
                 where, file = locate_prefix(op.attrs["file_path"])
                 directories.setdefault(where.path, []).append((op, file))
         for directory, wanted in directories.items():
-            values = _read_stable(locate(directory), partial(_read_files, wanted))
+            location = locate(directory)
+            values = read_stable(location, partial(_read_files, wanted, location))
             found |= {id(op): [value] for (op, _), value in zip(wanted, values, strict=True)}
         for op in ops:
             as_half = op.attrs.get("load_as_fp16")
@@ -86,25 +86,6 @@ def copy_value(value: Value) -> Value:
     if isinstance(value, SelectedRows):
         return SelectedRows(value.row_array.copy(), value.height(), memory.place(_array(value)))
     return LoDTensor(memory.place(_array(value)), value.lod())
-
-
-def _read_stable(where: Location, read: Callable[[Location], list[Value]]) -> list[Value]:
-    """Read from a directory; again if another process replaced its files meanwhile."""
-    for _ in range(_TRIES):
-        where.recover()
-        stamp = where.stamp()
-        try:
-            values = read(where)
-        except PaddlelikeError:
-            if where.stamp() == stamp:
-                raise
-        else:
-            if where.stamp() == stamp:
-                return values
-    raise LoadError(
-        f"nothing was loaded from {where.path}: it was saved anew, {_TRIES} times, while it was being loaded",
-        hint="load when no other process saves there",
-    )
 
 
 def _read_files(wanted: Sequence[tuple[OpView, str]], where: Location) -> list[Value]:
@@ -135,8 +116,9 @@ def _read_by_itself(op: OpView) -> list[Value]:
     if op.attrs.get("model_from_memory"):
         return _read_contents(FileContents(path.encode("utf-8", "surrogateescape")), op)
     where, file = locate_prefix(path)
+    directory = locate(where.path)
     read = _read_combined if op.type == "load_combine" else _read_slice
-    return _read_stable(locate(where.path), partial(read, op, file))
+    return read_stable(directory, partial(read, op, file, directory))
 
 
 def _read_combined(op: OpView, file: str, where: Location) -> list[Value]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
-from paddlelike.formats.paddle import lod_tensor
+from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats.paddle.directory import NO_VARIABLES
 from paddlelike.formats.state.fluid_save import PARAMETER_FILE, FluidSave, PrefixedFolder
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
+from paddlelike.io.contents.compare import ComparedFolder
+from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
-from paddlelike.io.contents.interface import Held, Want
-from paddlelike.io.verify import check_files
+from paddlelike.io.contents.interface import Held, Unreadable, Want
+from paddlelike.io.load.stable import read_stable
+from paddlelike.io.verify import Comparison, check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["PROGRAM_FILE", "load_program_state", "read_pickles", "strip_suffix"]
@@ -25,7 +29,6 @@ __all__ = ["PROGRAM_FILE", "load_program_state", "read_pickles", "strip_suffix"]
 Array = np.ndarray[Any, Any]
 
 PROGRAM_FILE: Final = ".pdmodel"
-_TRIES: Final = 5  # when another process saves the same files at the same time
 
 
 def load_program_state(
@@ -57,11 +60,9 @@ def load_program_state(
     path = os.fspath(model_path)
     directory, (where, name) = locate(path), locate_prefix(path)
     if directory.exists():
-        return _read_directory(directory, var_list, verify=verify)
+        return read_stable(directory, partial(_read_directory, directory, var_list, verify=verify))
     if where.has(name):
-        if verify:
-            check_files(locate(where.path), path, [name])
-        return _read_file(where, name, var_list)
+        return _read_file(where, name, var_list, verify=verify)
     raise MissingFileError(
         f"there is neither {prefix}.pdparams, nor a directory or file {path}", hint="check the path"
     )
@@ -93,38 +94,69 @@ def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
         A file is not what was saved, or the files were replaced each time they were read.
     """
     where, base = locate_prefix(prefix)
+    return read_stable(where, partial(_read_prefixed, where, base, prefix, verify=verify))
+
+
+def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> PickledState | None:
+    """Read the files of a ``fluid.save`` once, and compare what was read with their manifest."""
     folder = PrefixedFolder(where, base)
-    for _ in range(_TRIES):
-        where.recover()
-        stamp = where.stamp()
-        if not base or not folder.has(PARAMETER_FILE):
-            return None
-        try:
-            names = [base + suffix for suffix in FluidSave.suffixes if folder.has(suffix)]
-            verified = verify and check_files(where, prefix, names)
-            values = FluidSave().read_all(folder)
-        except PaddlelikeError:
-            if where.stamp() == stamp:
-                raise
-        else:
-            if where.stamp() == stamp:
-                return PickledState({name: _get_elements(value) for name, value in values.items()}, verified)
-    raise LoadError(f"{prefix}.pdparams was saved anew, {_TRIES} times, while it was being read")
+    if not base or not folder.has(PARAMETER_FILE):
+        return None
+    names = [base + suffix for suffix in FluidSave.suffixes if folder.has(suffix)]
+    manifest = where.manifest() if verify else None
+    comparison = Comparison(None if manifest is None else manifest.files)
+    compared = ComparedFolder(where, comparison.records or {})
+    try:
+        values = FluidSave().read_all(PrefixedFolder(compared, base))
+    except FormatError:  # what is not what was saved is told as that
+        check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
+        raise
+    notes = check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
+    verified = comparison.covers(names) and not notes
+    return PickledState({name: _get_elements(value) for name, value in values.items()}, verified)
 
 
 def _read_directory(
     directory: Location, var_list: Iterable[Variable] | None, *, verify: bool
 ) -> dict[str, Array]:
-    names = directory.list_names() if var_list is None else [v.name for v in var_list]
-    wanted = [name for name in names if os.path.basename(name) not in NO_VARIABLES]
-    if verify:
-        check_files(directory, directory.path, wanted)
-    return directory.read_all(wanted, lambda _, file: np.array(lod_tensor.read(file)))
+    """Return the values in the files of a directory, compared with the manifest while they are read."""
+    comparison = choose_comparison(directory, None, verify=None if verify else False, lazy=False)
+    only = None if var_list is None else [variable.name for variable in var_list]
+    contents = DirectoryContents(directory, comparison.records, complete=False, only=only)
+    names = contents.names() if only is None else only
+    names = [name for name in names if os.path.basename(name) not in NO_VARIABLES]
+    found = [contents.look(name, VarType.LOD_TENSOR) for name in names]
+    wants = [Want(held) for held in found if isinstance(held, Held)]
+    reading = contents.read(wants)
+    check_problems(directory, comparison, reading.bad, shown=directory.path, count=len(names))
+    if len(wants) < len(names):
+        raise _explain_unread(directory, names, found)
+    return {name: _get_elements(value) for name, value in zip(names, reading.values, strict=True)}
 
 
-def _read_file(where: Location, name: str, var_list: Iterable[Variable] | None) -> dict[str, Array]:
+def _explain_unread(
+    directory: Location, names: Sequence[str], found: Sequence[Held | Unreadable | None]
+) -> PaddlelikeError:
+    """Return the error for the first file that is missing or holds no variable."""
+    name, problem = next(
+        (name, one) for name, one in zip(names, found, strict=True) if not isinstance(one, Held)
+    )
+    if problem is None:
+        return MissingFileError(
+            f"nothing was loaded from {directory.path}: there is no file {name}",
+            hint="var_list holds the variables that were saved there",
+        )
+    return FormatError(problem.what, hint=problem.hint)
+
+
+def _read_file(
+    where: Location, name: str, var_list: Iterable[Variable] | None, *, verify: bool
+) -> dict[str, Array]:
     """Return the values in one file, under the names it stores or those of ``var_list``."""
-    contents = FileContents(name, where)
+    directory = locate(where.path)
+    comparison = choose_comparison(directory, name, verify=None if verify else False, lazy=False)
+    record = None if comparison.records is None else comparison.records[name]
+    contents = FileContents(name, where, verify=comparison.covers([name]), record=record)
     if contents.unnamed is not None:
         if var_list is None:
             raise ValueError(
@@ -140,8 +172,9 @@ def _read_file(where: Location, name: str, var_list: Iterable[Variable] | None) 
     wants = [
         Want(Held(name, header)) for name, header in zip(contents.names(), contents.headers, strict=True)
     ]
-    values = contents.read(wants).values
-    return {want.held.name: _get_elements(value) for want, value in zip(wants, values, strict=True)}
+    reading = contents.read(wants)
+    check_problems(directory, comparison, reading.bad, shown=contents.where, count=1)
+    return {want.held.name: _get_elements(value) for want, value in zip(wants, reading.values, strict=True)}
 
 
 def _get_elements(value: LoDTensor | SelectedRows) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from paddlelike.core.scope import global_scope
 from paddlelike.errors import LoadError, PaddlelikeError
@@ -13,11 +13,13 @@ from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.in_place import InPlaceTargets
 from paddlelike.io.load.request import LoadRequest, open_contents
 from paddlelike.io.load.run import run_load
+from paddlelike.io.load.stable import TRIES, make_busy_error
 from paddlelike.io.load.values import read_values
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.verify import (
     NO_COMPARISON,
     Comparison,
+    check_problems,
     choose_comparison,
     is_of_another_save,
     make_refusal,
@@ -28,8 +30,6 @@ from paddlelike.storage.location import Location, locate
 __all__ = ["Read", "read_request"]
 
 Path = str | os.PathLike[str]
-
-_TRIES: Final = 3  # when another process saves into the directory at the same time
 
 
 class Read(NamedTuple):
@@ -74,7 +74,7 @@ def read_request(
     where = None if dirname is None else locate(dirname)
     over = InPlaceTargets(global_scope())
     asynchronous.wait_for_pending()
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         if where is not None:
             where.recover()  # completes a save that was interrupted in this directory
         stamp = None if where is None else where.stamp()
@@ -90,13 +90,9 @@ def read_request(
                 executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
             )
             notes = list(comparison.notes)
-            if reading.bad:
-                if where is None or not is_of_another_save(where, comparison, reading.bad):
-                    raise make_refusal(contents.where, reading.bad, len(plan.steps))
-                count = len(reading.bad)
-                notes.append(
-                    f"{count} files differ from the manifest, which is of another save: not verified"
-                )
+            notes += check_problems(
+                where, comparison, reading.bad, shown=contents.where, count=len(plan.steps)
+            )
         except BaseException as error:
             if isinstance(error, PaddlelikeError) and where is not None and where.stamp() != stamp:
                 continue
@@ -111,10 +107,7 @@ def read_request(
                 compared = all(records[name].pieces or records[name].size <= PIECE for name in files)
             verified = compared and not notes
             return Read(stamp, plan, reading, values, verified)
-    busy = LoadError(
-        f"nothing was loaded from {dirname!s}: it was saved anew, {_TRIES} times, while it was being loaded",
-        hint="load when no other process saves there",
-    )
+    busy = make_busy_error(str(dirname))
     over.raise_mixed(str(dirname), busy)
     raise busy
 

@@ -17,7 +17,7 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Want
 from paddlelike.io.load.request import list_names
 from paddlelike.io.planning.match import format_near_names
-from paddlelike.io.verify import Comparison, choose_comparison, is_of_another_save, make_refusal, record_of
+from paddlelike.io.verify import Comparison, check_problems, choose_comparison, record_of
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import relative_path
 
@@ -94,8 +94,7 @@ def load_slice(
             hint=f"0 <= first <= last <= {height}",
         )
     reading = contents.read([Want(held, (start, stop))])
-    if reading.bad and not is_of_another_save(where, comparison, reading.bad):
-        raise make_refusal(contents.where, reading.bad, len(reading.bad) + 1)
+    check_problems(where, comparison, reading.bad, shown=contents.where, count=len(reading.bad) + 1)
     array = reading.values[0].array
     assert array is not None
     return array

@@ -229,12 +229,11 @@ class _Planner:
     # Unused files and hints
 
     def _find_unused(self) -> list[str]:
+        unused = [name for name in self.contents.names() if name not in self.used]
         return [
             name
-            for name in self.contents.names()
-            if name not in self.used
-            and name not in self.skipped_files
-            and not any(matches(name) for matches in self.skips)
+            for name in unused
+            if name not in self.skipped_files and not any(matches(name) for matches in self.skips)
         ]
 
     def _diagnose(self, unused: list[str]) -> tuple[tuple[Proposal, ...], str | None]:

@@ -146,6 +146,8 @@ class Generation:
 
     def _drop_spares(self) -> None:
         """Keep of the version before what can be overwritten, and what is linked already."""
+        if not self._spares:
+            return
         changed = self._changed
         for path, inode in list(self._spares.items()):
             where = os.path.join(self.new, path)
@@ -160,7 +162,7 @@ class Generation:
                 os.unlink(where)
                 del self._spares[path]
         folders = {os.path.dirname(path) for path in (*(self._files.keys() - self._dropped.keys()), *changed)}
-        for path, _, is_folder in reversed(list(walk(self.new) if self._spares else [])):
+        for path, _, is_folder in reversed(list(walk(self.new))):
             if is_folder and path not in self._modes and path not in folders:
                 with contextlib.suppress(OSError):
                     os.rmdir(os.path.join(self.new, path))
@@ -214,7 +216,7 @@ class Generation:
         if token is None:
             written = {path: records[path].stamp for path in self._changed if path in records}
         with open(os.path.join(self._layout.staging, "staged"), "x", encoding="utf-8") as file:
-            json.dump({"token": token, "written": written, "files": self._files}, file)
+            file.write(json.dumps({"token": token, "written": written, "files": self._files}))
 
     # The commit
 
@@ -275,6 +277,9 @@ class Generation:
             self._present = None
         if self.step == "exchange" and os.path.isdir(self.new):
             rescue(self.new, self._directory, self._files, remove=not spare)
+            if not spare:
+                with contextlib.suppress(OSError):  # such as: others have put something into it since
+                    os.rmdir(self.new)
 
     def _only_changed(self) -> str:
         (path,) = self._changed

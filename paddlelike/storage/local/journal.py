@@ -130,7 +130,7 @@ def commit(
         journal = _Journal("forward", targets, folders, sync)
         for path, facts in ((forward, journal), (back, journal._replace(direction="back"))):
             with open(path, "x", encoding="utf-8") as file:
-                json.dump({"format": _FORMAT, **facts._asdict()}, file)
+                file.write(json.dumps({"format": _FORMAT, **facts._asdict()}))
         if sync:
             sync_file_system(layout.staging)
         os.rename(forward, layout.journal)

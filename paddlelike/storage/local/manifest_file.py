@@ -62,7 +62,7 @@ def read_at(layout: Layout) -> Manifest | None:
     manifest = decode(data)
     if manifest.is_prefix != layout.is_prefix:
         return None  # such as the manifest of ``fluid.save``'s files beside a directory of the same name
-    for path in manifest.files:
+    for path in manifest.files if layout.is_prefix else ():
         if not layout.owns(path):
             raise FormatError(
                 f"the manifest of {layout.base} names {path!r}, which cannot be one of its files"

@@ -273,7 +273,7 @@ class Transaction:
     def _check_clashes(self) -> None:
         seen: set[str] = set()
         for path, name in self._names.items():
-            folder = os.path.dirname(path)
+            folder = os.path.dirname(path) if "/" in path else ""
             while folder and folder not in seen:
                 seen.add(folder)
                 if folder in self._names:
@@ -425,14 +425,14 @@ class Transaction:
 
 def _recognize(path: str, record: Record) -> Record | None:
     """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file."""
-    if record.checksum is None:
+    if record.algorithm is None:
         return None
     try:
         facts = os.lstat(path)
         if facts.st_size != record.size or os.path.islink(path):
             return None
         with File(path) as file:
-            if hashing.hash_file(file, record.checksum.partition(":")[0]) != record.checksum:
+            if hashing.hash_file(file, record.algorithm) != record.checksum:
                 return None
     except OSError:  # also a StorageError: whatever it is, it is not known
         return None
