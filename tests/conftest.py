@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.helpers.fork_server import start_fork_server
 from tests.helpers.fresh import fresh_programs
 
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
@@ -24,6 +25,13 @@ class FreshStart:
     def fresh_start(self) -> Iterator[None]:
         with fresh_programs():
             yield
+
+
+@pytest.fixture(scope="session")
+def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the fork server of this run of tests."""
+    with start_fork_server(tmp_path_factory.mktemp("fork_server") / "socket") as (address, _):
+        yield address
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Jobs of real processes, started by hand as a user would: one script, one set of variables for each."""
+"""Jobs of real processes, each with a set of variables: started as a user would, or by the fork server."""
 
 from __future__ import annotations
 
@@ -6,33 +6,50 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
 from tests.distributed.jobs import free_endpoints
+from tests.helpers.fork_server import Forked
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = "tests.distributed.script"
 
 
 class Process:
     """One process of a job, and what it says on its output, a JSON object a line."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self.popen = subprocess.Popen(
-            [sys.executable, "-m", "tests.distributed.script"],
-            cwd=ROOT,
-            env=os.environ | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, environment: dict[str, str], fork_server: str | None) -> None:
+        self.popen: subprocess.Popen[str] | Forked
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by ``end``)
+        if fork_server is not None:
+            self.popen = Forked(fork_server, SCRIPT, os.environ | environment)
+        else:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", SCRIPT],
+                cwd=ROOT,
+                env=os.environ | environment,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+            )
+        self._all_errors: str | None = None  # once it has ended
         self.said: list[dict[str, Any]] = []
-        self.errors = ""
         self._news = threading.Condition()
-        self._readers = [threading.Thread(target=one) for one in (self._read_output, self._read_errors)]
-        for reader in self._readers:
-            reader.start()
+        self._reader = threading.Thread(target=self._read_output)
+        self._reader.start()
+
+    @property
+    def errors(self) -> str:
+        """Its standard error so far."""
+        if self._all_errors is not None:
+            return self._all_errors
+        if isinstance(self.popen, Forked):
+            return self.popen.errors
+        # not by seek and read: the process writes at the same position
+        return os.pread(self._errors.fileno(), 1 << 20, 0).decode(errors="replace")
 
     def _read_output(self) -> None:
         assert self.popen.stdout is not None
@@ -42,10 +59,6 @@ class Process:
                 self._news.notify_all()
         with self._news:
             self._news.notify_all()
-
-    def _read_errors(self) -> None:
-        assert self.popen.stderr is not None
-        self.errors = self.popen.stderr.read()
 
     def says(self, **what: Any) -> None:
         """Wait until it has said this."""
@@ -61,23 +74,37 @@ class Process:
     def wait(self, timeout: float = 90.0) -> int:
         """Its exit status."""
         code = self.popen.wait(timeout)
-        for reader in self._readers:
-            reader.join(10)
+        self._reader.join(10)
         return code
 
     def end(self) -> None:
         """Kill it if it still lives, and close what it had open."""
         self.popen.kill()
         self.wait()
-        for pipe in (self.popen.stdout, self.popen.stderr):
-            assert pipe is not None
-            pipe.close()
+        self._all_errors = self.errors
+        if isinstance(self.popen, Forked):
+            self.popen.close()
+        elif self.popen.stdout is not None:
+            self.popen.stdout.close()
+        self._errors.close()
 
 
 class Processes:
-    """A job; use it in a ``with`` block, at whose end nothing of it lives."""
+    """A job; use it in a ``with`` block, at whose end nothing of it lives.
 
-    def __init__(self, run: dict[str, Any], *, servers: int = 2, trainers: int = 2, **more: str) -> None:
+    ``fork_server``: the address of what starts its processes; None: Python is started for each.
+    """
+
+    def __init__(
+        self,
+        run: dict[str, Any],
+        *,
+        servers: int = 2,
+        trainers: int = 2,
+        fork_server: str | None = None,
+        **more: str,
+    ) -> None:
+        self._fork_server = fork_server
         self.endpoints = free_endpoints(servers)
         self.trainers = trainers
         self.run = run
@@ -115,6 +142,6 @@ class Processes:
         return servers, [self.trainer(number) for number in range(self.trainers)]
 
     def _start(self, **environment: str) -> Process:
-        process = Process(self._environment | {"RUN": json.dumps(self.run)} | environment)
+        process = Process(self._environment | {"RUN": json.dumps(self.run)} | environment, self._fork_server)
         self._all.append(process)
         return process

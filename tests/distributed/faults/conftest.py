@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,33 +25,6 @@ class Result:
 
     def __repr__(self) -> str:
         return f"Result({self.rows}, {self.parameters})"
-
-
-@pytest.fixture(scope="session")
-def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of the fork server."""
-    with start_fork_server(tmp_path_factory.mktemp("fork_server") / "socket") as (address, _):
-        yield address
-
-
-@contextmanager
-def start_fork_server(path: Path, *within: str) -> Iterator[tuple[str, int]]:
-    """Start a fork server; yield its address and process id. ``within``: the command that runs it."""
-    limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    child = subprocess.Popen(
-        [*within, sys.executable, "-m", "tests.distributed.faults.fork_server", str(path)],
-        cwd=Path(__file__).parents[3],
-        env=os.environ | limits,
-        stdout=subprocess.PIPE,
-    )
-    try:
-        assert child.stdout is not None
-        with child.stdout as said:
-            assert said.readline() == b"ready\n"
-            yield str(path), child.pid
-    finally:
-        child.kill()
-        child.wait()
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.distributed.faults.fork_server import fork_process
 from tests.distributed.jobs import free_endpoints
+from tests.helpers.fork_server import fork_process
 
 __all__ = ["Job", "Process"]
 
+ROLE = "tests.distributed.faults.role"  # the script of every process
 LIMIT = 90.0  # seconds that anything here may take on a busy machine
 
 
@@ -30,7 +31,7 @@ class Process:
         self.name = name
         self.said: list[dict[str, Any]] = []
         self.log = log
-        self._line, self._pid, said = fork_process(fork_server, environment, log)
+        self._line, self._pid, said = fork_process(fork_server, ROLE, environment, log)
         self._code: int | None = None
         self._reader = threading.Thread(target=self._read, args=(said, heard))
         self._reader.start()
@@ -110,7 +111,7 @@ class Job:
         hosts: tuple[str, ...] = (),
         **job: Any,
     ) -> None:
-        self.home, self.trainers, self._nursery = home, trainers, fork_server
+        self.home, self.trainers, self._fork_server = home, trainers, fork_server
         self.endpoints = free_endpoints(servers)
         if hosts:
             self.endpoints = [
@@ -161,7 +162,7 @@ class Job:
             host, port = self.endpoints[int(index)].rsplit(":", 1)
             environment |= {"POD_IP": host, "PADDLE_PORT": port}
         log = self.home / f"{name.replace(' ', '')}.{len(self.everyone)}.log"
-        process = Process(name, environment | self.settings, self._nursery, self._heard, log)
+        process = Process(name, environment | self.settings, self._fork_server, self._heard, log)
         self.processes[name] = process
         self.everyone.append(process)
         return process

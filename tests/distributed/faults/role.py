@@ -1,7 +1,8 @@
 """The script of every process of a job: a server or a trainer by the environment.
 
-Besides Fluid's variables it reads JOB (JSON: steps, every, mode, network, think) and FAULT (see ``points``).
-It reports its progress on standard output, one JSON object a line.
+Besides Fluid's variables it reads JOB (JSON: steps, every, mode, network, think) and FAULT (see ``points``),
+when ``main`` is called: the fork server imports this module once for all processes. It reports its progress
+on standard output, one JSON object a line.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from paddlelike.distributed.wire import Server
 from paddlelike.errors import RoundRolledBack
 from tests.distributed.faults import points
 
-JOB: dict[str, Any] = json.loads(os.environ.get("JOB", "{}"))
-SAVES = os.environ.get("PADDLELIKE_CHECKPOINT_DIR", "")
+JOB: dict[str, Any] = {}
 WIDTH, WORDS, BATCH = 130, 40, 8
 
 
@@ -84,17 +84,14 @@ def transpile_network() -> tuple[Any, Any]:
     return t, loss
 
 
-def is_saved() -> bool:
-    return Path(SAVES, "__manifest__").exists()
-
-
 def serve(t: Any, exe: Any) -> None:
     endpoint = f"{os.environ['POD_IP']}:{os.environ['PADDLE_PORT']}"
     main = t.get_pserver_program(endpoint)
     exe.run(t.get_startup_program(endpoint, main))
-    if is_saved():
+    saves = os.environ["PADDLELIKE_CHECKPOINT_DIR"]
+    if Path(saves, "__manifest__").exists():
         points.reach("server.load")
-        fluid.io.load_persistables(exe, SAVES, main)
+        fluid.io.load_persistables(exe, saves, main)
     services: list[Service] = []
     init, enter = Service.__init__, Server.__enter__
 
@@ -133,7 +130,7 @@ def train(t: Any, exe: Any, loss: Any) -> None:
         if me == 0 and JOB["every"] and (step + 1) % JOB["every"] == 0:
             say(saving=step + 1)
             try:
-                fluid.io.save_persistables(exe, SAVES, main)
+                fluid.io.save_persistables(exe, os.environ["PADDLELIKE_CHECKPOINT_DIR"], main)
             except RoundRolledBack as error:
                 say(unsaved=step + 1, back=error.step)
             else:
@@ -145,6 +142,7 @@ def train(t: Any, exe: Any, loss: Any) -> None:
 
 
 def main() -> None:
+    JOB.update(json.loads(os.environ["JOB"]))
     points.install()
     t, loss = transpile_network()
     exe = fluid.Executor(fluid.CPUPlace())

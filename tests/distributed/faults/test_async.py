@@ -29,7 +29,7 @@ def test_without_faults_every_update_is_applied(start):
 
 @pytest.mark.parametrize("moment", ["server.push", "server.apply", "server.apply.done"])
 def test_a_hung_server(moment, start):
-    settings = {"FLAGS_rpc_deadline": "6000", "FLAGS_rpc_retry_times": "20"}  # a slow start is no fault
+    settings = {"FLAGS_rpc_deadline": "3000", "FLAGS_rpc_retry_times": "20"}  # a slow start is no fault
     job = start(faults={"server 1": {"at": moment, "number": 5, "do": "stop"}}, settings=settings)
     hung = job.until_stopped("server 1")
     job.until_said("trainer 0", "failed", 1)  # a call to it has taken longer than it may

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.distributed.faults.conftest import Result, start_fork_server
+from tests.distributed.faults.conftest import Result
 from tests.distributed.faults.jobs import Job
+from tests.helpers.fork_server import start_fork_server
 
 pytestmark = pytest.mark.slow
 

@@ -102,7 +102,7 @@ def test_a_hung_trainer_that_was_replaced_is_fenced_when_it_wakes(run, undisturb
 
 
 def test_a_trainer_that_never_returns_is_named(run):
-    settings = {"FLAGS_worker_update_interval_secs": "10", "PADDLELIKE_LEASE": "1"}
+    settings = {"FLAGS_worker_update_interval_secs": "5", "PADDLELIKE_LEASE": "1"}
     fault = {"at": "trainer.push", "number": 4, "do": "kill"}
     job = run(faults={"trainer 1": fault}, settings=settings, restart=False)
     assert job.codes(["trainer 0"]) == [75]

@@ -34,9 +34,9 @@ def test_a_script_started_by_hand_has_the_losses_of_real_fluid() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["terminate", "ctrl-c"])
-def test_a_signal_ends_a_server_cleanly(number: signal.Signals) -> None:
+def test_a_signal_ends_a_server_cleanly(fork_server: str, number: signal.Signals) -> None:
     run = {"steps": 1000, "slow": 0.05}
-    with Processes(run, servers=1, trainers=1, FLAGS_rpc_deadline="4000") as job:
+    with Processes(run, servers=1, trainers=1, fork_server=fork_server, FLAGS_rpc_deadline="3000") as job:
         (server,), (trainer,) = job.start()
         trainer.says(step=2)
         server.popen.send_signal(number)
@@ -57,10 +57,12 @@ def test_a_killed_server_ends_trainers_with_75_naming_it() -> None:
         assert "FaultError" in one.errors
 
 
-def test_a_killed_server_comes_back_and_all_go_back_to_the_same_bits(tmp_path: Path) -> None:
+def test_a_killed_server_comes_back_and_all_go_back_to_the_same_bits(
+    fork_server: str, tmp_path: Path
+) -> None:
     run = {"steps": 20, "slow": 0.02, "follow": True, "save": str(tmp_path), "save_every": 5}
     more = {"PADDLELIKE_RESUME_POLICY": "rollback", "PADDLELIKE_CHECKPOINT_DIR": str(tmp_path)}
-    with Processes(run, **more) as job:
+    with Processes(run, fork_server=fork_server, **more) as job:
         servers, trainers = job.start()
         trainers[0].says(saved=10)
         servers[1].popen.kill()
@@ -74,8 +76,10 @@ def test_a_killed_server_comes_back_and_all_go_back_to_the_same_bits(tmp_path: P
 
 
 @pytest.mark.parametrize("policy", ["exit", "rollback"])
-def test_trainers_of_another_run_are_refused(policy: str) -> None:
-    with Processes({"steps": 1000, "slow": 0.02}, PADDLELIKE_RESUME_POLICY=policy) as job:
+def test_trainers_of_another_run_are_refused(fork_server: str, policy: str) -> None:
+    with Processes(
+        {"steps": 1000, "slow": 0.02}, fork_server=fork_server, PADDLELIKE_RESUME_POLICY=policy
+    ) as job:
         _, trainers = job.start()
         trainers[0].says(step=5)
         for one in trainers:
@@ -88,9 +92,11 @@ def test_trainers_of_another_run_are_refused(policy: str) -> None:
         assert "They belong to another run" in one.errors
 
 
-def test_a_server_whose_trainers_are_gone_names_them_and_ends() -> None:
+def test_a_server_whose_trainers_are_gone_names_them_and_ends(fork_server: str) -> None:
     more = {"FLAGS_worker_update_interval_secs": "6", "PADDLELIKE_LEASE": "1", "PADDLELIKE_LOG_INTERVAL": "1"}
-    with Processes({"steps": 1000, "slow": 0.02}, servers=1, trainers=1, **more) as job:
+    with Processes(
+        {"steps": 1000, "slow": 0.02}, servers=1, trainers=1, fork_server=fork_server, **more
+    ) as job:
         (server,), (trainer,) = job.start()
         trainer.says(step=5)
         trainer.popen.kill()
@@ -102,8 +108,8 @@ def test_a_server_whose_trainers_are_gone_names_them_and_ends() -> None:
     assert "from trainer 0 (last heard of" in server.errors
 
 
-def test_a_trainer_whose_loop_follows_the_servers_joins_in_the_middle() -> None:
-    with Processes({"steps": 12, "slow": 0.02}, servers=1, trainers=1) as job:
+def test_a_trainer_whose_loop_follows_the_servers_joins_in_the_middle(fork_server: str) -> None:
+    with Processes({"steps": 12, "slow": 0.02}, servers=1, trainers=1, fork_server=fork_server) as job:
         (server,), (trainer,) = job.start()
         trainer.says(step=5)
         trainer.popen.kill()

@@ -6,10 +6,9 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +19,9 @@ from paddlelike.errors import LoadError, MissingFileError, SaveError
 from paddlelike.io import asynchronous
 from paddlelike.io.incremental import ledger
 from paddlelike.storage.local import generation, manifest_file
+from tests.helpers.fork_server import Forked
 from tests.helpers.saved_files import read_variables
 from tests.io.checkpoints.checkpointing import put, steps, two_variables, value
-
-ROOT = Path(fluid.__file__).parent.parent
 
 
 @pytest.fixture
@@ -281,82 +279,39 @@ def test_arguments_are_checked(exe: fluid.Executor, tmp_path: Path, program: flu
 
 # A training that is killed
 
-TRAINING = """
-import os, sys, time
-import numpy as np
-import paddlelike as fluid
-from paddlelike.storage.local import generation
 
-root, blocking, strike = sys.argv[1], sys.argv[2] == "blocking", int(sys.argv[3])
-fluid.default_startup_program().random_seed = 3
-x = fluid.data("x", [None, 8])
-hidden = fluid.layers.dropout(fluid.layers.fc(x, 64, act="relu"), 0.5)
-loss = fluid.layers.mean(fluid.layers.square(fluid.layers.fc(hidden, 1) - 1.0))
-fluid.optimizer.Adam(0.01).minimize(loss)
-main = fluid.default_main_program()
-exe = fluid.Executor()
-exe.run(fluid.default_startup_program())
-checkpoints = fluid.io.Checkpoints(root, keep_last=2, keep_best=1, every=2, blocking=blocking)
-state = checkpoints.restore(exe, main)
-if state is None:
-    fluid.global_scope().generator.state = 2024
-    state = {"step": 0, "losses": []}
-losses = state["losses"]
-commit, commits = generation.Generation.commit, 0
-
-def struck(self, **options):
-    global commits
-    commits += 1
-    if commits == strike:
-        os.kill(os.getpid(), 9)
-    commit(self, **options)
-    if commits == -strike:
-        os.kill(os.getpid(), 9)
-
-generation.Generation.commit = struck
-for step in range(state["step"] + 1, 61):
-    time.sleep(0.02)
-    data = np.random.RandomState(step).rand(16, 8).astype("float32")
-    losses.append(float(exe.run(main, feed={"x": data}, fetch_list=[loss])[0]))
-    checkpoints.save(exe, main, step, metric=losses[-1], state={"losses": losses})
-fluid.io.save_persistables(exe, root + "/final", main)
-print(len(losses), losses, fluid.global_scope().generator.state)
-"""
+def train_in_a_process(fork_server: str, root: Path, mode: str = "blocking", strike: int = 0) -> Forked:
+    """Start a training of 60 steps, see ``training``; the caller closes the process."""
+    environment = {"ROOT": str(root), "MODE": mode, "STRIKE": str(strike)}
+    return Forked(fork_server, "tests.io.checkpoints.training", os.environ | environment)
 
 
-def training(root: Path, mode: str = "blocking", strike: int = 0) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", TRAINING, str(root), mode, str(strike)], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-
-
-def finished(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    return out
+def run_to_the_end(process: Forked) -> str:
+    with closing(process):
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    return output
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["blocking", "in a thread"])
-def test_a_training_that_is_killed_ends_as_one_that_is_not(tmp_path: Path, mode: str) -> None:
-    want = finished(training(tmp_path / "whole", mode))
+def test_a_training_that_is_killed_ends_as_one_that_is_not(
+    fork_server: str, tmp_path: Path, mode: str
+) -> None:
+    want = run_to_the_end(train_in_a_process(fork_server, tmp_path / "whole", mode))
     root = tmp_path / "killed"
     for strike in (3, -2, 1, -5, 2, 4):  # in the middle of a save, and between a commit and what follows it
-        process = training(root, mode, strike)
-        process.communicate(timeout=120)
-        assert process.returncode == -signal.SIGKILL
+        with closing(train_in_a_process(fork_server, root, mode, strike)) as process:
+            assert process.wait(120) == -signal.SIGKILL
         found = steps(fluid.io.Checkpoints(root))
         assert found == sorted(found)
         for checkpoint in fluid.io.Checkpoints(root).list():
             assert manifest_file.verify(checkpoint.path)
     rng = random.Random(5)
     for _ in range(4):  # anywhere
-        process = training(root, mode)
-        time.sleep(rng.uniform(0.4, 1.0))
-        process.kill()
-        process.communicate()
-    assert finished(training(root, mode)) == want
+        with closing(train_in_a_process(fork_server, root, mode)):  # which kills it
+            time.sleep(rng.uniform(0.1, 0.4))
+    assert run_to_the_end(train_in_a_process(fork_server, root, mode)) == want
     assert read_variables(root / "final") == read_variables(tmp_path / "whole" / "final")
     assert steps(fluid.io.Checkpoints(root)) == steps(fluid.io.Checkpoints(tmp_path / "whole"))
     assert not [name for name in entries(root) if name.startswith(".")]
