@@ -23,7 +23,9 @@ from paddlelike.layers.control.loops import *
 from paddlelike.layers.control.step_counter import *
 from paddlelike.layers.control.tensor_array import *
 from paddlelike.layers.detection.deformable import *
+from paddlelike.layers.detection.proposals import *
 from paddlelike.layers.detection.regions import *
+from paddlelike.layers.detection.targets import *
 from paddlelike.layers.elementwise.activation import *
 from paddlelike.layers.elementwise.arithmetic import *
 from paddlelike.layers.elementwise.comparison import *

@@ -62,7 +62,12 @@ class Replay:
         result = self.op.infer(*args, **self.op.make_infer_keywords(self.view.attrs))
         slots = [slot.name for slot in self.op.output_slots]
         found = zip(slots, (result,) if len(slots) == 1 else result, strict=True)
-        return {slot: self.with_level(slot, spec) for slot, spec in found if spec is not None}
+        named: list[tuple[str, Spec | None]] = []
+        for slot, spec_or_list in found:
+            many = spec_or_list if isinstance(spec_or_list, list) else [spec_or_list]
+            keys = name_outputs(slot, self.case.outputs.get(slot, ""))
+            named += zip(keys, many, strict=True)
+        return {key: self.with_level(key, spec) for key, spec in named if spec is not None}
 
     def out(self, key: str) -> tuple[Any, LoD]:
         """The value of an output and its LoD."""

@@ -52,6 +52,28 @@ def _deformable_conv(n: Net, modulated: bool = True, mask: bool = True, **kwargs
     return _differentiable(n, out, x, offset)
 
 
+def _ints(n: Net, name: str) -> Any:
+    return n.fluid.data(name, [None, 1], "int32", lod_level=1)
+
+
+def _proposals(n: Net, *args: Any, **kwargs: Any) -> Any:
+    x = n.fluid.data("info", [None, 3], "float32")
+    anchors, variances = n.exact(8, 8, 3, 4, name="a"), n.exact(8, 8, 3, 4, name="v")
+    return n.generate_proposals(n.x(3, 8, 8), n.y(12, 8, 8), x, anchors, variances, *args, **kwargs)
+
+
+def _labels(n: Net, *args: Any, **kwargs: Any) -> Any:
+    ints = _ints(n, "classes"), _ints(n, "crowd")
+    return n.generate_proposal_labels(_boxes(n), *ints, _boxes(n, "boxes"), n.x(3), *args, **kwargs)
+
+
+def _anchored(n: Net, classes: int) -> Any:
+    """Moves and scores that have gradients, anchors, variances."""
+    moves, logits = n.y(90, 4), n.z(90, classes)
+    moves.stop_gradient = logits.stop_gradient = False
+    return moves, logits, n.exact(90, 4, name="a"), n.exact(90, 4, name="v")
+
+
 _TABLE: dict[str, Callable[[Net], Any]] = {
     "roi_pool": _pool("roi_pool", 7, 7, 0.0625),
     "roi_pool_plain": _pool("roi_pool"),
@@ -84,6 +106,53 @@ _TABLE: dict[str, Callable[[Net], Any]] = {
     ),
     "deformable_conv_attr": lambda n: _deformable_conv(n, param_attr=n.attr("w"), bias_attr=n.attr("b")),
     "deformable_conv_refuses_groups": lambda n: _deformable_conv(n, groups=3),
+    "generate_proposals": lambda n: _proposals(n)[0],
+    "generate_proposals_counts": lambda n: _proposals(
+        n, 100, 10, 0.7, 2.0, 0.9, "p", return_rois_num=True
+    )[2],
+    "generate_proposals_refuses_doubles": lambda n: n.generate_proposals(
+        n.x(3, 8, 8, dtype="float64"), n.y(12, 8, 8), n.z(3), n.exact(8, 8, 3, 4), n.exact(8, 8, 3, 4)
+    ),
+    "generate_proposal_labels": lambda n: _labels(n, class_nums=5)[2],
+    "generate_proposal_labels_all": lambda n: _labels(
+        n, 64, 0.5, 0.6, 0.4, 0.1, [1.0, 1.0, 2.0, 2.0], 2, False, True, True
+    )[0],
+    "generate_proposal_labels_refuses_classes": lambda n: n.generate_proposal_labels(
+        _boxes(n), n.ids(1), _ints(n, "crowd"), _boxes(n, "boxes"), n.x(3), class_nums=5
+    ),
+    "generate_mask_labels": lambda n: n.generate_mask_labels(
+        n.x(3), _ints(n, "classes"), _ints(n, "crowd"), _boxes(n, "segments", 2, 3), _boxes(n), _ints(n, "l"),
+        5, 14,
+    )[2],
+    "distribute_fpn_proposals": lambda n: n.distribute_fpn_proposals(_boxes(n), 2, 5, 4, 224)[1],
+    "distribute_fpn_proposals_named": lambda n: n.distribute_fpn_proposals(
+        _boxes(n), 3, 4, 4, 224, "d"
+    )[0][1],
+    "collect_fpn_proposals": lambda n: n.collect_fpn_proposals(
+        [_boxes(n, f"r{i}") for i in range(3)], [_boxes(n, f"s{i}", 1) for i in range(3)], 2, 3, 50
+    ),
+    "rpn_target_assign": lambda n: n.mean(
+        n.rpn_target_assign(*_anchored(n, 1), _boxes(n, "boxes"), _ints(n, "crowd"), n.x(3))[0]
+    ),
+    "rpn_target_assign_all": lambda n: n.rpn_target_assign(
+        *_anchored(n, 1), _boxes(n, "boxes"), _ints(n, "crowd"), n.x(3), 64, -1.0, 0.25, 0.6, 0.4, False
+    )[4],
+    "retinanet_target_assign": lambda n: n.retinanet_target_assign(
+        *_anchored(n, 8), _boxes(n, "boxes"), _ints(n, "labels"), _ints(n, "crowd"), n.x(3), 8
+    )[5],
+    "retinanet_target_assign_overlaps": lambda n: n.retinanet_target_assign(
+        *_anchored(n, 8), _boxes(n, "boxes"), _ints(n, "labels"), _ints(n, "crowd"), n.x(3), 8, 0.6, 0.3
+    )[0],
+    "retinanet_target_assign_refuses_labels": lambda n: n.retinanet_target_assign(
+        *_anchored(n, 8), _boxes(n, "boxes"), n.ids(1), _ints(n, "crowd"), n.x(3), 8
+    ),
+    "retinanet_detection_output": lambda n: n.retinanet_detection_output(
+        [n.x(9, 4), n.y(5, 4)], [n.x(9, 3, name="s"), n.z(5, 3)],
+        [n.exact(9, 4), n.exact(5, 4, name="f")], n.x(3, name="info"), 0.1, 50, 20, 0.4, 0.9,
+    ),
+    "retinanet_detection_output_refuses_variables": lambda n: n.retinanet_detection_output(
+        n.x(9, 4), n.y(9, 3), n.exact(9, 4), n.z(3)
+    ),
 }  # fmt: skip
 
 

@@ -1,0 +1,226 @@
+"""Regions that a network proposes: chosen from anchors, and divided among the levels of a pyramid.
+
+Ren et al., Faster R-CNN, 2015; Lin et al., Feature pyramid networks, 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, LoD, OpDef, Spec, register
+from paddlelike.ops.kernels.boxes import measure_areas
+from paddlelike.ops.kernels.lod import make_lod, read_last_level
+from paddlelike.ops.kernels.rounding import exp
+from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
+from paddlelike.ops.kernels.suppression import suppress
+
+__all__ = ["CollectFpnProposals", "DistributeFpnProposals", "GenerateProposals"]
+
+_LARGEST: Final = math.log(1000.0 / 16.0)  # of the logarithm by which a size grows
+
+
+class _ProposalAttrs(Attrs):
+    pre_nms_topN: int = Int()  # noqa: N815  (Paddle's name)
+    post_nms_topN: int = Int()  # noqa: N815
+    nms_thresh: float = Float()
+    min_size: float = Float()
+    eta: float = Float()
+
+
+@register
+class GenerateProposals(OpDef):
+    """The best anchors of every image, moved as the network says, without those that overlap a better one.
+
+    Scores ``(N, A, H, W)``; BboxDeltas ``(N, 4 A, H, W)``; ImInfo ``(N, 3)``: height, width, scale; Anchors
+    and Variances ``(H, W, A, 4)``. RpnRois ``(P, 4)`` and RpnRoiProbs ``(P, 1)`` have one sequence per
+    image; RpnRoisLod ``(N,)`` int64: where each ends. The ``pre_nms_topN`` best are moved and clipped to
+    the image; those smaller than ``min_size`` in the original image are dropped; of those that suppression
+    by ``nms_thresh`` leaves, ``post_nms_topN`` stay. Of equal scores at the end of the ``pre_nms_topN`` the
+    first are taken, where Paddle's choice is any.
+    """
+
+    type = "generate_proposals"
+    inputs = ("Scores", "BboxDeltas", "ImInfo", "Anchors", "Variances")
+    outputs = ("RpnRois", "RpnRoiProbs", "RpnRoisLod?")
+    attrs = _ProposalAttrs.table()
+    context = True
+
+    @classmethod
+    def infer(cls, scores: Spec, deltas: Spec, info: Spec, anchors: Spec, variances: Spec) -> tuple[Any, ...]:
+        for name, one in (("Scores", scores), ("BboxDeltas", deltas)):
+            if len(one.shape) != 4:
+                raise ShapeError(f"{cls.type}: {name} has shape {one.shape}; it needs 4 dims (N, C, H, W)")
+        return Spec((-1, 4), deltas.dtype), Spec((-1, 1), scores.dtype), None
+
+    @staticmethod
+    def forward(
+        ctx: Context,
+        scores: Array,
+        deltas: Array,
+        info: Array,
+        anchors: Array,
+        variances: Array,
+        *,
+        attrs: _ProposalAttrs,
+    ) -> tuple[Array, Array, Array]:
+        anchors, variances = anchors.reshape(-1, 4), variances.reshape(-1, 4)
+        rows = deltas.transpose(0, 2, 3, 1).reshape(len(deltas), -1, 4)
+        ranked = scores.transpose(0, 2, 3, 1).reshape(len(scores), -1)
+        if ranked.shape[1] != len(anchors) or rows.shape[1] != len(anchors):
+            raise EnforceNotMet(
+                f"generate_proposals: there are {len(anchors)} anchors; Scores of shape {scores.shape} and "
+                f"BboxDeltas of shape {deltas.shape} have {ranked.shape[1]} and {rows.shape[1]} per image"
+            )
+        found = [
+            _propose(each, moves, image.astype(anchors.dtype), anchors, variances, attrs)
+            for each, moves, image in zip(ranked, rows, info, strict=True)
+        ]
+        counts = np.array([len(boxes) for boxes, _ in found])
+        for slot in ("RpnRois", "RpnRoiProbs"):
+            ctx.set_lod(slot, [make_lod(counts)])
+        boxes, probabilities = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return boxes, probabilities[:, None], np.cumsum(counts, dtype=np.int64)
+
+
+def _propose(
+    scores: Array, deltas: Array, info: Array, anchors: Array, variances: Array, attrs: _ProposalAttrs
+) -> tuple[Array, Array]:
+    """Return the boxes of one image and their scores, the best first."""
+    limit = attrs.pre_nms_topN
+    order = argsort_unstable(scores) if not 0 < limit < len(scores) else argsort_descending(scores)[:limit]
+    boxes = _move_anchors(anchors[order], deltas[order], variances[order])
+    edge = boxes.dtype.type(1)
+    boxes = np.maximum(np.minimum(boxes, info[[1, 0, 1, 0]] - edge), 0)
+    kept = _find_large(boxes, info, max(np.float32(attrs.min_size), np.float32(1)))
+    boxes, scores = boxes[kept], scores[order][kept]
+    if attrs.nms_thresh <= 0:
+        return boxes, scores
+    # Paddle sorts again, from low to high, and takes the boxes from the end: equal scores change places.
+    boxes, scores = boxes[::-1], scores[::-1]
+    again = argsort_descending(scores)
+    boxes, scores = boxes[again], scores[again]
+    left = suppress(boxes, threshold=attrs.nms_thresh, eta=attrs.eta, normalized=False)
+    left = left[: attrs.post_nms_topN] if attrs.post_nms_topN > 0 else left
+    return boxes[left], scores[left]
+
+
+def _move_anchors(anchors: Array, deltas: Array, variances: Array) -> Array:
+    real = anchors.dtype.type
+    size = anchors[:, 2:] - anchors[:, :2] + real(1)
+    center = anchors[:, :2] + real(0.5) * size
+    steps = variances * deltas
+    middle = steps[:, :2] * size + center
+    new_size = exp(np.minimum(steps[:, 2:], real(_LARGEST))) * size
+    half = new_size / real(2)
+    return np.concatenate([middle - half, middle + half - real(1)], 1)
+
+
+def _find_large(boxes: Array, info: Array, least: Any) -> Array:
+    """Return which boxes are large enough in the original image, with their centers within the image."""
+    span = boxes[:, 2:] - boxes[:, :2]
+    center = boxes[:, :2] + (span + boxes.dtype.type(1)) / boxes.dtype.type(2)
+    large = (span / info[2] + boxes.dtype.type(1) >= least).all(1)
+    inside: Array = large & (center <= info[[1, 0]]).all(1)
+    return inside
+
+
+class _LevelAttrs(Attrs):
+    min_level: int = Int()
+    max_level: int = Int()
+    refer_level: int = Int()
+    refer_scale: int = Int()
+
+
+@register
+class DistributeFpnProposals(OpDef):
+    """Regions by the level of the pyramid that fits their size.
+
+    FpnRois ``(R, 4)`` with one sequence per image; MultiFpnRois: for each level from ``min_level`` to
+    ``max_level`` its regions, with one sequence per image; RestoreIndex ``(R, 1)`` int32: where each region
+    is when those of all levels are joined. A region of ``refer_scale`` by itself belongs to
+    ``refer_level``; one of twice the size to the next.
+    """
+
+    type = "distribute_fpn_proposals"
+    inputs = ("FpnRois",)
+    outputs = ("MultiFpnRois*", "RestoreIndex")
+    attrs = _LevelAttrs.table()
+    context = True
+
+    @staticmethod
+    def infer(rois: Spec, *, attrs: _LevelAttrs) -> tuple[list[Spec], Spec]:
+        count = attrs.max_level - attrs.min_level + 1
+        if count < 1:
+            raise ShapeError(
+                f"distribute_fpn_proposals: max_level is {attrs.max_level}, min_level {attrs.min_level}; "
+                "expected one level or more"
+            )
+        return [Spec((-1, 4), rois.dtype, 1) for _ in range(count)], Spec((-1, 1), VarType.INT32)
+
+    @staticmethod
+    def forward(ctx: Context, rois: Array, *, attrs: _LevelAttrs) -> tuple[list[Array], Array]:
+        offsets = read_last_level(ctx, "FpnRois", len(rois))
+        scale = np.sqrt(measure_areas(rois, normalized=False))
+        with np.errstate(divide="ignore"):
+            steps = np.log2(scale / rois.dtype.type(attrs.refer_scale), dtype=np.float64).astype(rois.dtype)
+        steps = np.floor(steps + rois.dtype.type(attrs.refer_level))
+        level = np.clip(steps, attrs.min_level, attrs.max_level).astype(np.int64) - attrs.min_level
+        order = np.argsort(level, kind="stable")
+        restore = np.empty((len(rois), 1), np.int32)
+        restore[order, 0] = np.arange(len(rois))
+        owners = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        parts = []
+        for i in range(attrs.max_level - attrs.min_level + 1):
+            chosen = level == i
+            parts.append(rois[chosen])
+            ctx.set_lod(
+                "MultiFpnRois", [make_lod(np.bincount(owners[chosen], minlength=len(offsets) - 1))], i
+            )
+        return parts, restore
+
+
+@register
+class CollectFpnProposals(OpDef):
+    """The best ``post_nms_topN`` regions of all levels, by image.
+
+    MultiLevelRois ``(R, 4)`` and MultiLevelScores ``(R, 1)`` of every level, with one sequence per image;
+    FpnRois: the best ones of the batch, those of each image together, in the order of their scores. Equal
+    scores come in reverse, as in Paddle. An image without regions has an empty sequence, which Paddle
+    leaves out of the LoD.
+    """
+
+    type = "collect_fpn_proposals"
+    inputs = ("MultiLevelRois*", "MultiLevelScores*")
+    outputs = ("FpnRois",)
+    attrs = {"post_nms_topN": Int()}
+    context = True
+
+    @staticmethod
+    def infer(rois: list[Spec], scores: list[Spec], *, post_nms_topN: int) -> Spec:  # noqa: N803
+        if len(rois) != len(scores) or not rois:
+            raise ShapeError(
+                f"collect_fpn_proposals: there are {len(rois)} MultiLevelRois, {len(scores)} MultiLevelScores"
+            )
+        if post_nms_topN < 0:
+            raise ShapeError(f"collect_fpn_proposals: post_nms_topN is {post_nms_topN}, expected 0 or more")
+        return Spec((post_nms_topN, 4), rois[0].dtype, 1)
+
+    @staticmethod
+    def forward(ctx: Context, rois: list[Array], scores: list[Array], *, post_nms_topN: int) -> Array:  # noqa: N803
+        offsets: list[Array] = [
+            read_last_level(ctx, "MultiLevelScores", len(each), i) for i, each in enumerate(scores)
+        ]
+        images = len(offsets[0]) - 1
+        owners = np.concatenate([np.repeat(np.arange(len(each) - 1), np.diff(each)) for each in offsets])
+        ranked = np.concatenate([each.reshape(-1) for each in scores])
+        backwards = argsort_descending(ranked[::-1])[:post_nms_topN]
+        best = len(ranked) - 1 - backwards
+        best = best[np.argsort(owners[best], kind="stable")]
+        lod: LoD = [make_lod(np.bincount(owners[best], minlength=images))]
+        ctx.set_lod("FpnRois", lod)
+        return np.concatenate(rois)[best]
