@@ -29,7 +29,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.framework.opdef import EMPTY, GradOp, grad_name
+from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name
 
 __all__ = ["append_backward", "calc_gradient", "gradients"]
 
@@ -204,8 +204,19 @@ def _append(
             if not block._has_var_recursive(name):
                 _create_gradient(block, name, block._find_var_recursive(variable))
         block.append_grad_op(grad, forward, role)
+        if grad.type == "shape":
+            _declare_shape(block, written[0])
         for callback in callbacks or ():
             callback(block=block, context=context)
+
+
+def _declare_shape(block: Block, name: str) -> None:
+    """Declare a variable that holds a shape as Fluid does, which takes it for the gradient of what it names."""
+    variable, like = block.var(name), block._find_var_recursive(name.split(GRAD)[0])
+    if GRAD in name and like is not None:
+        variable.dtype, variable.shape = like.dtype, like.shape
+    else:
+        variable.dtype = VarType.BOOL
 
 
 def _create_gradient(block: Block, name: str, like: Variable | None) -> None:

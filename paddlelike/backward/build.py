@@ -33,7 +33,7 @@ def build_steps(
             new_steps = _build_block_steps(op, existing)
         else:
             new_steps = [Step(grad, op) for grad in registry.find(op.type).make_grad(op)]
-        for step in new_steps:
+        for step in map(transform.mark_values, new_steps):
             grad = transform.drop_stopped_outputs(step.grad, op, stops, keep_empty=step.inner is not None)
             if grad is not None:
                 steps.append(step._replace(grad=grad))

@@ -7,7 +7,7 @@ A name that an earlier pass uses is kept for it: pass n prefixes it with ``grad/
 from __future__ import annotations
 
 from paddlelike import unique_name
-from paddlelike.backward.steps import Step, find_variable_name
+from paddlelike.backward.steps import Step, find_total_name, find_variable_name, restore_names
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.opdef import EMPTY, GRAD, grad_name
 
@@ -63,12 +63,12 @@ class PassNames:
         outputs = {
             slot: [self._rename_output(n, plain=plain) for n in names] for slot, names in grad.outputs.items()
         }
-        return step._replace(grad=grad._replace(inputs=inputs, outputs=outputs))
+        return step._replace(grad=grad._replace(inputs=restore_names(inputs), outputs=outputs))
 
     def _rename_output(self, name: str, *, plain: bool) -> str:
         if name == EMPTY or GRAD not in name:
             return name
-        taken = not plain and self._block._has_var_recursive(name.split("@RENAME")[0])
+        taken = not plain and self._block._has_var_recursive(find_total_name(name))
         mine = self._names[name] = self._prefix + name if taken else name
         self._plain[mine] = name
         return mine

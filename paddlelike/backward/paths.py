@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
 
-from paddlelike.errors import GraphError, UnsupportedError
+from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
@@ -20,6 +24,8 @@ __all__ = [
     "get_name",
     "has_gradient",
 ]
+
+_PACKAGE: Final = str(Path(__file__).parents[1])
 
 
 def collect_stops(block: Block, no_grad_set: Iterable[Variable | str] | None) -> set[str]:
@@ -66,18 +72,36 @@ def find_path(
                 reached |= {name for name in op.output_arg_names if name not in blocked}
         ops = forward
     needed, path = set(targets), []
+    ends: set[str] = set()
     for op in reversed(ops):
-        if needed.intersection(op.output_arg_names) and has_gradient(op):
+        if not needed.intersection(op.output_arg_names):
+            continue
+        if has_gradient(op):
             path.append(op)
             needed.update(name for name in op.input_arg_names if name not in blocked)
+        elif op.type.endswith("_grad") and needed.intersection(op.output_arg_names) - blocked:
+            ends.add(op.type)
+    if ends:
+        warnings.warn(
+            f"gradients of gradients stop at {', '.join(sorted(ends))}: as in Fluid, what these operators "
+            "compute counts as a constant",
+            stacklevel=_find_caller(),
+        )
     return path[::-1]
+
+
+def _find_caller() -> int:
+    """Return the ``stacklevel`` of the first frame outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def has_gradient(op: Operator) -> bool:
     """Return whether any operator computes gradients of ``op``.
 
-    Raises GraphError for an operator that is not registered, UnsupportedError for one that itself computes
-    gradients.
+    Raises GraphError for an operator that is not registered.
     """
     cls = registry.find_or_none(op.type)
     if cls is None:
@@ -85,11 +109,6 @@ def has_gradient(op: Operator) -> bool:
             f"operator {op.type!r} cannot be differentiated: its type is unknown "
             f"(it computes {op.output_arg_names})",
             hint="set stop_gradient = True on its outputs, if no gradient has to pass it",
-        )
-    if cls.forward_of is not None:
-        raise UnsupportedError(
-            f"gradients of gradients are not supported: {op.output_arg_names} come from operator {op.type!r}",
-            hint="set stop_gradient = True on a gradient that counts as a constant",
         )
     return cls.has_gradient(op)
 

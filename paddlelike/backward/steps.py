@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -19,8 +20,14 @@ __all__ = [
     "drop_stopped_outputs",
     "drop_unfed_steps",
     "drop_zero_steps",
+    "find_total_name",
     "find_variable_name",
+    "mark_values",
+    "restore_names",
 ]
+
+_CONTRIBUTION: Final = re.compile(r"@RENAME@block\d+@\d+$")
+_VALUE: Final = "@VALUE"  # in place of @GRAD in the name of a value
 
 
 class Step(NamedTuple):
@@ -38,9 +45,32 @@ class GradBlock(NamedTuple):
     steps: list[Step]
 
 
+def find_total_name(name: str) -> str:
+    """Return the name of the sum that a contribution belongs to; other names are returned unchanged."""
+    return _CONTRIBUTION.sub("", name)
+
+
 def find_variable_name(name: str) -> str:
     """Return the name of the variable that a gradient belongs to."""
-    return name.split("@RENAME")[0].removesuffix(GRAD)
+    return find_total_name(name).removesuffix(GRAD)
+
+
+def mark_values(step: Step) -> Step:
+    """Return a step in which values that an earlier pass named as gradients do not look like gradients.
+
+    :func:`restore_names` takes the marks back.
+    """
+    values = {*step.forward.input_arg_names, *step.forward.output_arg_names}
+    marked = {
+        slot: [name.replace(GRAD, _VALUE) if name in values else name for name in names]
+        for slot, names in step.grad.inputs.items()
+    }
+    return step._replace(grad=step.grad._replace(inputs=marked))
+
+
+def restore_names(slots: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return slots with the names that they had before :func:`mark_values`."""
+    return {slot: [name.replace(_VALUE, GRAD) for name in names] for slot, names in slots.items()}
 
 
 def collect_gradients(slots: dict[str, list[str]]) -> list[str]:
@@ -153,12 +183,11 @@ def add_zeros(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
     computed: set[str] = set()
     result: list[Step] = []
     for step in steps:
-        for names in step.grad.inputs.values():
+        for _, names in sorted(step.grad.inputs.items()):
             missing = [n for n in names if GRAD in n and n not in computed and find_variable_name(n) in stops]
             for name in missing:
-                zeros = GradOp(
-                    "fill_zeros_like", {"X": [find_variable_name(name)]}, {"Out": [name]}, {}, own_attrs=True
-                )
+                first = name.rpartition("grad/")[2].split(GRAD)[0]  # as in Fluid: of the same shape
+                zeros = GradOp("fill_zeros_like", {"X": [first]}, {"Out": [name]}, {}, own_attrs=True)
                 result.append(Step(zeros, step.forward))
                 computed.add(name)
         result.append(step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paddlelike.framework.opdef import registry
 from tests.ops.collect import PADDLE2
 
 __all__ = ["EXEMPT"]
@@ -100,6 +101,10 @@ EXEMPT = {
     "tests/io": (
         "they read and write files, or stand for what an executor is fed and asked for",
         ["feed", "fetch", "load", "load_combine", "save", "save_combine"],
+    ),
+    "tests/backward/test_second_order_kernels.py": (
+        "they are gradients of gradients",
+        [name for name in registry.all_ops() if name.endswith("_grad_grad")],
     ),
     "tests/models": ("models of Paddle 2.6.2 hold them, with values", PADDLE2),
     "tests/reader": (

@@ -18,6 +18,11 @@ from paddlelike.framework.opdef import registry
 
 __all__ = ["decode_message", "decode_program"]
 
+_HEAD: Final = 64  # bytes
+_SAVE_AGAIN: Final = (
+    "export the model again from its source with the environment variable FLAGS_enable_pir_api=0: Paddle 3 "
+    "then writes a .pdmodel, which opens here"
+)
 _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 
 
@@ -29,6 +34,10 @@ def decode_program(data: bytes, *, trusted: bool = False) -> Program:
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"a serialized program is bytes, not {type(data).__name__}")
+    if bytes(data[:_HEAD]).lstrip().startswith(b"{"):
+        raise FormatError(
+            "the bytes are a program in the form of Paddle 3 (PIR, JSON), not a ProgramDesc", hint=_SAVE_AGAIN
+        )
     try:
         message = parse(messages().ProgramDesc, bytes(data))
         if data and not message.blocks:  # no bytes at all are an empty program, as in Fluid

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import GraphError, LoadError, MissingFileError, NotInitializedError
+from paddlelike.errors import FormatError, GraphError, LoadError, MissingFileError, NotInitializedError
 from paddlelike.framework.codec.schema import messages
+from tests.helpers.golden_data import GOLDEN
 
 NORM = [f"batch_norm_0.{name}" for name in ("w_0", "b_0", "w_1", "w_2")]
 X = np.arange(8, dtype="float32").reshape(2, 4) / 8
@@ -308,3 +309,13 @@ def test_an_auc_in_the_program_is_warned_of(exe: fluid.Executor, tmp_path: Path)
     exe.run(fluid.default_startup_program())
     with pytest.warns(UserWarning, match="auc"):
         save(str(tmp_path), ["x"], [prediction], exe)
+
+
+def test_a_model_of_paddle_3_is_refused_with_what_to_do(exe: fluid.Executor) -> None:
+    real = GOLDEN / "paddle300"
+    with pytest.raises(LoadError, match=r"(?s)Paddle 3 \(PIR.*FLAGS_enable_pir_api=0"):
+        load(str(real), exe, "inference.json", "inference.pdiparams")
+    with pytest.raises(MissingFileError, match=r"the directory holds inference\.json"):
+        load(str(real), exe)
+    with pytest.raises(FormatError, match="Paddle 3"):
+        fluid.Program.parse_from_string((real / "inference.json").read_bytes())

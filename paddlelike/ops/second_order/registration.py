@@ -1,0 +1,62 @@
+"""Give a gradient operator a gradient of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from paddlelike.framework.opdef import Attr, GradOp, OpDef, OpView, grad_name, register, registry
+
+__all__ = ["Slots", "register_repeated", "register_second_order"]
+
+#: Slots of the new operator, by slots of the gradient operator that it belongs to. An input that stands for
+#: an output of that operator is the gradient of this output, or with "=" in front the output itself. An
+#: output is the gradient of an input.
+Slots = Mapping[str, str]
+
+
+def register_second_order(type: str, inputs: Slots, outputs: Slots, kernel: Callable[..., Any]) -> None:
+    """Register ``<type>_grad_grad`` as the gradient of ``<type>_grad``.
+
+    ``kernel`` takes the inputs by position, None for those that are absent.
+    """
+    forward = registry.find(type)
+    name = f"{type}_grad_grad"
+    body = {
+        "__doc__": f"Gradient of ``{type}_grad``.",
+        "__module__": kernel.__module__,
+        "type": name,
+        "inputs": tuple(f"{slot}?" for slot in inputs),
+        "outputs": tuple(f"{slot}?" for slot in outputs),
+        "attrs": forward.attrs,
+        "forward": staticmethod(kernel),
+    }
+    register(_make_class(name, body))
+    _set_maker(type, name, inputs, outputs, forward.attrs)
+
+
+def register_repeated(type: str, inputs: Slots, outputs: Slots) -> None:
+    """Declare that the gradient of ``<type>_grad`` is the operator ``type`` itself.
+
+    This is so for linear functions.
+    """
+    _set_maker(type, type, inputs, outputs, registry.find(type).attrs)
+
+
+def _set_maker(type: str, name: str, inputs: Slots, outputs: Slots, attrs: Mapping[str, Attr]) -> None:
+    def make_grad(cls: Any, op: OpView) -> list[GradOp]:
+        written = {slot.name for slot in cls.output_slots}
+        reads = {}
+        for slot, source in inputs.items():
+            if source in written:
+                reads[slot] = [grad_name(each) for each in op.output(source)]
+            else:
+                reads[slot] = list(op.output(source[1:]) if source.startswith("=") else op.input(source))
+        writes = {slot: [grad_name(each) for each in op.input(source)] for slot, source in outputs.items()}
+        return [GradOp(name, reads, writes, {key: op.attrs[key] for key in attrs if key in op.attrs})]
+
+    registry.find(f"{type}_grad").make_grad = classmethod(make_grad)  # type: ignore[method-assign, assignment]
+
+
+def _make_class(name: str, body: dict[str, Any]) -> Any:
+    return type(name.title().replace("_", ""), (OpDef,), body)
