@@ -22,29 +22,69 @@ __all__ = [
 
 
 def is_parameter(var: Variable) -> bool:
-    """Return whether ``var`` is a parameter, which training changes."""
+    """Return whether ``var`` is a parameter, which training changes.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.program_guard(fluid.Program()), fluid.unique_name.guard():
+    ...     x = fluid.data("x", [None, 4])
+    ...     w = fluid.layers.create_parameter([4, 3], "float32")
+    >>> is_parameter(x), is_parameter(w)
+    (False, True)
+    """
     return isinstance(var, Parameter)
 
 
 def is_persistable(var: Variable) -> bool:
-    """Return whether the value of ``var`` outlives a run; never of holders of feeds and fetches."""
+    """Return whether the value of ``var`` outlives a run; never of holders of feeds and fetches.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+    ...     step = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True)
+    ...     x = fluid.data("x", [None, 4])
+    >>> is_persistable(step), is_persistable(x)
+    (True, False)
+    """
     return var.type not in HOLDERS and var.persistable
 
 
 def is_belong_to_optimizer(var: Variable) -> bool:
-    """Return whether ``var`` is state of training besides the parameters: accumulators, rates, counters."""
+    """Return whether ``var`` is state of training besides the parameters: accumulators, rates, counters.
+
+    >>> import paddlelike as fluid
+    >>> with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+    ...     step = fluid.layers.create_global_var([1], 0.0, "float32", persistable=True)
+    ...     w = fluid.layers.create_parameter([4, 3], "float32")
+    >>> is_belong_to_optimizer(step), is_belong_to_optimizer(w)
+    (True, False)
+    """
     if isinstance(var, Parameter) or var.need_check_feed:
         return False
     return var.persistable and var.type not in HOLDERS
 
 
 def get_program_parameter(program: Program) -> list[Variable]:
-    """Return the parameters of ``program``."""
+    """Return the parameters of ``program``.
+
+    >>> import paddlelike as fluid
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> [parameter.name for parameter in get_program_parameter(main)]
+    ['fc_0.w_0', 'fc_0.b_0']
+    """
     return [v for v in program.list_vars() if is_parameter(v)]
 
 
 def get_program_persistable_vars(program: Program) -> list[Variable]:
-    """Return the persistable variables of ``program``, parameters included."""
+    """Return the persistable variables of ``program``, parameters included.
+
+    >>> import paddlelike as fluid
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+    ...     out = fluid.layers.batch_norm(fluid.data("x", [None, 4]))
+    >>> [variable.name for variable in get_program_persistable_vars(main)]
+    ['batch_norm_0.w_0', 'batch_norm_0.b_0', 'batch_norm_0.w_1', 'batch_norm_0.w_2']
+    """
     return [v for v in program.list_vars() if is_persistable(v)]
 
 

@@ -48,12 +48,33 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
 
     If another process is saving the same files, this save waits for it, up to 60 s.
 
+    Parameters
+    ----------
+    program
+        Its persistables in the current scope are saved.
+    model_path
+        The beginning of the three paths; the directory is made when missing.
+
     Raises
     ------
     NotInitializedError
         A variable holds no value.
     SaveError
         A file cannot be written, or another process is still saving; the earlier files are as they were.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> import os
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     report = fluid.save(main, home + "/net")
+    []
+    >>> sorted(os.listdir(home))
+    ['net.pdmanifest', 'net.pdmodel', 'net.pdopt', 'net.pdparams']
     """
     program = program_of(program)
     path = os.fspath(model_path)
@@ -86,7 +107,15 @@ def load(
     """Load what :func:`save` saved; also a directory of one file per variable, or a combined file.
 
     A directory or a single file needs ``executor``, a combined file also ``var_list``, the variables in it.
-    Unless ``verify`` is false, the files are compared with their manifest, if there is one.
+
+    Parameters
+    ----------
+    program
+        All of its persistables are loaded.
+    model_path
+        The path that was saved, also with the suffix of one of the files; a directory, or a file.
+    verify
+        Compare the files with their manifest, if there is one.
 
     Raises
     ------
@@ -94,6 +123,20 @@ def load(
         Something is missing, damaged or does not fit the program; the scope is as it was.
     ValueError
         ``executor`` or ``var_list`` is needed and was not given.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     saved = fluid.save(main, home + "/net")
+    ...     report = fluid.load(main, home + "/net")
+    []
+    >>> sorted(report.loaded), report.verified
+    (['fc_0.b_0', 'fc_0.w_0'], True)
     """
     program = program_of(program)
     prefix = strip_suffix(model_path)
@@ -130,8 +173,13 @@ def load(
 def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadReport:
     """Set the persistables of ``program`` from ``{name: array}``, all or none.
 
-    Variables that ``state_dict`` does not name keep their value; names that the program does not have cause a
-    warning.
+    Parameters
+    ----------
+    program
+        Its variables must have values, such as the startup program sets.
+    state_dict
+        As :func:`load_program_state` returns it. Variables that it does not name keep their value; names that
+        the program does not have cause a warning.
 
     Raises
     ------
@@ -139,6 +187,18 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
         No name is a persistable of the program, or an array does not fit its variable.
     NotInitializedError
         A variable has no value that could be replaced.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     fluid.Executor(fluid.CPUPlace()).run(startup)
+    ...     report = fluid.io.set_program_state(main, {"fc_0.b_0": np.ones(3, "float32")})
+    []
+    >>> list(report.loaded)
+    ['fc_0.b_0']
     """
     program = program_of(program)
     wanted = [v for v in program.list_vars() if is_persistable(v) and v.name in state_dict]

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, Self, TypedDict
+from typing import Any, Final, Literal, Self, TypedDict, TypeVar
 
 from paddlelike.storage.hashing import ALGORITHMS, Algorithm
 
-__all__ = ["DEFAULT_OPTIONS", "Durability", "SaveKeywords", "SaveOptions"]
+__all__ = [
+    "DEFAULT_OPTIONS",
+    "BlockingKeywords",
+    "Durability",
+    "SaveKeywords",
+    "SaveOptions",
+    "show_options",
+]
 
+F = TypeVar("F", bound=Callable[..., object])
 Durability = Literal["process", "power"]
 
 
@@ -95,11 +104,10 @@ class SaveOptions:
         return cls(**given)
 
 
-class SaveKeywords(TypedDict, total=False):
-    """The types of the fields of :class:`SaveOptions`, for the signatures that take them as keywords."""
+class BlockingKeywords(TypedDict, total=False):
+    """The types of the options besides ``blocking``, on which the type of what a save returns depends."""
 
     base: str | os.PathLike[str] | None
-    blocking: bool
     durability: Durability
     checksum: Algorithm | None
     wait: float | None
@@ -107,6 +115,32 @@ class SaveKeywords(TypedDict, total=False):
     by_servers: bool
     manifest: bool
     remove_stale: bool
+
+
+class SaveKeywords(BlockingKeywords, total=False):
+    """The types of the fields of :class:`SaveOptions`, for the signatures that take them as keywords."""
+
+    blocking: bool
+
+
+def show_options(function: F) -> F:
+    """Replace ``**options`` in the signature of a function by the options, with their defaults, for ``help``.
+
+    >>> @show_options
+    ... def save(path: str, **options: bool) -> None: ...
+    >>> list(inspect.signature(save).parameters)[:4]
+    ['path', 'base', 'blocking', 'durability']
+    """
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+        for field in fields(SaveOptions)
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    return function
 
 
 DEFAULT_OPTIONS: Final = SaveOptions()

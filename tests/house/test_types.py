@@ -30,3 +30,27 @@ def test_mypy_knows_every_public_name(tmp_path: Path) -> None:
     )  # fmt: skip
     unknown = [int(line) for line in re.findall(r"script\.py:(\d+): error: .*has no attribute", done.stdout)]
     assert [lines[line - 1] for line in unknown] == ["fluid.nothing", "fluid.layers.nothing"], done.stdout
+
+
+@pytest.mark.slow
+def test_mypy_follows_what_a_save_returns(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from typing import assert_type\n"
+        "import paddlelike as fluid\n"
+        "exe = fluid.Executor()\n"
+        "assert_type(fluid.io.save_vars(exe, 'm', vars=['w']), fluid.io.SaveReport | None)\n"
+        "assert_type(fluid.io.save_params(exe, 'm', wait=None), fluid.io.SaveReport | None)\n"
+        "assert_type(fluid.io.save_persistables(exe, 'm', blocking=True), fluid.io.SaveReport | None)\n"
+        "assert_type(fluid.io.save_persistables(exe, 'm', blocking=False), fluid.io.PendingSave | None)\n"
+        "assert_type(fluid.io.save_persistables(exe, None), bytes | None)\n"
+        "fluid.io.save_persistables(exe, 'm', checksum='md5')\n"
+        "fluid.io.save_persistables(exe, 'm', waits=5)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), str(script)],
+        cwd=PROJECT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert sorted({int(line) for line in re.findall(r"script\.py:(\d+): error", done.stdout)}) == [9, 10], (
+        done.stdout
+    )

@@ -541,7 +541,7 @@ def test_what_killed_savers_left_is_removed_by_the_next_one(
 def test_stale_files_are_listed_or_removed(
     exe: fluid.Executor, program: fluid.Program, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys.modules["paddlelike.io.save.save"], "fingerprint", lambda _: "5f")
+    monkeypatch.setattr(sys.modules["paddlelike.io.save.chosen"], "fingerprint", lambda _: "5f")
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
     where.store.put(f"{where.root}/theirs", b"a file of others")
@@ -563,7 +563,7 @@ def test_a_saver_that_is_killed_while_it_removes(
     dying: Callable[[int], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys.modules["paddlelike.io.save.save"], "fingerprint", lambda _: "5f")
+    monkeypatch.setattr(sys.modules["paddlelike.io.save.chosen"], "fingerprint", lambda _: "5f")
     smaller = fluid.Program()
     smaller.global_block().create_var(name="v2", shape=[3], dtype="float32", persistable=True)
     for calls in range(100):

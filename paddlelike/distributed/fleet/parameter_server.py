@@ -30,7 +30,7 @@ from paddlelike.io import (
     save_persistables,
 )
 from paddlelike.io.export.program import make_inference_program
-from paddlelike.io.save.save import save_chosen
+from paddlelike.io.save.chosen import save_chosen
 
 __all__ = [
     "AsyncStrategy",

@@ -24,10 +24,10 @@ from paddlelike.io.checkpoints.store import open_store
 from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
-from paddlelike.io.save.save import save_chosen
+from paddlelike.io.save.chosen import save_chosen
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.storage.location import locate
-from paddlelike.storage.options import SaveKeywords, SaveOptions
+from paddlelike.storage.options import SaveKeywords, SaveOptions, show_options
 
 __all__ = ["Checkpoints"]
 
@@ -72,6 +72,7 @@ class Checkpoints:
     {'epoch': 0, 'step': 4}
     """
 
+    @show_options
     def __init__(
         self,
         root: str | os.PathLike[str],

@@ -29,7 +29,7 @@ from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.load.stable import read_stable
 from paddlelike.io.partition import partition_of
-from paddlelike.io.save.save import add_to
+from paddlelike.io.save.chosen import add_to
 from paddlelike.io.select import get_program_persistable_vars, program_of
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate
@@ -63,6 +63,10 @@ def save_inference_model(
     ----------
     dirname
         The directory, made when missing; or a URL such as ``s3://bucket/model``, see the extra "remote".
+    feeded_var_names
+        The names of the variables that are fed when the model runs.
+    target_vars
+        The variables that it computes.
     model_filename
         File of the program; None: ``__model__``.
     params_filename
@@ -86,6 +90,20 @@ def save_inference_model(
         A variable holds no value.
     TypeError, ValueError
         An argument is of another type, or lists no variables or names.
+
+    >>> import os
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     names = fluid.io.save_inference_model(home, ["x"], [out], exe, main)
+    []
+    >>> sorted(os.listdir(home))
+    ['__manifest__', '__model__', 'fc_0.b_0', 'fc_0.w_0']
     """
     check_executor(executor, "save_inference_model")
     feeds = _list_feeds(feeded_var_names)
@@ -143,10 +161,15 @@ def load_inference_model(
 
     Parameters
     ----------
+    model_filename
+        File of the program; None: ``__model__``.
+    params_filename
+        The one file of all parameters; None: a file each.
+    pserver_endpoints
+        Accepted for Fluid.
     trusted
         Load a model whose operators reach outside of it (files, other processes, Python functions, the
         terminal). By default such a model is refused.
-
     verify
         Compare the files with their manifest, if there is one.
 
@@ -157,6 +180,22 @@ def load_inference_model(
     LoadError
         A file is missing (then also FileNotFoundError), or does not fit the program; or the model is not
         ``trusted`` and holds operators that do more than compute.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> import numpy as np
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     names = fluid.io.save_inference_model(home, ["x"], [out], exe, main)
+    ...     program, feeds, fetches = fluid.io.load_inference_model(home, exe)
+    ...     rows = exe.run(program, feed={feeds[0]: np.zeros((2, 4), "float32")}, fetch_list=fetches)[0]
+    []
+    >>> feeds, rows.shape
+    (['x'], (2, 3))
     """
     check_executor(executor, "load_inference_model")
     if dirname is None:

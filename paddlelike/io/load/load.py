@@ -184,6 +184,25 @@ def load_params(
 
     Use it for prediction, with a program without update operators (``clone(for_test=True)``); to continue
     training use :func:`load_persistables`, which also loads the optimizer's state.
+
+    Raises
+    ------
+    LoadError
+        As :func:`load_vars`.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     saved = fluid.io.save_params(exe, home, main)
+    ...     report = fluid.io.load_params(exe, home, main.clone(for_test=True))
+    []
+    >>> sorted(report.loaded), report.verified
+    (['fc_0.b_0', 'fc_0.w_0'], True)
     """
     _warn_of_updates(program_of(main_program))
     return load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename, **choices)
@@ -200,6 +219,26 @@ def load_persistables(
 
     Of a parameter server's program, main or startup, these are its own rows of the variables: only they are
     read, from a directory that any number of servers, or a single process, was saved into.
+
+    Raises
+    ------
+    LoadError
+        As :func:`load_vars`.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     saved = fluid.io.save_persistables(exe, home, main)
+    []
+    >>> with fluid.scope_guard(fluid.Scope()):  # a new process: the startup program need not run
+    ...     report = fluid.io.load_persistables(exe, home, main)
+    >>> bool(report), sorted(report.loaded)
+    (True, ['fc_0.b_0', 'fc_0.w_0'])
     """
     return load_vars(executor, dirname, main_program, predicate=is_persistable, filename=filename, **choices)
 

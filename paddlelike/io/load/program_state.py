@@ -39,8 +39,17 @@ def load_program_state(
 ) -> dict[str, Array]:
     """Read a directory, a ``.pdparams`` or a file of any registered format into ``{name: array}``.
 
-    No program is needed. A combined file stores no names: it needs ``var_list``, the variables in it.
-    Unless ``verify`` is false, the files are compared with their manifest, if there is one.
+    No program is needed.
+
+    Parameters
+    ----------
+    model_path
+        The directory or file; the files of a :func:`save` without their suffix, or with it.
+    var_list
+        The variables to read from a directory; None: every file in it. A combined file stores no names: it
+        needs the variables in it.
+    verify
+        Compare the files with their manifest, if there is one.
 
     Raises
     ------
@@ -51,6 +60,19 @@ def load_program_state(
         A file is damaged.
     ValueError
         ``var_list`` is needed and was not given.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     saved = fluid.io.save_persistables(exe, home, main)
+    []
+    >>> {name: array.shape for name, array in fluid.io.load_program_state(home).items()}
+    {'fc_0.b_0': (3,), 'fc_0.w_0': (4, 3)}
     """
     prefix = strip_suffix(model_path)
     asynchronous.wait_for_pending()

@@ -1,0 +1,161 @@
+"""The save of chosen variables: the executor runs their program of save operators in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from paddlelike.errors import SaveError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io import asynchronous
+from paddlelike.io.calls import warn_user
+from paddlelike.io.fingerprint import fingerprint
+from paddlelike.io.partition import Partition, SaveShare, partition_of
+from paddlelike.io.programs import build_save_program, collections_paused, run_program
+from paddlelike.io.report import SaveReport
+from paddlelike.io.save.files import RunFiles
+from paddlelike.io.save.writer import Writer
+from paddlelike.storage.location import Location, Writing, locate
+from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
+
+__all__ = ["add_to", "save_chosen", "save_to_memory"]
+
+Path = str | os.PathLike[str]
+
+_copies: Final = asynchronous.Copies()
+
+
+def save_chosen(
+    program: Program,
+    chosen: list[Variable],
+    dirname: Path,
+    filename: str | None = None,
+    *,
+    executor: Executor,
+    part: str | None = None,
+    state: Mapping[str, Any] | None = None,
+    holding: contextlib.ExitStack | None = None,
+    after_commit: Callable[[], None] | None = None,
+    options: SaveOptions = DEFAULT_OPTIONS,
+) -> SaveReport | asynchronous.PendingSave:
+    """Save variables: build their program of save operators and let the executor run it in a transaction.
+
+    Parameters
+    ----------
+    part
+        The name of this selection for the manifest, such as "params".
+    state
+        More for the manifest.
+    holding
+        Closed when the save has ended, with or without an error.
+    after_commit
+        Called when the save has ended without an error.
+
+    Raises
+    ------
+    SaveError
+        A file cannot be written; the directory is as it was.
+    NotInitializedError
+        A variable holds no value.
+    """
+    begin = time.perf_counter()
+    where = locate(dirname)
+    with contextlib.ExitStack() as turn, contextlib.ExitStack() as ending:
+        if holding is not None:
+            ending.push(holding)
+        if not options.blocking:
+            turn.enter_context(asynchronous.pending_lock())
+            asynchronous.check_pending()  # also for one that another thread began meanwhile
+        partition = partition_of(program)
+        share = SaveShare(chosen)
+        if partition is not None:
+            share = partition.plan_save(executor, chosen, where.path, part, options)
+        if share.idle is not None:
+            warn_user(share.idle)
+            nothing = SaveReport(where.path, notes=(share.idle,))
+            return nothing if options.blocking else asynchronous.start_save(where.path, lambda: nothing)
+        if share.gathered and filename is not None:
+            filename = None
+            warn_user("filename= is ignored: parameter servers read a file for each variable")
+        writer = Writer(
+            where,
+            options,
+            program=fingerprint(program),
+            state={**(state or {}), **share.state} or None,
+            part=part,
+        )
+        if not options.blocking:
+            ending.callback(_copies.release)
+        with collections_paused():
+            _run_save(executor, writer, share, filename)
+            writer.prepare(None if options.blocking else _copies)
+            later = ending.pop_all()
+
+            def work() -> SaveReport:
+                with later:
+                    report = writer.commit(begin)
+                if after_commit is not None:
+                    after_commit()
+                return report
+
+            return work() if options.blocking else asynchronous.start_save(writer.target, work)
+
+
+def add_to(
+    executor: Executor,
+    writing: Writing,
+    where: Location,
+    variables: list[Variable],
+    filename: str | None,
+    partition: Partition | None = None,
+) -> None:
+    """Add variables to a transaction that the caller commits, those of other processes too.
+
+    Raises
+    ------
+    SaveError
+        Variables of parameter servers cannot be saved into one file.
+    NotInitializedError
+        A variable holds no value.
+    """
+    share = SaveShare(variables)
+    if partition is not None:
+        share = partition.plan_save(executor, variables, where.path, "params", DEFAULT_OPTIONS)
+    if share.gathered and filename is not None:
+        raise SaveError(
+            f"{share.gathered[0].name!r} is on parameter servers: it cannot go into the one file {filename}",
+            hint="export without params_filename=, or load the export and save it again",
+        )
+    writer = Writer(where, writing=writing)
+    _run_save(executor, writer, share, filename)
+    writer.prepare()
+
+
+def save_to_memory(executor: Executor, variables: list[Variable]) -> bytes:
+    """Return the bytes of the combined form of variables.
+
+    Raises
+    ------
+    NotInitializedError
+        A variable holds no value.
+    SaveError
+        A variable is no tensor, or holds SelectedRows.
+    """
+    files = RunFiles(unchanging=True)
+    program = build_save_program(variables, None, None)
+    run_program(executor, program, files)
+    return files.in_memory[0]
+
+
+def _run_save(executor: Executor, writer: Writer, share: SaveShare, filename: str | None) -> None:
+    """Run the program that saves the values in this process; add the files from other processes."""
+    if share.local:
+        program = build_save_program(share.local, writer.where.path, filename)
+        files = RunFiles(unchanging=True, writer=writer)
+        run_program(executor, program, files)
+    writer.add_gathered(share.gathered)
