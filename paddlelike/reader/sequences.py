@@ -53,8 +53,8 @@ def create_random_int_lodtensor(
 ) -> LoDTensor:
     """Return random integers from ``low`` to ``high``, both included, divided into sequences.
 
-    Each element has shape ``base_shape``; the tensor is int64. Like Fluid it draws from numpy's global generator, so
-    that a script that calls ``np.random.seed`` gets Fluid's numbers.
+    Each element has shape ``base_shape``; the tensor is int64. Like Fluid it draws from numpy's global
+    generator, so that a script that calls ``np.random.seed`` gets Fluid's numbers.
     """
     count = sum(recursive_seq_lens[-1])
     data = np.random.randint(low, high + 1, (count, *base_shape), np.int64)  # noqa: NPY002

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
+
+import numpy as np
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
+from paddlelike.framework.graph.guards import device_guard
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import (
     FLOATS,
@@ -190,8 +194,9 @@ def randint(
 ) -> Variable:
     """Return integers in [low, high), or in [0, low) when ``high`` is None (operator ``randint``).
 
-    ``shape`` may be or hold int variables; ``dtype`` is int64 by default; ``device`` is ignored. Raises
-    TypeError for another dtype than int32 and int64, GraphError for an empty range.
+    ``shape`` may be or hold int variables; ``dtype`` is int64 by default; ``device`` is recorded
+    (:func:`~paddlelike.device_guard`). Raises TypeError for another dtype than int32 and int64,
+    GraphError for an empty range.
     """
     kind = VarType.INT64 if dtype is None else convert_dtype(dtype)
     if kind not in INTEGERS:
@@ -209,7 +214,8 @@ def randint(
     else:
         attrs["shape"] = [1] if shape is None else _dims("randint", shape)
     found = create_named_temporary(helper, name, dtype=kind) if out is None else out
-    helper.append_op(type="randint", inputs=inputs, outputs={"Out": found}, attrs=attrs)
+    with nullcontext() if device is None else device_guard(device):
+        helper.append_op(type="randint", inputs=inputs, outputs={"Out": found}, attrs=attrs)
     found.stop_gradient = stop_gradient
     return found
 
@@ -222,17 +228,19 @@ def randn(
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
-    """Return standard normal values (operator ``gaussian_random``); ``device`` is ignored."""
+    """Return standard normal values (operator ``gaussian_random``), by default float32.
+
+    Like Fluid it draws the operator's seed, 0 to 99, from numpy's global generator when the network is built;
+    ``device`` is recorded (:func:`~paddlelike.device_guard`).
+    """
     kind = VarType.FP32 if dtype is None else convert_dtype(dtype)
-    attrs = {
-        "shape": _dims("randn", shape),
-        "mean": 0.0,
-        "std": 1.0,
-        "seed": 0,
-        "dtype": int(kind),
-        "use_mkldnn": False,
-    }
-    found = emit("gaussian_random", {}, attrs, layer="randn", name=name, dtype=kind, out=out)
+    dims = _dims("randn", shape)
+    helper = LayerHelper("randn", name=name)
+    found = helper.create_variable_for_type_inference(kind) if out is None else out
+    seed = int(np.random.randint(0, 100))  # noqa: NPY002 (the generator that np.random.seed sets)
+    attrs = {"shape": dims, "mean": 0.0, "std": 1.0, "seed": seed, "dtype": int(kind), "use_mkldnn": False}
+    with device_guard(device):
+        helper.append_op(type="gaussian_random", outputs={"Out": found}, attrs=attrs)
     found.stop_gradient = stop_gradient
     return found
 
@@ -245,15 +253,17 @@ def randperm(
     stop_gradient: bool = True,
     seed: int = 0,
 ) -> Variable:
-    """Return the integers 0 .. n - 1 in random order (operator ``randperm``); ``device`` is ignored.
+    """Return the integers 0 .. n - 1 in random order (operator ``randperm``).
 
-    Raises GraphError unless ``n`` is a positive int.
+    ``device`` is recorded (:func:`~paddlelike.device_guard`). Raises GraphError unless ``n`` is a positive
+    int.
     """
     if not is_whole(n) or n <= 0:
         raise GraphError(f"layer 'randperm': n is {n!r}, expected a positive int")
     kind = convert_dtype(dtype)
     attrs = {"n": n, "dtype": int(kind), "seed": seed}
-    found = emit("randperm", {}, attrs, dtype=kind, out=out)
+    with device_guard(device):
+        found = emit("randperm", {}, attrs, dtype=kind, out=out)
     found.stop_gradient = stop_gradient
     return found
 
@@ -261,15 +271,16 @@ def randperm(
 def random_crop(x: Variable, shape: Sequence[int], seed: Any = None) -> Variable:
     """Return a part of ``shape`` of every sample, at a random place (operator ``random_crop``).
 
-    ``seed`` is an int, or an int64 variable of shape [1]; None means the program's ``random_seed``. Raises
-    TypeError unless ``x`` is a variable, GraphError for anything else.
+    ``seed`` is an int, or an int64 variable of shape [1]; None draws it, as Fluid does, from numpy's global
+    generator when the network is built. Raises TypeError unless ``x`` is a variable, GraphError for anything
+    else.
     """
     check_variable("random_crop", "x", x)
     helper = LayerHelper("random_crop")
     out = helper.create_variable_for_type_inference(x.dtype)
     attrs: dict[str, Any] = {"shape": list(shape)}
     if not isinstance(seed, Variable):
-        start = helper.main_program.random_seed if seed is None else seed
+        start = int(np.random.randint(-65536, 65536)) if seed is None else seed  # noqa: NPY002
         if not is_whole(start):
             raise GraphError(f"layer 'random_crop': seed must be an int or a variable, got {seed!r}")
         attrs["startup_seed"] = start

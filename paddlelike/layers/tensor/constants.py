@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.framework.graph.guards import device_guard
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable, is_whole, tensor_dtype
 from paddlelike.layers.emit import emit
@@ -61,18 +62,28 @@ def fill_constant(
 
 
 def add_shape(layer: str, shape: Any, inputs: dict[str, Any], attrs: dict[str, Any]) -> None:
-    """Add a shape, whose dims may be variables, to the inputs and attributes of an operator."""
+    """Add a shape, whose dims may be variables, to the inputs and attributes of an operator.
+
+    Like Fluid it casts int64 variables to int32.
+    """
     if isinstance(shape, Variable):
-        shape.stop_gradient = True
-        inputs["ShapeTensor"] = shape
+        inputs["ShapeTensor"] = _as_int32(shape)
         return
     dims = as_list(layer, "shape", shape)
     attrs["shape"] = replace_variables(dims)
     if has_variables(dims):
         inputs["ShapeTensorList"] = [
-            dim if isinstance(dim, Variable) else fill_constant([1], "int32", dim, force_cpu=True)
+            _as_int32(dim) if isinstance(dim, Variable) else fill_constant([1], "int32", dim, force_cpu=True)
             for dim in dims
         ]
+
+
+def _as_int32(size: Variable) -> Variable:
+    size.stop_gradient = True
+    if size.dtype != VarType.INT64:
+        return size
+    attrs = {"in_dtype": int(size.dtype), "out_dtype": int(VarType.INT32)}
+    return emit("cast", {"X": size}, attrs, dtype=VarType.INT32)
 
 
 def fill_constant_batch_size_like(
@@ -138,12 +149,16 @@ def full(
     stop_gradient: bool = True,
     name: str | None = None,
 ) -> Variable:
-    """Return a constant tensor, by default float32; ``device`` is ignored."""
+    """Return a constant tensor, by default float32.
+
+    ``device`` is recorded (:func:`~paddlelike.device_guard`).
+    """
     if out is None:
         helper = LayerHelper("full", name=name)
         kind = VarType.FP32 if dtype is None else convert_dtype(dtype)
         out = helper.create_variable_for_type_inference(kind)
-    found = fill_constant(shape, out.dtype, fill_value, out=out)
+    with device_guard(device):
+        found = fill_constant(shape, out.dtype, fill_value, out=out)
     found.stop_gradient = stop_gradient
     return found
 

@@ -100,6 +100,8 @@ def crop_tensor(x: Variable, shape: Any = None, offsets: Any = None, name: str |
         if isinstance(values, Variable):
             values.stop_gradient = True
             inputs[argument.capitalize()] = values
+            if argument == "offsets":
+                attrs["offsets"] = [-1] * len(x.shape)
             continue
         many = as_list("crop_tensor", argument, values)
         if has_variables(many):

@@ -193,7 +193,7 @@ class MergeSelectedRows(OpDef):
 
     @staticmethod
     def infer(x: Spec) -> Spec:
-        return Spec(x.shape, x.dtype, 0, VarType.SELECTED_ROWS)
+        return Spec(x.shape or (0,), x.dtype, 0, VarType.SELECTED_ROWS)
 
     @staticmethod
     def forward(x: SelectedRows) -> SelectedRows:
@@ -209,7 +209,7 @@ class GetTensorFromSelectedRows(OpDef):
 
     @staticmethod
     def infer(x: Spec) -> Spec:
-        return Spec(x.shape, x.dtype, 0, VarType.LOD_TENSOR)
+        return Spec(x.shape or (0,), x.dtype, 0, VarType.LOD_TENSOR)
 
     @staticmethod
     def forward(x: SelectedRows) -> Array:

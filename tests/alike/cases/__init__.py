@@ -6,13 +6,24 @@ data, arrays, programs or refusals. These files keep to what Python 3.7 understa
 
 from __future__ import annotations
 
-from tests.alike.cases import backward, files, metrics, parallel, programs, reading, runs, values, windows
+from tests.alike.cases import (
+    backward,
+    files,
+    metrics,
+    parallel,
+    programs,
+    randomness,
+    reading,
+    runs,
+    values,
+    windows,
+)
 
 __all__ = ["CASES"]
 
 CASES = {
     f"{family.__name__.split('.')[-1]}.{name}": case
-    for family in (backward, files, metrics, parallel, programs, reading, runs, values, windows)
+    for family in (backward, files, metrics, parallel, programs, randomness, reading, runs, values, windows)
     for name, case in sorted(vars(family).items())
     if getattr(case, "__module__", None) == family.__name__ and not name.startswith("_") and callable(case)
 }
