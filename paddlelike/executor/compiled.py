@@ -3,7 +3,8 @@
 Fluid runs one copy per device and averages the gradients. Here the copies run one after the other on the
 CPU: the forward and backward part once per piece of the batch, the gradients averaged, then the update
 part once. Other persistables that the forward part writes (moving means, counters) are taken from the first
-copy, as in Fluid. The environment variable CPU_NUM (default 1) sets the count of copies.
+copy; with ``ReduceStrategy.Reduce`` the copies share them, so that an AUC counts all pieces: as in Fluid.
+The environment variable CPU_NUM (default 1) sets the count of copies.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class CompiledProgram:
         strategy = self._build_strategy if build_strategy is None else build_strategy
         scaling = BuildStrategy.GradientScaleStrategy
         average = strategy is None or strategy.gradient_scale_strategy == scaling.CoeffNumDevice
-        self._parallel = _DataParallel(self._program, len(self._places), average=average)
+        shared = strategy is not None and strategy.reduce_strategy == BuildStrategy.ReduceStrategy.Reduce
+        self._parallel = _DataParallel(self._program, len(self._places), average=average, shared=shared)
         return self
 
     def _run(
@@ -145,12 +147,17 @@ class _CopiesPlan(NamedTuple):
 
 
 class _DataParallel:
-    """One program, run on several pieces of the batch."""
+    """One program, run on several pieces of the batch.
 
-    def __init__(self, program: Program, copies: int, *, average: bool) -> None:
+    ``average``: take the mean of the gradients, not the sum. ``shared``: the copies write the same
+    persistables.
+    """
+
+    def __init__(self, program: Program, copies: int, *, average: bool, shared: bool) -> None:
         self.program = program
         self.copies = copies
         self.average = average
+        self.shared = shared
 
     def run(self, executor: Executor, scope: Scope, feed: Any, fetches: list[str]) -> list[list[Any]]:
         """Return for every fetch its values in all copies."""
@@ -166,11 +173,15 @@ class _DataParallel:
         plan, each_copy, once, gradients, written = self._plan(pieces[0], fetches)
         with provide_files(plan, scope, executor._services) as services:
             frames = [plan.create_frame(scope, services) for _ in pieces]
-            for frame in frames[1:]:
+            for frame in [] if self.shared else frames[1:]:
                 _separate(frame, written)
-            for frame, piece in zip(frames, pieces, strict=True):
+            for index, (frame, piece) in enumerate(zip(frames, pieces, strict=True)):
+                if self.shared and index:
+                    _pass_on(frames[index - 1], frame, written)
                 put_feeds(plan, frame, piece)
                 run_steps(frame, each_copy)
+            if self.shared:
+                _pass_on(frames[-1], frames[0], written)
             self._collect_gradients(gradients, [frame.values for frame in frames])
             run_steps(frames[0], once)
         for position in plan.layout.persistables.keys() - written:
@@ -245,6 +256,12 @@ def _separate(frame: Frame, written: set[int]) -> None:
             value = value.copy()
             holder.set_value(LoDTensor(value, frame.lods.get(position)))
         frame.holders[position], frame.values[position] = holder, value
+
+
+def _pass_on(source: Frame, target: Frame, positions: set[int]) -> None:
+    """Let a frame go on with what another has written."""
+    for position in positions:
+        target.values[position] = source.values[position]
 
 
 def _split(name: str, value: Any, copies: int) -> list[Any]:

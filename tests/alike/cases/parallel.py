@@ -190,3 +190,21 @@ def a_fetched_parameter_after_its_update(fluid):
     main = fluid.default_main_program()
     compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=fluid.cpu_places(2))
     return exe.run(compiled, feed=_feed(0), fetch_list=["fc_1.b_0", loss])
+
+
+def counts_of_copies_that_share(fluid):
+    prediction = fluid.data("p", [None, 2])
+    label = fluid.data("l", [None, 1], "int64")
+    auc, _, _ = fluid.layers.auc(prediction, label, num_thresholds=10, slide_steps=0)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    build, one = fluid.BuildStrategy(), fluid.ExecutionStrategy()
+    build.reduce_strategy = fluid.BuildStrategy.ReduceStrategy.Reduce
+    one.num_threads = 1  # one copy after the other, in the real one too
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+        build_strategy=build, exec_strategy=one, places=fluid.cpu_places(2)
+    )
+    p = np.linspace(0.05, 0.95, 8, dtype="float32")
+    feed = {"p": np.stack([1 - p, p], 1), "l": np.array([0, 1, 0, 1, 1, 0, 1, 1]).reshape(8, 1)}
+    aucs = [exe.run(compiled, feed=feed, fetch_list=[auc])[0] for _ in range(2)]
+    return [[np.sort(each) for each in aucs], {k: v for k, v in _values(fluid).items() if v.any()}]
