@@ -6,6 +6,7 @@ folders by family; the names of this package are those that the families' module
 
 from types import ModuleType as _ModuleType
 
+import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
 import paddlelike.layers.rnn as _rnn  # before the function of that name
 from paddlelike.layers import (  # Fluid's modules
     control_flow,

@@ -110,6 +110,12 @@ UNLISTED: Final[Mapping[str, Mapping[str, str]]] = {
     "distributions": {"Distribution": "paddlelike.layers.random.distributions"},
 }
 
+#: Names that Fluid's modules of layers have because they import them, and that scripts take from there.
+IMPORTED: Final[Mapping[str, str]] = {
+    "LayerHelper": "paddlelike.layers.helper",
+    "Variable": "paddlelike.framework.graph.variable",
+}
+
 
 def make_fluid_module(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__``, which also finds ``__all__``, and ``__dir__`` for Fluid's ``layers.<module>``.
@@ -127,6 +133,8 @@ def make_fluid_module(module: str) -> tuple[Callable[[str], Any], Callable[[], l
             return names()
         if name in UNLISTED.get(module, {}):
             return getattr(import_module(UNLISTED[module][name]), name)
+        if name in IMPORTED:
+            return getattr(import_module(IMPORTED[name]), name)
         if name in names():
             return getattr(sys.modules["paddlelike.layers"], name)
         raise AttributeError(f"module 'paddlelike.layers.{module}' has no attribute {name!r}")

@@ -79,3 +79,10 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         importlib.import_module("paddlelike.layers.rnn").nothing  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'roi_pool'"):
         exec("from paddlelike.layers.nn import roi_pool")
+
+
+def test_names_that_fluids_modules_import_themselves_are_there() -> None:
+    for module in ("nn", "tensor", "rnn", "sequence_lod"):
+        found = importlib.import_module(f"paddlelike.layers.{module}")
+        assert found.Variable is fluid.framework.Variable
+    assert fluid.layers.core.VarDesc.VarType.FP32 == 5

@@ -92,7 +92,8 @@ def _split(ctx: Context, info: Array, given: Sequence[Array], segments: Array) -
     if len(levels) != 3 or any(len(each) != len(levels[0]) for each in offsets):
         raise EnforceNotMet(
             f"generate_mask_labels: GtSegms has {len(levels)} levels of LoD, the first with "
-            f"{len(levels[0]) - 1} images; {', '.join(slots)} have {', '.join(str(len(each) - 1) for each in offsets)}",
+            f"{len(levels[0]) - 1} images; {', '.join(slots)} have "
+            + ", ".join(str(len(each) - 1) for each in offsets),
             hint="GtSegms needs three levels: objects of images, polygons of objects, points of polygons",
         )
     polygons = [segments[a:b] for a, b in itertools.pairwise(levels[2])]
