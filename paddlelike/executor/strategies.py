@@ -1,7 +1,7 @@
 """BuildStrategy and ExecutionStrategy: Fluid's options for programs that run on several pieces of a batch.
 
-They can be set and read. One has an effect: ``BuildStrategy.gradient_scale_strategy``, whether gradients are
-averaged over the copies or added up. The passes and the scheduler that the others control do not exist here.
+They can be set and read. Two have an effect: ``BuildStrategy.gradient_scale_strategy``, whether gradients are
+averaged, and ``reduce_strategy``, whether the copies of a batch share what they write.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class BuildStrategy(_Options):
         Customized = 2
 
     gradient_scale_strategy: int
+    reduce_strategy: int
 
     def __init__(self) -> None:
         super().__init__(
