@@ -40,7 +40,6 @@ _FURTHER = {
     "contrib": "fluid.contrib",
     "data_feeder": "reader",
     "data_generator": "reader.data_generator",
-    "dataset": "reader.dataset",
     "default_scope_funcs": "fluid.default_scope_funcs",
     "fluid.incubate.data_generator": "reader.data_generator",
     "fluid.incubate.fleet": "",
@@ -71,8 +70,8 @@ _FURTHER = {
 }
 # The modules of ``paddle.fluid`` beside those: the same modules as without ``fluid``.
 _SAME = """
-    average backward clip core distributed dygraph evaluator executor framework initializer input io layers
-    metrics nets optimizer param_attr profiler reader regularizer unique_name
+    average backward clip core dataset distributed dygraph evaluator executor framework initializer input
+    io layers metrics nets optimizer param_attr profiler reader regularizer unique_name
 """
 _BELOW_FLUID = [*_SAME.split(), *(name for name, origin in _FURTHER.items() if "fluid." not in name + origin)]
 _sys.meta_path[:0] = [

@@ -11,6 +11,7 @@ from paddlelike import (
     clip,
     collection,
     core,
+    dataset,
     distributed,
     evaluator,
     executor,
@@ -81,7 +82,6 @@ from paddlelike.reader import (
     create_lod_tensor,
     create_random_int_lodtensor,
     data_generator,
-    dataset,
 )
 from paddlelike.standin import install
 

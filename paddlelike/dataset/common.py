@@ -1,0 +1,150 @@
+"""Where the original files of the data sets are, and readers over files that several trainers share."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib
+import os
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from paddlelike.errors import ExtraMissingError, MissingFileError
+from paddlelike.formats.state import pickles
+
+__all__ = ["DATA_HOME", "cluster_files_reader", "download", "find", "load_pickle", "md5file", "split"]
+
+#: Paddle's cache folder; each data set has a folder of its own in it.
+DATA_HOME = str(Path("~/.cache/paddle/dataset").expanduser())
+
+_SYNTHETIC: Final = "PADDLELIKE_SYNTHETIC_DATA"
+
+
+def download(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str:
+    """Return the path of an original file in the cache folder; nothing is downloaded.
+
+    The file has the last part of ``url`` as its name, or ``save_name``, and is in
+    ``DATA_HOME/<module_name>``. One that differs from the original is used with a warning. Raises
+    MissingFileError, which says what to put where, when there is none.
+    """
+    name = url.rpartition("/")[2] if save_name is None else save_name
+    folder = Path(DATA_HOME) / module_name
+    for path in (folder / name, folder / unquote(name).rpartition("/")[2]):
+        if path.exists():
+            _check_md5(str(path), path.stat().st_mtime_ns, md5sum)
+            return str(path)
+    raise MissingFileError(
+        f"paddle.dataset: the file {name} is not in {folder}, and nothing is downloaded here",
+        hint=f"get it from {url} and put it there; {_SYNTHETIC}=1 in the environment gives made-up data",
+    )
+
+
+def find(url: str, module_name: str, md5sum: str | None, save_name: str | None = None) -> str | None:
+    """Return what :func:`download` returns; None for synthetic data, which the first call says in a warning.
+
+    Raises MissingFileError when the file is missing and the environment does not ask for synthetic data.
+    """
+    try:
+        return download(url, module_name, md5sum, save_name)
+    except MissingFileError:
+        if os.environ.get(_SYNTHETIC, "") in ("", "0"):
+            raise
+        _announce(module_name)
+        return None
+
+
+@lru_cache
+def _announce(module_name: str) -> None:
+    """Warn, once per data set, that its samples are made up."""
+    warnings.warn(
+        f"{module_name}: these samples are made up ({_SYNTHETIC} is set, files are missing)", stacklevel=5
+    )
+
+
+@lru_cache
+def _check_md5(path: str, changed: int, md5sum: str | None) -> None:
+    """Warn, once per file, that it is not the original."""
+    if md5sum is not None and md5file(path) != md5sum:
+        warnings.warn(
+            f"{path} is not the original file, whose MD5 is {md5sum}; it is read as it is", stacklevel=4
+        )
+
+
+def md5file(fname: str) -> str:
+    """Return the MD5 of a file in hexadecimal digits."""
+    with open(fname, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def load_pickle(data: bytes) -> Any:
+    """Return the plain data in a pickle; byte strings of Python 2 become text by latin1.
+
+    Nothing is executed. Raises FormatError for a pickle that holds anything but plain data and numpy arrays.
+    """
+    return pickles.to_plain(pickles.load(data))
+
+
+def import_extra(name: str, package: str, what: str) -> Any:
+    """Return the module ``name``. Raises ExtraMissingError, which says what needs it, when it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ExtraMissingError(
+            f"{what} needs the package {package}", hint=f"pip install {package}, or 'paddlelike[datasets]'"
+        ) from error
+
+
+def split(
+    reader: Callable[[], Any],
+    line_count: int,
+    suffix: str = "%05d.pickle",
+    dumper: Callable[[Any, Any], None] = pickle.dump,
+) -> None:
+    """Write the samples of a reader into files of ``line_count``; ``suffix % index`` names a file.
+
+    As in Fluid, the first file holds one sample more. Raises TypeError unless ``dumper(samples, file)`` can
+    be called.
+    """
+    if not callable(dumper):
+        raise TypeError(f"dumper must be a function of samples and file, got {dumper!r}")
+    samples: list[Any] = []
+    index = 0
+
+    def write() -> None:
+        with open(suffix % index, "wb") as file:
+            dumper(samples, file)
+
+    for position, sample in enumerate(reader()):
+        samples.append(sample)
+        if position >= line_count and position % line_count == 0:
+            write()
+            samples, index = [], index + 1
+    if samples:
+        write()
+
+
+def cluster_files_reader(
+    files_pattern: str,
+    trainer_count: int,
+    trainer_id: int,
+    loader: Callable[[Any], Any] = lambda file: load_pickle(file.read()),
+) -> Callable[[], Iterator[Any]]:
+    """Return a reader of the samples in every ``trainer_count``-th file of a pattern, from ``trainer_id`` on.
+
+    ``loader(file)`` returns the samples of a file; by default it reads pickles of plain data. Reading raises
+    TypeError unless it can be called.
+    """
+
+    def read_share() -> Iterator[Any]:
+        if not callable(loader):
+            raise TypeError(f"loader must be a function of a file, got {loader!r}")
+        for path in sorted(glob.glob(files_pattern))[trainer_id::trainer_count]:
+            with open(path, "rb") as file:
+                yield from loader(file)
+
+    return read_share

@@ -1,0 +1,112 @@
+"""Penn Treebank as T. Mikolov prepared it (http://www.fit.vutbr.cz/~imikolov/rnnlm/, texts in a tar file).
+
+A sample is ``n`` ids of words that follow each other, or a sentence and the same one word later.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from paddlelike.dataset import common, synthetic
+from paddlelike.errors import FormatError
+
+__all__ = ["DataType", "build_dict", "fetch", "test", "train"]
+
+URL: Final = "https://dataset.bj.bcebos.com/imikolov%2Fsimple-examples.tgz"
+MD5: Final = "30177ea32e27c525793142b6bf2c8e2d"
+
+_TRAIN: Final = "./simple-examples/data/ptb.train.txt"
+_TEST: Final = "./simple-examples/data/ptb.valid.txt"
+_WORDS: Final = 2074  # of the original, with "<unk>"
+
+Reader = Callable[[], Iterator[tuple[Any, ...]]]
+
+
+class DataType:
+    """What a sample is: words that follow each other, or two sentences."""
+
+    NGRAM = 1
+    SEQ = 2
+
+
+def train(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) -> Reader:
+    """Return the reader of the training set: ids by ``word_idx``, ``n`` words a sample.
+
+    For sentences, ``n`` > 0 leaves out those that are longer. Raises MissingFileError without the file.
+    """
+    return _make_reader(_TRAIN, word_idx, n, data_type, synthetic.Part("imikolov", "train", 2000))
+
+
+def test(word_idx: Mapping[Any, int], n: int, data_type: int = DataType.NGRAM) -> Reader:
+    """Return the reader of the test set, as :func:`train`."""
+    return _make_reader(_TEST, word_idx, n, data_type, synthetic.Part("imikolov", "test", 500))
+
+
+def build_dict(min_word_freq: int = 50) -> dict[Any, int]:
+    """Return ids, by falling frequency, of the words that occur more than ``min_word_freq`` times.
+
+    Words are bytes; "<s>", "<e>" (once a sentence) and "<unk>", the last one, are text. Raises
+    MissingFileError without the file.
+    """
+    path = common.find(URL, "imikolov", MD5)
+    if path is None:
+        words: list[Any] = ["<s>", "<e>", *(b"w%d" % index for index in range(_WORDS - 3))]
+    else:
+        counts: Counter[Any] = Counter()
+        for name in (_TRAIN, _TEST):
+            for line in _read_lines(path, name):
+                counts.update([*line, "<s>", "<e>"])
+        words = [word for word, count in counts.items() if count > min_word_freq]
+        words.sort(key=lambda word: (-counts[word], word if isinstance(word, bytes) else word.encode()))
+    return {word: index for index, word in enumerate([*words, "<unk>"])}
+
+
+def fetch() -> None:
+    """Raise MissingFileError unless the file is there."""
+    common.download(URL, "imikolov", MD5)
+
+
+def _make_reader(
+    name: str, word_idx: Mapping[Any, int], n: int, data_type: int, part: synthetic.Part
+) -> Reader:
+    if data_type not in (DataType.NGRAM, DataType.SEQ):
+        raise ValueError(f"imikolov: data_type must be DataType.NGRAM or DataType.SEQ, got {data_type!r}")
+    if data_type == DataType.NGRAM and n < 0:
+        raise ValueError(f"imikolov: n must be the length of a sample, got {n}")
+
+    def read() -> Iterator[tuple[Any, ...]]:
+        path = common.find(URL, "imikolov", MD5)
+        sentences: Any = synthetic.make_walks(part, words=len(word_idx) - 3)
+        if path is not None:
+            sentences = (
+                [word_idx.get(word, word_idx["<unk>"]) for word in line] for line in _read_lines(path, name)
+            )
+        for ids in sentences:
+            # As in Fluid, marks that the dictionary lacks are unknown words in n-grams only.
+            if data_type == DataType.SEQ:
+                if n <= 0 or len(ids) < n:
+                    yield [word_idx["<s>"], *ids], [*ids, word_idx["<e>"]]
+                continue
+            marked = [_look_up(word_idx, "<s>"), *ids, _look_up(word_idx, "<e>")]
+            for end in range(n, len(marked) + 1):
+                yield tuple(marked[end - n : end])
+
+    return read
+
+
+def _look_up(word_idx: Mapping[Any, int], word: str) -> int:
+    return word_idx.get(word, word_idx["<unk>"])
+
+
+def _read_lines(path: str, name: str) -> Iterator[list[bytes]]:
+    """Yield the words of each line of a file in the archive. Raises FormatError when it is not there."""
+    with tarfile.open(path) as tar:
+        try:
+            file = tar.extractfile(name)
+        except KeyError:
+            raise FormatError(f"{path} has no file {name}") from None
+        for line in file or ():
+            yield line.split()

@@ -1,0 +1,87 @@
+"""MNIST: pictures of handwritten digits (http://yann.lecun.com/exdb/mnist/, files in the IDX format).
+
+A sample is an image, float32 (784,) from -1 to 1, and its digit, an int from 0 to 9.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.dataset import common, synthetic
+from paddlelike.errors import FormatError
+
+__all__ = ["fetch", "test", "train"]
+
+URL_PREFIX: Final = "https://dataset.bj.bcebos.com/mnist/"
+TEST_IMAGE_URL: Final = f"{URL_PREFIX}t10k-images-idx3-ubyte.gz"
+TEST_IMAGE_MD5: Final = "9fb629c4189551a2d022fa330f9573f3"
+TEST_LABEL_URL: Final = f"{URL_PREFIX}t10k-labels-idx1-ubyte.gz"
+TEST_LABEL_MD5: Final = "ec29112dd5afa0611ce80d1b7f02629c"
+TRAIN_IMAGE_URL: Final = f"{URL_PREFIX}train-images-idx3-ubyte.gz"
+TRAIN_IMAGE_MD5: Final = "f68b3c2dcbeaaa9fbdd348bbdeb94873"
+TRAIN_LABEL_URL: Final = f"{URL_PREFIX}train-labels-idx1-ubyte.gz"
+TRAIN_LABEL_MD5: Final = "d53e105ee54ea40749a09fcbcd1e9432"
+
+Sample = tuple[np.ndarray[Any, Any], int]
+Reader = Callable[[], Iterator[Sample]]
+
+
+def train() -> Reader:
+    """Return the reader of the training set. Raises MissingFileError without its files."""
+    images = common.find(TRAIN_IMAGE_URL, "mnist", TRAIN_IMAGE_MD5)
+    labels = common.find(TRAIN_LABEL_URL, "mnist", TRAIN_LABEL_MD5)
+    return _make_reader(images, labels, synthetic.Part("mnist", "train", 6000))
+
+
+def test() -> Reader:
+    """Return the reader of the test set. Raises MissingFileError without its files."""
+    images = common.find(TEST_IMAGE_URL, "mnist", TEST_IMAGE_MD5)
+    labels = common.find(TEST_LABEL_URL, "mnist", TEST_LABEL_MD5)
+    return _make_reader(images, labels, synthetic.Part("mnist", "test", 1000))
+
+
+def fetch() -> None:
+    """Raise MissingFileError unless all files are there."""
+    for url, md5 in (
+        (TRAIN_IMAGE_URL, TRAIN_IMAGE_MD5),
+        (TRAIN_LABEL_URL, TRAIN_LABEL_MD5),
+        (TEST_IMAGE_URL, TEST_IMAGE_MD5),
+        (TEST_LABEL_URL, TEST_LABEL_MD5),
+    ):
+        common.download(url, "mnist", md5)
+
+
+def _make_reader(images: str | None, labels: str | None, part: synthetic.Part) -> Reader:
+    if images is None or labels is None:
+        return lambda: _scale(*synthetic.make_images(part, classes=10, size=784))
+    return lambda: _scale(_read_idx(images, 3), _read_idx(labels, 1))
+
+
+def _scale(images: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> Iterator[Sample]:
+    if len(images) != len(labels):
+        raise FormatError(f"mnist: {len(images)} images, but {len(labels)} labels")
+    for image, label in zip(images.reshape(len(images), -1), labels, strict=True):
+        yield image.astype(np.float32) / np.float32(255) * np.float32(2) - np.float32(1), int(label)
+
+
+def _read_idx(path: str, dims: int) -> np.ndarray[Any, Any]:
+    """Return the bytes array of an IDX file: magic number 0x0800 + dims, the shape, the bytes."""
+    with gzip.open(path) as file:
+        content = file.read()
+    header = struct.Struct(f">I{dims}I")
+    if len(content) < header.size:
+        raise FormatError(f"{path}: {len(content)} bytes are less than the header of an IDX file")
+    magic, *shape = header.unpack_from(content)
+    if magic != 0x0800 + dims:
+        raise FormatError(f"{path}: magic number {magic:#x}, expected {0x0800 + dims:#x}")
+    count = int(np.prod(shape, dtype=object))
+    if len(content) != header.size + count:
+        raise FormatError(
+            f"{path}: shape {shape} needs {count} bytes, the file has {len(content) - header.size}"
+        )
+    return np.frombuffer(content, np.uint8, offset=header.size).reshape(shape)

@@ -1,0 +1,202 @@
+"""MQ2007: documents found for queries, with their relevance (LETOR 4.0, text files in a rar file).
+
+A line is a relevance of 0, 1 or 2, the query, 46 features, and a comment. ``train`` and ``test`` return the
+samples themselves: ``format`` is "pairwise" (label [1], features of the better document, of the worse one),
+"listwise" (labels (N, 1), features (N, 46)), "pointwise" or "plain_txt"; these two give the best document of
+each query alone, as in Fluid.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.dataset import common, synthetic
+from paddlelike.errors import FormatError
+
+__all__ = [
+    "Query",
+    "QueryList",
+    "fetch",
+    "gen_list",
+    "gen_pair",
+    "gen_plain_txt",
+    "gen_point",
+    "load_from_text",
+    "query_filter",
+    "test",
+    "train",
+]
+
+URL: Final = (
+    "http://www.bigdatalab.ac.cn/benchmark/upload/download_source/"
+    "7b6dbbe2-842c-11e4-a536-bcaec51b9163_MQ2007.rar"
+)
+MD5: Final = "7be1640ae95c6408dab0ae7207bdc706"
+
+_FEATURES: Final = 46
+
+
+class Query:
+    """A document found for a query: its relevance and features."""
+
+    def __init__(
+        self,
+        query_id: int = -1,
+        relevance_score: int = -1,
+        feature_vector: list[float] | None = None,
+        description: str = "",
+    ) -> None:
+        self.query_id = query_id
+        self.relevance_score = relevance_score
+        self.feature_vector = [] if feature_vector is None else feature_vector
+        self.description = description
+
+    def __str__(self) -> str:
+        return f"{self.relevance_score} {self.query_id} {' '.join(map(str, self.feature_vector))}"
+
+
+class QueryList:
+    """The documents found for one query. Raises ValueError for documents of several queries."""
+
+    def __init__(self, querylist: list[Query] | None = None) -> None:
+        self.query_id = -1
+        self.querylist: list[Query] = []
+        for query in querylist or ():
+            self._add_query(query)
+
+    def __iter__(self) -> Iterator[Query]:
+        return iter(self.querylist)
+
+    def __len__(self) -> int:
+        return len(self.querylist)
+
+    def __getitem__(self, i: int) -> Query:
+        return self.querylist[i]
+
+    def _add_query(self, query: Query) -> None:
+        if self.query_id not in (-1, query.query_id):
+            raise ValueError(f"a list of query {self.query_id} takes no document of query {query.query_id}")
+        self.query_id = query.query_id
+        self.querylist.append(query)
+
+    def _correct_ranking_(self) -> None:
+        """Sort the documents by falling relevance."""
+        self.querylist.sort(key=lambda query: -query.relevance_score)
+
+
+def gen_plain_txt(querylist: QueryList | list[Query]) -> Iterator[tuple[int, int, Any]]:
+    """Yield query, relevance and features of each document, the most relevant first."""
+    queries = _rank(querylist)
+    for query in queries:
+        yield queries.query_id, query.relevance_score, np.array(query.feature_vector)
+
+
+def gen_point(querylist: QueryList | list[Query]) -> Iterator[tuple[int, Any]]:
+    """Yield relevance and features of each document, the most relevant first."""
+    for query in _rank(querylist):
+        yield query.relevance_score, np.array(query.feature_vector)
+
+
+def gen_pair(
+    querylist: QueryList | list[Query], partial_order: str = "full"
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield [1] and the features of two documents, the more relevant first, for all pairs that differ."""
+    queries = _rank(querylist)
+    for at, better in enumerate(queries):
+        for worse in queries.querylist[at + 1 :]:
+            if better.relevance_score > worse.relevance_score:
+                yield np.array([1]), np.array(better.feature_vector), np.array(worse.feature_vector)
+
+
+def gen_list(querylist: QueryList | list[Query]) -> Iterator[tuple[Any, Any]]:
+    """Yield, once, the relevances (N, 1) and features (N, 46) of the documents of a query."""
+    queries = _rank(querylist)
+    scores = [[query.relevance_score] for query in queries]
+    yield np.array(scores), np.array([query.feature_vector for query in queries])
+
+
+def query_filter(querylists: list[QueryList]) -> list[QueryList]:
+    """Return the queries for which a document is relevant."""
+    return [queries for queries in querylists if sum(query.relevance_score for query in queries) != 0]
+
+
+def load_from_text(filepath: str, shuffle: bool = False, fill_missing: float = -1) -> list[QueryList]:
+    """Return the queries of a file in the unpacked archive. Raises MissingFileError without it."""
+    folder = _unpack(filepath)
+    lines = _make_lines(filepath) if folder is None else (folder / filepath).read_text().splitlines()
+    lists: list[QueryList] = []
+    for line in lines:
+        query = _parse(line)
+        if not lists or lists[-1].query_id != query.query_id:
+            lists.append(QueryList())
+        lists[-1]._add_query(query)
+    return lists
+
+
+def _read(
+    filepath: str, format: str = "pairwise", shuffle: bool = False, fill_missing: float = -1
+) -> Iterator[Any]:
+    for queries in query_filter(load_from_text(filepath, shuffle, fill_missing)):
+        if format == "plain_txt":
+            yield next(gen_plain_txt(queries))
+        elif format == "pointwise":
+            yield next(gen_point(queries))
+        elif format == "pairwise":
+            yield from gen_pair(queries)
+        elif format == "listwise":
+            yield next(gen_list(queries))
+
+
+train = functools.partial(_read, filepath="MQ2007/MQ2007/Fold1/train.txt")
+test = functools.partial(_read, filepath="MQ2007/MQ2007/Fold1/test.txt")
+
+
+def fetch() -> str:
+    """Return the path of the archive. Raises MissingFileError when it is not there."""
+    return common.download(URL, "MQ2007", MD5)
+
+
+def _rank(querylist: QueryList | list[Query]) -> QueryList:
+    queries = querylist if isinstance(querylist, QueryList) else QueryList(querylist)
+    queries._correct_ranking_()
+    return queries
+
+
+def _parse(line: str) -> Query:
+    text, _, description = line.partition("#")
+    parts = text.split()
+    if len(parts) != _FEATURES + 2:
+        raise FormatError(f"mq2007: a line has {len(parts)} columns, expected {_FEATURES + 2}: {line[:60]!r}")
+    features = [float(part.partition(":")[2]) for part in parts[2:]]
+    return Query(int(parts[1].partition(":")[2]), int(parts[0]), features, description.strip())
+
+
+def _unpack(filepath: str) -> Path | None:
+    """Return the folder with the unpacked archive, unpacking it if needed; None for synthetic data."""
+    folder = Path(common.DATA_HOME) / "MQ2007"
+    if (folder / filepath).exists():
+        return folder
+    archive = common.find(URL, "MQ2007", MD5)
+    if archive is None:
+        return None
+    common.import_extra("rarfile", "rarfile", "paddle.dataset.mq2007").RarFile(archive).extractall(
+        path=folder
+    )
+    return folder
+
+
+def _make_lines(filepath: str) -> Iterator[str]:
+    """Yield made-up lines, where the relevance follows from the features."""
+    part = synthetic.Part("mq2007", filepath, 200)
+    weights = part.rules.normal(0, 1, _FEATURES)
+    rng = part.samples
+    for query in range(part.size):
+        for row in rng.uniform(0, 1, (int(rng.integers(5, 20)), _FEATURES)):
+            score = int(np.clip((row - 0.5) @ weights + 0.5, 0, 2))
+            features = " ".join(f"{index + 1}:{value:.6f}" for index, value in enumerate(row))
+            yield f"{score} qid:{query} {features} #made up"
