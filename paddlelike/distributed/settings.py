@@ -27,7 +27,8 @@ class Settings:
     (the default) or ``rollback``. ``PADDLELIKE_JOB_ID``: a name that trainers and servers must share.
     ``PADDLELIKE_CHECKPOINT_DIR``: the directory in which servers look for the saves of trainer 0, to go back
     to them, and below which they write by themselves (``save_roots``; by default the working directory).
-    ``PADDLELIKE_LOG_INTERVAL`` (s, 60): between two lines of a server's log.
+    ``PADDLELIKE_LOG_INTERVAL`` (s, 60): between two lines of a server's log. ``PADDLELIKE_JOB_ATTEMPT`` (0):
+    how often the launcher has restarted the job, which servers report to other launchers.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -37,6 +38,7 @@ class Settings:
     checkpoints: str | None = None
     log_every: float = _LOG_EVERY
     save_roots: tuple[str, ...] = ()
+    attempt: int = 0
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
@@ -62,6 +64,7 @@ class Settings:
             checkpoints=environment.get("PADDLELIKE_CHECKPOINT_DIR") or None,
             save_roots=_save_roots(environment),
             log_every=max(_seconds(environment, "PADDLELIKE_LOG_INTERVAL", _LOG_EVERY), 1.0),
+            attempt=int(_seconds(environment, "PADDLELIKE_JOB_ATTEMPT", 0)),
         )
 
 

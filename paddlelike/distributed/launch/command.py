@@ -15,6 +15,7 @@ from pathlib import Path
 from paddlelike.distributed.launch.cluster import ray_job
 from paddlelike.distributed.launch.local import LocalSlot
 from paddlelike.distributed.launch.options import DEFAULT_SERVERS, DEFAULT_WORKERS, make_parser, plan_job
+from paddlelike.distributed.launch.peers import Peers, watch_peers
 from paddlelike.distributed.launch.plan import JobPlan, is_loopback_job, is_this_machine
 from paddlelike.distributed.launch.supervisor import Slot, Supervisor
 from paddlelike.distributed.launch.viewer import Viewer
@@ -93,7 +94,16 @@ async def _launch_locally(
     logs = "" if log_dir is None else f"; logs: {log_dir}/serverlog.N, {log_dir}/workerlog.N"
     viewer.report(f"servers {','.join(job.servers)}, {len(job.trainer_hosts)} workers{logs}")
     viewer.watch(job.servers, environment)
-    return await _supervise(slots, options, viewer, shared=len(slots) < len(job.processes()))
+    here = {str(slot.plan) for slot in slots}
+    others = [
+        endpoint
+        for endpoint, plan in zip(job.servers, job.processes(), strict=False)
+        if str(plan) not in here
+    ]
+    if not others or options.restart == "process":
+        return await _supervise(slots, options, viewer)
+    async with watch_peers(others, environment) as peers:
+        return await _supervise(slots, options, viewer, peers=peers)
 
 
 async def _supervise(
@@ -102,7 +112,7 @@ async def _supervise(
     viewer: Viewer,
     prepare: Callable[[], Awaitable[None]] | None = None,
     *,
-    shared: bool = False,
+    peers: Peers | None = None,
 ) -> int:
     supervisor = Supervisor(
         slots,
@@ -112,7 +122,7 @@ async def _supervise(
         notify=viewer.notify,
         prepare=prepare,
         restart_single=options.restart == "process",
-        shared=shared,
+        peers=peers,
     )
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

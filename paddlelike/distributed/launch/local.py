@@ -76,7 +76,7 @@ class LocalSlot:
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.command,
-                env=self.plan.environment(self.environment),
+                env=self.plan.environment(self.environment) | {"PADDLELIKE_JOB_ATTEMPT": str(attempt)},
                 cwd=self.directory,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,

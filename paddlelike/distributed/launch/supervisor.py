@@ -6,7 +6,8 @@ resumes from its last save. (Or only the process is restarted, where servers can
 A failure leads to a restart if the process was killed, or ended with ``RESTART`` (75, the ``EX_TEMPFAIL`` of
 sysexits.h), which is how trainers and servers end when others are lost. Any other exit code is an error of
 the script, which another attempt would only repeat. Servers end together, when all trainers have left; one
-that ends long before the others was stopped from outside, and counts as lost.
+that ends long before the others was stopped from outside, and counts as lost. Several launchers of one job
+agree on the number of the attempt (see ``peers``).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from paddlelike.distributed.launch.peers import Peers
 from paddlelike.distributed.launch.plan import ProcessPlan
 
 __all__ = ["RESTART", "Slot", "Supervisor", "explain_code", "shell_code"]
@@ -26,7 +28,9 @@ __all__ = ["RESTART", "Slot", "Supervisor", "explain_code", "shell_code"]
 RESTART: Final = 75
 
 _SETTLE: Final = 1.0  # seconds in which the cause of a failure may still show
-_NOTICE: Final = 3.0  # seconds in which trainers of other launchers call a server again
+_PEERS: Final = (
+    180.0  # seconds for other launchers to restart their servers, as for calls (FLAGS_rpc_deadline)
+)
 
 
 class Slot(Protocol):
@@ -53,6 +57,10 @@ class _Failure:
     @property
     def is_restartable(self) -> bool:
         return self.code <= 0 or self.code == RESTART
+
+
+class _Overtaken:
+    """Another launcher has reached a later attempt of the job."""
 
 
 def explain_code(code: int) -> str:
@@ -102,9 +110,9 @@ class Supervisor:
         Called before each attempt.
     restart_single
         Restart only the process that failed.
-    shared
-        Whether other launchers have processes of the same job. They learn of a restart when their trainers
-        call the servers here, which therefore keep running for a moment before they are restarted again.
+    peers
+        The servers of other launchers of the same job, if there are any: the job is restarted when one of
+        them has reached a later attempt, and workers start when all of them have reached the same.
     """
 
     def __init__(
@@ -117,7 +125,7 @@ class Supervisor:
         notify: Callable[[ProcessPlan, int | None], None] = lambda plan, code: None,
         prepare: Callable[[], Awaitable[None]] | None = None,
         restart_single: bool = False,
-        shared: bool = False,
+        peers: Peers | None = None,
     ) -> None:
         self.slots = slots
         self.max_restarts = max_restarts
@@ -127,7 +135,7 @@ class Supervisor:
         self._notify = notify
         self._prepare = prepare
         self._restart_single = restart_single
-        self._shared = shared
+        self._peers = peers
         self._restarts: Counter[str] = Counter()  # by process, where processes are restarted singly
         self._interrupt = asyncio.Event()
         self._running: dict[asyncio.Task[int], Slot] = {}
@@ -161,24 +169,37 @@ class Supervisor:
                 return 128 + self.interrupted
             if failure is None:
                 return 0
-            await self._report_failure(failure)
-            if not failure.is_restartable:
-                return shell_code(failure.code)
-            if self._restart_single or attempt == self.max_restarts:
+            code = RESTART
+            if isinstance(failure, _Failure):
+                await self._report_failure(failure)
+                code = failure.code
+                if not failure.is_restartable:
+                    return shell_code(code)
+            else:
+                self.report("another launcher has restarted the job")
+            attempt = max(attempt + 1, self._peers.newest if self._peers is not None else 0)
+            if self._restart_single or attempt > self.max_restarts:
                 self.report(f"no restart is left of {self.max_restarts}")
-                return shell_code(failure.code)
-            attempt += 1
+                return shell_code(code)
             self.report(f"restart {attempt} of {self.max_restarts}, of the whole job")
             await self._pause(_backoff(attempt))
 
-    async def _attempt(self, attempt: int) -> _Failure | None:
-        """Run one attempt until every process has ended; return the first failure, if any."""
+    async def _attempt(self, attempt: int) -> _Failure | _Overtaken | None:
+        """Run one attempt until every process has ended; return what ended it before, if anything."""
         begin = time.monotonic()
         self._running = {}
-        for slot in self.slots:
-            self._start(slot, attempt)
         try:
-            while await self._wait_for_workers():
+            for slot in self.slots:
+                if slot.plan.kind == "server":
+                    self._start(slot, attempt)
+            if self._running:
+                await self._wait_for_peers(attempt)
+            for slot in self.slots:
+                if slot.plan.kind != "server" and not self._is_overtaken(attempt):
+                    self._start(slot, attempt)
+            while await self._wait_for_workers(attempt):
+                if self._is_overtaken(attempt):
+                    return _Overtaken()
                 failure = await self._find_cause(time.monotonic() - begin)
                 if not self._restart_single or not await self._restart_alone(failure):
                     return failure
@@ -212,11 +233,31 @@ class Supervisor:
             self._start(slot, starts)
         return True
 
-    async def _wait_for_workers(self) -> bool:
+    def _is_overtaken(self, attempt: int) -> bool:
+        """Return whether another launcher has reached a later attempt."""
+        return self._peers is not None and self._peers.newest > attempt
+
+    async def _wait_for_peers(self, attempt: int) -> None:
+        """Wait until the servers of other launchers have reached this attempt, or something else happens."""
+        if self._peers is None or not (behind := self._peers.behind(attempt)):
+            return
+        self.report(f"waits for other launchers to restart {', '.join(behind)}")
+        ends = [self._peers.wait_until_at(attempt), self._peers.wait_until_beyond(attempt)]
+        waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(end) for end in ends]
+        waits.append(asyncio.ensure_future(self._interrupt.wait()))
+        await asyncio.wait([*waits, *self._running], timeout=_PEERS, return_when=asyncio.FIRST_COMPLETED)
+        for one in waits:
+            one.cancel()
+
+    async def _wait_for_workers(self, attempt: int) -> bool:
         """Wait until every worker has ended with 0, and return False; or until a failure, and return True."""
-        interrupt = asyncio.ensure_future(self._interrupt.wait())
+        news: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._interrupt.wait())]
+        if self._peers is not None:
+            news.append(asyncio.ensure_future(self._peers.wait_until_beyond(attempt)))
         try:
             while True:
+                if self._is_overtaken(attempt):
+                    return self.interrupted is None
                 if any(task.done() and task.result() != 0 for task in self._running):
                     return self.interrupted is None
                 waiting = [task for task in (self._tasks("worker") or self._running) if not task.done()]
@@ -225,14 +266,15 @@ class Supervisor:
                 servers = [task.done() for task in self._tasks("server")]
                 some = any(servers) and not all(servers)
                 ended, _ = await asyncio.wait(
-                    [*self._unfinished(), interrupt],
+                    [*self._unfinished(), *news],
                     timeout=self.grace + _SETTLE if some else None,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if some and not ended:
                     return True
         finally:
-            interrupt.cancel()
+            for one in news:
+                one.cancel()
 
     async def _find_cause(self, seconds: float) -> _Failure:
         """Return the failure that caused the others, which may show a moment after them."""
@@ -240,8 +282,6 @@ class Supervisor:
         if not any(failure.is_restartable for failure in failures):
             await asyncio.wait(self._running, timeout=min(_SETTLE, self.grace))
             failures = self._failures(seconds)
-        if self._shared and all(failure.code == RESTART for failure in failures):
-            await self._pause(_NOTICE)
         return next((failure for failure in failures if failure.is_restartable), failures[0])
 
     def _failures(self, seconds: float) -> list[_Failure]:

@@ -50,6 +50,7 @@ class Monitor:
         self._trainers = trainers
         self._patience = max(settings.limits.barrier, settings.lease)
         self._log_every = settings.log_every
+        self._attempt = settings.attempt
         self._clock = clock
         self._logged_at, self._logged_rounds = clock(), 0
 
@@ -87,6 +88,7 @@ class Monitor:
             "bytes_out": self.bytes_out,
             "trainers": self._trainers,
             "silent": self.presence.silent(remaining),
+            "attempt": self._attempt,
         }
 
 

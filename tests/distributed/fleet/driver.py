@@ -1,6 +1,8 @@
 """A job of fleet: python driver.py MODE FIRST LAST LOAD SAVE, run by the launcher."""
 
+import os
 import sys
+import time
 
 import numpy as np
 
@@ -41,6 +43,7 @@ else:
     exe.run(fleet.startup_program)
     for step in range(first, last):
         (value,) = exe.run(fleet.main_program, feed=batch(step), fetch_list=[loss])
+        time.sleep(float(os.environ.get("SECONDS_A_STEP", "0")))
         print(f"step {step}: loss {value.item():.6f}", flush=True)
     if fleet.is_first_worker():
         fleet.save_persistables(exe, save)

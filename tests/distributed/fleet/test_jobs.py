@@ -77,8 +77,9 @@ def test_another_number_of_servers_goes_on_where_the_save_was(tmp_path: Path) ->
     assert read_variables(tmp_path / "second") == read_variables(tmp_path / "whole")
 
 
-def test_a_job_can_be_watched(tmp_path: Path) -> None:
-    said = run_job(tmp_path, "sync", 0, 1000, "-", "models", "--progress")
+def test_a_job_can_be_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECONDS_A_STEP", "0.05")  # a job of more than the five seconds between two lines
+    said = run_job(tmp_path, "sync", 0, 130, "-", "models", "--progress")
     servers = re.findall(r"servers (\S+),(\S+), 2 workers", said)[0]
     seen = [line for line in said.splitlines() if "worker 0: step" in line]
     assert seen, said

@@ -227,9 +227,9 @@ while Path("server1.starts").read_text() != "2": time.sleep(0.02)
 def test_servers_that_end_together_are_not_lost(tmp_path: Path) -> None:
     script = """
 if server: until("closed")
-else: Path("closed").touch(); time.sleep(8); print("evaluated")
+else: Path("closed").touch(); time.sleep(4.5); print("evaluated")
 """
-    with Launcher(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=3") as launcher:
+    with Launcher(tmp_path, script, "--server_num=2", "--worker_num=1", "--grace=2") as launcher:
         code, said = launcher.end()
     assert code == 0, said
     assert (tmp_path / "log" / "workerlog.0").read_text() == "evaluated\n"
