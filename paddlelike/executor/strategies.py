@@ -1,7 +1,8 @@
 """BuildStrategy and ExecutionStrategy: Fluid's options for programs that run on several pieces of a batch.
 
 They can be set and read. Two have an effect: ``BuildStrategy.gradient_scale_strategy``, whether gradients are
-averaged, and ``reduce_strategy``, whether the copies of a batch share what they write.
+averaged, and ``reduce_strategy``, whether the copies of a batch share what they write. The passes
+and the scheduler that the others control do not exist here.
 """
 
 from __future__ import annotations
