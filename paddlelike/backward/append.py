@@ -23,6 +23,7 @@ from paddlelike.backward.paths import (
     find_unused_outputs,
     get_name,
 )
+from paddlelike.backward.recompute import build_recomputing_steps
 from paddlelike.backward.steps import Step
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
@@ -39,7 +40,7 @@ def append_backward(
     parameter_list: Sequence[Parameter | str] | None = None,
     no_grad_set: Iterable[Variable | str] | None = None,
     callbacks: Sequence[Callable[..., None]] | None = None,
-    checkpoints: Sequence[Variable] | None = None,
+    checkpoints: Sequence[Variable | str] | None = None,
 ) -> list[tuple[Parameter, Variable]]:
     """Append operators that compute the gradient of ``loss`` by every trainable parameter.
 
@@ -54,7 +55,7 @@ def append_backward(
     callbacks
         Called with ``block=`` and ``context=`` (gradient name -> variable name) after each operator.
     checkpoints
-        Accepted for scripts that recompute activations; nothing is recomputed here.
+        Activations that stay in memory; the others between them are computed a second time.
 
     Returns
     -------
@@ -81,9 +82,13 @@ def append_backward(
         {"shape": [1], "value": 1.0, "dtype": int(loss.dtype), "force_cpu": False},
         own_attrs=True,
     )
-    path = find_path(block, {loss.name}, stops)
-    stops |= find_unused_outputs(path, {loss.name}, stops)
-    steps = names.rename(build_steps(block, path, stops, {grad_name(loss.name)}))
+    if checkpoints:
+        steps = build_recomputing_steps(block, loss.name, stops, checkpoints)
+    else:
+        path = find_path(block, {loss.name}, stops)
+        stops |= find_unused_outputs(path, {loss.name}, stops)
+        steps = build_steps(block, path, stops, {grad_name(loss.name)})
+    steps = names.rename(steps)
     _append(block, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, names, callbacks)
     _append(block, steps, OpRole.Backward, names, callbacks)
     return _pair_with_gradients(block, parameters, names)

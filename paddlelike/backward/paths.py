@@ -57,9 +57,16 @@ def find_constants(block: Block) -> set[str]:
 
 
 def find_path(
-    block: Block, targets: set[str], blocked: set[str], inputs: set[str] | None = None
+    block: Block,
+    targets: set[str],
+    blocked: set[str],
+    inputs: set[str] | None = None,
+    *,
+    differentiable: bool = True,
 ) -> list[Operator]:
     """Return the operators between ``inputs`` (None: any) and ``targets``, in program order.
+
+    ``differentiable``: those that have a gradient.
 
     Raises as :func:`has_gradient` does.
     """
@@ -76,7 +83,7 @@ def find_path(
     for op in reversed(ops):
         if not needed.intersection(op.output_arg_names):
             continue
-        if has_gradient(op):
+        if has_gradient(op) or not differentiable:
             path.append(op)
             needed.update(name for name in op.input_arg_names if name not in blocked)
         elif op.type.endswith("_grad") and needed.intersection(op.output_arg_names) - blocked:

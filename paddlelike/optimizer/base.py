@@ -64,6 +64,7 @@ class Optimizer(State):
     type: ClassVar[str]
     #: Input slots of the operator besides parameter, gradient and learning rate.
     accumulators: Mapping[str, Accumulator] = {}
+    _checkpoints: Sequence[Variable | str] | None = None  # of RecomputeOptimizer
 
     def __init__(
         self,
@@ -140,6 +141,7 @@ class Optimizer(State):
                 parameter_list=chosen,
                 no_grad_set={*(no_grad_set or ()), *frozen},
                 callbacks=[*(callbacks or ()), error_clip_callback],
+                checkpoints=self._checkpoints,
             )
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:

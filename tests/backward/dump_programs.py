@@ -1,6 +1,6 @@
-"""Ask real Fluid 1.8.5 what it makes of the programs in second_order_cases.py.
+"""Ask real Fluid 1.8.5 what it makes of the programs in second_order_cases.py or recompute_cases.py.
 
-    python3.7 dump_second_order.py OUT.json.gz
+    python3.7 dump_programs.py second_order_cases OUT.json.gz
 
 Writes {case: {main, startup: programs (base64 of zlib), losses: of every step}}.
 """
@@ -20,9 +20,9 @@ import paddle.fluid as fluid
 import paddle.fluid.proto.framework_pb2 as pb2
 
 
-def main(out):
+def main(module, out):
     sys.path.insert(0, str(Path(__file__).parent))
-    cases = importlib.import_module("second_order_cases")
+    cases = importlib.import_module(module)
     records = {name: record(cases, case) for name, case in cases.CASES.items()}
     with gzip.GzipFile(out, "wb", mtime=0) as file:
         file.write(json.dumps(records, sort_keys=True, separators=(",", ":")).encode())
@@ -55,4 +55,4 @@ def encoded(program):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,0 +1,170 @@
+"""Recomputation: backward passes that compute activations a second time instead of keeping them.
+
+Checkpoints cut the operators into segments. The backward pass of a segment begins with a copy of its
+operators, which writes to variables of its own (``<name>.subprog_<segment>``); gradients read these. Chen et
+al., Training deep nets with sublinear memory cost, 2016.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from paddlelike import unique_name
+from paddlelike.backward import steps as transform
+from paddlelike.backward.paths import find_path, find_unused_outputs, has_gradient
+from paddlelike.backward.steps import Step
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import GradOp, grad_name, registry
+
+__all__ = ["build_recomputing_steps"]
+
+Span = tuple[int, int]  # the first operator of a segment, and the one after its last
+
+
+def build_recomputing_steps(
+    block: Block, loss: str, stops: set[str], checkpoints: Sequence[Variable | str]
+) -> list[Step]:
+    """Return the operators of the backward pass from ``loss``, with those that compute activations again.
+
+    Gives every dropout a seed of its own, so that both runs of it drop the same elements. Raises GraphError
+    for an operator that runs a block.
+    """
+    ops = find_path(block, {loss}, stops, differentiable=False)
+    for op in ops:
+        if op.sub_blocks():
+            raise GraphError(
+                f"recomputation does not support operator {op.type!r}, which runs a block",
+                hint="minimize without checkpoints",
+            )
+    ops = _seed_dropouts(block, ops)
+    stops |= find_unused_outputs([op for op in ops if has_gradient(op)], {loss}, stops)
+    uses = _Uses(ops)
+    names = uses.sort([one if isinstance(one, str) else one.name for one in checkpoints])
+    segments = uses.find_segments(names)
+    kept = {*names, *uses.find_kept(block, segments)}
+    copies: dict[str, str] = {}  # recomputed variables by name
+    steps: list[Step] = []
+    end = len(ops)
+    for number, (begin, stop) in enumerate(reversed(segments)):
+        for op in reversed(ops[stop:end]):
+            steps += _differentiate(op, stops, {})
+        end = begin
+        segment = ops[begin:stop]
+        for op in segment:
+            for name in (*op.input_arg_names, *op.output_arg_names):
+                if name not in kept and not block._var_recursive(name).persistable:
+                    copies.setdefault(name, f"{name}.subprog_{number}")
+        steps += [_copy(op, copies) for op in segment if _is_needed(block, op, kept)]
+        for op in reversed(segment):
+            steps += _differentiate(op, stops, copies)
+    if not segments:
+        for op in reversed(ops):
+            steps += _differentiate(op, stops, {})
+    steps = transform.drop_zero_steps(steps, stops)
+    steps = transform.drop_unfed_steps(steps, {grad_name(loss)})
+    return transform.add_zeros(transform.add_sums(steps, block.idx), stops)
+
+
+class _Uses:
+    """Which operators of a list read and write each variable, by index."""
+
+    def __init__(self, ops: list[Operator]) -> None:
+        self._ops = ops
+        self._readers: dict[str, list[int]] = {}
+        self._writers: dict[str, list[int]] = {}
+        for index, op in enumerate(ops):
+            for names, table in ((op.input_arg_names, self._readers), (op.output_arg_names, self._writers)):
+                for name in names:
+                    table.setdefault(name, []).append(index)
+
+    def sort(self, names: list[str]) -> list[str]:
+        """Return the names that operators use, in the order in which they are written."""
+        used = [name for name in dict.fromkeys(names) if name in self._readers or name in self._writers]
+        return sorted(used, key=lambda name: max(self._writers.get(name, [-1])))
+
+    def find_segments(self, names: list[str]) -> list[Span]:
+        """Return the spans between checkpoints, and the one before the first of these."""
+        if len(names) == 1:
+            last = max(self._writers.get(names[0], [-1]))
+            found = [(0, last + 1)] if last > 0 else []
+        else:
+            found = []
+            for start, stop in itertools.pairwise(names):
+                first = min(self._readers.get(start, [len(self._ops)]))
+                last = max(self._writers.get(stop, [-1]))
+                if first < last:
+                    found.append((first, last + 1))
+        return [(0, found[0][0]), *found] if found and found[0][0] else found
+
+    def find_kept(self, block: Block, segments: list[Span]) -> set[str]:
+        """Return the variables that stay in memory: inputs, seeds, and those that several segments use."""
+        kept = {
+            name
+            for name in self._readers
+            if name not in self._writers and not block._var_recursive(name).persistable
+        }
+        for op in self._ops:
+            if op.type in ("seed", "read"):
+                kept.update(op.output_arg_names)
+        for begin, end in segments:
+            for op in self._ops[begin:end]:
+                kept.update(n for n in op.output_arg_names if any(i >= end for i in self._readers.get(n, ())))
+                kept.update(n for n in op.input_arg_names if any(i < begin for i in self._writers.get(n, ())))
+        return kept
+
+
+def _seed_dropouts(block: Block, ops: list[Operator]) -> list[Operator]:
+    """Put an operator that draws a seed in front of every dropout, and return all operators."""
+    result = []
+    for op in ops:
+        if op.type == "dropout":
+            result.append(_insert_seed(block, op))
+        result.append(op)
+    return result
+
+
+def _insert_seed(block: Block, dropout: Operator) -> Operator:
+    name = unique_name.generate(f"{unique_name.generate('seed')}.tmp")
+    holder = block.create_var(name=name, dtype=VarType.INT32, stop_gradient=False)
+    seed = int(dropout.attrs["seed"]) if dropout.attrs.get("fix_seed") else 0
+    added = block._insert_op(dropout.idx, "seed", {}, {"Out": [holder]}, {"seed": seed})
+    dropout.inputs = {**dropout.inputs, "Seed": [name]}
+    for attribute in ("fix_seed", "seed"):
+        dropout.attrs.pop(attribute, None)
+    return added
+
+
+def _is_needed(block: Block, op: Operator, kept: set[str]) -> bool:
+    """Return whether an operator computes something that is not kept."""
+    return any(
+        name not in kept and not (block.has_var(name) and block.var(name).persistable)
+        for name in op.output_arg_names
+    )
+
+
+def _copy(op: Operator, names: dict[str, str]) -> Step:
+    """Return a copy of an operator that reads and writes the recomputed variables."""
+    hidden = ("op_role", "op_role_var", "op_namescope", "op_device", "op_callstack")
+    attrs = {name: value for name, value in op.attrs.items() if name not in hidden}
+    return Step(GradOp(op.type, _rename(op.inputs, names), _rename(op.outputs, names), attrs), op)
+
+
+def _differentiate(op: Operator, stops: set[str], names: dict[str, str]) -> list[Step]:
+    """Return the gradient operators of ``op``, which read the recomputed variables."""
+    if not has_gradient(op):
+        return []
+    found = []
+    for grad in registry.find(op.type).make_grad(op):
+        kept = transform.drop_stopped_outputs(grad, op, stops, keep_empty=False)
+        if kept is not None:
+            found.append(Step(kept._replace(inputs=_rename(kept.inputs, names)), op))
+    return found
+
+
+def _rename(slots: dict[str, list[str]], names: dict[str, str]) -> dict[str, list[str]]:
+    return {slot: [names.get(name, name) for name in each] for slot, each in slots.items()}
