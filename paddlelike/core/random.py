@@ -92,7 +92,7 @@ class Generator(Versioned):
         out -= 1
 
     def draw(self, count: int, dtype: Any = np.float32) -> Array:
-        """Return ``count`` values in [0, 1): float32 (one step of the engine each) or float64 (two)."""
+        """Return ``count`` values in [0, 1]: float32 (one step of the engine each) or float64 (two)."""
         if np.dtype(dtype) == np.float64:
             low, high = self.draw_bits(2 * count).reshape(count, 2).T
             steps = float(_SPAN + 1)
@@ -103,14 +103,14 @@ class Generator(Versioned):
             part = out[start : start + _BLOCK]
             block = bits[: len(part)]
             self._fill(block)
-            np.minimum(block, np.int32(2**31 - 2**7), out=block)  # the last float32 below 2^31
+            # The last 64 of the 2^31 steps round up to 1, which the C++ library of Paddle 1.8.5 lets through.
             np.multiply(block, np.float32(2.0**-31), out=part, dtype=np.float32)
         return out
 
     def uniform(
         self, shape: Sequence[int], low: float = 0.0, high: float = 1.0, dtype: Any = np.float32
     ) -> Array:
-        """Return an array of values that are uniform in [low, high)."""
+        """Return an array of values that are uniform in [low, high]."""
         real = np.dtype(dtype).type
         u = self.draw(math.prod(shape), dtype)
         u *= real(high) - real(low)

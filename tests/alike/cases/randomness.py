@@ -47,3 +47,9 @@ def selected_rows_without_a_shape(fluid):
     rows = block.create_var(name="X", dtype="float32", type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
     merged = fluid.layers.merge_selected_rows(rows)
     return [list(merged.shape), list(fluid.layers.get_tensor_from_selected_rows(merged).shape)]
+
+
+def the_largest_uniform_values(fluid):
+    seeds = [247665088, 896523595]  # their first values round to 1, and to the float before it
+    values = [fluid.layers.uniform_random([3], min=-0.3, max=0.7, seed=seed) for seed in seeds]
+    return fluid.Executor(fluid.CPUPlace()).run(fetch_list=values)
