@@ -132,11 +132,17 @@ def _is_untrained(hellos: Sequence[HelloReply]) -> bool:
 
 
 def _adopt(hellos: Sequence[HelloReply]) -> Adopt | None:
-    """Return the round that servers adopt when those that know theirs began at one round."""
+    """Return the round that servers adopt when those that know theirs began at one round.
+
+    Where some servers are in a later generation, another trainer has begun this: join it, since yet another
+    generation would send back the trainers that have gone on.
+    """
     known = {hello.round for hello in hellos if not hello.adopts}
     if len(known) != 1 or all(not hello.adopts for hello in hellos) or not _is_untrained(hellos):
         return None
-    return Adopt(known.pop(), max(hello.generation for hello in hellos) + 1)
+    newest = max(hello.generation for hello in hellos)
+    has_begun = any(hello.generation < newest for hello in hellos)
+    return Adopt(known.pop(), newest if has_begun else newest + 1)
 
 
 def _all_hold_push(hellos: Sequence[HelloReply]) -> bool:

@@ -120,6 +120,12 @@ def test_a_server_that_does_not_know_its_round_takes_that_of_the_others():
     assert decide_at(at(8, base=8), unknown, at(8, base=8)) == Adopt(8, generation=1)
 
 
+def test_a_round_that_another_trainer_has_let_some_servers_take_is_taken_in_the_same_generation():
+    unknown = at(0, adopts=True, checkpoints=())
+    assert decide_at(at(8, base=8, generation=1), unknown) == Adopt(8, generation=1)
+    assert decide_at(at(8, base=8), unknown, at(8, base=8, generation=3)) == Adopt(8, generation=3)
+
+
 def test_servers_none_of_which_knows_its_round_begin_at_0():
     assert decide_at(at(0, adopts=True), at(0, adopts=True)) == Proceed(0)
 
