@@ -1,6 +1,8 @@
-"""Ask real Fluid 1.8.5 what it makes of the networks in tests/helpers/control_networks.py.
+"""Ask real Fluid 1.8.5 what it makes of the networks in a module of tests/helpers.
 
-    python3.7 dump_control.py OUT.json.gz
+    python3.7 dump_control.py OUT.json.gz [MODULE]
+
+MODULE is control_networks by default.
 
 Runs under an interpreter that has paddlepaddle 1.8.5. Writes {network: record}:
 
@@ -25,16 +27,16 @@ import paddle.fluid as fluid
 import paddle.fluid.proto.framework_pb2 as pb2
 
 
-def load_networks():
-    path = Path(__file__).parent.parent / "helpers" / "control_networks.py"
-    spec = importlib.util.spec_from_file_location("control_networks", str(path))
+def load_networks(name):
+    path = Path(__file__).parent.parent / "helpers" / (name + ".py")
+    spec = importlib.util.spec_from_file_location(name, str(path))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def main(out):
-    networks = load_networks()
+def main(out, module="control_networks"):
+    networks = load_networks(module)
     records = {name: trained(networks, net) for name, net in networks.TRAINED.items()}
     records.update((name, decoded(networks, net)) for name, net in networks.DECODED.items())
     with gzip.GzipFile(out, "wb", mtime=0) as file:
@@ -98,4 +100,4 @@ def encoded(program):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

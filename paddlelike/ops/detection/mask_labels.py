@@ -89,11 +89,11 @@ def _split(ctx: Context, info: Array, given: Sequence[Array], segments: Array) -
     slots = ("GtClasses", "IsCrowd", "Rois", "LabelsInt32")
     offsets = [read_last_level(ctx, slot, len(array)) for slot, array in zip(slots, given, strict=True)]
     levels = read_levels(ctx, "GtSegms")
-    if len(levels) != 3 or any(len(each) != len(levels[0]) for each in offsets):
+    counts = [len(each) - 1 for each in offsets]
+    if len(levels) != 3 or any(count != len(levels[0]) - 1 for count in counts):
         raise EnforceNotMet(
             f"generate_mask_labels: GtSegms has {len(levels)} levels of LoD, the first with "
-            f"{len(levels[0]) - 1} images; {', '.join(slots)} have "
-            + ", ".join(str(len(each) - 1) for each in offsets),
+            f"{len(levels[0]) - 1} images; {', '.join(slots)} have {counts}",
             hint="GtSegms needs three levels: objects of images, polygons of objects, points of polygons",
         )
     polygons = [segments[a:b] for a, b in itertools.pairwise(levels[2])]
