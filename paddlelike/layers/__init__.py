@@ -42,12 +42,14 @@ from paddlelike.layers.metric.metrics import *
 from paddlelike.layers.nn.batch_normalization import *
 from paddlelike.layers.nn.conv import *
 from paddlelike.layers.nn.dense import *
+from paddlelike.layers.nn.focus import *
 from paddlelike.layers.nn.image import *
 from paddlelike.layers.nn.lookup import *
 from paddlelike.layers.nn.norm import *
 from paddlelike.layers.nn.pool import *
 from paddlelike.layers.random.distributions import *
 from paddlelike.layers.random.tensors import *
+from paddlelike.layers.ranking.features import *
 from paddlelike.layers.recurrent.basic_decoder import *
 from paddlelike.layers.recurrent.beam_search import *
 from paddlelike.layers.recurrent.beam_search_decoder import *

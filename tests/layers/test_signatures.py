@@ -39,11 +39,6 @@ LEFT_OUT = {
         "yolo_box",
         "yolov3_loss",
     ],
-    "features of advertisements, focus": [
-        "continuous_value_model",
-        "filter_by_instag",
-        "similarity_focus",
-    ],
 }
 ABSENT = {f"layers.{name}" for names in LEFT_OUT.values() for name in names}
 

@@ -98,6 +98,10 @@ EXEMPT = {
             "multiclass_nms2",
         ],
     ),
+    "tests/ops/ranking/test_ranking_golden.py": (
+        "the gradient of one is none, the others choose rows: they are compared with the real system's",
+        ["cvm", "filter_by_instag", "similarity_focus"],
+    ),
     "tests/io": (
         "they read and write files, or stand for what an executor is fed and asked for",
         ["feed", "fetch", "load", "load_combine", "save", "save_combine"],

@@ -56,6 +56,15 @@ def _ints(n: Net, name: str) -> Any:
     return n.fluid.data(name, [None, 1], "int32", lod_level=1)
 
 
+def _counted(n: Net, use: bool) -> Any:
+    x = n.x(11)
+    return n.continuous_value_model(x, n.y(2), use), x
+
+
+def _tags(n: Net) -> Any:
+    return n.fluid.data("tags", [None, 1], "int64", lod_level=1), n.fluid.data("f", [None], "int64")
+
+
 def _proposals(n: Net, *args: Any, **kwargs: Any) -> Any:
     x = n.fluid.data("info", [None, 3], "float32")
     anchors, variances = n.exact(8, 8, 3, 4, name="a"), n.exact(8, 8, 3, 4, name="v")
@@ -150,6 +159,18 @@ _TABLE: dict[str, Callable[[Net], Any]] = {
         [n.x(9, 4), n.y(5, 4)], [n.x(9, 3, name="s"), n.z(5, 3)],
         [n.exact(9, 4), n.exact(5, 4, name="f")], n.x(3, name="info"), 0.1, 50, 20, 0.4, 0.9,
     ),
+    "continuous_value_model": lambda n: _differentiable(n, *_counted(n, True)),
+    "continuous_value_model_dropped": lambda n: _differentiable(n, *_counted(n, False)),
+    "filter_by_instag": lambda n: n.filter_by_instag(
+        n.x(3), *_tags(n), False
+    )[1],
+    "filter_by_instag_lod": lambda n: n.filter_by_instag(
+        _boxes(n), *_tags(n), True, 3
+    )[0],
+    "similarity_focus": lambda n: n.similarity_focus(n.x(3, 4, 5), 2, [0, 1], name="s"),
+    "similarity_focus_refuses_axis": lambda n: n.similarity_focus(n.x(3, 4, 5), 4, [0]),
+    "similarity_focus_refuses_none": lambda n: n.similarity_focus(n.x(3, 4, 5), 1, []),
+    "similarity_focus_refuses_tuples": lambda n: n.similarity_focus(n.x(3, 4, 5), 1, (0,)),
     "retinanet_detection_output_refuses_variables": lambda n: n.retinanet_detection_output(
         n.x(9, 4), n.y(9, 3), n.exact(9, 4), n.z(3)
     ),

@@ -1,0 +1,1 @@
+"""Layers of ranking and recommendation: counts of shows and clicks, tags of instances."""

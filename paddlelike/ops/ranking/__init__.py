@@ -1,0 +1,1 @@
+"""Operators of ranking and recommendation: counts of shows and clicks, tags of instances, trees of items."""

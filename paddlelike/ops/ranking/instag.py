@@ -1,0 +1,72 @@
+"""filter_by_instag: the instances that have one of the wanted tags."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Bool, Context, Gradient, Long, OpDef, Spec, register
+from paddlelike.ops.kernels.lod import expand_ranges, make_lod, read_levels
+
+__all__ = ["FilterByInstag"]
+
+
+@register
+class FilterByInstag(OpDef):
+    """``Out``: the instances of Ins with a tag of Filter_tag.
+
+    Ins ``(N, D)``: an instance is a row or, if ``is_lod``, a sequence; Ins_tag ``(T, 1)`` int64: the tags,
+    one sequence per instance; Filter_tag ``(F,)`` int64. LossWeight ``(M, 1)``: 1 for each of the M
+    instances that are left; IndexMap ``(M, 3)``: where each begins in Out and in Ins, and its length. When
+    none is left, Out is one row of ``out_val_if_empty`` with a LossWeight of 0.
+    """
+
+    type = "filter_by_instag"
+    inputs = ("Ins", "Ins_tag", "Filter_tag")
+    outputs = ("Out", "LossWeight", "IndexMap")
+    attrs = {"is_lod": Bool(), "out_val_if_empty": Long(0)}
+    gradient = Gradient("IndexMap", "LossWeight", "Ins", "Out@GRAD", outputs=("Ins@GRAD",))
+    context = True
+
+    @staticmethod
+    def infer(ins: Spec, tags: Spec, wanted: Spec) -> tuple[Spec, Spec, Spec]:
+        if len(ins.shape) != 2:
+            raise ShapeError(f"filter_by_instag: Ins has shape {ins.shape}; it needs (N, D)")
+        # As the layer declares them: LossWeight holds float32, IndexMap has three columns.
+        return Spec((-1, ins.shape[1]), ins.dtype), Spec((-1, 1), VarType.FP64), Spec((-1, 2), tags.dtype)
+
+    @staticmethod
+    def forward(
+        ctx: Context, ins: Array, tags: Array, wanted: Array, *, is_lod: bool, out_val_if_empty: int
+    ) -> tuple[Array, Array, Array]:
+        offsets = np.array(read_levels(ctx, "Ins")[0] if is_lod else range(len(ins) + 1), np.int64)
+        of_tags = read_levels(ctx, "Ins_tag")[0]
+        if len(of_tags) != len(offsets):
+            raise EnforceNotMet(
+                f"filter_by_instag: Ins has {len(offsets) - 1} instances, Ins_tag {len(of_tags) - 1} sequences",
+                hint="Ins_tag needs one sequence of tags for each instance",
+            )
+        found = np.isin(tags.reshape(-1), wanted)
+        kept = np.flatnonzero([found[a:b].any() for a, b in itertools.pairwise(of_tags)])
+        if not len(kept):
+            for slot in ("Out", "LossWeight", "IndexMap"):
+                ctx.set_lod(slot, [[0, 1]])
+            out = np.full((1, ins.shape[1]), out_val_if_empty, ins.dtype)
+            return out, np.zeros((1, 1), np.float32), np.array([[0, 1, 1]], np.int64)
+        lengths = np.diff(offsets)[kept]
+        starts = make_lod(lengths)
+        ctx.set_lod("Out", [starts])
+        for slot in ("LossWeight", "IndexMap"):
+            ctx.set_lod(slot, [list(range(len(kept) + 1))])
+        places = np.column_stack([starts[:-1], offsets[kept], lengths]).astype(np.int64)
+        return ins[expand_ranges(offsets[kept], lengths)], np.ones((len(kept), 1), np.float32), places
+
+    @staticmethod
+    def backward(ctx: Context, places: Array, weight: Array, ins: Array, d_out: Array) -> Array:
+        d_ins = np.zeros_like(ins)
+        if weight.size != 1 or weight.reshape(-1)[0] != 0:
+            d_ins[expand_ranges(places[:, 1], places[:, 2])] = d_out
+        return d_ins
