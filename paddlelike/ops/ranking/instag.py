@@ -46,7 +46,7 @@ class FilterByInstag(OpDef):
         of_tags = read_levels(ctx, "Ins_tag")[0]
         if len(of_tags) != len(offsets):
             raise EnforceNotMet(
-                f"filter_by_instag: Ins has {len(offsets) - 1} instances, Ins_tag {len(of_tags) - 1} sequences",
+                f"filter_by_instag: {len(offsets) - 1} instances, {len(of_tags) - 1} sequences of Ins_tag",
                 hint="Ins_tag needs one sequence of tags for each instance",
             )
         found = np.isin(tags.reshape(-1), wanted)
