@@ -19,12 +19,13 @@ from paddlelike.backward.names import PassNames
 from paddlelike.backward.paths import (
     check_sequence,
     collect_stops,
+    find_constants,
     find_path,
     find_unused_outputs,
     get_name,
 )
 from paddlelike.backward.recompute import build_recomputing_steps
-from paddlelike.backward.steps import Step
+from paddlelike.backward.steps import Step, add_sums, collect_gradients
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
@@ -66,22 +67,18 @@ def append_backward(
     TypeError
         ``loss`` is no variable, or a list holds something besides variables and names.
     GraphError
-        ``loss`` has several elements, is computed inside a block or not at all; a name in
+        ``loss`` has several elements, is computed inside a block that is complete, or not at all; a name in
         ``parameter_list`` is no parameter; an operator cannot be differentiated.
     """
     producer = _find_producer(loss)
     block = loss.block
     producer._set_attr("op_role", producer.attrs.get("op_role", 0) | OpRole.Loss)
+    if block.idx != 0:
+        return append_in_branch(loss, producer, parameter_list, no_grad_set, callbacks)
     stops = collect_stops(block, no_grad_set)
     parameters = _select_parameters(block, parameter_list)
     names = PassNames(block)
-    seed = GradOp(
-        "fill_constant",
-        {},
-        {"Out": [names.start_at(loss.name)]},
-        {"shape": [1], "value": 1.0, "dtype": int(loss.dtype), "force_cpu": False},
-        own_attrs=True,
-    )
+    seed = _seed(loss, names)
     if checkpoints:
         steps = build_recomputing_steps(block, loss.name, stops, checkpoints)
     else:
@@ -92,6 +89,48 @@ def append_backward(
     _append(block, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, names, callbacks)
     _append(block, steps, OpRole.Backward, names, callbacks)
     return _pair_with_gradients(block, parameters, names)
+
+
+def append_in_branch(
+    loss: Variable,
+    producer: Operator,
+    parameter_list: Sequence[Parameter | str] | None,
+    no_grad_set: Iterable[Variable | str] | None,
+    callbacks: Sequence[Callable[..., None]] | None,
+) -> list[tuple[Parameter, Variable]]:
+    """Append the backward pass of a loss that a branch computes, to a new block.
+
+    The pass goes on through the blocks around the branch. Whoever completes the branch appends the operator
+    that runs the new block. Returns and raises as :func:`append_backward` does.
+    """
+    branch, program = loss.block, loss.block.program
+    parameters = _select_parameters(branch, parameter_list)
+    stops = collect_stops(program.global_block(), no_grad_set)
+    target = program._create_block(parent_idx=branch.parent_idx)
+    target.forward_block_idx, program.current_block_idx = branch.idx, branch.idx
+    names = PassNames(target, counts=False)
+    seed = _seed(loss, names)
+    wanted, given = {loss.name}, {grad_name(loss.name)}
+    steps: list[Step] = []
+    block: Block | None = branch
+    while block is not None:
+        stops |= find_constants(block)
+        path = find_path(block, wanted, stops)
+        stops |= find_unused_outputs(path, wanted, stops)
+        steps += build_steps(block, path, stops, given)
+        given |= {name for step in steps for name in collect_gradients(step.grad.outputs)}
+        wanted = {name for op in path for name in op.input_arg_names if name not in stops}
+        block = block.parent
+    steps = names.rename(add_sums(steps, target.idx))  # of variables that several blocks use
+    _append(target, [Step(seed, producer)], OpRole.Backward | OpRole.Loss, names, callbacks)
+    _append(target, steps, OpRole.Backward, names, callbacks)
+    return _pair_with_gradients(target, parameters, names)
+
+
+def _seed(loss: Variable, names: PassNames) -> GradOp:
+    """Return the operator that the pass from a loss starts with: its gradient is one."""
+    attrs = {"shape": [1], "value": 1.0, "dtype": int(loss.dtype), "force_cpu": False}
+    return GradOp("fill_constant", {}, {"Out": [names.start_at(loss.name)]}, attrs, own_attrs=True)
 
 
 def gradients(
@@ -143,10 +182,10 @@ def _find_producer(loss: Any) -> Operator:
             hint="reduce it to one value, as layers.mean does",
         )
     block = loss.block
-    if block.idx != 0:
+    if block.idx != 0 and block is not block.program.current_block():
         raise GraphError(
             f"append_backward: {loss.name!r} is computed inside a block of control flow (block {block.idx})",
-            hint="return the loss from the block, as layers.cond does, and minimize it outside",
+            hint="minimize it inside of that block, or return the loss from it, as layers.cond does",
         )
     producer = next((op for op in reversed(block.ops) if loss.name in op.output_arg_names), None)
     if producer is None:
@@ -251,11 +290,10 @@ def _pair_with_gradients(
     block: Block, parameters: list[Parameter], names: PassNames
 ) -> list[tuple[Parameter, Variable]]:
     """Return parameters with their gradients of this pass; mark the operators that compute these."""
-    top = block.program.global_block()
     writers = {name: op for op in block.ops for name in op.output_arg_names}
     pairs = []
     for parameter in parameters:
-        gradient = top.vars.get(names.get_gradient(parameter.name) or "")
+        gradient = block.vars.get(names.get_gradient(parameter.name) or "")
         if gradient is None:
             continue
         writer = writers[gradient.name]

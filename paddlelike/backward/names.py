@@ -17,8 +17,9 @@ __all__ = ["PassNames"]
 class PassNames:
     """The names of the gradients of one pass, by their plain names."""
 
-    def __init__(self, block: Block) -> None:
-        block.program._backward_passes += 1
+    def __init__(self, block: Block, *, counts: bool = True) -> None:
+        """``counts``: a pass counts among those of the program; one inside of a branch does not."""
+        block.program._backward_passes += counts
         self._block = block
         self._prefix = "grad/" * block.program._backward_passes
         self._names: dict[str, str] = {}

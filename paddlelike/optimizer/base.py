@@ -6,7 +6,8 @@ The operator itself declares which accumulator an output overwrites.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
 
 from paddlelike.backward import append_backward
@@ -159,7 +160,8 @@ class Optimizer(State):
         self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
         """Call :meth:`apply_gradients` in the program of ``loss``, and return its result."""
-        with program_guard(loss.block.program, startup_program):
+        program = loss.block.program
+        with program_guard(program, startup_program), _enter_backward_block(program):
             return self.apply_gradients(params_grads)
 
     state_dict = _make_refusal("state_dict", "save the state with fluid.save or fluid.io.save_persistables")
@@ -211,7 +213,9 @@ class Optimizer(State):
     # Steps of apply_gradients
 
     def _create_optimization_pass(self, params_grads: ParamGrads) -> list[Operator]:
-        block = default_main_program().global_block()
+        block = default_main_program().current_block()
+        if block.forward_block_idx == -1:  # no backward pass of a branch
+            block = default_main_program().global_block()
         start = len(block.ops)
         trained = [pair for pair in params_grads if pair[0].trainable]
         self._note_devices(block, trained)
@@ -261,3 +265,16 @@ class Optimizer(State):
                 f"{who}: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",
                 hint="reduce it to one number with fluid.layers.mean",
             )
+
+
+@contextmanager
+def _enter_backward_block(program: Program) -> Iterator[None]:
+    """Append to the block with the backward pass, when the current block is a branch that has one."""
+    before = program.current_block_idx
+    backward = program.current_block().backward_block
+    if backward is not None:
+        program.current_block_idx = backward.idx
+    try:
+        yield
+    finally:
+        program.current_block_idx = before

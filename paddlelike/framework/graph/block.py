@@ -45,6 +45,13 @@ class Block(Versioned):
         """The block that contains this one, or None."""
         return self.program.blocks[self.parent_idx] if self.parent_idx >= 0 else None
 
+    @property
+    def backward_block(self) -> Block | None:
+        """The block with the backward pass of a loss that this one computes, or None."""
+        if self.idx == 0:
+            return None
+        return next((block for block in self.program.blocks if block.forward_block_idx == self.idx), None)
+
     def create_var(self, **kwargs: Any) -> Variable:
         """Create a variable in this block; the arguments are those of :class:`Variable`.
 

@@ -47,6 +47,11 @@ class While:
         self._complete(inside)
 
     def _complete(self, inside: Block) -> None:
+        if inside.backward_block is not None:
+            raise GraphError(
+                "While: a loss is minimized inside of the loop, whose steps Fluid does not train one by one",
+                hint="minimize the loss after the loop",
+            )
         around = parent_of(inside)
         taken, given = outer_names(inside)
         given = list(dict.fromkeys([self.cond_var.name, *given]))

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 
@@ -90,6 +92,25 @@ class ConditionalBlock:
             },
             attrs={"sub_block": inside, "is_scalar_condition": self.is_scalar_condition},
         )
+        if inside.backward_block is not None:
+            _append_gradient(around.ops[-1], inside.backward_block)
+
+
+def _append_gradient(op: Operator, backward: Block) -> None:
+    """Append the operator that runs the backward pass, and the updates, of a loss inside of a branch."""
+    around = op.block
+    read, _ = outer_names(backward)
+    inputs = [name for name in read if around._has_var_recursive(name)]
+    gradients = [grad_name(name) for name in inputs]
+    for name, gradient in zip(inputs, gradients, strict=True):
+        if not backward._has_var_recursive(gradient):
+            like = around._var_recursive(name)
+            backward.create_var(name=gradient, dtype=like.dtype, shape=like.shape, type=like.type)
+    slots = {"Cond": op.input("Cond"), "Input": inputs, "Out": op.output("Out"), "Scope": op.output("Scope")}
+    slots["Out@GRAD"] = [grad_name(name) for name in op.output("Out")]
+    attrs = {"sub_block": backward.idx, "is_scalar_condition": op.attrs["is_scalar_condition"]}
+    grad = GradOp("conditional_block_grad", slots, {"Input@GRAD": gradients}, attrs, own_attrs=True)
+    around.append_grad_op(grad, op, OpRole.Backward)
 
 
 def select_input(inputs: Sequence[Variable], mask: Variable) -> Variable:
