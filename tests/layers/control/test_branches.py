@@ -51,16 +51,20 @@ def test_a_branch_without_results() -> None:
     assert run([out])[0].tolist() == [7]
 
 
-def test_a_loss_inside_a_branch_is_refused() -> None:
+def test_a_loss_is_minimized_in_its_branch_or_not_at_all() -> None:
     hidden = layers.fc(x(2, 3), 3)
+    losses = []
 
-    def train() -> Any:
-        loss = layers.mean(hidden)
-        fluid.optimizer.SGD(0.1).minimize(loss)
-        return loss
+    def compute() -> Any:
+        losses.append(layers.mean(hidden))
+        return losses[-1]
 
+    layers.cond(number(0) < number(1), compute, compute)
     with pytest.raises(GraphError, match="inside a block of control flow"):
-        layers.cond(number(0) < number(1), train, train)
+        fluid.optimizer.SGD(0.1).minimize(losses[0])
+    running = number(0) < number(1)
+    with pytest.raises(GraphError, match="minimized inside of the loop"), layers.While(running).block():
+        fluid.optimizer.SGD(0.1).minimize(layers.mean(hidden))
 
 
 def test_misuse_is_refused() -> None:
