@@ -85,7 +85,7 @@ EXEMPT = {
         ],
     ),
     "tests/ops/detection/test_recorded.py": (
-        "their outputs are compared with the real system's",
+        "their outputs and gradients are compared with the real system's",
         [
             "bipartite_match",
             "box_decoder_and_assign",
@@ -96,6 +96,8 @@ EXEMPT = {
             "mine_hard_examples",
             "multiclass_nms",
             "multiclass_nms2",
+            "yolo_box",
+            "yolov3_loss",
         ],
     ),
     "tests/ops/ranking/test_ranking_golden.py": (

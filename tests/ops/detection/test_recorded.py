@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from tests.helpers.golden_data import table
-from tests.ops.detection import recorded_boxes, recorded_suppression
+from tests.ops.detection import recorded_boxes, recorded_suppression, recorded_yolo
 from tests.ops.replay import Replay, decode
 
-PARTS = {"detection_boxes": recorded_boxes.CASES, "detection_suppression": recorded_suppression.CASES}
+PARTS = {
+    "detection_boxes": recorded_boxes.CASES,
+    "detection_suppression": recorded_suppression.CASES,
+    "detection_yolo": recorded_yolo.CASES,
+}
 GOLDEN: dict[str, Any] = {name: found for part in PARTS for name, found in table(part).items()}
 CASES = {name: case for cases in PARTS.values() for name, case in cases.items()}
 
