@@ -16,9 +16,11 @@ from paddlelike.framework.opdef import (
     Bool,
     Float,
     Gradient,
+    GradOp,
     Int,
     Ints,
     OpDef,
+    OpView,
     Spec,
     register,
 )
@@ -144,6 +146,13 @@ class Yolov3Loss(OpDef):
         "GTMatchMask",
         outputs=("X@GRAD", "GTBox@GRAD", "GTLabel@GRAD", "GTScore@GRAD"),
     )
+
+    @classmethod
+    def make_grad(cls, op: OpView) -> list[GradOp]:
+        (grad,) = super().make_grad(op)
+        # As Paddle writes it: slots for the gradients of the truth, without variables.
+        outputs = {slot: names if slot == "X@GRAD" else [] for slot, names in grad.outputs.items()}
+        return [grad._replace(outputs=outputs)]
 
     @staticmethod
     def infer(
