@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike import layers, unique_name
+from paddlelike import layers, metrics, unique_name
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.helper import LayerHelper
 
-__all__ = ["ChunkEvaluator", "EditDistance", "Evaluator"]
+__all__ = ["ChunkEvaluator", "DetectionMAP", "EditDistance", "Evaluator"]
 
 
 class Evaluator:
@@ -145,3 +145,18 @@ class EditDistance(Evaluator):
         with np.errstate(all="ignore"):  # as in Fluid, nan before the first batch
             shares = np.array([[total], [wrong]], np.float32) / np.float32(count)
         return shares[0], shares[1]
+
+
+class DetectionMAP(metrics.DetectionMAP, Evaluator):
+    """The mean average precision of detections; the arguments are those of :class:`metrics.DetectionMAP`."""
+
+    _create_state = Evaluator._create_state
+
+    def _create_helper(self) -> LayerHelper:
+        Evaluator.__init__(self, "map_eval")
+        return self.helper
+
+    def _create_flag(self) -> Variable:
+        return self.helper.create_variable(
+            name=unique_name.generate("_generated_var"), persistable=True, dtype="int32", shape=[1]
+        )

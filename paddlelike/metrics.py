@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.layers.detection.average_precision import DetectionMAP
+
 __all__ = [
     "Accuracy",
     "Auc",
     "ChunkEvaluator",
     "CompositeMetric",
+    "DetectionMAP",
     "EditDistance",
     "MetricBase",
     "Precision",

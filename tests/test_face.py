@@ -22,11 +22,6 @@ from tests.ops.collect import LATER
 
 LINES = (Path(__file__).parent / "signatures185.txt").read_text().splitlines()
 
-#: What Fluid has and we have not, by reason; each must go on being absent.
-LEFT_OUT = {
-    "detection": ["evaluator.DetectionMAP", "metrics.DetectionMAP"],
-}  # fmt: skip
-
 #: Methods of variables and optimizers for the dynamic graph.
 DYNAMIC = {
     "Variable.backward", "Variable.clear_gradient", "Variable.detach", "Variable.gradient", "Variable.numpy",
@@ -51,10 +46,9 @@ REFUSED = [
 
 
 def is_left_out(name: str) -> bool:
-    absent = [*REFUSED, *(one for names in LEFT_OUT.values() for one in names)]
     if name.startswith("io.DataLoader."):
         return False
-    return any(name == one or name.startswith(f"{one}.") for one in absent) or dynamic(name)
+    return any(name == one or name.startswith(f"{one}.") for one in REFUSED) or dynamic(name)
 
 
 def dynamic(name: str) -> bool:
@@ -94,13 +88,6 @@ def test_a_name_is_there_with_its_parameters(line: str) -> None:
 
 def default(one: inspect.Parameter) -> str:
     return str(one.default) if isinstance(one.default, fluid.core.VarDesc.VarType) else repr(one.default)
-
-
-@pytest.mark.parametrize("name", [name for names in LEFT_OUT.values() for name in names])
-def test_what_is_left_out_is_absent(name: str) -> None:
-    assert any(path_of(line) == name or path_of(line).startswith(f"{name}.") for line in LINES)
-    with pytest.raises(AttributeError):
-        attrgetter(name)(fluid)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -23,10 +23,16 @@ from paddlelike.layers.control.if_else import *
 from paddlelike.layers.control.loops import *
 from paddlelike.layers.control.step_counter import *
 from paddlelike.layers.control.tensor_array import *
+from paddlelike.layers.detection.anchors import *
+from paddlelike.layers.detection.boxes import *
 from paddlelike.layers.detection.deformable import *
+from paddlelike.layers.detection.matching import *
 from paddlelike.layers.detection.proposals import *
 from paddlelike.layers.detection.regions import *
+from paddlelike.layers.detection.ssd import *
+from paddlelike.layers.detection.suppression import *
 from paddlelike.layers.detection.targets import *
+from paddlelike.layers.detection.yolo import *
 from paddlelike.layers.elementwise.activation import *
 from paddlelike.layers.elementwise.arithmetic import *
 from paddlelike.layers.elementwise.comparison import *

@@ -19,6 +19,7 @@ __all__ = [
     "WIDE_FLOATS",
     "check_array",
     "check_choice",
+    "check_type",
     "check_variable",
     "check_variables",
     "describe",
@@ -66,6 +67,13 @@ def check_choice(layer: str, argument: str, value: Any, choices: Sequence[Any]) 
     if value not in choices:
         known = ", ".join(repr(choice) for choice in choices)
         raise GraphError(f"layer {layer!r}: {argument} is {value!r}, expected one of {known}")
+
+
+def check_type(layer: str, argument: str, value: Any, *kinds: type) -> None:
+    """Raise TypeError unless ``value`` is of one of the ``kinds``."""
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"layer {layer!r}: {argument} is {describe(value)}, expected {wanted}")
 
 
 def is_whole(value: Any) -> bool:

@@ -107,6 +107,7 @@ UNLISTED: Final[Mapping[str, Mapping[str, str]]] = {
         "shrink_memory": "paddlelike.layers.control.rank_table",
         "split_lod_tensor": "paddlelike.layers.control.masked_rows",
     },
+    "detection": {"detection_map": "paddlelike.layers.detection.average_precision"},
     "distributions": {"Distribution": "paddlelike.layers.random.distributions"},
 }
 

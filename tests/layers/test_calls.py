@@ -24,7 +24,6 @@ DIFFERENT = {
     "batch_norm_variable": "the real one drops a momentum that is a variable",
     "clamp_variable": "the real one takes 0 for a lower bound that is not given",
     "expand_as": "the real one declares dims of 0 until the program runs",
-    "flatten_axis": "an unknown dim is -1 here; the real one multiplies it by the others",
     "gru_unit_gates": "the real one drops the activations",
     "gru_unit_plain": "the same",
     "label_smooth_prior": "the real one declares a dtype that the value does not have",

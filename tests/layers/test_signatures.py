@@ -17,38 +17,10 @@ SIGNATURES = [
     for line in (Path(__file__).parent / "signatures185.txt").read_text().splitlines()
 ]
 
-#: Functions of Fluid that are not here, by what they are for.
-LEFT_OUT = {
-    "detection": [
-        "anchor_generator",
-        "bipartite_match",
-        "box_clip",
-        "box_coder",
-        "box_decoder_and_assign",
-        "density_prior_box",
-        "detection_output",
-        "iou_similarity",
-        "locality_aware_nms",
-        "matrix_nms",
-        "multi_box_head",
-        "multiclass_nms",
-        "polygon_box_transform",
-        "prior_box",
-        "ssd_loss",
-        "target_assign",
-        "yolo_box",
-        "yolov3_loss",
-    ],
-}
-ABSENT = {f"layers.{name}" for names in LEFT_OUT.values() for name in names}
-
 
 @pytest.mark.parametrize(("name", "arguments"), SIGNATURES, ids=[name for name, _ in SIGNATURES])
 def test_signature(name: str, arguments: str) -> None:
-    if name in ABSENT:
-        assert not hasattr(fluid.layers, name.removeprefix("layers."))
-    else:
-        assert written(attrgetter(name)(fluid)) == f"({arguments}"
+    assert written(attrgetter(name)(fluid)) == f"({arguments}"
 
 
 def test_every_layer_is_documented() -> None:

@@ -168,7 +168,7 @@ class BoxDecoderAndAssign(OpDef):
     inputs = ("PriorBox", "PriorBoxVar?", "TargetBox", "BoxScore")
     outputs = ("DecodeBox", "OutputAssignBox")
     attrs = {"box_clip": Float(4.135)}
-    lod = "PriorBox"
+    lod = {"DecodeBox": "TargetBox", "OutputAssignBox": "PriorBox"}
 
     @staticmethod
     def infer(

@@ -12,7 +12,6 @@ from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, OpDef, Spec, String, register
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_unstable
-from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["BipartiteMatch", "MineHardExamples", "TargetAssign"]
 
@@ -185,11 +184,10 @@ class MineHardExamples(OpDef):
     ) -> tuple[Spec, Spec]:
         given = {"ClsLoss": cls_loss, "LocLoss": loc_loss, "MatchIndices": match, "MatchDist": distance}
         for slot, spec in given.items():
-            shapes = () if spec is None else zip(spec.shape, match.shape, strict=False)
-            if spec is not None and (len(spec.shape) != 2 or not all(can_be_equal(*d) for d in shapes)):
+            # Dims are compared when it runs: ssd_loss declares others while the program is built.
+            if spec is not None and len(spec.shape) != 2:
                 raise ShapeError(
-                    f"mine_hard_examples: {slot} has shape {spec.shape}, MatchIndices {match.shape}; "
-                    "they need (images, anchors)"
+                    f"mine_hard_examples: {slot} has shape {spec.shape}; it needs (images, anchors)"
                 )
         _check_mining(attrs)
         return Spec((-1, 1), VarType.INT32, 0), Spec(match.shape, VarType.INT32, 0)
@@ -204,6 +202,13 @@ class MineHardExamples(OpDef):
         *,
         attrs: MiningAttrs,
     ) -> tuple[Array, Array]:
+        given = {"ClsLoss": cls_loss, "LocLoss": loc_loss, "MatchDist": distance}
+        for slot, array in given.items():
+            if array is not None and array.shape != match.shape:
+                raise EnforceNotMet(
+                    f"mine_hard_examples: {slot} has shape {array.shape}, MatchIndices {match.shape}; they "
+                    "must be the same"
+                )
         hard = attrs.mining_type == "hard_example"
         updated, chosen = match.copy(), []
         threshold = distance.dtype.type(np.float32(attrs.neg_dist_threshold))

@@ -151,7 +151,7 @@ class MulticlassNms2(OpDef):
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> tuple[Spec, Spec]:
         out = _infer("multiclass_nms2", boxes, scores)._replace(lod_level=1)
-        return out, Spec((out.shape[0], 1), VarType.INT32, 1)
+        return out, Spec((out.shape[0], 1), VarType.INT64, 1)  # int32, but Paddle's layers declare it so
 
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> tuple[Array, Array]:
@@ -315,7 +315,7 @@ class MatrixNms(OpDef):
                 "(N, classes, M)"
             )
         out = _infer("matrix_nms", boxes, scores)._replace(lod_level=1)
-        return out, Spec((out.shape[0], 1), VarType.INT32, 1)
+        return out, Spec((out.shape[0], 1), VarType.INT64, 1)  # int32, but Paddle's layers declare it so
 
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[Array, Array]:

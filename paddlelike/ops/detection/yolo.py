@@ -178,7 +178,7 @@ class Yolov3Loss(OpDef):
         mask = (x.shape[0], len(attrs.anchor_mask), *x.shape[2:])
         return (
             Spec((x.shape[0],), x.dtype, 0),
-            Spec(mask, x.dtype, 0),
+            Spec(mask, VarType.INT32, 0),  # of X's dtype, but Paddle's layer declares it so
             Spec(box.shape[:2], VarType.INT32, 0),
         )
 

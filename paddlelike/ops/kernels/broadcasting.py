@@ -24,6 +24,8 @@ Shape = tuple[int, ...]
 
 def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
     """Return the shape of the result, -1 where not known. Raises ShapeError when X and Y do not fit."""
+    if x == y:
+        return x
     rank = max(len(x), len(y))
     try:
         if not -1 <= axis <= rank:
@@ -52,9 +54,9 @@ def _pad_dims(dims: Shape, rank: int, axis: int) -> Shape:
 def _combine_dims(a: int, b: int) -> int:
     if a != b and a > 1 and b > 1:
         raise ValueError(f"dim {a} meets dim {b}")
-    if a > 1 or b > 1 or a == b:
+    if a > 1 or b > 1 or a == b == 1:
         return max(a, b)
-    return min(a, b)  # 1 meets a dim of 0, or one that is not known
+    return max(min(a, b), -1)  # a dim of 0, or one that is not known
 
 
 def align(x: Array, y: Array, axis: int) -> tuple[Array, Array]:

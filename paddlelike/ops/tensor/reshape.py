@@ -233,7 +233,8 @@ class Flatten(OpDef):
     def infer(x: Spec, *, axis: int) -> Spec:
         if not 0 <= axis <= len(x.shape):
             raise ShapeError(f"flatten: axis is {axis}, expected 0 .. {len(x.shape)} for X of {x.shape}")
-        return _make_spec(x, (count_elements(x.shape[:axis]), count_elements(x.shape[axis:])))
+        # An unknown dim, -1, is a factor like the others: so Paddle declares it.
+        return _make_spec(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
     @staticmethod
     def forward(x: Array, *, axis: int) -> Array:

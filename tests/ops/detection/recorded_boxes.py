@@ -170,6 +170,18 @@ case(
 case(
     "box_decoder_and_assign",
     {
+        "PriorBox": (boxes(3, scale=60), [[0, 1, 3]]),
+        "PriorBoxVar": np.array(VARIANCES, F32),
+        "TargetBox": (real(3, 8), [[0, 1, 3]]),
+        "BoxScore": (real(3, 2), [[0, 1, 3]]),
+    },
+    {"DecodeBox": F32, "OutputAssignBox": F32},
+    note="sequences",
+    box_clip=4.135,
+)
+case(
+    "box_decoder_and_assign",
+    {
         "PriorBox": boxes(3, scale=60),
         "PriorBoxVar": np.array(VARIANCES, F32),
         "TargetBox": real(3, 4),

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.ops.detection.recorded_boxes import F32, F64, I32, boxes
+from tests.ops.detection.recorded_boxes import F32, F64, I32, I64, boxes
 from tests.ops.recorded import add_case
 
 CASES = {}
@@ -43,7 +43,7 @@ _THREE = {
     "adaptive-low": {"nms_eta": 0.8, "nms_threshold": 0.4},
     "high": {"score_threshold": 0.9},
 }
-for _type, _more in (("multiclass_nms", {}), ("multiclass_nms2", {"Index": I32})):
+for _type, _more in (("multiclass_nms", {}), ("multiclass_nms2", {"Index": I64})):
     for _dtype in (F32, F64):
         _boxes = np.stack([near(30, _dtype), near(30, _dtype)])
         for _note, _attrs in _THREE.items():
@@ -119,14 +119,14 @@ for _dtype in (F32, F64):
                 "BBoxes": np.stack([near(30, _dtype, 60.0 if "pixels" in _note else 1.0) for _ in range(2)]),
                 "Scores": scores(2, 3, 30, dtype=_dtype),
             },
-            {"Out": _dtype, "Index": I32},
+            {"Out": _dtype, "Index": I64},
             note=_note + "-" + _dtype,
             **dict({"score_threshold": 0.1, "nms_top_k": 20, "keep_top_k": 15}, **_attrs),
         )
     case(
         "matrix_nms",
         {"BBoxes": near(30, _dtype)[None], "Scores": scores(1, 3, 30, dtype=_dtype, decimals=1)},
-        {"Out": _dtype, "Index": I32},
+        {"Out": _dtype, "Index": I64},
         note="ties-" + _dtype,
         score_threshold=0.1, nms_top_k=20, keep_top_k=15,
     )  # fmt: skip

@@ -41,7 +41,7 @@ for _dtype in (F32, F64):
             **dict({"anchors": ANCHORS[:4], "class_num": 3, "conf_thresh": 0.4}, **_attrs),
         )
 
-_OUT = {"ObjectnessMask": F32, "GTMatchMask": I32}
+_OUT = {"ObjectnessMask": I32, "GTMatchMask": I32}  # as the layer declares them
 for _dtype in (F32, F64):
     _boxes = _rng.uniform(0.05, 0.95, (2, 5, 4)).astype(_dtype)
     _boxes[..., 2:] *= 0.5
@@ -61,7 +61,7 @@ for _dtype in (F32, F64):
             case(
                 "yolov3_loss",
                 dict({"X": real(2, 24, 4, 4, dtype=_dtype), "GTBox": _boxes, "GTLabel": _labels}, **_more),
-                dict({"Loss": _dtype}, **dict(_OUT, ObjectnessMask=_dtype)),
+                dict({"Loss": _dtype}, **_OUT),
                 "X",
                 _note + "-" + _dtype + "-scores" * len(_more),
                 **dict(
@@ -79,7 +79,7 @@ for _dtype in (F32, F64):
             "GTBox": np.zeros((1, 3, 4), _dtype),
             "GTLabel": np.zeros((1, 3), I32),
         },
-        dict({"Loss": _dtype}, **dict(_OUT, ObjectnessMask=_dtype)),
+        dict({"Loss": _dtype}, **_OUT),
         "X",
         "no-boxes-" + _dtype,
         anchors=ANCHORS, anchor_mask=[0, 1, 2], class_num=3, ignore_thresh=0.4, downsample_ratio=32,

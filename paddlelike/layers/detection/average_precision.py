@@ -1,0 +1,143 @@
+"""Mean average precision of detections, of a batch and of all batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.guards import program_guard
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Constant
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.constants import fill_constant
+from paddlelike.layers.tensor.joining import concat
+from paddlelike.layers.tensor.shaping import cast
+
+__all__: list[str] = []  # Fluid lists neither of them in layers
+
+
+def detection_map(
+    detect_res: Variable,
+    label: Variable,
+    class_num: int,
+    background_label: int = 0,
+    overlap_threshold: float = 0.3,
+    evaluate_difficult: bool = True,
+    has_state: Variable | None = None,
+    input_states: Sequence[Variable] | None = None,
+    out_states: Sequence[Variable] | None = None,
+    ap_version: str = "integral",
+) -> Variable:
+    """Return the mean average precision (1,) of detections.
+
+    ``detect_res`` (M, 6) has rows (label, score, box), ``label`` (N, 5) rows (label, box) or (N, 6) rows
+    (label, difficult, box), those of an image as one sequence; boxes are shares of the image.
+    ``input_states`` and ``out_states`` are counts of true boxes, rows of right and rows of wrong detections
+    of earlier batches, read where ``has_state`` (1,) int32 is not 0. As in Fluid ``background_label`` is not
+    handed on. Operator ``detection_map``.
+    """
+    check_variable("detection_map", "detect_res", detect_res)
+    check_variable("detection_map", "label", label)
+    helper = LayerHelper("detection_map")
+    out = helper.create_variable_for_type_inference("float32")
+    if out_states is None:
+        dtypes = ("int32", "float32", "float32")
+        out_states = [helper.create_variable_for_type_inference(dtype) for dtype in dtypes]
+    inputs = {"Label": label, "DetectRes": detect_res}
+    if has_state is not None:
+        inputs["HasState"] = has_state
+    if input_states is not None:
+        inputs |= zip(("PosCount", "TruePos", "FalsePos"), input_states, strict=True)
+    helper.append_op(
+        type="detection_map",
+        inputs=inputs,
+        outputs={
+            "MAP": out,
+            **dict(zip(("AccumPosCount", "AccumTruePos", "AccumFalsePos"), out_states, strict=True)),
+        },
+        attrs={
+            "overlap_threshold": overlap_threshold,
+            "evaluate_difficult": evaluate_difficult,
+            "ap_type": ap_version,
+            "class_num": class_num,
+        },
+    )
+    return out
+
+
+class DetectionMAP:
+    """The mean average precision of detections, of the current batch and of all batches since the reset.
+
+    ``input`` (M, 6) has rows (label, score, box), as :func:`layers.detection_output` gives them; ``gt_label``
+    (N, 1), ``gt_box`` (N, 4) and ``gt_difficult`` (N, 1) have those of an image as one sequence; boxes are
+    shares of the image. A detection is right when it overlaps a true box of its class by more than
+    ``overlap_threshold`` and none does with a better score. ``ap_version`` is "integral" or "11point".
+    Without ``evaluate_difficult`` difficult boxes do not count. As in Fluid ``background_label`` has no
+    effect.
+
+    >>> from paddlelike.input import data
+    >>> rows, label = data("rows", [None, 6], lod_level=1), data("label", [None, 1], lod_level=1)
+    >>> metric = DetectionMAP(rows, label, data("box", [None, 4], lod_level=1), class_num=3)
+    >>> [one.shape for one in metric.get_map_var()]
+    [(1,), (1,)]
+    """
+
+    def __init__(
+        self,
+        input: Variable,
+        gt_label: Variable,
+        gt_box: Variable,
+        gt_difficult: Variable | None = None,
+        class_num: int | None = None,
+        background_label: int = 0,
+        overlap_threshold: float = 0.5,
+        evaluate_difficult: bool = True,
+        ap_version: str = "integral",
+    ) -> None:
+        self.helper = self._create_helper()
+        if class_num is None:
+            raise GraphError("DetectionMAP: class_num is None", hint="pass the number of classes")
+        parts = [cast(gt_label, gt_box.dtype)]
+        if gt_difficult is not None:
+            parts.append(cast(gt_difficult, gt_box.dtype))
+        label = concat([*parts, gt_box], axis=1)
+        options = (class_num, background_label, overlap_threshold, evaluate_difficult)
+        self.cur_map = detection_map(input, label, *options, None, None, None, ap_version)
+        kinds = {"accum_pos_count": "int32", "accum_true_pos": "float32", "accum_false_pos": "float32"}
+        states = [self._create_state(suffix, dtype, []) for suffix, dtype in kinds.items()]
+        flag = self._create_flag()
+        self.helper.set_variable_initializer(flag, Constant(0))
+        self.has_state = flag
+        self.accum_map = detection_map(input, label, *options, flag, states, states, ap_version)
+        fill_constant([1], "int32", 1, out=flag)
+
+    def get_map_var(self) -> tuple[Variable, Variable]:
+        """Return the means of the current batch and of all batches, each (1,), to be fetched."""
+        return self.cur_map, self.accum_map
+
+    def reset(self, executor: Any, reset_program: Program | None = None) -> None:
+        """Forget earlier batches, by an operator that is appended to ``reset_program`` (None: a new one)."""
+        program = Program() if reset_program is None else reset_program
+        state = self.has_state
+        with program_guard(program):
+            twin = program.global_block().create_var(
+                name=state.name, shape=state.shape, dtype=state.dtype, type=state.type,
+                lod_level=state.lod_level, persistable=True,
+            )  # fmt: skip
+            fill_constant(list(state.shape), state.dtype, 0, out=twin)
+        executor.run(program)
+
+    def _create_helper(self) -> LayerHelper:
+        return LayerHelper("map_eval")
+
+    def _create_state(self, suffix: str, dtype: Any, shape: Sequence[int]) -> Variable:
+        name = f"{unique_name.generate(self.helper.name)}_{suffix}"
+        return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
+
+    def _create_flag(self) -> Variable:
+        """Return the variable that says whether there were earlier batches."""
+        return self._create_state("has_state", "int32", [1])

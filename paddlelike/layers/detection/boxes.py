@@ -1,0 +1,135 @@
+"""Boxes: coding against anchors, clipping, overlaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import WIDE_FLOATS, check_variable, describe
+from paddlelike.layers.emit import emit, emit_all
+
+__all__ = ["box_clip", "box_coder", "box_decoder_and_assign", "iou_similarity", "polygon_box_transform"]
+
+
+def box_coder(
+    prior_box: Variable,
+    prior_box_var: Any,
+    target_box: Variable,
+    code_type: str = "encode_center_size",
+    box_normalized: bool = True,
+    name: str | None = None,
+    axis: int = 0,
+) -> Variable:
+    """Return ``target_box`` coded against the anchors ``prior_box`` (M, 4), or decoded.
+
+    A code is the shift of the center in widths and heights of the anchor and the logarithms of the ratios of
+    the sides, divided by ``prior_box_var``: a variable (M, 4) or a list of 4 numbers. With
+    "encode_center_size", boxes (N, 4) give (N, M, 4), every box against every anchor; with
+    "decode_center_size", codes (N, M, 4), or (M, N, 4) with ``axis`` 1, give as many boxes. Boxes are (xmin,
+    ymin, xmax, ymax), in pixels unless ``box_normalized``. Operator ``box_coder``. Raises TypeError when
+    ``prior_box_var`` is neither a variable nor a list.
+
+    >>> from paddlelike.input import data
+    >>> anchors, boxes = data("anchors", [20, 4]), data("boxes", [None, 4], lod_level=1)
+    >>> box_coder(anchors, [0.1, 0.1, 0.2, 0.2], boxes).shape
+    (-1, 20, 4)
+    """
+    check_variable("box_coder", "prior_box", prior_box)
+    check_variable("box_coder", "target_box", target_box)
+    attrs = {"code_type": code_type, "box_normalized": box_normalized, "axis": axis}
+    inputs = {"PriorBox": prior_box, "TargetBox": target_box}
+    if isinstance(prior_box_var, Variable):
+        inputs["PriorBoxVar"] = prior_box_var
+    elif isinstance(prior_box_var, list):
+        attrs["variance"] = prior_box_var
+    else:
+        raise TypeError(
+            f"layer 'box_coder': prior_box_var must be a variable or a list of 4 numbers, got "
+            f"{describe(prior_box_var)}\n  hint: [1.0, 1.0, 1.0, 1.0] leaves the code as it is"
+        )
+    return emit("box_coder", inputs, attrs, name=name, slot="OutputBox", dtype=prior_box.dtype)
+
+
+def box_clip(input: Variable, im_info: Variable, name: str | None = None) -> Variable:
+    """Return the boxes of every image cut off at its borders.
+
+    ``input`` (rows, ..., 4) has the boxes of an image as one sequence, in pixels; row i of ``im_info`` (N, 3)
+    is (height, width, scale) of image i, which was (height / scale, width / scale) before it was scaled:
+    these are the borders. Operator ``box_clip``. Raises TypeError for inputs that are no floats.
+
+    >>> from paddlelike.input import data
+    >>> box_clip(data("boxes", [None, 4], lod_level=1), data("info", [None, 3])).shape
+    (-1, 4)
+    """
+    check_variable("box_clip", "input", input, WIDE_FLOATS)
+    check_variable("box_clip", "im_info", im_info, WIDE_FLOATS)
+    return emit("box_clip", {"Input": input, "ImInfo": im_info}, name=name, slot="Output")
+
+
+def box_decoder_and_assign(
+    prior_box: Variable,
+    prior_box_var: Variable,
+    target_box: Variable,
+    box_score: Variable,
+    box_clip: float,
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """Return the boxes of all classes, decoded, and for every anchor that of the best class.
+
+    ``prior_box`` (N, 4) in pixels, ``prior_box_var`` (4,), ``target_box`` (N, 4 * classes) codes,
+    ``box_score`` (N, classes) with the background first, which is not chosen. ``box_clip`` bounds the
+    logarithms of the sides from above. Results: (N, 4 * classes) and (N, 4). Operator
+    ``box_decoder_and_assign``. Cai and Vasconcelos, Cascade R-CNN, 2018.
+
+    >>> from paddlelike.input import data
+    >>> anchors, variances = data("anchors", [None, 4]), data("variances", [4])
+    >>> codes, scores = data("codes", [None, 12]), data("scores", [None, 3])
+    >>> [one.shape for one in box_decoder_and_assign(anchors, variances, codes, scores, 4.135)]
+    [(-1, 12), (-1, 4)]
+    """
+    check_variable("box_decoder_and_assign", "prior_box", prior_box)
+    decoded, assigned = emit_all(
+        "box_decoder_and_assign",
+        {
+            "PriorBox": prior_box,
+            "PriorBoxVar": prior_box_var,
+            "TargetBox": target_box,
+            "BoxScore": box_score,
+        },
+        {"DecodeBox": prior_box.dtype, "OutputAssignBox": prior_box.dtype},
+        {"box_clip": box_clip},
+        name=name,
+    )
+    return decoded, assigned
+
+
+def iou_similarity(
+    x: Variable, y: Variable, box_normalized: bool = True, name: str | None = None
+) -> Variable:
+    """Return the overlap of every box of ``x`` (N, 4) with every one of ``y`` (M, 4): (N, M).
+
+    The overlap is the area of the intersection over that of the union; boxes are (xmin, ymin, xmax, ymax), in
+    pixels unless ``box_normalized``. Operator ``iou_similarity``.
+
+    >>> from paddlelike.input import data
+    >>> iou_similarity(data("x", [None, 4], lod_level=1), data("y", [20, 4])).shape
+    (-1, 20)
+    """
+    check_variable("iou_similarity", "x", x)
+    check_variable("iou_similarity", "y", y)
+    return emit("iou_similarity", {"X": x, "Y": y}, {"box_normalized": box_normalized}, name=name)
+
+
+def polygon_box_transform(input: Variable, name: str | None = None) -> Variable:
+    """Return places of corners from their distances to the pixels of a map four times smaller.
+
+    ``input`` (N, 2 * corners, H, W) gives ``4 * w - input`` in even channels and ``4 * h - input`` in odd
+    ones. Operator ``polygon_box_transform``. Raises TypeError for an input that is no float. Zhou et al.,
+    EAST, 2017.
+
+    >>> from paddlelike.input import data
+    >>> polygon_box_transform(data("x", [None, 8, 16, 16])).shape
+    (-1, 8, 16, 16)
+    """
+    check_variable("polygon_box_transform", "input", input, WIDE_FLOATS)
+    return emit("polygon_box_transform", {"Input": input}, {}, name=name, slot="Output")

@@ -1,0 +1,308 @@
+"""SSD, the single shot multibox detector (Liu et al., 2016): its head, its loss, its results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable, describe
+from paddlelike.layers.detection.anchors import prior_box
+from paddlelike.layers.detection.boxes import box_coder, iou_similarity
+from paddlelike.layers.detection.matching import bipartite_match, target_assign
+from paddlelike.layers.elementwise.activation import softmax
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.loss.distance import smooth_l1
+from paddlelike.layers.loss.pointwise import softmax_with_cross_entropy
+from paddlelike.layers.nn.conv import conv2d
+from paddlelike.layers.reduction.reduce import reduce_sum
+from paddlelike.layers.tensor.indexing import shape
+from paddlelike.layers.tensor.indexing import slice as slice_layer
+from paddlelike.layers.tensor.joining import concat
+from paddlelike.layers.tensor.shaping import cast, flatten, reshape, transpose
+
+__all__ = ["detection_output", "multi_box_head", "ssd_loss"]
+
+
+def multi_box_head(
+    inputs: Sequence[Variable],
+    image: Variable,
+    base_size: float,
+    num_classes: int,
+    aspect_ratios: Sequence[Any],
+    min_ratio: int | None = None,
+    max_ratio: int | None = None,
+    min_sizes: Sequence[Any] | None = None,
+    max_sizes: Sequence[Any] | None = None,
+    steps: Sequence[float] | None = None,
+    step_w: Sequence[float] | None = None,
+    step_h: Sequence[float] | None = None,
+    offset: float = 0.5,
+    variance: Sequence[float] = [0.1, 0.1, 0.2, 0.2],
+    flip: bool = True,
+    clip: bool = False,
+    kernel_size: int = 1,
+    pad: int = 0,
+    stride: int = 1,
+    name: str | None = None,
+    min_max_aspect_ratios_order: bool = False,
+) -> tuple[Variable, Variable, Variable, Variable]:
+    """Return locations, confidences, anchors and variances that convolutions compute from feature maps.
+
+    They are (N, M, 4), (N, M, num_classes), (M, 4) and (M, 4) for the M anchors of all maps.
+
+    ``inputs`` are the maps, each with its own ``aspect_ratios``; sizes and steps have one entry for each map.
+    Without ``min_sizes`` and ``max_sizes`` (pixels) the sizes go in equal steps from ``min_ratio`` to
+    ``max_ratio`` percent of ``base_size``, after a first map of 10 percent. ``steps``, or ``step_w`` and
+    ``step_h``, are the pixels between places. ``kernel_size``, ``pad`` and ``stride`` are those of the
+    convolutions; the rest goes to :func:`prior_box`. With one map the results are as it gives them: (N, H * W
+    * 4 * priors), (N, H * W * num_classes * priors), (H, W, priors, 4). As in Fluid ``name`` names nothing,
+    and ``step_h`` alone has no effect. Raises GraphError when lists do not fit the maps.
+
+    >>> from paddlelike.input import data
+    >>> maps = [data(f"map{size}", [None, 8, size, size]) for size in (8, 4, 2)]
+    >>> image, sizes = data("image", [None, 3, 64, 64]), {"min_ratio": 20, "max_ratio": 90}
+    >>> head = multi_box_head(maps, image, 64, num_classes=3, aspect_ratios=[[2.0]] * 3, **sizes)
+    >>> [one.shape for one in head]
+    [(-1, 336, 4), (-1, 336, 3), (336, 4), (336, 4)]
+    """
+    if not isinstance(inputs, list | tuple):
+        raise GraphError(
+            f"layer 'multi_box_head': inputs is {describe(inputs)}, expected a list of variables"
+        )
+    least, greatest = _find_sizes(len(inputs), base_size, (min_ratio, max_ratio), (min_sizes, max_sizes))
+    step_w, step_h = (step_w, step_h) if steps is None else (steps, steps)
+    given = {"aspect_ratios": aspect_ratios, "step_w": step_w, "step_h": step_h}
+    for argument, value in given.items():
+        if value is not None and not (argument == "aspect_ratios" and not value):
+            _check_length("steps" if steps is not None and value is steps else argument, value, len(inputs))
+    if step_h is not None and not step_w:
+        warnings.warn("multi_box_head: as in Fluid, step_h has no effect without step_w", stacklevel=2)
+    if step_w and step_h is None:
+        raise GraphError("layer 'multi_box_head': step_w is given, but not step_h")
+
+    parts: list[list[Variable]] = [[], [], [], []]
+    for i, one in enumerate(inputs):
+        step = [0.0, 0.0] if not step_w or step_h is None else [step_w[i], step_h[i]]
+        ratios = [] if aspect_ratios is None else _as_list(aspect_ratios[i])
+        options = (list(variance), flip, clip, step, offset, None, min_max_aspect_ratios_order)
+        box, spread = prior_box(one, image, _as_list(least[i]), _as_list(greatest[i]), ratios, *options)
+        for part, width in zip(parts, (4, num_classes), strict=False):
+            count = box.shape[2] * width
+            made = conv2d(one, count, kernel_size, padding=pad, stride=stride)
+            part.append(flatten(transpose(made, [0, 2, 3, 1]), axis=1))
+        parts[2].append(box)
+        parts[3].append(spread)
+    return _join_maps(parts, num_classes)
+
+
+def _join_maps(
+    parts: list[list[Variable]], num_classes: int
+) -> tuple[Variable, Variable, Variable, Variable]:
+    """Return locations, confidences, anchors and variances of all maps."""
+    places, confidences, boxes, spreads = parts
+    if len(boxes) == 1:
+        joined = [places[0], confidences[0], boxes[0], spreads[0]]
+    else:
+        rows = [(flatten(b, axis=3), flatten(v, axis=3)) for b, v in zip(boxes, spreads, strict=True)]
+        anchors = [concat(list(column)) for column in zip(*rows, strict=True)]
+        joined = [
+            reshape(concat(part, axis=1), [0, -1, width])
+            for part, width in ((places, 4), (confidences, num_classes))
+        ] + anchors
+    for one in joined[2:]:
+        one.stop_gradient = True
+    return joined[0], joined[1], joined[2], joined[3]
+
+
+def _find_sizes(
+    maps: int, base: float, ratios: tuple[int | None, int | None], sizes: tuple[Any, Any]
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the least and the greatest sizes of each map. Raises GraphError when they do not fit."""
+    least, greatest = sizes
+    low, high = ratios
+    if least is None and greatest is None and maps > 2 and low is not None and high is not None:
+        step = (high - low) // (maps - 2)
+        if step > 0:
+            found = range(low, high + 1, step)
+            least = [base * 0.10] + [base * ratio / 100.0 for ratio in found]
+            greatest = [base * 0.20] + [base * (ratio + step) / 100.0 for ratio in found]
+    if least is None or greatest is None or min(len(least), len(greatest)) < maps:
+        raise GraphError(
+            f"layer 'multi_box_head': there are no sizes for {maps} maps: min_sizes {sizes[0]}, max_sizes "
+            f"{sizes[1]}, ratios from {low} to {high}",
+            hint="pass min_sizes and max_sizes with an entry for each map, or for more than two maps "
+            "min_ratio and max_ratio (percent) far enough apart",
+        )
+    return least, greatest
+
+
+def _check_length(argument: str, value: Any, length: int) -> None:
+    if not isinstance(value, list | tuple) or len(value) != length:
+        raise GraphError(
+            f"layer 'multi_box_head': {argument} is {describe(value)}, expected a list with an entry for "
+            f"each of the {length} inputs"
+        )
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def ssd_loss(
+    location: Variable,
+    confidence: Variable,
+    gt_box: Variable,
+    gt_label: Variable,
+    prior_box: Variable,
+    prior_box_var: Any = None,
+    background_label: int = 0,
+    overlap_threshold: float = 0.5,
+    neg_pos_ratio: float = 3.0,
+    neg_overlap: float = 0.5,
+    loc_loss_weight: float = 1.0,
+    conf_loss_weight: float = 1.0,
+    match_type: str = "per_prediction",
+    mining_type: str = "max_negative",
+    normalize: bool = True,
+    sample_size: int | None = None,
+) -> Variable:
+    """Return the loss (N, 1) of each image: of the boxes that are matched, and of classes.
+
+    ``location`` (N, M, 4) and ``confidence`` (N, M, classes) as :func:`multi_box_head` gives them, for the
+    anchors ``prior_box`` (M, 4) with ``prior_box_var`` (M, 4) or 4 numbers; ``gt_box`` (rows, 4) and
+    ``gt_label`` (rows, 1) int32 have the true boxes of an image as one sequence. Anchors are matched by
+    :func:`bipartite_match`. The boxes of matched anchors cost a smooth L1 of their codes, their classes a
+    cross entropy; so do, as background, ``neg_pos_ratio`` times as many of the others, those whose classes
+    cost most, if they overlap no true box by ``neg_overlap`` or more. ``normalize`` divides by the number of
+    matched anchors of the batch. Raises GraphError for a ``mining_type`` other than "max_negative", which
+    alone has a loss in Fluid.
+
+    >>> from paddlelike.input import data
+    >>> place, confidence = data("place", [None, 20, 4]), data("confidence", [None, 20, 3])
+    >>> true = data("true", [None, 4], lod_level=1), data("label", [None, 1], "int32", lod_level=1)
+    >>> ssd_loss(place, confidence, *true, data("anchors", [20, 4]), [0.1, 0.1, 0.2, 0.2]).shape
+    (-1, 1)
+    """
+    layer = "ssd_loss"
+    helper = LayerHelper(layer)
+    if mining_type != "max_negative":
+        raise GraphError(
+            f"layer {layer!r}: mining_type is {mining_type!r}", hint="only 'max_negative' has a loss"
+        )
+    for argument, value in (("location", location), ("confidence", confidence), ("gt_box", gt_box)):
+        check_variable(layer, argument, value)
+    check_variable(layer, "gt_label", gt_label)
+
+    sizes = shape(confidence)
+    matched, overlap = bipartite_match(iou_similarity(gt_box, prior_box), match_type, overlap_threshold)
+    gt_label = _stop(reshape(gt_label, [0] * (len(gt_label.shape) - 1) + [-1, 1]))
+    label, _ = target_assign(gt_label, matched, mismatch_value=background_label)
+
+    confidence = flatten(confidence, axis=2)
+    label = _stop(flatten(cast(label, "int64"), axis=2))
+    class_loss = softmax_with_cross_entropy(confidence, label)
+    batch = _stop(slice_layer(sizes, axes=[0], starts=[0], ends=[2]))
+    # The dims (-1, 0) hold while the program is built; ``batch`` (N, M) when it runs.
+    class_loss = _stop(reshape(class_loss, [-1, 0], actual_shape=batch))
+    options = {
+        "neg_pos_ratio": neg_pos_ratio,
+        "neg_dist_threshold": neg_overlap,
+        "mining_type": mining_type,
+        "sample_size": sample_size,
+    }
+    negative, matched = _mine(helper, class_loss, matched, overlap, options)
+
+    codes = box_coder(prior_box, prior_box_var, gt_box, "encode_center_size")
+    target, place_weight = target_assign(codes, matched, mismatch_value=background_label)
+    label, class_weight = target_assign(gt_label, matched, negative, background_label)
+
+    label = cast(flatten(label, axis=2), "int64")
+    class_loss = softmax_with_cross_entropy(confidence, label)
+    class_weight = flatten(class_weight, axis=2)
+    class_loss = class_loss * class_weight
+    _stop(label)
+    _stop(class_weight)
+    location, target = flatten(location, axis=2), flatten(target, axis=2)
+    place_loss = smooth_l1(location, target)
+    place_weight = flatten(place_weight, axis=2)
+    place_loss = place_loss * place_weight
+    _stop(target)
+    _stop(place_weight)
+
+    loss = conf_loss_weight * class_loss + loc_loss_weight * place_loss
+    loss = reduce_sum(reshape(loss, [-1, 0], actual_shape=batch), dim=1, keep_dim=True)
+    return loss / reduce_sum(place_weight) if normalize else loss
+
+
+def _stop(variable: Variable) -> Variable:
+    """Return the variable, through which no gradient passes."""
+    variable.stop_gradient = True
+    return variable
+
+
+def _mine(
+    helper: LayerHelper, loss: Variable, matched: Variable, overlap: Variable, options: dict[str, Any]
+) -> tuple[Variable, Variable]:
+    """Return the anchors that stand for the background, and the matches that remain."""
+    negative = helper.create_variable_for_type_inference("int32")
+    updated = helper.create_variable_for_type_inference(matched.dtype)
+    helper.append_op(
+        type="mine_hard_examples",
+        inputs={"ClsLoss": loss, "MatchIndices": matched, "MatchDist": overlap},
+        outputs={"NegIndices": negative, "UpdatedMatchIndices": updated},
+        attrs={key: value for key, value in options.items() if value is not None},
+    )
+    return negative, updated
+
+
+def detection_output(
+    loc: Variable,
+    scores: Variable,
+    prior_box: Variable,
+    prior_box_var: Any,
+    background_label: int = 0,
+    nms_threshold: float = 0.3,
+    nms_top_k: int = 400,
+    keep_top_k: int = 200,
+    score_threshold: float = 0.01,
+    nms_eta: float = 1.0,
+    return_index: bool = False,
+) -> Any:
+    """Return rows (label, score, box) that an SSD finds, those of an image as one sequence.
+
+    ``loc`` (N, M, 4) and ``scores`` (N, M, classes), before the softmax, are what :func:`multi_box_head`
+    gives, with its anchors and variances. The boxes are decoded, and suppressed as :func:`multiclass_nms`
+    does; with ``return_index`` also the index of each box, (rows, 1) int32: image * M + box. As in Fluid,
+    class 0 is the background and ``nms_eta`` is 1 whatever is given.
+
+    >>> from paddlelike.input import data
+    >>> place, scores = data("place", [None, 20, 4]), data("scores", [None, 20, 3])
+    >>> detection_output(place, scores, data("anchors", [20, 4]), [0.1, 0.1, 0.2, 0.2]).lod_level
+    1
+    """
+    helper = LayerHelper("detection_output")
+    boxes = box_coder(prior_box, prior_box_var, loc, "decode_center_size")
+    scores = transpose(softmax(scores), [0, 2, 1])
+    scores.stop_gradient = True
+    out = helper.create_variable_for_type_inference(boxes.dtype)
+    outputs = {"Out": out}
+    if return_index:
+        outputs["Index"] = _stop(helper.create_variable_for_type_inference("int64"))
+    helper.append_op(
+        type="multiclass_nms2" if return_index else "multiclass_nms",
+        inputs={"Scores": scores, "BBoxes": boxes},
+        outputs=outputs,
+        attrs={
+            "background_label": 0,
+            "nms_threshold": nms_threshold,
+            "nms_top_k": nms_top_k,
+            "keep_top_k": keep_top_k,
+            "score_threshold": score_threshold,
+            "nms_eta": 1.0,
+        },
+    )
+    _stop(out)
+    return (out, outputs["Index"]) if return_index else out

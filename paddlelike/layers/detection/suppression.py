@@ -1,0 +1,196 @@
+"""Non-maximum suppression: of boxes that overlap, keep the best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import WIDE_FLOATS, check_type, check_variable
+from paddlelike.layers.emit import emit, emit_all
+
+__all__ = ["locality_aware_nms", "matrix_nms", "multiclass_nms"]
+
+
+def multiclass_nms(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = 0,
+    name: str | None = None,
+) -> Variable:
+    """Return rows (label, score, box) of the boxes that remain, those of an image as one sequence.
+
+    ``bboxes`` (N, M, 4), or M polygons of 8, 16, 24 or 32 numbers, and ``scores`` (N, classes, M); or
+    sequences (rows, classes, 4) and (rows, classes), where every class has boxes of its own. Of every class
+    but ``background_label`` the ``nms_top_k`` best scores above ``score_threshold`` are looked at, the best
+    first; a box is dropped when it overlaps one that is kept by more than ``nms_threshold``, which is
+    multiplied by ``nms_eta`` after each box that is kept, while it is above 0.5. Of an image the
+    ``keep_top_k`` best boxes remain. -1 is no limit, or no background. Boxes are in pixels unless
+    ``normalized``.
+
+    The result is [[-1]] (1, 1) when no image has a box. Operator ``multiclass_nms``; no gradient. Raises
+    TypeError for arguments of another type, also an int for a float.
+
+    >>> from paddlelike.input import data
+    >>> boxes, scores = data("boxes", [None, 100, 4]), data("scores", [None, 21, 100])
+    >>> multiclass_nms(boxes, scores, score_threshold=0.01, nms_top_k=50, keep_top_k=20).lod_level
+    1
+    """
+    layer = "multiclass_nms"
+    attrs = _read_options(
+        layer, bboxes, scores, score_threshold, nms_top_k, keep_top_k, background_label, normalized
+    )
+    attrs |= _read_threshold(layer, nms_threshold, nms_eta)
+    return emit(layer, {"BBoxes": bboxes, "Scores": scores}, attrs, name=name, constant=True)
+
+
+def multiclass_nms2(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = 0,
+    return_index: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return what :func:`multiclass_nms` does, with ``return_index`` also the index of each box: (rows, 1).
+
+    An index, int32, counts through the batch: image * M + box, or row * classes + label. Without any box the
+    results have no rows. Operator ``multiclass_nms2`` (in Fluid ``fluid.contrib.layers.multiclass_nms2``).
+    """
+    attrs = {
+        "background_label": background_label,
+        "score_threshold": score_threshold,
+        "nms_top_k": nms_top_k,
+        "nms_threshold": nms_threshold,
+        "nms_eta": nms_eta,
+        "keep_top_k": keep_top_k,
+        "normalized": normalized,
+    }
+    outputs = {"Out": bboxes.dtype, "Index": "int64"}
+    inputs = {"BBoxes": bboxes, "Scores": scores}
+    out, index = emit_all("multiclass_nms2", inputs, outputs, attrs, name=name, constant=True)
+    return (out, index) if return_index else out
+
+
+def matrix_nms(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    post_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    use_gaussian: bool = False,
+    gaussian_sigma: float = 2.0,
+    background_label: int = 0,
+    normalized: bool = True,
+    return_index: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return rows (label, score, box) of the best boxes of every image, scores lowered by overlaps.
+
+    ``bboxes`` (N, M, 4), ``scores`` (N, classes, M). Instead of dropping a box that overlaps a better one of
+    its class, its score is lowered: linearly by the overlap, or with ``use_gaussian`` by
+    ``exp(-gaussian_sigma * overlap ** 2)``, less where the better one is itself overlapped. Boxes whose score
+    is then above ``post_threshold`` remain, ``keep_top_k`` of an image at most. The other arguments are those
+    of :func:`multiclass_nms`. With ``return_index`` also the index of each box, (rows, 1) int32: image * M +
+    box. Operator ``matrix_nms``; no gradient. Raises TypeError for arguments of another type. Wang et al.,
+    SOLOv2, 2020.
+
+    >>> from paddlelike.input import data
+    >>> boxes, scores = data("boxes", [None, 100, 4]), data("scores", [None, 21, 100])
+    >>> matrix_nms(boxes, scores, 0.01, 0.05, nms_top_k=50, keep_top_k=20, return_index=True)[1].dtype.name
+    'INT32'
+    """
+    layer = "matrix_nms"
+    attrs = _read_options(
+        layer, bboxes, scores, score_threshold, nms_top_k, keep_top_k, background_label, normalized
+    )
+    check_type(layer, "post_threshold", post_threshold, float)
+    check_type(layer, "use_gaussian", use_gaussian, bool)
+    check_type(layer, "gaussian_sigma", gaussian_sigma, float)
+    attrs |= {
+        "post_threshold": post_threshold,
+        "use_gaussian": use_gaussian,
+        "gaussian_sigma": gaussian_sigma,
+    }
+    outputs = {"Out": bboxes.dtype, "Index": "int64"}
+    out, index = emit_all(layer, {"BBoxes": bboxes, "Scores": scores}, outputs, attrs, name=name)
+    out.stop_gradient = True
+    return (out, index) if return_index else out
+
+
+def locality_aware_nms(
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    nms_threshold: float = 0.3,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    background_label: int = -1,
+    name: str | None = None,
+) -> Variable:
+    """Return rows (label, score, box) of the boxes that remain after neighbours were merged.
+
+    ``bboxes`` (N, M, 4), or M polygons of 8, 16, 24 or 32 numbers, and ``scores`` (N, 1, M). A box that
+    overlaps the one merged last by more than ``nms_threshold`` goes into it, by the scores of both, which add
+    up; the result is that of :func:`multiclass_nms` for the merged boxes. Operator ``locality_aware_nms``; no
+    gradient. Raises TypeError for arguments of another type, GraphError for scores of several classes. Zhou
+    et al., EAST, 2017.
+
+    >>> from paddlelike.input import data
+    >>> boxes, scores = data("boxes", [None, 100, 8]), data("scores", [None, 1, 100])
+    >>> locality_aware_nms(boxes, scores, score_threshold=0.5, nms_top_k=50, keep_top_k=20).shape
+    (100, 10)
+    """
+    layer = "locality_aware_nms"
+    attrs = _read_options(
+        layer, bboxes, scores, score_threshold, nms_top_k, keep_top_k, background_label, normalized
+    )
+    attrs |= _read_threshold(layer, nms_threshold, nms_eta)
+    if len(scores.shape) != 3 or scores.shape[1] != 1:
+        raise GraphError(
+            f"layer {layer!r}: scores has shape {list(scores.shape)}, expected (N, 1, M)",
+            hint="multiclass_nms takes several classes",
+        )
+    return emit(layer, {"BBoxes": bboxes, "Scores": scores}, attrs, name=name, constant=True)
+
+
+def _read_options(
+    layer: str,
+    bboxes: Variable,
+    scores: Variable,
+    score_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    background_label: int,
+    normalized: bool,
+) -> dict[str, Any]:
+    """Return the attributes that every suppression has; raise TypeError for an argument of another type."""
+    check_variable(layer, "bboxes", bboxes, WIDE_FLOATS)
+    check_variable(layer, "scores", scores, WIDE_FLOATS)
+    attrs: dict[str, Any] = {"score_threshold": score_threshold}
+    check_type(layer, "score_threshold", score_threshold, float)
+    whole = {"nms_top_k": nms_top_k, "keep_top_k": keep_top_k, "background_label": background_label}
+    for argument, value in whole.items():
+        check_type(layer, argument, value, int)
+    check_type(layer, "normalized", normalized, bool)
+    return attrs | whole | {"normalized": normalized}
+
+
+def _read_threshold(layer: str, nms_threshold: float, nms_eta: float) -> dict[str, Any]:
+    check_type(layer, "nms_threshold", nms_threshold, float)
+    check_type(layer, "nms_eta", nms_eta, float)
+    return {"nms_threshold": nms_threshold, "nms_eta": nms_eta}

@@ -1,0 +1,109 @@
+"""YOLOv3: boxes from the numbers of a head, and the loss that trains it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_type, check_variable
+from paddlelike.layers.emit import emit_all
+
+__all__ = ["yolo_box", "yolov3_loss"]
+
+
+def yolov3_loss(
+    x: Variable,
+    gt_box: Variable,
+    gt_label: Variable,
+    anchors: Sequence[int],
+    anchor_mask: Sequence[int],
+    class_num: int,
+    ignore_thresh: float,
+    downsample_ratio: int,
+    gt_score: Variable | None = None,
+    use_label_smooth: bool = True,
+    name: str | None = None,
+    scale_x_y: float = 1.0,
+) -> Variable:
+    """Return the loss (N,) of one head of a YOLOv3: boxes, objectness and classes.
+
+    ``x`` (N, A * (5 + class_num), H, H) holds for each of the A anchors of ``anchor_mask`` x, y, w, h,
+    objectness and classes; ``anchors`` (width, height, width, ...) are those of all heads, in pixels of an
+    image of H * ``downsample_ratio``. ``gt_box`` (N, B, 4) is (x, y of the center, width, height) as shares
+    of the image, rows of 0 where an image has fewer boxes; ``gt_label`` (N, B) int32; ``gt_score`` (N, B) the
+    share of an image in a mixture of two. A prediction that overlaps a true box by more than
+    ``ignore_thresh`` is not trained as background. Operator ``yolov3_loss``. Raises TypeError for arguments
+    of another type. Redmon and Farhadi, 2018.
+
+    >>> from paddlelike.input import data
+    >>> x, boxes = data("x", [None, 24, 13, 13]), data("boxes", [None, 50, 4])
+    >>> labels = data("labels", [None, 50], "int32")
+    >>> yolov3_loss(x, boxes, labels, [10, 13, 16, 30, 33, 23], [0, 1, 2], 3, 0.7, 32).shape
+    (-1,)
+    """
+    layer = "yolov3_loss"
+    check_variable(layer, "x", x)
+    check_variable(layer, "gt_box", gt_box)
+    check_variable(layer, "gt_label", gt_label)
+    if gt_score is not None:
+        check_variable(layer, "gt_score", gt_score)
+    check_type(layer, "anchors", anchors, list, tuple)
+    check_type(layer, "anchor_mask", anchor_mask, list, tuple)
+    check_type(layer, "class_num", class_num, int)
+    check_type(layer, "ignore_thresh", ignore_thresh, float)
+    check_type(layer, "use_label_smooth", use_label_smooth, bool)
+    attrs = {
+        "anchors": anchors,
+        "anchor_mask": anchor_mask,
+        "class_num": class_num,
+        "ignore_thresh": ignore_thresh,
+        "downsample_ratio": downsample_ratio,
+        "use_label_smooth": use_label_smooth,
+        "scale_x_y": scale_x_y,
+    }
+    inputs = {"X": x, "GTBox": gt_box, "GTLabel": gt_label, "GTScore": gt_score}
+    outputs = {"Loss": x.dtype, "ObjectnessMask": "int32", "GTMatchMask": "int32"}
+    return emit_all(layer, inputs, outputs, attrs, name=name)[0]
+
+
+def yolo_box(
+    x: Variable,
+    img_size: Variable,
+    anchors: Sequence[int],
+    class_num: int,
+    conf_thresh: float,
+    downsample_ratio: int,
+    clip_bbox: bool = True,
+    name: str | None = None,
+    scale_x_y: float = 1.0,
+) -> tuple[Variable, Variable]:
+    """Return the boxes that one head of a YOLOv3 predicts, and their scores.
+
+    ``x`` (N, A * (5 + class_num), H, W), ``anchors`` (width, height, width, ...) those of this head in
+    pixels, ``img_size`` (N, 2) int32 (height, width) of the images that boxes are wanted for. Boxes (N, A * H
+    * W, 4) are (xmin, ymin, xmax, ymax) in pixels of those, cut off at the borders with ``clip_bbox``; scores
+    (N, A * H * W, class_num). Both are 0 where the objectness is below ``conf_thresh``. Operator
+    ``yolo_box``. Raises TypeError for arguments of another type. Redmon and Farhadi, 2018.
+
+    >>> from paddlelike.input import data
+    >>> x, size = data("x", [None, 24, 13, 13]), data("size", [None, 2], "int32")
+    >>> [one.shape for one in yolo_box(x, size, [10, 13, 16, 30, 33, 23], 3, 0.01, 32)]
+    [(-1, 507, 4), (-1, 507, 3)]
+    """
+    layer = "yolo_box"
+    check_variable(layer, "x", x)
+    check_variable(layer, "img_size", img_size)
+    check_type(layer, "anchors", anchors, list, tuple)
+    check_type(layer, "class_num", class_num, int)
+    check_type(layer, "conf_thresh", conf_thresh, float)
+    attrs = {
+        "anchors": anchors,
+        "class_num": class_num,
+        "conf_thresh": conf_thresh,
+        "downsample_ratio": downsample_ratio,
+        "clip_bbox": clip_bbox,
+        "scale_x_y": scale_x_y,
+    }
+    outputs = {"Boxes": x.dtype, "Scores": x.dtype}
+    boxes, scores = emit_all(layer, {"X": x, "ImgSize": img_size}, outputs, attrs, name=name)
+    return boxes, scores
