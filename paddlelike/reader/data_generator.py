@@ -67,16 +67,15 @@ class DataGenerator:
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
-    r"""Writes samples whose values are strings.
+    r"""Writes samples whose values are strings. One string is a list of its characters, as in Fluid.
 
-    >>> MultiSlotStringDataGenerator()._gen_str([("words", ["7", "8"]), ("label", ["1"])])
+    >>> MultiSlotStringDataGenerator()._gen_str([("words", ["7", "8"]), ("label", "1")])
     '2 7 8 1 1\n'
     """
 
     def _gen_str(self, line: Slots) -> str:
-        return (
-            " ".join(word for _, values in _check_slots(line) for word in (str(len(values)), *values)) + "\n"
-        )
+        slots = _check_slots(line, (list, tuple, str))
+        return " ".join(word for _, values in slots for word in (str(len(values)), *values)) + "\n"
 
 
 class MultiSlotDataGenerator(DataGenerator):
@@ -99,10 +98,11 @@ class MultiSlotDataGenerator(DataGenerator):
         return " ".join(str(word) for _, values in slots for word in (len(values), *values)) + "\n"
 
 
-def _check_slots(line: Slots) -> Iterator[tuple[str, Sequence[Any]]]:
-    if not isinstance(line, list | tuple):
+def _check_slots(line: Slots, kinds: tuple[type, ...] = (list, tuple)) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the slots of a sample: a list, a tuple, or ``zip(names, values)``, a list in Python 2."""
+    if not isinstance(line, list | tuple | zip):
         raise ValueError(f"a sample must be a list of slots like ('words', [7, 8]), got {line!r}")
     for name, values in line:
-        if not isinstance(name, str) or not isinstance(values, list | tuple):
+        if not isinstance(name, str) or not isinstance(values, kinds):
             raise ValueError(f"a slot must be a name and a list of values, got ({name!r}, {values!r})")
         yield name, values

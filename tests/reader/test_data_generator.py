@@ -80,3 +80,13 @@ def test_a_script_is_the_command_of_a_dataset(tmp_path: Path) -> None:
     dataset.set_pipe_command(f"{sys.executable} {script}")
     ((feed),) = dataset.feeds()
     assert np.array(feed["x"]).tolist() == [[1.5, 2.0], [3.0, 4.25]]
+
+
+def test_samples_of_scripts_for_python_2() -> None:
+    sample: Any = zip(["words", "label"], [[7, 8], [1]], strict=True)
+    assert fluid.data_generator.MultiSlotDataGenerator()._gen_str(sample) == "2 7 8 1 1\n"
+
+
+def test_one_string_is_a_list_of_its_characters() -> None:
+    write = fluid.data_generator.MultiSlotStringDataGenerator()._gen_str
+    assert write([("words", ["71", "8"]), ("label", "1"), ("year", "26")]) == "2 71 8 1 1 2 2 6\n"
