@@ -98,7 +98,7 @@ class MultiSlotDataGenerator(DataGenerator):
         return " ".join(str(word) for _, values in slots for word in (len(values), *values)) + "\n"
 
 
-def _check_slots(line: Slots, kinds: tuple[type, ...] = (list, tuple)) -> Iterator[tuple[str, Sequence[Any]]]:
+def _check_slots(line: Slots, kinds: Any = (list, tuple)) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the slots of a sample: a list, a tuple, or ``zip(names, values)``, a list in Python 2."""
     if not isinstance(line, list | tuple | zip):
         raise ValueError(f"a sample must be a list of slots like ('words', [7, 8]), got {line!r}")
