@@ -11,7 +11,6 @@ from paddlelike.collection.builders import (
     CoupledLSTMBuilder,
     GRUBuilder,
     LSTMBuilder,
-    RNNState,
     SimpleRNNBuilder,
     VanillaLSTMBuilder,
 )
@@ -41,6 +40,7 @@ from paddlelike.collection.graph import renew_cg
 from paddlelike.collection.lookup import LookupParameters
 from paddlelike.collection.objects import load, load_generator, save
 from paddlelike.collection.parameters import Parameters
+from paddlelike.collection.recurrent import RNNState
 
 __all__ = [
     "BiRNNBuilder",

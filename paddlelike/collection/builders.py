@@ -18,23 +18,20 @@ parameters of its ``param_collection()`` make it anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
-
-import numpy as np
+from typing import Any, Self
 
 from paddlelike.collection.collection import ParameterCollection
 from paddlelike.collection.expressions import (
     Expression,
     cmult,
     concatenate,
-    inputTensor,
     layer_norm,
     logistic,
-    parameter,
     tanh,
     to_expression,
 )
 from paddlelike.collection.parameters import Parameters
+from paddlelike.collection.recurrent import Builder, Memory, Shape
 from paddlelike.errors import GraphError
 
 __all__ = [
@@ -43,130 +40,12 @@ __all__ = [
     "CoupledLSTMBuilder",
     "GRUBuilder",
     "LSTMBuilder",
-    "RNNState",
     "SimpleRNNBuilder",
     "VanillaLSTMBuilder",
 ]
 
-Shape = int | tuple[int, int]
-Memory = tuple[Expression, ...]  # of one layer: (h,) or (h, c)
 
-
-class _Builder:
-    """Layers of one kind of cell, over the parameters of a collection of their own."""
-
-    collection_name: ClassVar[str]
-    has_cell: ClassVar[bool] = False  # the memory of a layer is (h, c)
-
-    def __init__(self, layers: int, input_dim: int, hidden_dim: int, model: ParameterCollection) -> None:
-        if layers < 1:
-            raise GraphError(f"{type(self).__name__} needs at least one layer, not {layers}")
-        self.layers, self.input_dim, self.hidden_dim = layers, input_dim, hidden_dim
-        self._collection = model.add_subcollection(self.collection_name)
-        dims = [input_dim, *[hidden_dim] * (layers - 1)]
-        self._layers = [self._add_layer(dim, hidden_dim) for dim in dims]
-
-    @property
-    def spec(self) -> tuple[Any, ...]:
-        """The arguments that make the builder anew, without the collection."""
-        return (self.layers, self.input_dim, self.hidden_dim)
-
-    @classmethod
-    def from_spec(cls, spec: tuple[Any, ...], model: ParameterCollection) -> Self:
-        """Make a builder from a ``spec``, its parameters in ``model``."""
-        layers, input_dim, hidden_dim, *more = spec
-        return cls(layers, input_dim, hidden_dim, model, *more)
-
-    def param_collection(self) -> ParameterCollection:
-        """Return the collection of the parameters."""
-        return self._collection
-
-    def initial_state(self, vectors: Sequence[Any] | None = None) -> RNNState:
-        """Return the state before the first step.
-
-        ``vectors`` are the memories of all layers, the cells c first where there are some, then h; None:
-        zeros. Raises GraphError when their count differs.
-        """
-        count = self.layers * (2 if self.has_cell else 1)
-        if vectors is None:
-            zeros = np.zeros(self.hidden_dim)
-            given = [inputTensor(zeros) for _ in range(count)]
-        else:
-            given = [to_expression(vector) for vector in vectors]
-        if len(given) != count:
-            raise GraphError(
-                f"{type(self).__name__} of {self.layers} layers has {count} memories, got {len(given)}"
-            )
-        if self.has_cell:
-            cells, hiddens = given[: self.layers], given[self.layers :]
-            return RNNState(self, tuple(zip(hiddens, cells, strict=True)), None, vectors is None)
-        return RNNState(self, tuple((hidden,) for hidden in given), None, vectors is None)
-
-    def step(self, memories: Sequence[Memory], x: Any, *, first: bool = False) -> tuple[Memory, ...]:
-        """Return the memories of all layers after one more input; ``first``: they are still zeros."""
-        value = to_expression(x)
-        after = []
-        for weights, memory in zip(self._layers, memories, strict=True):
-            after.append(self._step([parameter(weight) for weight in weights], memory, value, first))
-            value = after[-1][0]
-        return tuple(after)
-
-    def _add_layer(self, input_dim: int, hidden_dim: int) -> list[Parameters]:
-        raise NotImplementedError
-
-    def _step(self, weights: list[Expression], memory: Memory, x: Expression, first: bool) -> Memory:
-        raise NotImplementedError
-
-    def _add(self, *shapes: Shape) -> list[Parameters]:
-        """Add matrices, and vectors of zeros."""
-        return [self._collection.add_parameters(s, init=0.0 if isinstance(s, int) else None) for s in shapes]
-
-
-class RNNState(NamedTuple):
-    """A builder's memories after some inputs."""
-
-    builder: _Builder
-    memories: tuple[Memory, ...]
-    before: RNNState | None = None
-    is_start: bool = False  # no input yet, and no memories given
-
-    def add_input(self, x: Any) -> RNNState:
-        """Return the state after one more input of shape ``(input_dim,)``."""
-        memories = self.builder.step(self.memories, x, first=self.is_start)
-        return RNNState(self.builder, memories, self)
-
-    def add_inputs(self, xs: Sequence[Any]) -> list[RNNState]:
-        """Return the state after each input."""
-        states = []
-        state = self
-        for x in xs:
-            state = state.add_input(x)
-            states.append(state)
-        return states
-
-    def transduce(self, xs: Sequence[Any]) -> list[Expression]:
-        """Return the output after each input."""
-        return [state.output() for state in self.add_inputs(xs)]
-
-    def output(self) -> Expression:
-        """Return the hidden vector of the last layer."""
-        return self.memories[-1][0]
-
-    def h(self) -> tuple[Expression, ...]:
-        """Return the hidden vectors of all layers."""
-        return tuple(memory[0] for memory in self.memories)
-
-    def s(self) -> tuple[Expression, ...]:
-        """Return all memories: the cells of all layers, where there are some, then the hidden vectors."""
-        cells = tuple(memory[1] for memory in self.memories if len(memory) > 1)
-        return cells + self.h()
-
-    def prev(self) -> RNNState | None:
-        """Return the state before the last input."""
-        return self.before
-
-
-class SimpleRNNBuilder(_Builder):
+class SimpleRNNBuilder(Builder):
     """Elman's network: ``h = tanh(W x + U h + b)``."""
 
     collection_name = "simple-rnn-builder"
@@ -178,7 +57,7 @@ class SimpleRNNBuilder(_Builder):
         return (tanh(_affine(weights, x, memory[0])),)
 
 
-class GRUBuilder(_Builder):
+class GRUBuilder(Builder):
     """Gated recurrent units (Cho et al., 2014)."""
 
     collection_name = "gru-builder"
@@ -195,7 +74,7 @@ class GRUBuilder(_Builder):
         return (cmult(1 - z, h) + cmult(z, candidate),)
 
 
-class VanillaLSTMBuilder(_Builder):
+class VanillaLSTMBuilder(Builder):
     """Long short-term memory without peepholes.
 
     ``forget_bias`` is added to the gate f at every step. With ``ln_lstm`` (layer normalization) the gains and
@@ -267,7 +146,7 @@ class CompactVanillaLSTMBuilder(VanillaLSTMBuilder):
         return (self.layers, self.input_dim, self.hidden_dim)
 
 
-class CoupledLSTMBuilder(_Builder):
+class CoupledLSTMBuilder(Builder):
     """LSTM with peepholes whose forget gate is ``1 - i``: DyNet's older ``LSTMBuilder``."""
 
     collection_name = "lstm-builder"

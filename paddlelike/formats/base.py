@@ -22,30 +22,27 @@ a combined file of Paddle variables: 2 entries, 32 bytes of elements
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
-from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
+from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
-from paddlelike.formats.elements import TensorPart, read_elements
-from paddlelike.formats.sources import Buffer, Folder, Readable, Source, as_source
+from paddlelike.formats.entry import Entry, read_dense, read_dense_rows
+from paddlelike.formats.sources import Buffer, Folder, Readable, as_source
 
 __all__ = [
     "ALL_DTYPES",
     "SNIFF_BYTES",
     "Capabilities",
     "Description",
-    "Entry",
     "FileFormat",
     "FolderFormat",
     "Format",
     "Value",
     "Values",
-    "check_extent",
 ]
 
 Value = LoDTensor | SelectedRows
@@ -56,77 +53,6 @@ W = TypeVar("W", covariant=True)
 SNIFF_BYTES: Final = 1024  # the part of a file that FileFormat.sniff() is given
 ALL_DTYPES: Final = frozenset(TENSOR_DTYPES)
 _LISTED: Final = 20  # entries or problems that a text lists before it says "and N more"
-
-
-class Entry(NamedTuple):
-    """One tensor in a source: its name and type, and where its elements are.
-
-    Attributes
-    ----------
-    name
-        Its name; its index as text where the format stores no names.
-    offset
-        Where the elements begin in ``file``, in C order and little-endian. None: they are encoded, and
-        only ``read`` of the format can tell them.
-    nbytes
-        The size of the elements in memory, and in the file unless they are encoded.
-    file
-        The name of the file in the folder; "" for a format of one file.
-    height, row_count
-        Of SelectedRows: the height of the whole matrix and the count of row ids. ``height`` is None for a
-        dense tensor.
-    surplus
-        The count of bytes that follow the tensor in a file of its own.
-    payload
-        What the format itself needs to read an encoded entry.
-    """
-
-    name: str
-    dtype: VarType
-    shape: tuple[int, ...]
-    lod: tuple[tuple[int, ...], ...] = ()
-    offset: int | None = None
-    nbytes: int = 0
-    file: str = ""
-    height: int | None = None
-    row_count: int = 0
-    surplus: int = 0
-    payload: Any = None
-
-    @property
-    def kind(self) -> VarType:
-        """LOD_TENSOR or SELECTED_ROWS."""
-        return VarType.LOD_TENSOR if self.height is None else VarType.SELECTED_ROWS
-
-    def locate_rows(self, start: int, stop: int) -> tuple[int, int]:
-        """Return offset and size in bytes of the rows ``start`` to ``stop`` (not included).
-
-        Raises
-        ------
-        FormatError
-            There are no such rows, the tensor has a LoD, or its elements are encoded.
-
-        >>> Entry("w", VarType.FP32, (5, 2), offset=28, nbytes=40).locate_rows(1, 3)
-        (36, 16)
-        """
-        self.check_rows(start, stop)
-        if self.offset is None:
-            raise FormatError(f"the elements of {self.name!r} are encoded: they have no offset in the file")
-        row = math.prod(self.shape[1:]) * numpy_dtype(self.dtype).itemsize
-        return self.offset + start * row, (stop - start) * row
-
-    def check_rows(self, start: int, stop: int) -> None:
-        """Raise FormatError unless the rows ``start`` to ``stop`` can be read by themselves."""
-        height = self.shape[0] if self.shape else 0
-        if self.lod or self.height is not None:
-            what = f"has {len(self.lod)} LoD levels" if self.lod else "is SelectedRows"
-            raise FormatError(f"{self.name!r} {what}: it cannot be read in slices")
-        if not 0 <= start <= stop <= height:
-            raise FormatError(
-                f"rows {start} to {stop} of {self.name!r}: it has {height} rows, "
-                f"{self.dtype.name} {list(self.shape)}",
-                hint=f"0 <= start <= stop <= {height}",
-            )
 
 
 @dataclass(frozen=True)
@@ -323,48 +249,3 @@ class FolderFormat(Format[Folder, Mapping[str, Iterable[Buffer]]]):
             return super().read_slice(source, entry, start, stop)
         with source.open_file(entry.file) as file:
             return read_dense_rows(file, entry, start, stop)
-
-
-def read_dense(source: Source, entry: Entry, *, into: Array | None = None) -> LoDTensor:
-    """Read a dense tensor whose elements lie in ``source`` as in memory.
-
-    Raises
-    ------
-    FormatError
-        They are not all there, or do not fit ``into``; no memory was taken for them.
-    """
-    assert entry.offset is not None, f"{entry.name} is encoded: its format must implement read()"
-    check_extent(entry, source.size)
-    part = TensorPart(entry.dtype, entry.shape, entry.offset, entry.nbytes)
-    return LoDTensor(read_elements(source, part, into), [list(level) for level in entry.lod])
-
-
-def read_dense_rows(source: Source, entry: Entry, start: int, stop: int) -> Array:
-    """Read some rows of a dense tensor whose elements lie in ``source`` as in memory.
-
-    Raises
-    ------
-    FormatError
-        There are no such rows, or the tensor's elements are not all there.
-    """
-    offset, nbytes = entry.locate_rows(start, stop)
-    check_extent(entry, source.size)
-    shape = (stop - start, *entry.shape[1:])
-    return read_elements(source, TensorPart(entry.dtype, shape, offset, nbytes))
-
-
-def check_extent(entry: Entry, size: int) -> None:
-    """Raise FormatError unless a file of ``size`` bytes contains the elements of an entry with an offset."""
-    offset = entry.offset
-    assert offset is not None
-    expected = math.prod(entry.shape) * numpy_dtype(entry.dtype).itemsize
-    if entry.nbytes != expected:
-        raise FormatError(
-            f"{entry.name!r} is {entry.dtype.name} {list(entry.shape)}, which takes {expected} bytes; "
-            f"the file says {entry.nbytes}"
-        )
-    if offset < 0 or offset + entry.nbytes > size:
-        raise FormatError(
-            f"offset {offset}: {entry.name!r}, {entry.dtype.name} {list(entry.shape)}, takes {entry.nbytes} "
-            f"bytes, but the file has {size}"
-        )

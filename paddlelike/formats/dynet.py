@@ -27,7 +27,8 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values
+from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Readable, as_source
 
 __all__ = ["LOOKUP_PARAMETER", "PARAMETER", "Block", "DynetFile", "encode", "read_blocks"]

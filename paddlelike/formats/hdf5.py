@@ -20,7 +20,8 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import ExtraMissingError, FormatError
-from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
+from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
+from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.npz import deliver, to_var_type
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import SourceFile

@@ -18,8 +18,9 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats import npy
-from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
+from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import view_elements
+from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.zips import Member, open_zip, write_zip
 

@@ -21,8 +21,9 @@ from typing import Any, Final
 from paddlelike.core.dtypes import TENSOR_DTYPES, VarType, convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import Capabilities, Entry, FileFormat, Values
+from paddlelike.formats.base import Capabilities, FileFormat, Values
 from paddlelike.formats.elements import view_elements
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 
 __all__ = ["Safetensors"]

@@ -23,11 +23,13 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import Capabilities, Entry, FileFormat, Value, Values, read_dense
+from paddlelike.formats.base import Capabilities, FileFormat, Value, Values
 from paddlelike.formats.elements import view_elements
+from paddlelike.formats.entry import Entry, read_dense
 from paddlelike.formats.npz import deliver
 from paddlelike.formats.sources import Buffer, Readable, Source, as_source
 from paddlelike.formats.state import pickles
+from paddlelike.formats.state.machine import Reference
 from paddlelike.formats.state.plain_pickles import encode_text
 from paddlelike.formats.zips import Member, open_zip, write_zip
 
@@ -44,9 +46,7 @@ _STORAGES: Final = {
     "ComplexDouble": VarType.COMPLEX128,
 }  # fmt: skip
 _NAMES: Final = {dtype: f"{name}Storage" for name, dtype in _STORAGES.items()}
-_REFERENCES: Final = {
-    ("torch", f"{name}Storage"): pickles.Reference("torch", f"{name}Storage") for name in _STORAGES
-}
+_REFERENCES: Final = {("torch", f"{name}Storage"): Reference("torch", f"{name}Storage") for name in _STORAGES}
 _MAX_DIMS: Final = 32
 
 
@@ -195,7 +195,7 @@ def _find_storage(identifier: Any) -> _Storage:
     if not isinstance(identifier, tuple) or len(identifier) < 5 or identifier[0] != "storage":
         raise FormatError("the pickle refers to something that is no storage")
     reference, key, count = identifier[1], identifier[2], identifier[4]
-    name = reference.name.removesuffix("Storage") if isinstance(reference, pickles.Reference) else ""
+    name = reference.name.removesuffix("Storage") if isinstance(reference, Reference) else ""
     if name not in _STORAGES or not isinstance(key, str) or type(count) is not int or not 0 <= count < 2**48:
         raise FormatError(f"the storage {key!r:.40} has a class, key or count that cannot be")
     return _Storage(key, _STORAGES[name], count)

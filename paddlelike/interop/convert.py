@@ -14,7 +14,8 @@ import numpy as np
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
-from paddlelike.formats.base import Entry, FileFormat, FolderFormat, Value
+from paddlelike.formats.base import FileFormat, FolderFormat, Value
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer
 from paddlelike.formats.state.fluid_save import PrefixedFolder

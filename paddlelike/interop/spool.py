@@ -11,14 +11,14 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 from typing import IO, Any, Final, NamedTuple, Self
 
 import numpy as np
 
 from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
-from paddlelike.formats.base import Entry, FileFormat, FolderFormat, Value
+from paddlelike.formats.base import FileFormat, FolderFormat, Value
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer
 from paddlelike.storage.names import relative_path
 
@@ -46,12 +46,7 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 

@@ -18,7 +18,8 @@ import math
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import Capabilities, Entry, FileFormat
+from paddlelike.formats.base import Capabilities, FileFormat
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import as_source
 from paddlelike.formats.elements import view_elements
 

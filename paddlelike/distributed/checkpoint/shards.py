@@ -19,7 +19,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.distributed.placement import TABLE_FOLDER, Slice, shard_name
 from paddlelike.errors import LoadError
-from paddlelike.formats.base import Entry
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.selected_rows import IDS_OFFSET
 from paddlelike.io.contents.allocation import offset_of

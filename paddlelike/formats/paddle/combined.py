@@ -13,8 +13,9 @@ from typing import Final
 
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import Capabilities, Entry, FileFormat, Values
+from paddlelike.formats.base import Capabilities, FileFormat, Values
 from paddlelike.formats.elements import Array
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.lod_tensor import Header
 from paddlelike.formats.paddle.recognize import find_dense_part

@@ -18,7 +18,8 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
 from paddlelike.errors import FormatError
 from paddlelike.formats import elements
-from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FolderFormat, Value, Values
+from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FolderFormat, Value, Values
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.formats.paddle.recognize import find_dense_part, is_selected_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable

@@ -14,7 +14,8 @@ from typing import Final
 
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FolderFormat, Value, Values
+from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FolderFormat, Value, Values
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.sources import Buffer, Folder, Source
 from paddlelike.formats.state.format import StateFile, decode, encode, list_entries, read_array, to_array
 

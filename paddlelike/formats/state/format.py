@@ -17,7 +17,8 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.tensor import Array, LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import SNIFF_BYTES, Capabilities, Entry, FileFormat, Value, Values
+from paddlelike.formats.base import SNIFF_BYTES, Capabilities, FileFormat, Value, Values
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.explain import explain
 from paddlelike.formats.sources import Buffer, Readable, as_source
 from paddlelike.formats.state import pickles

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from paddlelike.errors import SaveError
-from paddlelike.formats.state.pickles import Reference
+from paddlelike.formats.state.machine import Reference
 
 __all__ = ["Reference", "encode_plain", "encode_text"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor, SelectedRows
-from paddlelike.formats.base import Entry
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.io.contents.interface import Array, Value, Want
 from paddlelike.io.contents.read import Job, Part, view_bytes

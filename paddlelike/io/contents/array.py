@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.formats.base import Entry
+from paddlelike.formats.entry import Entry
 from paddlelike.io.contents.interface import Held, Reading, Unreadable, Value, Want
 
 __all__ = ["ArrayContents"]

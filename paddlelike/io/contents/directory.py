@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import TENSOR_DTYPES, VarType
 from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, MissingFileError, StorageError
-from paddlelike.formats.base import Entry
+from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory
 from paddlelike.io.contents.allocation import allocate, count_bytes, offset_of, to_native

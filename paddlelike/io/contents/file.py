@@ -11,7 +11,8 @@ from paddlelike.core.memory import Arena
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError, LoadError, MissingFileError
 from paddlelike.formats import registry
-from paddlelike.formats.base import SNIFF_BYTES, Entry, FileFormat, check_extent
+from paddlelike.formats.base import SNIFF_BYTES, FileFormat
+from paddlelike.formats.entry import Entry, check_extent
 from paddlelike.formats.paddle.combined import CombinedFile
 from paddlelike.io.contents.allocation import allocate, copy_from, count_bytes, to_native
 from paddlelike.io.contents.compare import compare_buffer, compare_file, compare_size

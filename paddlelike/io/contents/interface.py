@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.formats.base import Entry, Value
+from paddlelike.formats.base import Value
+from paddlelike.formats.entry import Entry
 
 __all__ = ["Contents", "Held", "Positional", "Reading", "Unreadable", "Value", "Want"]
 

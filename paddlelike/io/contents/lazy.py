@@ -32,7 +32,7 @@ from paddlelike.core import memory
 from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
-from paddlelike.formats.base import Entry
+from paddlelike.formats.entry import Entry
 from paddlelike.storage.local.mapping import hold
 from paddlelike.storage.local.opening import open_regular, unreadable
 
