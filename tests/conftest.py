@@ -39,7 +39,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how many programs of the real system's layer and optimizer zoos are met."""
+    """Say how many programs of the real system's layer and optimizer zoos are met, and what tests report.
+
+    A test reports lines as its property ``summary``.
+    """
+    for report in terminalreporter.stats.get("passed", []) + terminalreporter.stats.get("failed", []):
+        for key, text in getattr(report, "user_properties", ()):
+            if key == "summary":
+                terminalreporter.write_line(text)
     for zoo in ("zoo/test_layers.py::test_layer[", "zoo/test_optimizers.py::test_programs["):
         outcomes = {
             outcome: [
