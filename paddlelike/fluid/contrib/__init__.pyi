@@ -2,6 +2,29 @@
 
 from paddlelike.fluid.contrib import layers
 from paddlelike.fluid.contrib.layers import multiclass_nms2
+from paddlelike.fluid.contrib.layers.metric_op import ctr_metric_bundle
+from paddlelike.fluid.contrib.layers.nn import (
+    partial_concat,
+    partial_sum,
+    shuffle_batch,
+    tdm_child,
+    tdm_sampler,
+)
+from paddlelike.fluid.contrib.layers.rnn_impl import BasicGRUUnit, BasicLSTMUnit, basic_gru, basic_lstm
 from paddlelike.fluid.contrib.reader import distributed_batch_reader
 
-__all__ = ["distributed_batch_reader", "layers", "multiclass_nms2"]
+__all__ = [
+    "BasicGRUUnit",
+    "BasicLSTMUnit",
+    "basic_gru",
+    "basic_lstm",
+    "ctr_metric_bundle",
+    "distributed_batch_reader",
+    "layers",
+    "multiclass_nms2",
+    "partial_concat",
+    "partial_sum",
+    "shuffle_batch",
+    "tdm_child",
+    "tdm_sampler",
+]

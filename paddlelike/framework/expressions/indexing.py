@@ -137,7 +137,10 @@ def _as_variable(like: Variable, value: Any) -> Variable:
 
 
 def _append(like: Variable, type: str, key: str, inputs: dict[str, Any], attrs: dict[str, Any]) -> Variable:
-    block = like.block.program.current_block()
+    # As in Fluid, the block of the variable, also inside a step or loop: a memory may begin with the part.
+    # An index that is a variable may belong to the step: then the step's block.
+    indexed = any(slot.endswith("TensorList") for slot in inputs)
+    block = like.block.program.current_block() if indexed else like.block
     out = block.create_var(name=unique_name.generate(key), dtype=like.dtype)
     block.append_op(type=type, inputs=inputs, outputs={"Out": [out]}, attrs=attrs)
     return out

@@ -1,0 +1,188 @@
+"""``fluid.contrib.layers.nn``: shuffled batches, parts of columns, trees of items."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.initializer import Constant
+from paddlelike.layers.checks import check_variable
+from paddlelike.layers.emit import emit
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.indexing import slice as take_slice
+from paddlelike.layers.tensor.shaping import reshape
+
+__all__ = ["partial_concat", "partial_sum", "shuffle_batch", "tdm_child", "tdm_sampler"]
+
+_WHOLES = (VarType.INT32, VarType.INT64)
+
+
+def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:
+    """Return the rows of ``x`` in random order (operator ``shuffle_batch``).
+
+    The order follows from ``seed``, an int64 variable of shape (1,) that every run replaces, or the number it
+    begins with; by default that is ``random_seed`` of the program or, if it has none, a random number.
+    """
+    helper = LayerHelper("shuffle_batch")
+    out = helper.create_variable_for_type_inference(x.dtype)
+    order = helper.create_variable_for_type_inference(VarType.INT64)
+    if seed is None:
+        seed = helper.main_program.random_seed or int(np.random.randint(-65536, 65535))  # noqa: NPY002
+    attrs = {}
+    if isinstance(seed, int):
+        attrs["startup_seed"] = seed
+        name = unique_name.generate("shuffle_batch_seed")
+        seed = helper.create_variable(name=name, dtype="int64", persistable=True)
+    helper.append_op(
+        type="shuffle_batch",
+        inputs={"X": x, "Seed": seed},
+        outputs={"Out": out, "ShuffleIdx": order, "SeedOut": seed},
+        attrs=attrs,
+    )
+    return out
+
+
+def partial_concat(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
+    """Return ``length`` columns (-1: all) from ``start_index`` on of every input (N, D), side by side.
+
+    Raises TypeError for an input that is no variable, ShapeError for columns that the inputs do not have.
+    """
+    if not isinstance(input, list):
+        warnings.warn(f"partial_concat takes a list of variables, got {input!r}", stacklevel=2)
+        input = [input]
+    return _emit_partial("partial_concat", input, start_index, length)
+
+
+def partial_sum(input: list[Variable], start_index: int = 0, length: int = -1) -> Variable:
+    """Return the sum of ``length`` columns (-1: all) from ``start_index`` on of every input (N, D).
+
+    Raises TypeError for an input that is no variable, ShapeError for columns that the inputs do not have.
+    """
+    return _emit_partial("partial_sum", list(input), start_index, length)
+
+
+def _emit_partial(type: str, input: list[Variable], start_index: int, length: int) -> Variable:
+    dtypes = (VarType.FP16, VarType.FP32, VarType.FP64, *_WHOLES)
+    for index, one in enumerate(input):
+        check_variable(type, f"input[{index}]", one, dtypes)
+    return emit(type, {"X": input}, {"start_index": start_index, "length": length})
+
+
+def tdm_child(
+    x: Variable, node_nums: int, child_nums: int, param_attr: Any = None, dtype: Any = "int32"
+) -> tuple[Variable, Variable]:
+    """Return the children of the nodes in ``x``, and 1 where a child is a leaf (operator ``tdm_child``).
+
+    Both have a dim of ``child_nums`` more than ``x``. The tree is a parameter (node_nums, 3 + child_nums) of
+    zeros: a row is item, layer, parent and children of a node. Raises TypeError for another dtype than int32
+    and int64.
+    """
+    kind = _check_whole("tdm_child", "dtype", dtype)
+    helper = LayerHelper("tdm_child", param_attr=param_attr)
+    shape = [node_nums, 3 + child_nums]
+    tree = helper.create_parameter(helper.param_attr, shape, kind, default_initializer=Constant(0))
+    tree.stop_gradient = True
+    child = helper.create_variable_for_type_inference(kind)
+    leaf_mask = helper.create_variable_for_type_inference(kind)
+    helper.append_op(
+        type="tdm_child",
+        inputs={"X": x, "TreeInfo": tree},
+        outputs={"Child": child, "LeafMask": leaf_mask},
+        attrs={"child_nums": child_nums, "dtype": int(kind)},
+        stop_gradient=True,
+    )
+    return child, leaf_mask
+
+
+def tdm_sampler(
+    x: Variable,
+    neg_samples_num_list: Sequence[int],
+    layer_node_num_list: Sequence[int],
+    leaf_node_num: int,
+    tree_travel_attr: Any = None,
+    tree_layer_attr: Any = None,
+    output_positive: bool = True,
+    output_list: bool = True,
+    seed: int = 0,
+    tree_dtype: Any = "int32",
+    dtype: Any = "int32",
+) -> tuple[Any, Any, Any]:
+    """Return nodes on the paths to the leaves in ``x`` and others of the same layers, labels, and a mask.
+
+    Each is (N, nodes) or, with ``output_list``, a list by layer of (N, nodes of the layer, 1). See the
+    operator ``tdm_sampler``. The paths, (leaf_node_num, layers), and the nodes by layer, (nodes, 1), are
+    parameters of zeros. Raises GraphError unless both lists have one number per layer, a layer has more nodes
+    than negative samples, and there are fewer leaves than nodes; TypeError for another dtype than int32 and
+    int64.
+    """
+    tree_kind = _check_whole("tdm_sampler", "tree_dtype", tree_dtype)
+    kind = _check_whole("tdm_sampler", "dtype", dtype)
+    _check_layers(neg_samples_num_list, layer_node_num_list, leaf_node_num)
+    offsets = [0, *itertools.accumulate(layer_node_num_list)]
+    helper = LayerHelper("tdm_sampler")
+    shapes = [leaf_node_num, len(layer_node_num_list)], [offsets[-1], 1]
+    travel, layer = (
+        helper.create_parameter(attr, shape, tree_kind, default_initializer=Constant(0))
+        for attr, shape in zip((tree_travel_attr, tree_layer_attr), shapes, strict=True)
+    )
+    outputs = [helper.create_variable_for_type_inference(kind, stop_gradient=True) for _ in range(3)]
+    helper.append_op(
+        type="tdm_sampler",
+        inputs={"X": x, "Travel": travel, "Layer": layer},
+        outputs=dict(zip(("Out", "Labels", "Mask"), outputs, strict=True)),
+        attrs={
+            "neg_samples_num_list": list(neg_samples_num_list),
+            "output_positive": output_positive,
+            "layer_offset_lod": offsets,
+            "seed": seed,
+            "dtype": int(kind),
+        },
+    )
+    if not output_list:
+        out, labels, mask = outputs
+        return out, labels, mask
+    widths = [count + output_positive for count in neg_samples_num_list]
+    lists = _split_by_layer(outputs, widths)
+    return lists[0], lists[1], lists[2]
+
+
+def _check_layers(negatives: Sequence[int], nodes: Sequence[int], leaves: int) -> None:
+    if len(negatives) != len(nodes):
+        raise GraphError(
+            f"tdm_sampler: neg_samples_num_list has {len(negatives)} layers, layer_node_num_list {len(nodes)}"
+        )
+    for index, (count, total) in enumerate(zip(negatives, nodes, strict=True)):
+        if count >= total:
+            raise GraphError(
+                f"tdm_sampler: layer {index} has {total} nodes, too few for {count} negative samples"
+            )
+    if leaves is None or leaves >= sum(nodes):
+        raise GraphError(f"tdm_sampler: leaf_node_num is {leaves}, expected less than the {sum(nodes)} nodes")
+
+
+def _split_by_layer(outputs: list[Variable], widths: list[int]) -> list[list[Variable]]:
+    """Return, for each output (N, nodes), its parts by layer, (N, width, 1)."""
+    lists: list[list[Variable]] = [[] for _ in outputs]
+    start = 0
+    for width in widths:
+        parts = [take_slice(one, axes=[1], starts=[start], ends=[start + width]) for one in outputs]
+        for found, part in zip(lists, parts, strict=True):
+            found.append(reshape(part, [-1, width, 1]))
+            found[-1].stop_gradient = True
+        start += width
+    return lists
+
+
+def _check_whole(layer: str, what: str, dtype: Any) -> VarType:
+    kind = convert_dtype(dtype)
+    if kind not in _WHOLES:
+        raise TypeError(f"{layer}: {what} must be int32 or int64, got {dtype!r}")
+    return kind

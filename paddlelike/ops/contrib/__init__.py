@@ -1,0 +1,1 @@
+"""Operators of ``fluid.contrib``: for click-through rates, trees of items, and fused steps."""

@@ -1,0 +1,50 @@
+"""shuffle_batch: the rows of a batch in random order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.framework.opdef import Array, Context, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.kernels.engines import iterate_minimal, shuffle
+
+__all__ = ["ShuffleBatch"]
+
+
+@register
+class ShuffleBatch(OpDef):
+    """``Out[ShuffleIdx[i]]``: row i of X; the dims of X but the last are rows.
+
+    The order follows from Seed, or from ``startup_seed`` while that holds no value. SeedOut, int64 of shape
+    [1], is the seed of the next run; it is usually the same variable as Seed.
+    """
+
+    type = "shuffle_batch"
+    inputs = ("X", "Seed")
+    outputs = ("Out", "ShuffleIdx", "SeedOut")
+    attrs = {"startup_seed": Int(0)}
+    lod = {"Out": "X"}
+    context = True
+    gradient = Gradient("ShuffleIdx", "Out@GRAD", outputs=("X@GRAD",))
+
+    @staticmethod
+    def infer(x: Spec, seed: Spec) -> tuple[Spec, Spec, Spec]:
+        declared = seed.shape or (0,)  # as Fluid declares it
+        return Spec(x.shape, x.dtype), Spec((-1,), VarType.INT64), Spec(declared, VarType.INT64)
+
+    @staticmethod
+    def forward(
+        ctx: Context, x: Array, seed: Array | None, *, startup_seed: int
+    ) -> tuple[Array, Array, Array]:
+        ctx.set_lod("Out", ctx.lod("X"))
+        engine = iterate_minimal(startup_seed if seed is None else int(seed.flat[0]))
+        order = np.array(shuffle(math.prod(x.shape[:-1]), engine), np.int64)
+        out = np.empty_like(x)
+        out.reshape(len(order), -1)[order] = x.reshape(len(order), -1)
+        return out, order, np.array([next(engine)], np.int64)
+
+    @staticmethod
+    def backward(ctx: Context, order: Array, d_out: Array, *, startup_seed: int) -> Array:
+        return d_out.reshape(len(order), -1)[order].reshape(d_out.shape)
