@@ -45,6 +45,7 @@ __all__ = [
     "decode",
     "encode",
     "encode_json",
+    "is_complete",
     "library_version",
     "stamp_of",
 ]
@@ -190,6 +191,16 @@ def decode(data: bytes) -> Manifest:
         raise FormatError(f"a manifest cannot be parsed: {error!r:.200}") from error
 
 
+def is_complete(data: bytes) -> bool:
+    """Return whether a manifest ends as one does; else whoever wrote it was killed on the way.
+
+    >>> is_complete(encode_json({})), is_complete(encode_json({})[:-5]), is_complete(b"")
+    (True, False, False)
+    """
+    tail, form = data[-_TAIL:], _tail(b"")
+    return tail[: _DIGEST.start] == form[: _DIGEST.start] and tail[_DIGEST.stop :] == form[_DIGEST.stop :]
+
+
 def _find_elements(data: bytes) -> memoryview:
     """Return the elements of the variable file that a manifest is.
 
@@ -289,3 +300,4 @@ def _tail(body: bytes | memoryview) -> bytes:
 
 
 _TAIL: Final = len(_tail(b""))
+_DIGEST: Final = slice(12, _TAIL - 3)  # of the tail

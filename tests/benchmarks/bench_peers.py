@@ -85,6 +85,7 @@ def run(shapes: dict[str, tuple[int, ...]], rounds: int, home: Path) -> dict[str
         for name in loads[turn:] + loads[:turn]:
             base = name.partition(",")[0]
             directory = home / f"{number}-{names.index(base)}"
+            warm_pages(nbytes, home)
             found["load"][name].append(measure(contenders[base], name, "load", directory, listed))
         for path in home.glob(f"{number}-*/*"):
             os.truncate(path, 0)

@@ -109,6 +109,9 @@ def newest(store: Store, base: str) -> int:
 def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
     """Return the newest marker, or what the manifest inside the directory says where there is none.
 
+    A marker that ends too early was being written when its process was killed, in a store where that is not
+    one step. Nothing was committed by it, or what it was to say is in the manifest inside the directory.
+
     Raises
     ------
     FormatError
@@ -120,18 +123,24 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
         with reaching(path_of(base)):
             names = store.list_prefix(base)
             known = numbers(names, base)
-            number = max([*known, 0])
-            path = path_of(base, number) if number else copy_path(base, is_prefix=is_prefix)
-            if not number and not _exists(store, path, names):
-                if not known:
-                    return Marker()
-                path = path_of(base)
+            top = max([*known, 0])
+            copy = copy_path(base, is_prefix=is_prefix)
+            paths = [path_of(base, number) for number in reversed(known) if number > 0]
+            if _exists(store, copy, names):
+                paths.insert(1, copy)
+            elif known == [-1]:
+                paths = [path_of(base)]
             try:
-                return _parse(base, number, store.read(path))
+                for path in paths:
+                    data = store.read(path)
+                    if top and not manifest.is_complete(data):
+                        continue
+                    return _parse(base, top, data)
             except FileNotFoundError:  # the next save came to its commit, and this one was removed
                 continue
             except FormatError as error:
                 raise FormatError(f"{path}: {error.message}", hint=error.hint) from error
+            return Marker(top)
     raise StorageError(f"{path_of(base)} was saved again and again while it was read")
 
 

@@ -309,12 +309,12 @@ def _move_into_place(
         for path, record in files.items()
     }
     data, copy = contents(files)
-    if of.number:
-        store.put(marker.path_of(where.base, of.number), data)
-    if copy is not None:
+    if copy is not None:  # before the marker, in whose place it is read if the process is killed below
         store.put(where.copy, copy)
     else:
         store.remove(*_split(where.copy))
+    if of.number:
+        store.put(marker.path_of(where.base, of.number), data)
     above = where.base.rpartition("/")[0]
     names = store.list_prefix(where.base + ".")
     store.remove(above, marker.outdated(names, where.base, of.number))

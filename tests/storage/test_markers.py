@@ -1,0 +1,75 @@
+"""Markers of directories behind URLs that a killed process left cut, where writing is not one step."""
+
+from __future__ import annotations
+
+import pytest
+
+from paddlelike.errors import FormatError
+from paddlelike.storage.location import locate
+from paddlelike.storage.remote import marker
+
+fsspec = pytest.importorskip("fsspec", reason="fsspec is in the extra 'remote'")
+
+
+@pytest.fixture
+def url(tmp_path) -> str:
+    return f"local://{tmp_path}/model"
+
+
+def save(url: str, **files: bytes) -> None:
+    writing = locate(url).begin()
+    for name, data in files.items():
+        writing.add(name, [data])
+    writing.commit()
+
+
+def read(url: str) -> dict[str, bytes]:
+    where = locate(url)
+    found = where.manifest()
+    assert found is not None
+    return {name: where.open_file(name).read() for name in sorted(found.files)}
+
+
+@pytest.mark.parametrize(
+    "size", [0, 1, 200, -1], ids=["empty", "one byte", "a part", "all but the last byte"]
+)
+def test_a_marker_that_was_cut_while_it_was_created_commits_nothing(url, tmp_path, size):
+    save(url, a=b"1", b=b"1")
+    whole = (tmp_path / "model.manifest.json.1").read_bytes()
+    (tmp_path / "model.manifest.json.2").write_bytes(whole[:size])
+    assert read(url) == {"a": b"1", "b": b"1"}
+    assert locate(url).verify()
+    save(url, a=b"3", b=b"3")
+    assert read(url) == {"a": b"3", "b": b"3"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.manifest.json.3"]
+
+
+def test_a_marker_that_was_cut_while_it_was_completed_is_what_its_copy_says(url, tmp_path):
+    save(url, a=b"1", b=b"1")
+    earlier = (tmp_path / "model.manifest.json.1").read_bytes()
+    save(url, a=b"2", b=b"2")
+    (tmp_path / "model.manifest.json.1").write_bytes(earlier)  # was not removed yet
+    (tmp_path / "model.manifest.json.2").write_bytes(b"")
+    assert read(url) == {"a": b"2", "b": b"2"}
+    assert locate(url).verify()
+
+
+def test_a_first_marker_that_was_cut_leaves_an_uploaded_directory_as_it_was(url, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "a").write_bytes(b"uploaded")
+    (tmp_path / "model.manifest.json.1").write_bytes(b"{")
+    where = locate(url)
+    assert where.manifest() is None
+    assert where.list_names() == ["a"]
+    save(url, b=b"2")
+    assert read(url) == {"a": b"uploaded", "b": b"2"}
+
+
+def test_a_marker_that_is_damaged_but_not_cut_is_an_error(url, tmp_path):
+    save(url, a=b"1")
+    path = tmp_path / "model.manifest.json.1"
+    data = bytearray(path.read_bytes())
+    data[20] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match="digest does not match"):
+        marker.read(locate(url).store, locate(url).base, is_prefix=False)
