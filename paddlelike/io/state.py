@@ -164,7 +164,7 @@ def load(
         prefix,
         moved,
         unexpected=unexpected,
-        notes=tuple(changed),
+        notes=(*pickled.notes, *changed),
         seconds=time.perf_counter() - begin,
         verified=pickled.verified,
     )

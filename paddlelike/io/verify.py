@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
 from paddlelike.io import asynchronous
-from paddlelike.storage.local.manifest_file import manifest_path, read_manifest
+from paddlelike.io.calls import warn_user
+from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import LocalDirectory, Location, locate
 from paddlelike.storage.manifest import Record
 from paddlelike.storage.names import relative_path
@@ -102,7 +103,8 @@ def choose_comparison(
             return Comparison(None if record is None else {filename: record})
         return Comparison(_read(where))
     except (FormatError, LoadError, StorageError) as error:
-        return Comparison(notes=(f"the files were not verified: {error.message}",))
+        why = error.message.removeprefix("nothing was loaded: ")
+        return Comparison(notes=(f"the files were not verified: {why}",))
 
 
 def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[str]) -> bool:
@@ -115,7 +117,9 @@ def is_of_another_save(where: Location, comparison: Comparison, bad: Sequence[st
 def check_problems(
     where: Location | None, comparison: Comparison, bad: Sequence[str], *, shown: str, count: int
 ) -> tuple[str, ...]:
-    """Return a line for the report if files differ from a manifest that is of another save; else nothing.
+    """Warn, and return a line for the report, if files differ from a manifest that is of another save.
+
+    Also warn of a manifest that cannot be used.
 
     ``bad`` is a line for each file that differs, ``shown`` the source as errors name it, and ``count`` how
     many files were compared.
@@ -125,11 +129,15 @@ def check_problems(
     LoadError
         Files are not what was saved.
     """
+    for note in comparison.notes:
+        warn_user(f"{shown}: {note}")
     if not bad:
         return ()
     if where is None or not is_of_another_save(where, comparison, bad):
         raise make_refusal(shown, bad, count)
-    return (f"{len(bad)} files differ from the manifest, which is of another save: not verified",)
+    note = f"{len(bad)} files differ from the manifest, which is of another save: not verified"
+    warn_user(f"{shown}: {note}")
+    return (note,)
 
 
 def records_of(directory: Location) -> Mapping[str, Record]:
@@ -195,10 +203,10 @@ def _read(directory: Location) -> Mapping[str, Record] | None:
         found = directory.manifest()
         return None if found is None else found.files
     try:
-        found = read_manifest(directory.path)
+        found = directory.read_manifest()
     except FormatError as error:
         raise LoadError(
-            f"nothing was loaded: {manifest_path(directory.path)} cannot be trusted: {error.message}",
+            f"nothing was loaded: {manifest_path(directory.base)} cannot be trusted: {error.message}",
             hint=error.hint,
         ) from error
     return None if found is None else found.files

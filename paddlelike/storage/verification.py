@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ __all__ = [
 ]
 
 _MARGIN: Final = 1_000_000_000  # nanoseconds: more than a copy of a directory takes from file to file
+_SLOW_FILE: Final = 5_000_000  # nanoseconds to create a file and
+_SLOW_BYTE: Final = 50  # to write each byte of it, where that is slow
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,8 @@ def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]
     False: it is of another save. Then the manifest was copied over, or the files were restored from a backup
     or saved by another program since, such as Paddle itself. That is assumed of several files when not one
     has its recorded inode and time of writing, and either more than half of them do not fit, or all were
-    written at least a second after the manifest. Otherwise the files that do not fit are damaged; so is a
-    single file.
+    written one after the other, as a save does, at least a second after the manifest. Otherwise the files
+    that do not fit are damaged; so is a single file.
     """
     wrong = sum(1 for _ in differing)
     if not wrong or len(records) < 2:
@@ -112,17 +114,19 @@ def describes(root: str, records: Mapping[str, Record], differing: Iterable[str]
         return True
     if wrong > 1 and 2 * wrong > len(records):
         return False
-    return not _were_written_after(
-        os.path.join(root, MANIFEST), [os.path.join(root, name) for name in records]
-    )
+    return not _were_saved_after(os.path.join(root, MANIFEST), [os.path.join(root, name) for name in records])
 
 
-def _were_written_after(manifest: str, paths: Iterable[str]) -> bool:
+def _were_saved_after(manifest: str, paths: Sequence[str]) -> bool:
+    """Return whether files were written after the manifest, in no more time than a slow save takes."""
     try:
         end = os.lstat(manifest).st_mtime_ns + _MARGIN
-        return all(os.lstat(path).st_mtime_ns > end for path in paths)
+        facts = [os.lstat(path) for path in paths]
     except OSError:
         return False
+    times = [each.st_mtime_ns for each in facts]
+    most = _MARGIN // 5 + _SLOW_FILE * len(facts) + _SLOW_BYTE * sum(each.st_size for each in facts)
+    return min(times) > end and max(times) - min(times) <= most
 
 
 def _is_still(path: str, record: Record) -> bool:

@@ -112,14 +112,20 @@ def test_files_of_another_save_count_and_not_the_manifest(saved: Path, tmp_path:
             flip(path, -1)
     os.utime(saved / "rows")
     os.utime(saved / "counts") if (saved / "counts").exists() else None
-    report = fluid.io.load_persistables(executor(), saved, mixed())
+    with pytest.warns(UserWarning, match="which is of another save: not verified"):
+        report = fluid.io.load_persistables(executor(), saved, mixed())
     assert (bool(report), report.verified) == (True, False)
     assert any("of another save" in note for note in report.notes)
+    with pytest.warns(UserWarning, match="which is of another save: not verified"):
+        assert list(fluid.io.load_program_state(saved, [mixed().global_block().var("big")])) == ["big"]
+    with pytest.warns(UserWarning, match="which is of another save: not verified"):
+        assert fluid.io.load_slice(saved, "big", (0, 200)).shape == (200, 256)
 
 
 def test_a_damaged_manifest_is_said_in_the_report(saved: Path) -> None:
     flip(saved / "__manifest__", 40)
-    report = fluid.io.load_persistables(executor(), saved, mixed())
+    with pytest.warns(UserWarning, match="the files were not verified"):
+        report = fluid.io.load_persistables(executor(), saved, mixed())
     assert (bool(report), report.verified) == (True, False)
     assert any("the files were not verified" in note for note in report.notes)
 
@@ -175,7 +181,8 @@ def test_a_damaged_manifest_is_not_trusted(saved: Path) -> None:
     flip(saved / "__manifest__", 40)
     with pytest.raises(LoadError, match="cannot be trusted"):
         unchanged(lambda: load(saved, mixed()))
-    assert fluid.io.load_persistables(executor(), saved, mixed())
+    with pytest.warns(UserWarning, match="__manifest__ cannot be trusted: a manifest of .* is damaged"):
+        assert fluid.io.load_persistables(executor(), saved, mixed())
 
 
 def test_a_manifest_of_another_save_is_explained(saved: Path, tmp_path: Path) -> None:

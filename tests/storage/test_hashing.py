@@ -70,5 +70,7 @@ def test_files_that_another_program_saved_later_are_not_damaged(tmp_path):
         os.utime(tmp_path / name, ns=(10**18 + 2 * 10**9,) * 2)
         records[name] = Record(1, hash_bytes(name.encode()), (1, 2))
     assert not describes(tmp_path, records, ["a"])  # b and c have the same values in both saves
+    os.utime(tmp_path / "c", ns=(10**18 + 4 * 10**9,) * 2)  # written by hand, one now, one then
+    assert describes(tmp_path, records, ["a"])
     os.utime(tmp_path / "b", ns=(10**18, 10**18))  # a copy that keeps times, where a was damaged
     assert describes(tmp_path, records, ["a"])

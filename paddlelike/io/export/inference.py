@@ -295,10 +295,10 @@ def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
     with where.open_file(name) as file:
         data = file.read(_MOST)
     comparison = choose_comparison(where, name, verify=None if verify else False, lazy=False)
+    problem = None
     if comparison.records is not None and comparison.covers([name]):
         problem = compare_buffer(name, data, comparison.records[name])
-        bad = [] if problem is None else [problem]
-        check_problems(where, comparison, bad, shown=where.path, count=1)
+    check_problems(where, comparison, [] if problem is None else [problem], shown=where.path, count=1)
     return data
 
 

@@ -21,7 +21,7 @@ from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Unreadable, Want
 from paddlelike.io.load.stable import read_stable
-from paddlelike.io.verify import Comparison, check_problems, choose_comparison
+from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
 
 __all__ = ["PROGRAM_FILE", "load_program_state", "read_pickles", "strip_suffix"]
@@ -103,6 +103,7 @@ class PickledState(NamedTuple):
 
     values: dict[str, Array]
     verified: bool
+    notes: tuple[str, ...] = ()  # for the report
 
 
 def read_pickles(prefix: str, *, verify: bool) -> PickledState | None:
@@ -125,17 +126,19 @@ def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> 
     if not base or not folder.has(PARAMETER_FILE):
         return None
     names = [base + suffix for suffix in FluidSave.suffixes if folder.has(suffix)]
-    manifest = where.manifest() if verify else None
-    comparison = Comparison(None if manifest is None else manifest.files)
+    comparison = choose_comparison(where, None, verify=None if verify else False, lazy=False)
     compared = ComparedFolder(where, comparison.records or {})
     try:
         values = FluidSave().read_all(PrefixedFolder(compared, base))
     except FormatError:  # what is not what was saved is told as that
         check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
         raise
-    notes = check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
+    notes = (
+        *comparison.notes,
+        *check_problems(where, comparison, compared.bad, shown=prefix, count=len(names)),
+    )
     verified = comparison.covers(names) and not notes
-    return PickledState({name: _get_elements(value) for name, value in values.items()}, verified)
+    return PickledState({name: _get_elements(value) for name, value in values.items()}, verified, notes)
 
 
 def _read_directory(

@@ -85,11 +85,28 @@ class LocalDirectory:
         """
         return files.read_all(self.path, names, read)
 
+    @property
+    def base(self) -> str:
+        """The path of the directory, or the beginning of the paths of its files."""
+        return self.path if self._prefix is None else self._prefix
+
     def manifest(self) -> Manifest | None:
         try:
-            return manifest_file.read_manifest(self.path if self._prefix is None else self._prefix)
+            return self.read_manifest()
         except (FormatError, StorageError):
             return None
+
+    def read_manifest(self) -> Manifest | None:
+        """Return the manifest; None: there is none.
+
+        Raises
+        ------
+        FormatError
+            It is damaged.
+        StorageError
+            It cannot be read.
+        """
+        return manifest_file.read_manifest(self.base)
 
     def verify(self) -> Verification:
         """Compare every file with the manifest.
@@ -99,7 +116,7 @@ class LocalDirectory:
         StorageError
             There is no such directory, or a file cannot be read.
         """
-        return manifest_file.verify(self.path if self._prefix is None else self._prefix)
+        return manifest_file.verify(self.base)
 
     def stamp(self) -> object:
         try:
