@@ -116,10 +116,9 @@ def test_files_of_another_save_count_and_not_the_manifest(saved: Path, tmp_path:
         report = fluid.io.load_persistables(executor(), saved, mixed())
     assert (bool(report), report.verified) == (True, False)
     assert any("of another save" in note for note in report.notes)
-    with pytest.warns(UserWarning, match="which is of another save: not verified"):
-        assert list(fluid.io.load_program_state(saved, [mixed().global_block().var("big")])) == ["big"]
-    with pytest.warns(UserWarning, match="which is of another save: not verified"):
-        assert fluid.io.load_slice(saved, "big", (0, 200)).shape == (200, 256)
+    dense = [mixed().global_block().var(name) for name in ("big", "small", "unaligned")]
+    with pytest.warns(UserWarning, match="which is of another save: not verified"):  # there is no report
+        assert len(fluid.io.load_program_state(saved, dense)) == 3
 
 
 def test_a_damaged_manifest_is_said_in_the_report(saved: Path) -> None:
