@@ -160,14 +160,22 @@ class LoadPlan:
         )
 
 
+_INTEGERS: Final = {VarType.INT32, VarType.INT64}
+
+
 def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -> str | None:
-    """Return why a stored tensor does not fit a variable, or None."""
+    """Return why a stored tensor does not fit a variable, or None.
+
+    Where Fluid itself writes something else than it declares, the file is right: the seed of
+    ``shuffle_batch`` is declared with the shape [0], and integers from numpy may be int32 instead of int64 or
+    the other way round.
+    """
     want = variable.shape
-    if dtype != variable.dtype:
+    if dtype != variable.dtype and not {dtype, variable.dtype} <= _INTEGERS:
         return (
             f"the file holds {dtype.name}{list(shape)}, the program wants {variable.dtype.name}{list(want)}"
         )
-    if not want or want == shape:
+    if not want or want == shape or 0 in want:
         return None  # declared without a shape: any shape fits
     same = len(want) == len(shape) and all(w in (-1, s) for w, s in zip(want, shape, strict=True))
     one = math.prod(shape) == math.prod(want) == 1  # Paddle 2 writes [1] without dims
