@@ -64,6 +64,8 @@ class Replay:
         found = zip(slots, (result,) if len(slots) == 1 else result, strict=True)
         named: list[tuple[str, Spec | None]] = []
         for slot, spec_or_list in found:
+            if spec_or_list is None:
+                continue
             many = spec_or_list if isinstance(spec_or_list, list) else [spec_or_list]
             keys = name_outputs(slot, self.case.outputs.get(slot, ""))
             named += zip(keys, many, strict=True)

@@ -30,7 +30,7 @@ from paddlelike.framework.opdef import (
 )
 from paddlelike.ops.kernels.addition import add_values
 
-__all__ = ["ConditionalBlock", "ConditionalBlockGrad", "While", "WhileGrad"]
+__all__ = ["ConditionalBlock", "ConditionalBlockGrad", "ConditionalBlockInfer", "While", "WhileGrad"]
 
 
 class _Snapshots(NamedTuple):
@@ -43,15 +43,13 @@ class _Snapshots(NamedTuple):
 # A block under a condition
 
 
-@register
-class ConditionalBlock(OpDef):
+class _BlockIf(OpDef):
     """Runs ``sub_block`` when the condition holds; otherwise ``Out`` stays as it is.
 
     With ``is_scalar_condition`` the condition is the one element of Cond; without it, that none of the
     variables in Cond is empty. ``Input`` and ``Out`` name what the block reads and writes outside of itself.
     """
 
-    type = "conditional_block"
     inputs = ("Cond*", "Input*")
     outputs = ("Out*", "Scope")
     attrs = {
@@ -61,8 +59,9 @@ class ConditionalBlock(OpDef):
     }
     context = True
 
-    @staticmethod
+    @classmethod
     def forward(
+        cls,
         ctx: Context,
         conditions: list[Array],
         inputs: list[Any],
@@ -70,13 +69,20 @@ class ConditionalBlock(OpDef):
         sub_block: int,
         is_scalar_condition: bool,
     ) -> tuple[None, list[Any]]:
-        if not _is_condition_true("conditional_block", conditions, scalar=is_scalar_condition):
+        if not _is_condition_true(cls.type, conditions, scalar=is_scalar_condition):
             return None, []
         wanted = ctx.is_read("Scope")
         before = ctx.overwritten() if wanted else None
         ctx.clear(sub_block)
         ctx.run_block(sub_block)
         return None, [_Snapshots(before, ctx.snapshot(sub_block))] if wanted else []
+
+
+@register
+class ConditionalBlock(_BlockIf):
+    __doc__ = _BlockIf.__doc__
+
+    type = "conditional_block"
 
     @classmethod
     def make_block_grad(cls, op: OpView, block: BlockGradient) -> list[GradOp]:
@@ -91,6 +97,13 @@ class ConditionalBlock(OpDef):
         outputs = {"Input@GRAD": [grad_name(name) for name in op.input("Input")]}
         attrs = {"sub_block": block.block_index, "is_scalar_condition": op.attrs["is_scalar_condition"]}
         return [GradOp("conditional_block_grad", inputs, outputs, attrs, own_attrs=True)]
+
+
+@register
+class ConditionalBlockInfer(_BlockIf):
+    """``conditional_block`` of a program that only predicts: it has no gradient."""
+
+    type = "conditional_block_infer"
 
 
 @register

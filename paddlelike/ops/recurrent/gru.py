@@ -1,12 +1,8 @@
-"""Gated recurrent units: gru along sequences, gru_unit for one step. Cho et al. 2014.
-
-Gates are in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
-other in memory: (H, 2H) for update and reset, (H, H) for the candidate.
-"""
+"""Gated recurrent units: gru along sequences, gru_unit for one step. Cho et al. 2014."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -23,12 +19,11 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.ops.kernels.gru import GruCell, make_cell, run_steps
 from paddlelike.ops.kernels.lod import read_last_level
 from paddlelike.ops.kernels.recurrent import (
     ACTIVATIONS,
-    Activation,
     Steps,
-    find_activation,
     order_initial_rows,
     restore_initial_gradient,
     scatter_rows,
@@ -38,65 +33,6 @@ from paddlelike.ops.operands import can_be_equal
 __all__ = ["Gru", "GruUnit"]
 
 _BY_INDEX: Final = ("identity", "sigmoid", "tanh", "relu")  # as gru_unit's attributes have it
-
-
-class _Cell(NamedTuple):
-    """The parameters of all steps."""
-
-    gates: Array  # weight of the update and reset gate, (H, 2H)
-    candidate: Array  # weight of the candidate, (H, H)
-    gate_act: Activation
-    act: Activation
-    origin: bool
-
-    @classmethod
-    def of(cls, weight: Array, gate_act: Activation, act: Activation, origin: bool) -> _Cell:
-        width = len(weight)
-        flat = weight.reshape(-1)
-        cut = 2 * width * width
-        return cls(
-            flat[:cut].reshape(width, 2 * width), flat[cut:].reshape(width, width), gate_act, act, origin
-        )
-
-    def step(self, gates: Array, last: Array, reset_last: Array, hidden: Array) -> None:
-        """Run one step; ``gates`` hold the input and are worked on in place, the last two are written."""
-        width = len(self.candidate)
-        gates[:, : 2 * width] += last @ self.gates
-        self.gate_act.apply(gates[:, : 2 * width])
-        u, r, candidate = _split_gates(gates)
-        np.multiply(r, last, out=reset_last)
-        candidate += reset_last @ self.candidate
-        self.act.apply(candidate)
-        old, new = (candidate, last) if self.origin else (last, candidate)
-        np.subtract(new, old, out=hidden)
-        hidden *= u
-        hidden += old
-
-    def step_back(self, d_hidden: Array, gates: Array, last: Array, d_gates: Array) -> Array:
-        """Return the gradients of one step: those of the gates are written, that of ``last`` is returned."""
-        u, r, candidate = _split_gates(gates)
-        d_u, d_r, d_candidate = _split_gates(d_gates)
-        keep, renew = (u, 1 - u) if self.origin else (1 - u, u)
-        np.multiply(d_hidden * renew, self.act.slope(candidate), out=d_candidate)
-        d_reset_last = d_candidate @ self.candidate.T
-        np.multiply(d_reset_last * last, self.gate_act.slope(r), out=d_r)
-        difference = last - candidate if self.origin else candidate - last
-        np.multiply(d_hidden * difference, self.gate_act.slope(u), out=d_u)
-        d_last = d_hidden * keep
-        d_last += d_reset_last * r
-        d_last += d_gates[:, : 2 * len(self.gates)] @ self.gates.T
-        return d_last
-
-    def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
-        """Return the gradient of the weight, its two blocks one after the other."""
-        width = len(self.candidate)
-        blocks = (last.T @ d_gates[:, : 2 * width], reset_last.T @ d_gates[:, 2 * width :])
-        return np.concatenate([block.reshape(-1) for block in blocks]).reshape(width, 3 * width)
-
-
-def _split_gates(gates: Array) -> list[Array]:
-    width = gates.shape[1] // 3
-    return [gates[:, k * width : (k + 1) * width] for k in range(3)]
 
 
 def _check_width(op: str, x: Spec, weight: Spec, bias: Spec | None) -> int:
@@ -153,16 +89,13 @@ class Gru(OpDef):
     def forward(
         ctx: Context, x: Array, h0: Array | None, weight: Array, bias: Array | None, *, attrs: GruAttrs
     ) -> tuple[Array, Array, Array, Array]:
-        cell = _make_named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
+        cell = make_cell("gru", weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         gates = x.take(steps.rows, axis=0)
         if bias is not None:
             gates += bias
-        reset_last, hidden = (np.empty((len(x), len(weight)), x.dtype) for _ in range(2))
         first = order_initial_rows(h0, steps, len(weight), x.dtype)
-        for begin, end, before in steps.forwards():
-            last = hidden[before : before + end - begin] if before >= 0 else first
-            cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end])
+        reset_last, hidden = run_steps(cell, steps, gates, first)
         return gates, reset_last, hidden, scatter_rows(hidden, steps.rows)
 
     @staticmethod
@@ -180,7 +113,7 @@ class Gru(OpDef):
         *,
         attrs: GruAttrs,
     ) -> tuple[Array | None, ...]:
-        cell = _make_named_cell(weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
+        cell = make_cell("gru", weight, attrs.gate_activation, attrs.activation, attrs.origin_mode)
         steps = Steps.of(read_last_level(ctx, "Input", len(x)), reverse=attrs.is_reverse)
         last = steps.before(hidden, order_initial_rows(h0, steps, len(weight), x.dtype))
         d_hidden = d_out.take(steps.rows, axis=0)
@@ -196,15 +129,6 @@ class Gru(OpDef):
             cell.weight_gradient(d_gates, last, reset_last),
             None if bias is None else d_gates.sum(0, keepdims=True),
         )
-
-
-def _make_named_cell(weight: Array, gate: str, act: str, origin: bool) -> _Cell:
-    return _Cell.of(
-        weight,
-        find_activation("gru", "gate_activation", gate),
-        find_activation("gru", "activation", act),
-        origin,
-    )
 
 
 @register
@@ -269,8 +193,8 @@ class GruUnit(OpDef):
         return d_gates, d_last, d_weight, None if bias is None else d_gates.sum(0, keepdims=True)
 
 
-def _make_indexed_cell(weight: Array, gate: int, act: int, origin: bool) -> _Cell:
+def _make_indexed_cell(weight: Array, gate: int, act: int, origin: bool) -> GruCell:
     for name, index in (("gate_activation", gate), ("activation", act)):
         if not 0 <= index < len(_BY_INDEX):
             raise ShapeError(f"gru_unit: {name} is {index}, expected 0 (identity) to 3 (relu)")
-    return _Cell.of(weight, ACTIVATIONS[_BY_INDEX[gate]], ACTIVATIONS[_BY_INDEX[act]], origin)
+    return GruCell.of(weight, ACTIVATIONS[_BY_INDEX[gate]], ACTIVATIONS[_BY_INDEX[act]], origin)

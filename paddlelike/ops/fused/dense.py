@@ -1,0 +1,134 @@
+"""Products with their biases and activations: fc, fusion_repeated_fc_relu, fusion_squared_mat_sub."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Bool, Float, Floats, Int, OpDef, Spec, String, register
+from paddlelike.ops.operands import can_be_equal
+
+__all__ = ["Fc", "FusionRepeatedFcRelu", "FusionSquaredMatSub"]
+
+
+@register
+class Fc(OpDef):
+    """``Out = act(Input W + Bias)``, over the dims of Input from ``in_num_col_dims`` on.
+
+    W ``(M, D)``; Bias ``(D,)`` or ``(1, D)``; ``activation_type``: none or relu. With ``padding_weights`` the
+    last four rows and columns of W are padding.
+    """
+
+    type = "fc"
+    inputs = ("Input", "W", "Bias?")
+    attrs = {
+        "in_num_col_dims": Int(1),
+        "activation_type": String(""),
+        "padding_weights": Bool(False),
+        "use_mkldnn": Bool(False),
+        "use_quantizer": Bool(False),
+        "Scale_in": Float(1.0),
+        "Scale_weights": Floats([1.0]),
+        "Scale_out": Float(1.0),
+        "force_fp32_output": Bool(False),
+        "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": Bool(True),
+    }
+    lod = "Input"
+
+    @staticmethod
+    def infer(x: Spec, w: Spec, bias: Spec | None, *, in_num_col_dims: int, padding_weights: bool) -> Spec:
+        if len(w.shape) != 2 or not 0 < in_num_col_dims < len(x.shape):
+            raise ShapeError(
+                f"fc: Input has shape {x.shape}, W {w.shape}, in_num_col_dims is {in_num_col_dims}; W needs 2 "
+                "dims, Input more than in_num_col_dims"
+            )
+        rows, columns = (dim - 4 for dim in w.shape) if padding_weights else w.shape
+        inner = x.shape[in_num_col_dims:]
+        if min(inner) >= 0 and not can_be_equal(math.prod(inner), rows):
+            raise ShapeError(f"fc: Input has {math.prod(inner)} columns (dims {inner}), W {rows} rows")
+        return Spec((*x.shape[:in_num_col_dims], columns), x.dtype)
+
+    @staticmethod
+    def forward(
+        x: Array,
+        w: Array,
+        bias: Array | None,
+        *,
+        in_num_col_dims: int,
+        activation_type: str,
+        padding_weights: bool,
+    ) -> Array:
+        if activation_type not in ("", "relu"):
+            raise EnforceNotMet(f"fc: activation_type is {activation_type!r}, expected '' or 'relu'")
+        w = w[:-4, :-4] if padding_weights else w
+        leading = x.shape[:in_num_col_dims]
+        out = x.reshape(math.prod(leading), -1) @ w
+        if bias is not None:
+            out += bias.reshape(-1)
+        if activation_type:
+            np.maximum(out, 0, out=out)
+        return out.reshape(*leading, w.shape[1])
+
+
+@register
+class FusionRepeatedFcRelu(OpDef):
+    """``Out``: X ``(N, M)`` through layers ``relu(x W + Bias)``; ReluOut: what all but the last give."""
+
+    type = "fusion_repeated_fc_relu"
+    inputs = ("X", "W*", "Bias*")
+    outputs = ("ReluOut*", "Out")
+    lod = {"Out": "X"}
+
+    @staticmethod
+    def infer(x: Spec, w: list[Spec], bias: list[Spec]) -> tuple[None, Spec]:
+        if not w or len(w) != len(bias):
+            raise ShapeError(f"fusion_repeated_fc_relu: there are {len(w)} W and {len(bias)} Bias")
+        columns = x.shape[1]
+        for i, each in enumerate(w):
+            if len(each.shape) != 2 or not can_be_equal(columns, each.shape[0]):
+                raise ShapeError(
+                    f"fusion_repeated_fc_relu: W[{i}] has shape {each.shape}; its input has {columns} columns"
+                )
+            columns = each.shape[1]
+        return None, Spec((x.shape[0], columns), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, w: list[Array], bias: list[Array]) -> tuple[list[Array], Array]:
+        outs = []
+        for weight, added in zip(w, bias, strict=True):
+            x = x @ weight
+            x += added.reshape(-1)
+            np.maximum(x, 0, out=x)
+            outs.append(x)
+        return outs[:-1], outs[-1]
+
+
+@register
+class FusionSquaredMatSub(OpDef):
+    """``Out = scalar ((X Y)^2 - X^2 Y^2)``, squares of the elements: interactions of factorization machines.
+
+    X ``(M, K)``, Y ``(K, N)``; SquaredX, SquaredY and SquaredXY are the squares.
+    """
+
+    type = "fusion_squared_mat_sub"
+    inputs = ("X", "Y")
+    outputs = ("SquaredX", "SquaredY", "SquaredXY", "Out")
+    attrs = {"scalar": Float(1.0)}
+    lod = {"Out": "X"}
+
+    @staticmethod
+    def infer(x: Spec, y: Spec) -> tuple[Spec, Spec, Spec, Spec]:
+        if len(x.shape) != 2 or len(y.shape) != 2 or not can_be_equal(x.shape[1], y.shape[0]):
+            raise ShapeError(
+                f"fusion_squared_mat_sub: X has shape {x.shape} and Y {y.shape}; no product fits"
+            )
+        out = Spec((x.shape[0], y.shape[1]), x.dtype)
+        return Spec(x.shape, x.dtype), Spec(y.shape, y.dtype), out, out
+
+    @staticmethod
+    def forward(x: Array, y: Array, *, scalar: float) -> tuple[Array, Array, Array, Array]:
+        squared_x, squared_y, product = x * x, y * y, x @ y
+        product *= product
+        return squared_x, squared_y, product, (product - squared_x @ squared_y) * x.dtype.type(scalar)

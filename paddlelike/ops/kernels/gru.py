@@ -1,0 +1,98 @@
+"""The steps of gated recurrent units, forwards and backwards. Cho et al. 2014.
+
+Gates are in the order update, reset, candidate. The weight, declared (H, 3H), is two blocks one after the
+other in memory: (H, 2H) for update and reset, (H, H) for the candidate. Arrays of all steps are in batch
+order (:mod:`paddlelike.ops.kernels.recurrent`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.recurrent import Activation, Steps, find_activation
+
+__all__ = ["GruCell", "make_cell", "run_steps"]
+
+
+class GruCell(NamedTuple):
+    """The parameters of all steps."""
+
+    gates: Array  # weight of the update and reset gate, (H, 2H)
+    candidate: Array  # weight of the candidate, (H, H)
+    gate_act: Activation
+    act: Activation
+    origin: bool
+
+    @classmethod
+    def of(cls, weight: Array, gate_act: Activation, act: Activation, origin: bool) -> GruCell:
+        width = len(weight)
+        flat = weight.reshape(-1)
+        cut = 2 * width * width
+        return cls(
+            flat[:cut].reshape(width, 2 * width), flat[cut:].reshape(width, width), gate_act, act, origin
+        )
+
+    def step(self, gates: Array, last: Array, reset_last: Array, hidden: Array) -> None:
+        """Run one step; ``gates`` hold the input and are worked on in place, the last two are written."""
+        width = len(self.candidate)
+        gates[:, : 2 * width] += last @ self.gates
+        self.gate_act.apply(gates[:, : 2 * width])
+        u, r, candidate = _split_gates(gates)
+        np.multiply(r, last, out=reset_last)
+        candidate += reset_last @ self.candidate
+        self.act.apply(candidate)
+        old, new = (candidate, last) if self.origin else (last, candidate)
+        np.subtract(new, old, out=hidden)
+        hidden *= u
+        hidden += old
+
+    def step_back(self, d_hidden: Array, gates: Array, last: Array, d_gates: Array) -> Array:
+        """Return the gradients of one step: those of the gates are written, that of ``last`` is returned."""
+        u, r, candidate = _split_gates(gates)
+        d_u, d_r, d_candidate = _split_gates(d_gates)
+        keep, renew = (u, 1 - u) if self.origin else (1 - u, u)
+        np.multiply(d_hidden * renew, self.act.slope(candidate), out=d_candidate)
+        d_reset_last = d_candidate @ self.candidate.T
+        np.multiply(d_reset_last * last, self.gate_act.slope(r), out=d_r)
+        difference = last - candidate if self.origin else candidate - last
+        np.multiply(d_hidden * difference, self.gate_act.slope(u), out=d_u)
+        d_last = d_hidden * keep
+        d_last += d_reset_last * r
+        d_last += d_gates[:, : 2 * len(self.gates)] @ self.gates.T
+        return d_last
+
+    def weight_gradient(self, d_gates: Array, last: Array, reset_last: Array) -> Array:
+        """Return the gradient of the weight, its two blocks one after the other."""
+        width = len(self.candidate)
+        blocks = (last.T @ d_gates[:, : 2 * width], reset_last.T @ d_gates[:, 2 * width :])
+        return np.concatenate([block.reshape(-1) for block in blocks]).reshape(width, 3 * width)
+
+
+def _split_gates(gates: Array) -> list[Array]:
+    width = gates.shape[1] // 3
+    return [gates[:, k * width : (k + 1) * width] for k in range(3)]
+
+
+def make_cell(op: str, weight: Array, gate: str, act: str, origin: bool) -> GruCell:
+    """Return the cell that an operator's inputs and attributes describe."""
+    return GruCell.of(
+        weight,
+        find_activation(op, "gate_activation", gate),
+        find_activation(op, "activation", act),
+        origin,
+    )
+
+
+def run_steps(cell: GruCell, steps: Steps, gates: Array, first: Array) -> tuple[Array, Array]:
+    """Run all steps; ``gates`` hold the projected input plus the bias, and are overwritten.
+
+    Returns the reset states and the hidden ones. ``first`` are the states that the first step starts from.
+    """
+    reset_last, hidden = (np.empty((len(gates), len(cell.candidate)), gates.dtype) for _ in range(2))
+    for begin, end, before in steps.forwards():
+        last = hidden[before : before + end - begin] if before >= 0 else first
+        cell.step(gates[begin:end], last, reset_last[begin:end], hidden[begin:end])
+    return reset_last, hidden

@@ -1,0 +1,145 @@
+"""Floats from quantized numbers: steps times a scale, dictionaries, and tables of bytes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Float, Ints, Long, OpDef, Spec, register
+
+__all__ = [
+    "DequantizeAbsMax",
+    "DequantizeLog",
+    "FakeChannelWiseDequantizeMaxAbs",
+    "FakeDequantizeMaxAbs",
+    "LookupTableDequant",
+]
+
+
+@register
+class FakeDequantizeMaxAbs(OpDef):
+    """``Out = X Scale / max_range``, Scale ``(1,)``."""
+
+    type = "fake_dequantize_max_abs"
+    inputs = ("X", "Scale")
+    attrs = {"max_range": Float()}
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, scale: Spec) -> Spec:
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, scale: Array, *, max_range: float) -> Array:
+        return scale.reshape(-1)[0] / x.dtype.type(max_range) * x
+
+
+@register
+class FakeChannelWiseDequantizeMaxAbs(OpDef):
+    """``Out``: X times the scale of its channel, by the steps of ``quant_bits``.
+
+    One of Scales, ``(C,)``: for each ``X[c]``. Two: the first for each ``X[:, c]``, the second ``(1,)`` for
+    all, with the bits of both.
+    """
+
+    type = "fake_channel_wise_dequantize_max_abs"
+    inputs = ("X", "Scales*")
+    attrs = {"quant_bits": Ints([8])}
+    lod = "X"
+
+    @classmethod
+    def infer(cls, x: Spec, scales: list[Spec]) -> Spec:
+        if len(scales) not in (1, 2):
+            raise ShapeError(f"{cls.type}: there are {len(scales)} Scales, expected 1 or 2")
+        return Spec(x.shape, x.dtype)
+
+    @staticmethod
+    def forward(x: Array, scales: list[Array], *, quant_bits: list[int]) -> Array:
+        if len(quant_bits) < len(scales):
+            raise EnforceNotMet(
+                f"fake_channel_wise_dequantize_max_abs: quant_bits is {quant_bits} for {len(scales)} Scales"
+            )
+        steps = x.dtype.type(math.prod(2 ** (bits - 1) - 1 for bits in quant_bits[: len(scales)]))
+        if len(scales) == 1:
+            return x * scales[0].reshape(-1, *(1,) * (x.ndim - 1)) / steps
+        factor = scales[0].reshape(1, -1, *(1,) * (x.ndim - 2)) * scales[1].reshape(-1)[0]
+        return x * factor / steps
+
+
+@register
+class DequantizeAbsMax(OpDef):
+    """``Out = Scale X / max_range`` of whole numbers, float32; Scale ``(1,)``."""
+
+    type = "dequantize_abs_max"
+    inputs = ("X", "Scale")
+    attrs = {"max_range": Float()}
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, scale: Spec) -> Spec:
+        return Spec(x.shape, scale.dtype)
+
+    @staticmethod
+    def forward(x: Array, scale: Array, *, max_range: float) -> Array:
+        return scale.reshape(-1)[0] * x.astype(np.float32) / np.float32(max_range)
+
+
+@register
+class DequantizeLog(OpDef):
+    """``Out = Dict[X]``, and ``-Dict[X + 128]`` of negative numbers; X int8, Dict ``(128,)`` float32."""
+
+    type = "dequantize_log"
+    inputs = ("X", "Dict")
+    lod = "X"
+
+    @staticmethod
+    def infer(x: Spec, table: Spec) -> Spec:
+        return Spec(x.shape, table.dtype)
+
+    @staticmethod
+    def forward(x: Array, table: Array) -> Array:
+        index = x.astype(np.int64)
+        flat = table.reshape(-1)
+        return np.where(index < 0, -flat[index % 128], flat[index % 128])
+
+
+@register
+class LookupTableDequant(OpDef):
+    """``Out``: rows of a table of bytes as floats.
+
+    W ``(V, 2 + D / 4)`` float32: the least and the greatest number of a row, then D bytes; Ids int64
+    ``(..., 1)``; Out ``(..., D)``. A byte b is ``least + b (greatest - least) / 256``; rows of
+    ``padding_idx`` are zeros.
+    """
+
+    type = "lookup_table_dequant"
+    inputs = ("W", "Ids")
+    attrs = {"padding_idx": Long(-1)}
+    lod = "Ids"
+
+    @staticmethod
+    def infer(w: Spec, ids: Spec) -> Spec:
+        if len(w.shape) != 2 or w.shape[1] < 2 or ids.shape[-1] not in (-1, 1):
+            raise ShapeError(
+                f"lookup_table_dequant: W has shape {w.shape}, Ids {ids.shape}; expected (V, 2 + D / 4) and "
+                "a last dim of 1"
+            )
+        return Spec((*ids.shape[:-1], (w.shape[1] - 2) * 4), VarType.FP32)
+
+    @staticmethod
+    def forward(w: Array, ids: Array, *, padding_idx: int) -> Array:
+        rows = ids.reshape(-1)
+        known = np.where(rows == padding_idx, 0, rows)
+        if len(known) and not (known.min() >= 0 and known.max() < len(w)):
+            raise EnforceNotMet(
+                f"lookup_table_dequant: Ids are in [{known.min()}, {known.max()}], W has {len(w)} rows"
+            )
+        chosen = np.ascontiguousarray(w[known])
+        least, greatest = chosen[:, :1], chosen[:, 1:2]
+        numbers = np.ascontiguousarray(chosen[:, 2:]).view(np.uint8).astype(np.float32)
+        out = (greatest - least) / np.float32(256) * numbers + least
+        out[rows == padding_idx] = 0
+        return out.reshape(*ids.shape[:-1], -1)

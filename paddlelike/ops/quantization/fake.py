@@ -1,0 +1,222 @@
+"""Fake quantization: numbers are rounded to the steps of small integers, and stay floats.
+
+Jacob et al., Quantization and training of neural networks for integer-arithmetic-only inference, 2018.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, OpDef, Spec, register
+from paddlelike.ops.kernels.regions import round_half_away
+
+__all__ = [
+    "FakeChannelWiseQuantizeAbsMax",
+    "FakeQuantizeAbsMax",
+    "FakeQuantizeDequantizeMovingAverageAbsMax",
+    "FakeQuantizeMovingAverageAbsMax",
+    "FakeQuantizeRangeAbsMax",
+    "MovingAverageAbsMaxScale",
+]
+
+
+def _quantize(x: Array, scale: Array, bits: int) -> Array:
+    """Return x within [-scale, scale] as whole steps, ``2^(bits - 1) - 1`` of them to ``scale``."""
+    steps = x.dtype.type(2 ** (bits - 1) - 1)
+    # A scale of 0 has only zeros: 0 steps, also of a size that is not 0.
+    return round_half_away(
+        steps / np.where(scale == 0, scale.dtype.type(1), scale) * np.clip(x, -scale, scale)
+    )
+
+
+def _largest(x: Array) -> Array:
+    return np.abs(x).max(initial=0).reshape(1).astype(x.dtype)
+
+
+def _average(x: Array, accum: Array, state: Array, rate: float) -> tuple[Array, Array, Array]:
+    """Return the scale, and the two running sums that it is the quotient of: of maxima and of ones."""
+    kept = x.dtype.type(rate)
+    state = kept * state.reshape(1) + x.dtype.type(1)
+    accum = kept * accum.reshape(1) + _largest(x)
+    return accum / state, accum, state
+
+
+@register
+class FakeQuantizeAbsMax(OpDef):
+    """``Out``: X in steps of its greatest absolute value; OutScale ``(1,)``: that value."""
+
+    type = "fake_quantize_abs_max"
+    outputs = ("Out", "OutScale")
+    attrs = {"bit_length": Int(8)}
+    lod = {"Out": "X"}
+
+    @staticmethod
+    def infer(x: Spec) -> tuple[Spec, Spec]:
+        return Spec(x.shape, x.dtype), Spec((1,), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, bit_length: int) -> tuple[Array, Array]:
+        scale = _largest(x)
+        return _quantize(x, scale, bit_length), scale
+
+
+@register
+class FakeChannelWiseQuantizeAbsMax(OpDef):
+    """The same with a scale for each ``X[c]``, the filter of an output channel; OutScale ``(C,)``."""
+
+    type = "fake_channel_wise_quantize_abs_max"
+    outputs = ("Out", "OutScale")
+    attrs = {"bit_length": Int(8)}
+    lod = {"Out": "X"}
+
+    @staticmethod
+    def infer(x: Spec) -> tuple[Spec, Spec]:
+        return Spec(x.shape, x.dtype), Spec((x.shape[0],), x.dtype)
+
+    @staticmethod
+    def forward(x: Array, *, bit_length: int) -> tuple[Array, Array]:
+        scale = np.abs(x).reshape(len(x), -1).max(1)
+        return _quantize(x, scale.reshape(-1, *(1,) * (x.ndim - 1)), bit_length), scale
+
+
+class _RangeAttrs(Attrs):
+    bit_length: int = Int(8)
+    window_size: int = Int(10000)
+    is_test: bool = Bool(False)
+
+
+@register
+class FakeQuantizeRangeAbsMax(OpDef):
+    """The same with the greatest value of the last ``window_size`` steps, or with InScale if ``is_test``.
+
+    OutScales holds the greatest value of each of these steps, Iter ``(1,)`` int64 counts them.
+    """
+
+    type = "fake_quantize_range_abs_max"
+    inputs = ("X", "InScale", "Iter?")
+    outputs = ("Out", "OutScale", "OutScales?")
+    attrs = _RangeAttrs.table()
+    lod = {"Out": "X"}
+    context = True
+
+    @staticmethod
+    def infer(x: Spec, scale: Spec, step: Spec | None, *, attrs: _RangeAttrs) -> tuple[Spec, Spec, Spec]:
+        return Spec(x.shape, x.dtype), Spec((1,), x.dtype), Spec((attrs.window_size,), x.dtype)
+
+    @staticmethod
+    def forward(
+        ctx: Context, x: Array, scale: Array, step: Array | None, *, attrs: _RangeAttrs
+    ) -> tuple[Array, Array | None, Array | None]:
+        ctx.set_lod("Out", ctx.lod("X"))
+        if attrs.is_test:
+            return _quantize(x, scale.reshape(1), attrs.bit_length), None, None
+        index = 0 if step is None else int(step.reshape(-1)[0])
+        names = ctx.op.output("OutScales")
+        before = ctx.read(names[0]) if names else None
+        window = np.zeros(attrs.window_size, x.dtype) if before is None else before.copy()
+        removed, current, largest = window[index % attrs.window_size], _largest(x)[0], scale.reshape(-1)[0]
+        window[index % attrs.window_size] = current
+        if largest < current:
+            largest = current
+        elif abs(removed - largest) < 1e-6:
+            largest = np.abs(window[: min(max(index, 1), attrs.window_size)]).max()
+        found = np.array([largest], x.dtype)
+        return _quantize(x, found, attrs.bit_length), found, window
+
+
+class _MovingAttrs(Attrs):
+    moving_rate: float = Float(0.9)
+    bit_length: int = Int(8)
+    is_test: bool = Bool(False)
+
+
+class _Moving(OpDef):
+    """Quantization by a moving average of the greatest values: OutScale = OutAccum / OutState.
+
+    OutAccum and OutState are ``moving_rate`` times InAccum and InState plus the greatest value, and 1. With
+    ``is_test`` the scale is InScale, and the sums stay as they are.
+    """
+
+    inputs = ("X", "InScale", "InAccum?", "InState?")
+    outputs = ("Out", "OutScale", "OutState?", "OutAccum?")
+    attrs = _MovingAttrs.table()
+    lod = {"Out": "X"}
+
+    @staticmethod
+    def infer(x: Spec, scale: Spec, accum: Spec | None, state: Spec | None) -> tuple[Spec, Spec, Spec, Spec]:
+        one = Spec((1,), x.dtype)
+        return Spec(x.shape, x.dtype), one, one, one
+
+    @classmethod
+    def find_scale(
+        cls, x: Array, scale: Array, accum: Array | None, state: Array | None, attrs: _MovingAttrs
+    ) -> tuple[Array, Array | None, Array | None]:
+        """Return the scale and, when training, OutState and OutAccum."""
+        if attrs.is_test:
+            return scale.reshape(1), None, None
+        if accum is None or state is None:
+            raise EnforceNotMet(
+                f"{cls.type}: InAccum and InState are absent",
+                hint="give them, or set is_test to quantize by InScale",
+            )
+        found, accum, state = _average(x, accum, state, attrs.moving_rate)
+        return found, state, accum
+
+
+@register
+class FakeQuantizeMovingAverageAbsMax(_Moving):
+    __doc__ = _Moving.__doc__
+
+    type = "fake_quantize_moving_average_abs_max"
+
+    @classmethod
+    def forward(
+        cls, x: Array, scale: Array, accum: Array | None, state: Array | None, *, attrs: _MovingAttrs
+    ) -> tuple[Any, ...]:
+        found, *sums = cls.find_scale(x, scale, accum, state, attrs)
+        return _quantize(x, found, attrs.bit_length), None if attrs.is_test else found, *sums
+
+
+@register
+class FakeQuantizeDequantizeMovingAverageAbsMax(_Moving):
+    """As ``fake_quantize_moving_average_abs_max``; the steps are multiplied by their size again."""
+
+    type = "fake_quantize_dequantize_moving_average_abs_max"
+
+    @classmethod
+    def forward(
+        cls, x: Array, scale: Array, accum: Array | None, state: Array | None, *, attrs: _MovingAttrs
+    ) -> tuple[Any, ...]:
+        found, *sums = cls.find_scale(x, scale, accum, state, attrs)
+        steps = x.dtype.type(2 ** (attrs.bit_length - 1) - 1)
+        out = _quantize(x, found, attrs.bit_length) * found / steps
+        return out, None if attrs.is_test else found, *sums
+
+
+@register
+class MovingAverageAbsMaxScale(OpDef):
+    """``Out``: X as it is; OutScale: the moving average of its greatest values, for a later quantization."""
+
+    type = "moving_average_abs_max_scale"
+    inputs = ("X", "InAccum?", "InState?")
+    outputs = ("Out", "OutScale", "OutState?", "OutAccum?")
+    attrs = {"moving_rate": Float(0.9), "is_test": Bool(False)}
+
+    @staticmethod
+    def infer(x: Spec, accum: Spec | None, state: Spec | None) -> tuple[Spec | None, Spec, Spec, Spec]:
+        if not x.shape:
+            raise ShapeError("moving_average_abs_max_scale: X has no dims")
+        one = Spec((1,), x.dtype)
+        return Spec(x.shape, x.dtype), one, one, one
+
+    @staticmethod
+    def forward(
+        x: Array, accum: Array | None, state: Array | None, *, moving_rate: float, is_test: bool
+    ) -> tuple[Any, ...]:
+        if is_test or accum is None or state is None:
+            return x.copy(), None, None, None
+        scale, accum, state = _average(x, accum, state, moving_rate)
+        return x.copy(), scale, state, accum
