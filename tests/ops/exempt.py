@@ -13,6 +13,10 @@ EXEMPT = {
         "they run a block of a program",
         ["conditional_block", "conditional_block_grad", "recurrent", "recurrent_grad", "while", "while_grad"],
     ),
+    "tests/ops/control/test_conditional_block_infer.py": (
+        "it runs a block of a program",
+        ["conditional_block_infer"],
+    ),
     "tests/ops/control/test_tensor_array.py": (
         "they work on arrays of tensors, or leave outputs without a value",
         [

@@ -41,8 +41,8 @@ class Fc(OpDef):
     def infer(x: Spec, w: Spec, bias: Spec | None, *, in_num_col_dims: int, padding_weights: bool) -> Spec:
         if len(w.shape) != 2 or not 0 < in_num_col_dims < len(x.shape):
             raise ShapeError(
-                f"fc: Input has shape {x.shape}, W {w.shape}, in_num_col_dims is {in_num_col_dims}; W needs 2 "
-                "dims, Input more than in_num_col_dims"
+                f"fc: Input has shape {x.shape}, W {w.shape}, in_num_col_dims is {in_num_col_dims}; W needs "
+                "2 dims, Input more than in_num_col_dims"
             )
         rows, columns = (dim - 4 for dim in w.shape) if padding_weights else w.shape
         inner = x.shape[in_num_col_dims:]

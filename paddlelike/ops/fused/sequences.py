@@ -85,7 +85,7 @@ class FusionSeqPoolConcat(OpDef):
 
 @register
 class FusionSeqPoolCvmConcat(OpDef):
-    """``Out``: the sequences of each X ``(T, D)``, pooled, the first two columns as cvm has them, side by side.
+    """``Out``: pooled sequences of each X ``(T, D)``, side by side, with two columns as cvm has them.
 
     CVM, what cvm's gradient would be, is not read.
     """
@@ -137,8 +137,8 @@ class FusedEmbeddingSeqPool(OpDef):
     def infer(w: Spec, ids: Spec, *, combiner: str) -> Spec:
         if combiner != "sum" or len(w.shape) != 2 or len(ids.shape) != 2:
             raise ShapeError(
-                f"fused_embedding_seq_pool: combiner is {combiner!r}, W has shape {w.shape}, Ids {ids.shape}; "
-                "expected sum and two dims each"
+                f"fused_embedding_seq_pool: combiner is {combiner!r}, W has shape {w.shape}, "
+                f"Ids {ids.shape}; expected sum and two dims each"
             )
         return Spec((-1, ids.shape[1] * w.shape[1]), w.dtype)
 
@@ -204,7 +204,7 @@ class FusionSeqConvEltAddRelu(OpDef):
     def infer(cls, x: Spec, w: Spec, bias: Spec, *, attrs: _ConvAttrs) -> tuple[Spec, Spec]:
         if attrs.contextStride != 1 or w.shape[0] != x.shape[1] * attrs.contextLength:
             raise ShapeError(
-                f"{cls.type}: X has shape {x.shape}, Filter {w.shape}, contextLength is {attrs.contextLength}, "
+                f"{cls.type}: X has shape {x.shape}, Filter {w.shape}, contextLength {attrs.contextLength}, "
                 f"contextStride {attrs.contextStride}; expected (T, D), (contextLength D, M) and stride 1"
             )
         return Spec((x.shape[0], w.shape[1]), x.dtype), Spec((x.shape[0], w.shape[0]), x.dtype)
