@@ -31,7 +31,8 @@ def count_asynchronously(program: Program, startup: Program, job: Job) -> Variab
                 init._set_attr("value", float(-job.trainers))
         for name in names:
             _initialize_with_one(first, name, counter)
-        mine = counts[job.trainer_id]
+        if job.trainer_id < job.trainers:  # a server of a job with fewer trainers has an id of no trainer
+            mine = counts[job.trainer_id]
         _replace(block, op, counts)
     return mine
 

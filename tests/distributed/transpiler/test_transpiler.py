@@ -200,6 +200,22 @@ def test_a_server_may_have_any_trainer_id_but_is_no_trainer() -> None:
         made.get_trainer_program(wait_port=False)
 
 
+@pytest.mark.parametrize("case", ["decayed_async", "decayed_merged"])
+def test_a_server_with_an_id_of_no_trainer_counts_the_steps_of_all(case: str) -> None:
+    """A fleet passes the index of the server, which may be larger than that of any trainer."""
+    reset_name_scope()
+    made, _, _ = transpile_case(fluid, CASES[case], trainer_id=7)
+    server = made.get_pserver_program(FIRST)
+    (added,) = [
+        op for block in server.blocks for op in block.ops if op.type == "sum" and "trainer_0" in str(op)
+    ]
+    assert added.input("X") == [
+        f"@LR_DECAY_COUNTER@.trainer_{i}" for i in range(CASES[case].get("trainers", 2))
+    ]
+    wanted = records()[case]["programs"]["pserver0"][1]
+    assert_same_program(mask_program(made.get_startup_program(FIRST)), wanted)
+
+
 def test_a_network_without_updates() -> None:
     NETWORKS["mlp"](fluid)
     with pytest.raises(GraphError, match="no updates") as caught:
