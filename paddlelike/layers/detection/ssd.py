@@ -66,7 +66,7 @@ def multi_box_head(
     >>> image, sizes = data("image", [None, 3, 64, 64]), {"min_ratio": 20, "max_ratio": 90}
     >>> head = multi_box_head(maps, image, 64, num_classes=3, aspect_ratios=[[2.0]] * 3, **sizes)
     >>> [one.shape for one in head]
-    [(-1, 336, 4), (-1, 336, 3), (336, 4), (336, 4)]
+    [(-1, -1, 4), (-1, -1, 3), (336, 4), (336, 4)]
     """
     if not isinstance(inputs, list | tuple):
         raise GraphError(

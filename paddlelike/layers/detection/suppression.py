@@ -109,8 +109,8 @@ def matrix_nms(
 
     >>> from paddlelike.input import data
     >>> boxes, scores = data("boxes", [None, 100, 4]), data("scores", [None, 21, 100])
-    >>> matrix_nms(boxes, scores, 0.01, 0.05, nms_top_k=50, keep_top_k=20, return_index=True)[1].dtype.name
-    'INT32'
+    >>> matrix_nms(boxes, scores, 0.01, 0.05, nms_top_k=50, keep_top_k=20, return_index=True)[0].shape
+    (100, 6)
     """
     layer = "matrix_nms"
     attrs = _read_options(
