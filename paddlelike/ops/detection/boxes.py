@@ -55,36 +55,23 @@ class BoxCoder(OpDef):
 
     @staticmethod
     def infer(prior: Spec, variances: Spec | None, target: Spec, *, attrs: BoxCoderAttrs) -> Spec:
-        _check_boxes("box_coder", "PriorBox", prior)
-        if variances is not None:
-            _check_boxes("box_coder", "PriorBoxVar", variances)
-            if not can_be_equal(prior.shape[0], variances.shape[0]):
-                raise ShapeError(
-                    f"box_coder: PriorBox has shape {prior.shape}, PriorBoxVar {variances.shape}; "
-                    "they must be the same"
-                )
-        if attrs.variance and len(attrs.variance) != 4:
-            raise ShapeError(f"box_coder: variance is {attrs.variance}; it needs 4 numbers")
-        if attrs.code_type == "encode_center_size":
-            _check_boxes("box_coder", "TargetBox", target)
-            return Spec((target.shape[0], prior.shape[0], 4), target.dtype)
-        if attrs.code_type != "decode_center_size":
+        # As in Paddle, shapes are compared when it runs: scripts declare targets of other shapes.
+        if attrs.code_type not in ("encode_center_size", "decode_center_size"):
             raise ShapeError(
                 f"box_coder: code_type is {attrs.code_type!r}",
                 hint="take 'encode_center_size' or 'decode_center_size'",
             )
         if attrs.axis not in (0, 1):
             raise ShapeError(f"box_coder: axis is {attrs.axis}, expected 0 or 1")
-        dims = target.shape
-        if len(dims) != 3 or dims[2] != 4 or not can_be_equal(dims[1 - attrs.axis], prior.shape[0]):
-            raise ShapeError(
-                f"box_coder: TargetBox has shape {dims}, PriorBox {prior.shape}; to decode, TargetBox needs "
-                f"(N, M, 4) with the anchors M in dim {1 - attrs.axis}"
-            )
-        return Spec(dims, target.dtype)
+        if attrs.variance and len(attrs.variance) != 4:
+            raise ShapeError(f"box_coder: variance is {attrs.variance}; it needs 4 numbers")
+        if attrs.code_type == "encode_center_size":
+            return Spec((target.shape[0], prior.shape[0], 4), target.dtype)
+        return Spec(target.shape, target.dtype)
 
     @staticmethod
     def forward(prior: Array, variances: Array | None, target: Array, *, attrs: BoxCoderAttrs) -> Array:
+        _check_coded(prior, variances, target, attrs)
         edge = prior.dtype.type(not attrs.box_normalized)
         if variances is None and attrs.variance:
             variances = np.array(attrs.variance, np.float32).astype(prior.dtype)
@@ -94,6 +81,23 @@ class BoxCoder(OpDef):
             prior = prior[:, None]
             variances = variances if variances is None or variances.ndim == 1 else variances[:, None]
         return _decode(prior, variances, target, edge)
+
+
+def _check_coded(prior: Array, variances: Array | None, target: Array, attrs: BoxCoderAttrs) -> None:
+    """Raise ShapeError unless boxes or codes fit the anchors."""
+    shapes = f"PriorBox has shape {prior.shape}, TargetBox {target.shape}"
+    if prior.ndim != 2 or prior.shape[1] != 4:
+        raise ShapeError(f"box_coder: {shapes}; PriorBox needs (anchors, 4)")
+    if variances is not None and variances.shape != prior.shape:
+        raise ShapeError(f"box_coder: {shapes}, PriorBoxVar {variances.shape}; it needs that of PriorBox")
+    if attrs.code_type == "encode_center_size":
+        if target.ndim != 2 or target.shape[1] != 4:
+            raise ShapeError(f"box_coder: {shapes}; to encode, TargetBox needs (boxes, 4)")
+    elif target.ndim != 3 or target.shape[2] != 4 or target.shape[1 - attrs.axis] != len(prior):
+        raise ShapeError(
+            f"box_coder: {shapes}; to decode, TargetBox needs (N, M, 4), the anchors in dim {1 - attrs.axis}",
+            hint="axis=0 has the anchors in dim 1, axis=1 in dim 0",
+        )
 
 
 def _encode(prior: Array, variances: Array | None, target: Array, edge: np.generic) -> Array:

@@ -30,7 +30,6 @@ from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
 from paddlelike.ops.kernels.suppression import find_shape_overlaps, measure_shapes, rank_scores, suppress
-from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["LocalityAwareNms", "MatrixNms", "MulticlassNms", "MulticlassNms2"]
 
@@ -86,27 +85,32 @@ def _write_rows(kept: _Kept) -> Array:
     return np.concatenate(parts, 1).astype(kept.box.dtype, copy=False)
 
 
-def _infer(op: str, boxes: Spec, scores: Spec) -> Spec:
+def _infer(op: str, boxes: Spec, *, sequences: bool) -> Spec:
     """Return what Paddle declares for Out: as many rows as an image has boxes."""
-    if len(boxes.shape) != 3 or len(scores.shape) not in (2, 3):
+    if len(boxes.shape) != 3:
+        raise ShapeError(f"{op}: BBoxes has shape {boxes.shape}; it needs (N, M, 4) or (rows, classes, 4)")
+    size = boxes.shape[2]
+    # The rest is checked when it runs, as in Paddle: scripts declare scores of other shapes.
+    return Spec((-1 if sequences else boxes.shape[1], size + 2 if size > 0 else -1), boxes.dtype)
+
+
+def _check_operands(op: str, boxes: Array, scores: Array, *, ranks: tuple[int, ...]) -> None:
+    """Raise ShapeError unless scores ``(N, classes, M)``, or (rows, classes) of sequences, fit the boxes."""
+    shapes = f"BBoxes has shape {boxes.shape}, Scores {scores.shape}"
+    if scores.ndim not in ranks:
+        raise ShapeError(f"{op}: {shapes}; Scores needs {' or '.join(map(str, ranks))} dims")
+    sizes = _SIZES if scores.ndim == 3 and op != "matrix_nms" else _SIZES[:1]
+    if boxes.shape[2] not in sizes:
         raise ShapeError(
-            f"{op}: BBoxes has shape {boxes.shape}, Scores {scores.shape}; expected (N, M, 4) and "
-            "(N, classes, M), or with sequences (rows, classes, 4) and (rows, classes)"
-        )
-    size, shared = boxes.shape[2], 2 if len(scores.shape) == 3 else 1
-    sizes = _SIZES if len(scores.shape) == 3 else _SIZES[:1]
-    if size not in (-1, *sizes):
-        raise ShapeError(
-            f"{op}: BBoxes has shape {boxes.shape}; the last dim must be one of {sizes}",
+            f"{op}: {shapes}; the last dim of BBoxes must be one of {sizes}",
             hint="4 are xmin, ymin, xmax, ymax; more are the corners of a polygon",
         )
-    if not can_be_equal(boxes.shape[1], scores.shape[shared]):
+    dims = (len(scores), scores.shape[2]) if scores.ndim == 3 else scores.shape
+    if boxes.shape[:2] != dims:
         raise ShapeError(
-            f"{op}: BBoxes has shape {boxes.shape}, Scores {scores.shape}; dim 1 of BBoxes and dim {shared} "
-            "of Scores must be the same"
+            f"{op}: {shapes}; expected (N, M, {boxes.shape[2]}) and (N, classes, M), or with sequences "
+            "(rows, classes, 4) and (rows, classes)"
         )
-    rows = boxes.shape[1] if len(scores.shape) == 3 else -1
-    return Spec((rows, size + 2 if size > 0 else -1), boxes.dtype)
 
 
 @register
@@ -126,7 +130,7 @@ class MulticlassNms(OpDef):
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> Spec:
-        return _infer("multiclass_nms", boxes, scores)._replace(lod_level=1)
+        return _infer("multiclass_nms", boxes, sequences=len(scores.shape) != 3)._replace(lod_level=1)
 
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> Array:
@@ -150,7 +154,7 @@ class MulticlassNms2(OpDef):
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> tuple[Spec, Spec]:
-        out = _infer("multiclass_nms2", boxes, scores)._replace(lod_level=1)
+        out = _infer("multiclass_nms2", boxes, sequences=len(scores.shape) != 3)._replace(lod_level=1)
         return out, Spec((out.shape[0], 1), VarType.INT64, 1)  # int32, but Paddle's layers declare it so
 
     @staticmethod
@@ -163,6 +167,7 @@ def _keep_in_images(
     ctx: Context, boxes: Array, scores: Array, attrs: NmsAttrs
 ) -> tuple[list[_Kept], list[int]]:
     """Return the boxes kept of each image, and where its indices start."""
+    _check_operands(ctx.op.type, boxes, scores, ranks=(2, 3))
     if scores.ndim == 3:
         firsts = [image * boxes.shape[1] for image in range(len(scores))]
         return [_keep_shared(*pair, attrs) for pair in zip(boxes, scores, strict=True)], firsts
@@ -239,12 +244,11 @@ class LocalityAwareNms(OpDef):
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> Spec:
-        if len(scores.shape) != 3:
-            raise ShapeError(f"locality_aware_nms: Scores has shape {scores.shape}; it needs (N, 1, M)")
-        return _infer("locality_aware_nms", boxes, scores)._replace(lod_level=0)
+        return _infer("locality_aware_nms", boxes, sequences=False)._replace(lod_level=0)
 
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> Array:
+        _check_operands("locality_aware_nms", boxes, scores, ranks=(3,))
         boxes, scores = boxes.copy(), scores.copy()
         return _write_or_mark_empty(
             ctx, [_keep_merged(*pair, attrs) for pair in zip(boxes, scores, strict=True)]
@@ -309,16 +313,12 @@ class MatrixNms(OpDef):
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> tuple[Spec, Spec]:
-        if len(scores.shape) != 3 or boxes.shape[-1] not in (4, -1):
-            raise ShapeError(
-                f"matrix_nms: BBoxes has shape {boxes.shape}, Scores {scores.shape}; expected (N, M, 4) and "
-                "(N, classes, M)"
-            )
-        out = _infer("matrix_nms", boxes, scores)._replace(lod_level=1)
+        out = _infer("matrix_nms", boxes, sequences=False)._replace(lod_level=1)
         return out, Spec((out.shape[0], 1), VarType.INT64, 1)  # int32, but Paddle's layers declare it so
 
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: MatrixNmsAttrs) -> tuple[Array, Array]:
+        _check_operands("matrix_nms", boxes, scores, ranks=(3,))
         images = [_keep_decayed(*pair, attrs) for pair in zip(boxes, scores, strict=True)]
         return _write_with_index(ctx, images, [i * boxes.shape[1] for i in range(len(boxes))])
 
