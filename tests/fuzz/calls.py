@@ -14,8 +14,8 @@ from paddlelike.distributed.placement import ServerTable
 from paddlelike.distributed.protocol import messages as protocol
 from paddlelike.distributed.wire import Into, parts_of
 from paddlelike.distributed.wire.frames import Intake, messages, split
-from tests.fuzz.control_files import change_json
-from tests.fuzz.mutations import mutate
+from tests.fuzz.makers.control_files import change_json
+from tests.fuzz.makers.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 
 __all__ = ["CALLS"]

@@ -15,7 +15,7 @@ from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat
 from tests.formats.contract import Files, FormatContract, suites, to_array
 from tests.fuzz.guard import Fault
-from tests.fuzz.mutations import mutate
+from tests.fuzz.makers.mutations import mutate
 from tests.fuzz.readers import Target
 
 __all__ = ["FORMATS"]

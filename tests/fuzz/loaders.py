@@ -18,9 +18,10 @@ from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.errors import PaddlelikeError
 from paddlelike.framework.graph.program import Program
 from paddlelike.io.select import is_persistable
-from tests.fuzz import program_maker, readers, stream_maker
+from tests.fuzz import readers
 from tests.fuzz.guard import Fault
-from tests.fuzz.mutations import mutate
+from tests.fuzz.makers import program_maker, stream_maker
+from tests.fuzz.makers.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 

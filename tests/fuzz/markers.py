@@ -9,10 +9,10 @@ from typing import Any, Final
 import paddlelike as fluid
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.storage import manifest
-from tests.fuzz.control_files import change_json
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, executor, program_of, watched_scope
-from tests.fuzz.mutations import mutate
+from tests.fuzz.makers.control_files import change_json
+from tests.fuzz.makers.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 

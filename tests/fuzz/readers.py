@@ -15,9 +15,9 @@ from paddlelike.formats.paddle import combined, lod_tensor, selected_rows
 from paddlelike.formats.state import pickles
 from paddlelike.framework.codec.schema import Messages, messages, parse
 from paddlelike.framework.graph.program import Program
-from tests.fuzz import pickle_maker, program_maker, seeds, stream_maker
 from tests.fuzz.guard import Fault, Guard
-from tests.fuzz.mutations import mutate
+from tests.fuzz.makers import pickle_maker, program_maker, seeds, stream_maker
+from tests.fuzz.makers.mutations import mutate
 
 __all__ = ["READERS", "Target", "attempt"]
 

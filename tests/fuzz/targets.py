@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from tests.fuzz.calls import CALLS
-from tests.fuzz.control_files import CONTROL_FILES
 from tests.fuzz.formats import FORMATS
 from tests.fuzz.loaders import LOADERS
+from tests.fuzz.makers.control_files import CONTROL_FILES
 from tests.fuzz.markers import MARKERS
 from tests.fuzz.readers import READERS
 from tests.fuzz.trees import TREES

@@ -19,7 +19,7 @@ from paddlelike.formats.state import pickles
 from paddlelike.framework.codec.schema import messages, parse
 from paddlelike.framework.graph.program import Program
 from paddlelike.storage import manifest
-from tests.fuzz import seeds
+from tests.fuzz.makers import seeds
 
 DTYPES = sorted({row.numpy for row in TENSOR_DTYPES.values()}, key=str)
 ARRAYS = st.sampled_from(DTYPES).flatmap(

@@ -16,9 +16,9 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.storage.local.files import list_names
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.names import relative_path
-from tests.fuzz import tree_maker
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copy_networks, executor, program_of, watched_scope
+from tests.fuzz.makers import tree_maker
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 

@@ -1,7 +1,7 @@
 """Detectors that propose regions, built by Fluid's API only.
 
 They run on the real Fluid 1.8.5 as well (Python 3.7), whose programs and losses are golden: see
-tests/interop/dump_control.py. ``TRAINED`` give a loss and a feed. Nothing in them is chosen at random.
+tests/interop/dumps/dump_control.py. ``TRAINED`` give a loss and a feed. Nothing in them is chosen at random.
 """
 
 import numpy as np

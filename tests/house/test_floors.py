@@ -23,6 +23,7 @@ PLANS = "Plans know nothing of the executor that runs them"
 FRAME = "A frame knows the layout of its values, not the plan"
 FAMILIES = "Families of operators share kernels and checks, and do not know each other"
 STORAGE = "Local and remote directories do not know each other"
+LOCAL = "A local save: transaction, generation, journal, system calls"
 IO = "A save may load, a load saves nothing"
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
@@ -79,6 +80,12 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         ),
         ("executor/plans/layout.py", "from paddlelike.executor.plans import frame", {FRAME}),
         ("storage/local/lock.py", "from paddlelike.storage.remote import stores", {STORAGE}),
+        ("storage/local/layout.py", "from paddlelike.storage.local import journal", {LOCAL}),
+        (
+            "storage/local/journal.py",
+            "def commit_late():\n    from paddlelike.storage.local import transaction",
+            {LOCAL},
+        ),
         ("ops/nn/spoilt.py", "from paddlelike.ops.loss import nce", {FAMILIES}),
         ("ops/kernels/spoilt.py", "from paddlelike.ops.nn import conv", {FAMILIES}),
         ("io/load/spoilt.py", "from paddlelike.io.save import save", {IO}),
@@ -97,6 +104,8 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
         "plan-knows-executor",
         "layout-knows-frame",
         "local-knows-remote",
+        "layout-knows-journal",
+        "journal-knows-transaction-late",
         "family-knows-family",
         "kernel-knows-operator",
         "load-knows-save",

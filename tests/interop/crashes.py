@@ -24,6 +24,7 @@ from tests.crash import tracer
 from tests.crash.harness import run
 from tests.crash.models import Model
 from tests.crash.networks import NETWORKS
+from tests.interop.real import DRIVERS
 
 __all__ = ["Reader", "main", "read_after_kills", "reader"]
 
@@ -69,7 +70,7 @@ def reader(python: str) -> Iterator[Reader]:
     """A process with real Paddle, inside the ``with``."""
     quiet = {"GLOG_minloglevel": "3", "OMP_NUM_THREADS": "1", "CPU_NUM": "1"}
     process = subprocess.Popen(
-        [python, str(Path(__file__).with_name("driver_reading.py"))],
+        [python, str(DRIVERS / "driver_reading.py")],
         env={**os.environ, **quiet},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
+DRIVERS = Path(__file__).parent / "drivers"
 
 
 class RealSystem:
@@ -33,7 +33,7 @@ class RealSystem:
         assert self.python is not None
         quiet = {"GLOG_minloglevel": "3", "OMP_NUM_THREADS": "1", "CPU_NUM": "1"}
         done = subprocess.run(
-            [self.python, str(HERE / script), str(path)],
+            [self.python, str(DRIVERS / script), str(path)],
             env={**os.environ, **quiet},
             capture_output=True,
             text=True,

@@ -20,7 +20,7 @@ def test_paddle_finds_all_old_or_all_new(name: str) -> None:
     if reason:
         pytest.skip(reason)
     assert FLUID185.python is not None
-    found = read_after_kills(FLUID185.python, NETWORKS[name](3), every=13, times=5, seed=3)
+    found = read_after_kills(FLUID185.python, NETWORKS[name](3), every=3, times=5, seed=3)
     assert found.faults == []
     assert sum(found.counts.values()) > 10
 
@@ -32,7 +32,7 @@ def test_where_a_commit_has_several_steps_a_mix_is_rare(name: str, files: int) -
     if reason:
         pytest.skip(reason)
     assert FLUID185.python is not None
-    found = read_after_kills(FLUID185.python, NETWORKS[name](3), every=3, times=0, seed=3)
+    found = read_after_kills(FLUID185.python, NETWORKS[name](3), every=1, times=0, seed=3)
     assert len(found.faults) < files
     assert found.counts["error"] == 0
     assert min(found.counts["old"], found.counts["new"]) > 5

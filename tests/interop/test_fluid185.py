@@ -19,7 +19,7 @@ from tests.helpers.canonical import assert_same_program, canonical
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import Arrays
 from tests.helpers.networks import NETWORKS
-from tests.interop.driver import run
+from tests.interop.drivers.driver import run
 from tests.interop.real import FLUID185
 
 pytestmark = FLUID185.needed

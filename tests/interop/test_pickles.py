@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from paddlelike.formats import state
-from tests.interop.driver_pickles import ARRAYS
-from tests.interop.real import HERE
+from tests.interop.drivers.driver_pickles import ARRAYS
+from tests.interop.real import DRIVERS
 
 PYTHONS = [python for python in os.environ.get("PADDLELIKE_PICKLE_PYTHONS", "").split(os.pathsep) if python]
 
@@ -32,7 +32,7 @@ def python(request: pytest.FixtureRequest) -> str:
 
 def run(python: str, what: str, path: Path) -> dict[str, Any]:
     """What the other Python sees: of each array its type, shape and bytes."""
-    command = [python, str(HERE / "driver_pickles.py"), what, str(path)]
+    command = [python, str(DRIVERS / "driver_pickles.py"), what, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     facts: dict[str, Any] = json.loads(done.stdout)[2]

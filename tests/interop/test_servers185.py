@@ -18,8 +18,8 @@ import pytest
 import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.jobs import Network, free_endpoints
-from tests.interop.driver_servers import build, feeds, make_optimizer
-from tests.interop.real import FLUID185, HERE
+from tests.interop.drivers.driver_servers import build, feeds, make_optimizer
+from tests.interop.real import DRIVERS, FLUID185
 
 pytestmark = FLUID185.needed
 
@@ -56,7 +56,11 @@ def real_job(
                 (place / f"{which}.json").write_text(json.dumps(job))
                 with (place / f"{which}.log").open("wb") as log:
                     processes[which] = subprocess.Popen(
-                        [str(FLUID185.python), str(HERE / "driver_servers.py"), str(place / f"{which}.json")],
+                        [
+                            str(FLUID185.python),
+                            str(DRIVERS / "driver_servers.py"),
+                            str(place / f"{which}.json"),
+                        ],
                         env=environment | quiet,
                         stdout=log,
                         stderr=log,

@@ -1,7 +1,7 @@
 # ruff: noqa: SIM905  (lists of names read better as text)
 """Points at which mathematical operators are compared with real Fluid 1.8.5.
 
-This file runs under Python 3.7 as well (``tests/interop/dump_math.py``). Left out is where Fluid's own
+This file runs under Python 3.7 as well (``tests/interop/dumps/dump_math.py``). Left out is where Fluid's own
 result is plainly wrong: reductions over all dims given one by one (it returns 0), ``keep_dim`` with
 ``reduce_all`` (its gradient fails), ``elementwise_pow`` with a longer Y (it returns Y ^ X).
 """

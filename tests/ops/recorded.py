@@ -1,7 +1,7 @@
 """Points at which operators are compared with what real Fluid 1.8.5 computed there.
 
-A module of cases has a table ``CASES`` that :func:`add_case` fills; ``tests/interop/dump_cases.py`` asks the
-real system, ``tests/ops/replay.py`` runs the operator here. This file runs under Python 3.7 as well.
+A module of cases has a table ``CASES`` that :func:`add_case` fills; ``tests/interop/dumps/dump_cases.py``
+asks the real system, ``tests/ops/replay.py`` runs the operator here. This file runs under Python 3.7 as well.
 """
 
 import zlib

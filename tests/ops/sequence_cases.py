@@ -1,9 +1,10 @@
 # ruff: noqa: SIM905  (lists of names read better as text)
 """Points at which operators on sequences are compared with real Fluid 1.8.5.
 
-This file runs under Python 3.7 as well (``tests/interop/dump_cases.py``). Left out is what Fluid refuses
-or gets wrong: sequences without rows that have initial states (its gradients read foreign memory), LSTMs
-of a width that is a multiple of 8 with a clipped cell (it clips the gradients of eight cells by the first).
+This file runs under Python 3.7 as well (``tests/interop/dumps/dump_cases.py``). Left out is what Fluid
+refuses or gets wrong: sequences without rows that have initial states (its gradients read foreign memory),
+LSTMs of a width that is a multiple of 8 with a clipped cell (it clips the gradients of eight cells by the
+first).
 """
 
 from functools import partial

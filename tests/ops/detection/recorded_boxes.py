@@ -2,7 +2,7 @@
 
 This file runs under Python 3.7 as well:
 
-    python3.7 -m tests.interop.dump_cases tests.ops.detection.recorded_boxes detection_boxes.json.gz
+    python3.7 -m tests.interop.dumps.dump_cases tests.ops.detection.recorded_boxes detection_boxes.json.gz
 """
 
 from functools import partial

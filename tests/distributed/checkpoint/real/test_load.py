@@ -11,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError
-from tests.distributed.checkpoint.real_runs import placement_of, program_of, run_of, saved_by
+from tests.distributed.checkpoint.real.runs import placement_of, program_of, run_of, saved_by
 
 RUN = "mlp_momentum_sync_2x2"
 

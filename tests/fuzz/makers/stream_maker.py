@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.fuzz.mutations import EXTREMES, LARGEST, varint
+from tests.fuzz.makers.mutations import EXTREMES, LARGEST, varint
 
 __all__ = ["combined", "dense", "rows"]
 

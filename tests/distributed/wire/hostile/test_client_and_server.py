@@ -26,15 +26,15 @@ from paddlelike.distributed.wire import CHUNK, Channel, Into, Security, parts_of
 from paddlelike.distributed.wire.frames import messages
 from paddlelike.distributed.wire.idle import FIRST_MESSAGE, IdleWatch
 from paddlelike.errors import RejectedError, RemoteError, UnreachableError
-from tests.distributed.wire import http2
 from tests.distributed.wire.conftest import CLEAR, Serve
-from tests.distributed.wire.http2 import Connection, frame, grpc_message
+from tests.distributed.wire.hostile import http2
+from tests.distributed.wire.hostile.http2 import Connection, frame, grpc_message
 from tests.distributed.wire.test_frames import BAD_BODIES, BAD_HEADERS, damaged_messages
 from tests.distributed.wire.verbs import Count, Source, Store, Verb
 
 grpc = pytest.importorskip("grpc", reason="grpcio is in the extra 'dist'")
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[4]
 MIB = 1 << 20
 HEAD = struct.pack("<I", 2) + b"{}"
 WHOLE = HEAD + struct.pack("<IQ", 0, 0)
@@ -44,7 +44,7 @@ class Victim:
     """A server in another process."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.distributed.wire.victim"]
+        command = [sys.executable, "-m", "tests.distributed.wire.hostile.victim"]
         self._process = subprocess.Popen(
             command,
             cwd=PROJECT,

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from tests.fuzz.mutations import EXTREMES, mutate
+from tests.fuzz.makers.mutations import EXTREMES, mutate
 
 __all__ = ["CANARY", "make_hostile", "reshuffle"]
 

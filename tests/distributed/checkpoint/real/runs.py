@@ -11,7 +11,7 @@ import paddlelike.distributed.checkpoint
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.placement import Kind, Placement, Slice
 
-RUNS = Path(__file__).parents[2] / "golden" / "distributed_runs"
+RUNS = Path(__file__).parents[3] / "golden" / "distributed_runs"
 KINDS = {"Param": Kind.PARAMETER, "Optimizer": Kind.OPTIMIZER, "RemotePrefetch": Kind.REMOTE}
 
 

@@ -28,7 +28,7 @@ from paddle.fluid.framework import OpProtoHolder
 
 
 def load_cases():
-    path = Path(__file__).parent.parent / "ops" / "math_cases.py"
+    path = Path(__file__).parents[2] / "ops" / "math_cases.py"
     spec = importlib.util.spec_from_file_location("math_cases", str(path))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

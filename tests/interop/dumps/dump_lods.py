@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 warnings.simplefilter("ignore")
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import paddle.fluid as fluid
 import paddle.fluid.proto.framework_pb2 as pb2

@@ -9,7 +9,7 @@ import pytest
 
 import paddlelike as fluid
 from tests.distributed.checkpoint.jobs import SavingJob
-from tests.distributed.checkpoint.real_runs import RUNS, run_of
+from tests.distributed.checkpoint.real.runs import RUNS, run_of
 from tests.distributed.jobs import MOMENTUM, Network, perceptron_feeds
 
 

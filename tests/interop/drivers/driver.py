@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+    sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from tests.helpers.networks import as_feed, network
 

@@ -27,7 +27,7 @@ import paddle.fluid.proto.framework_pb2 as pb2
 
 
 def load_cases():
-    path = Path(__file__).parent.parent / "optimizer" / "cases.py"
+    path = Path(__file__).parents[2] / "optimizer" / "cases.py"
     spec = importlib.util.spec_from_file_location("cases", str(path))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

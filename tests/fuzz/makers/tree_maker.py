@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from paddlelike.storage import manifest
-from tests.fuzz.mutations import mutate
+from tests.fuzz.makers.mutations import mutate
 
 __all__ = ["build", "make_name", "make_staging", "make_tree"]
 

@@ -1,6 +1,6 @@
 """Ask real Fluid 1.8.5 for what a module of cases compares (see tests/ops/recorded.py).
 
-    python3.7 -m tests.interop.dump_cases tests.ops.sequence_cases OUT.json.gz
+    python3.7 -m tests.interop.dumps.dump_cases tests.ops.sequence_cases OUT.json.gz
 
 Runs under an interpreter that has paddlepaddle 1.8.5. Writes {case: record}:
 

@@ -23,7 +23,7 @@ from paddlelike.storage import manifest
 from paddlelike.storage.local.files import recover
 from tests.fuzz.guard import Fault
 from tests.fuzz.loaders import ROOM, copy_networks, executor, program_of, watched_scope
-from tests.fuzz.mutations import mutate
+from tests.fuzz.makers.mutations import mutate
 from tests.fuzz.readers import Target, attempt
 from tests.helpers.golden_data import GOLDEN
 

@@ -25,7 +25,7 @@ from paddlelike.errors import FrameError
 grpc = pytest.importorskip("grpc", reason="grpcio is in the extra 'dist'")
 pytestmark = pytest.mark.slow
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[4]
 Call = tuple[str, dict[str, Any], list[Any]]
 
 

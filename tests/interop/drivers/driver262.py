@@ -16,7 +16,7 @@ warnings.simplefilter("ignore")
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from tests.helpers.networks import mlp_feeds
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from paddlelike.framework.codec.schema import messages
-from tests.fuzz.mutations import EXTREMES
+from tests.fuzz.makers.mutations import EXTREMES
 
 __all__ = ["change_program", "make_program", "nest_blocks"]
 

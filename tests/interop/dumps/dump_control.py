@@ -28,7 +28,7 @@ import paddle.fluid.proto.framework_pb2 as pb2
 
 
 def load_networks(name):
-    path = Path(__file__).parent.parent / "helpers" / (name + ".py")
+    path = Path(__file__).parents[2] / "helpers" / (name + ".py")
     spec = importlib.util.spec_from_file_location(name, str(path))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
