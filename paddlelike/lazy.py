@@ -48,7 +48,7 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         elif not attribute.startswith("_") and find_spec(f"{package}.{attribute}") is not None:
             found = import_module(f"{package}.{attribute}")
         else:
-            found = find_left_out(f"{package}.{name}".partition(".")[2])
+            found = find_left_out(f"{package}.{name}".partition(".")[2].removeprefix("fluid."))
             if found is None:
                 raise AttributeError(f"module {package!r} has no attribute {name!r}")
             return found

@@ -63,6 +63,17 @@ _ENGINE: Final = Reason(
 _DRAWING: Final = Reason(
     "drawing programs is left out", "print(program) shows it; onnx and netron show saved models"
 )
+_DECODER: Final = Reason(
+    "the first decoders of Fluid are left out", "use layers.BeamSearchDecoder and layers.dynamic_decode"
+)
+_TABLES: Final = Reason(
+    "tables on servers are loaded and saved with everything else",
+    "use fluid.io.save_persistables and fluid.io.load_persistables",
+)
+_MATCHING: Final = Reason(
+    "the operators for matching texts and the fused ones are left out",
+    "use layers.sequence_pool, layers.sequence_conv and layers.matmul",
+)
 _MPI: Final = Reason(
     "jobs under MPI and Hadoop's scheduler are left out",
     "start the job by python -m paddlelike.distributed.launch",
@@ -71,8 +82,10 @@ _MPI: Final = Reason(
 #: Modules, by Fluid's path without the leading "fluid."; a reason holds for everything below, too.
 MODULES: Final[Mapping[str, Reason]] = {
     "complex": _COMPLEX,
+    "contrib.decoder": _DECODER,
     "contrib.quantize": _SLIM,
     "contrib.slim": _SLIM,
+    "contrib.utils.lookup_table_utils": _TABLES,
     "core_avx": _ENGINE,
     "core_noavx": _ENGINE,
     "data_feed_desc": _TRAINER,
@@ -88,7 +101,9 @@ MODULES: Final[Mapping[str, Reason]] = {
     "graphviz": _DRAWING,
     "incubate.fleet.collective": _COLLECTIVE,
     "incubate.fleet.parameter_server.pslib": _PSLIB,
+    "incubate.fleet.utils.fleet_barrier_util": _MPI,
     "incubate.fleet.utils.fleet_util": _PSLIB,
+    "incubate.fleet.utils.http_server": _MPI,
     "incubate.hapi": _HIGH_LEVEL,
     "layers.collective": _COLLECTIVE,
     "multiprocess_utils": _TRAINER,
@@ -101,9 +116,37 @@ MODULES: Final[Mapping[str, Reason]] = {
 #: Functions and classes, in the same way.
 NAMES: Final[Mapping[str, Reason]] = {
     "BackwardStrategy": _DYGRAPH,
+    "VarBase": _DYGRAPH,
     "ComplexVariable": _DYGRAPH,
     "DataFeedDesc": _TRAINER,
     "Layer": _DYGRAPH,
+    "contrib.BeamSearchDecoder": _DECODER,
+    "contrib.InitState": _DECODER,
+    "contrib.StateCell": _DECODER,
+    "contrib.TrainingDecoder": _DECODER,
+    "contrib.Compressor": _SLIM,
+    "contrib.QuantizeTranspiler": _SLIM,
+    "contrib.convert_dist_to_sparse_program": _TABLES,
+    "contrib.load_persistables_for_increment": _TABLES,
+    "contrib.load_persistables_for_inference": _TABLES,
+    "contrib.multi_download": _TABLES,
+    "contrib.multi_upload": _TABLES,
+    "contrib.fused_elemwise_activation": _MATCHING,
+    "contrib.fused_embedding_seq_pool": _MATCHING,
+    "contrib.match_matrix_tensor": _MATCHING,
+    "contrib.rank_attention": _MATCHING,
+    "contrib.search_pyramid_hash": _MATCHING,
+    "contrib.sequence_topk_avg_pooling": _MATCHING,
+    "contrib.tree_conv": _MATCHING,
+    "contrib.var_conv_2d": _MATCHING,
+    "contrib.layers.fused_elemwise_activation": _MATCHING,
+    "contrib.layers.fused_embedding_seq_pool": _MATCHING,
+    "contrib.layers.match_matrix_tensor": _MATCHING,
+    "contrib.layers.rank_attention": _MATCHING,
+    "contrib.layers.search_pyramid_hash": _MATCHING,
+    "contrib.layers.sequence_topk_avg_pooling": _MATCHING,
+    "contrib.layers.tree_conv": _MATCHING,
+    "contrib.layers.var_conv_2d": _MATCHING,
     "core.AnalysisConfig": _ENGINE,
     "core.AnalysisPredictor": _ENGINE,
     "core.NativeConfig": _ENGINE,

@@ -3,6 +3,8 @@
 path/to/python3.7 tests/fluid/dump_cases.py
 """
 
+import contextlib
+import io
 import json
 import warnings
 from pathlib import Path
@@ -191,6 +193,46 @@ def basic_gru_both(fluid):
     return recurrent(fluid, "basic_gru", bidirectional=True, given=True, batch_first=True)
 
 
+def decoupled_weight_decay(fluid):
+    """Parameters that shrink beside their gradients' updates."""
+    main, startup = fluid.Program(), fluid.Program()
+    main.random_seed = startup.random_seed = 3
+    with fluid.program_guard(main, startup):
+        x = fluid.data("x", [None, 4], "float32")
+        loss = fluid.layers.reduce_mean(fluid.layers.fc(fluid.layers.fc(x, 3), 2))
+        kind = fluid.contrib.extend_with_decoupled_weight_decay(fluid.optimizer.Adam)
+        optimizer = kind(0.1, lambda name: "w_" in name, learning_rate=0.05)
+        optimizer.minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(startup)
+    names = sorted(p.name for p in main.global_block().all_parameters())
+    feed = {"x": np.linspace(-1, 1, 8).reshape(2, 4).astype("float32")}
+    runs = [[one.tolist() for one in exe.run(main, feed=feed, fetch_list=names)] for _ in range(3)]
+    roles = [op.attr("op_role") for op in main.global_block().ops]
+    return [describe(main), roles, runs, [op.type for op in main.clone(for_test=True).global_block().ops]]
+
+
+def image_network(fluid):
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        image = fluid.data("image", [None, 3, 16, 16], "float32")
+        x = fluid.layers.conv2d(image, 8, 3, groups=1, act="relu")
+        x = fluid.layers.batch_norm(fluid.layers.pool2d(x, 2, pool_stride=2), act="leaky_relu")
+        fluid.layers.fc(fluid.layers.prelu(x, "all"), 10, act="softmax")
+    return main
+
+
+def statistics(fluid):
+    """What contrib says of a program."""
+    main = image_network(fluid)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        fluid.contrib.model_stat.summary(main)
+    table = out.getvalue().splitlines()
+    usage = [list(fluid.contrib.memory_usage(main, size)) for size in (1, 100)]
+    return [usage, [line for line in table if line[0] in "+|" or line.startswith("Total")]]
+
+
 CASES = [
     evaluator,
     shuffle_batch,
@@ -201,6 +243,8 @@ CASES = [
     basic_lstm_both,
     basic_gru,
     basic_gru_both,
+    decoupled_weight_decay,
+    statistics,
 ]
 
 

@@ -68,6 +68,9 @@ def main() -> None:
             kind = "drwxr-xr-x   -" if path.is_dir() else "-rw-r--r--   3"
             size = 0 if path.is_dir() else facts.st_size
             print(f"{kind} user group {size:>10} {when} {paths[0].rstrip('/')}/{path.relative_to(base)}")
+    elif verb == "-test":
+        there = local(paths[0]).is_dir() if "-d" in options else local(paths[0]).exists()
+        sys.exit(0 if there else 1)
     elif verb == "-cat":
         sys.stdout.buffer.write(must("cat", paths[0]).read_bytes())
     elif verb == "-stat":

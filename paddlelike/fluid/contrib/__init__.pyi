@@ -1,6 +1,7 @@
 """The names of ``fluid.contrib`` and where each is defined."""
 
-from paddlelike.fluid.contrib import layers
+from paddlelike.fluid.contrib import extend_optimizer, layers, mixed_precision, model_stat, reader
+from paddlelike.fluid.contrib.extend_optimizer import extend_with_decoupled_weight_decay
 from paddlelike.fluid.contrib.layers import multiclass_nms2
 from paddlelike.fluid.contrib.layers.metric_op import ctr_metric_bundle
 from paddlelike.fluid.contrib.layers.nn import (
@@ -11,19 +12,30 @@ from paddlelike.fluid.contrib.layers.nn import (
     tdm_sampler,
 )
 from paddlelike.fluid.contrib.layers.rnn_impl import BasicGRUUnit, BasicLSTMUnit, basic_gru, basic_lstm
+from paddlelike.fluid.contrib.memory_usage_calc import memory_usage
+from paddlelike.fluid.contrib.op_frequence import op_freq_statistic
 from paddlelike.fluid.contrib.reader import distributed_batch_reader
+from paddlelike.fluid.incubate.hdfs import HDFSClient
 
 __all__ = [
     "BasicGRUUnit",
     "BasicLSTMUnit",
+    "HDFSClient",
     "basic_gru",
     "basic_lstm",
     "ctr_metric_bundle",
     "distributed_batch_reader",
+    "extend_optimizer",
+    "extend_with_decoupled_weight_decay",
     "layers",
+    "memory_usage",
+    "mixed_precision",
+    "model_stat",
     "multiclass_nms2",
+    "op_freq_statistic",
     "partial_concat",
     "partial_sum",
+    "reader",
     "shuffle_batch",
     "tdm_child",
     "tdm_sampler",

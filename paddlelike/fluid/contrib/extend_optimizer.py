@@ -1,0 +1,78 @@
+"""``fluid.contrib.extend_optimizer``: optimizers with decoupled weight decay.
+
+I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization" (2019): parameters shrink by a part of
+themselves before the update, whatever their gradients are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from paddlelike import layers
+from paddlelike.framework import Parameter, Variable, name_scope
+from paddlelike.optimizer.base import Optimizer
+
+__all__ = ["extend_with_decoupled_weight_decay"]
+
+
+def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
+    """Return a class like ``base_optimizer`` with two more arguments, which come first.
+
+    ``weight_decay``, a float or a variable, is the part of each parameter that a step subtracts from it;
+    ``apply_decay_param_fun(name)`` says of which parameters. All other arguments are given by name. Raises
+    TypeError unless ``base_optimizer`` is a class of optimizers.
+
+    >>> from paddlelike.optimizer import SGD
+    >>> AdamW = extend_with_decoupled_weight_decay(SGD)
+    >>> type(AdamW(0.01, learning_rate=0.1)).__name__
+    'OptimizerWithDecoupledWeightDecay'
+    """
+    if not (isinstance(base_optimizer, type) and issubclass(base_optimizer, Optimizer)):
+        raise TypeError(f"base_optimizer must be a class of optimizers, got {base_optimizer!r}")
+
+    class OptimizerWithDecoupledWeightDecay(base_optimizer):  # type: ignore[misc]
+        __doc__ = f"{base_optimizer.__name__} with decoupled weight decay."
+
+        def __init__(
+            self,
+            weight_decay: float | Variable,
+            apply_decay_param_fun: Callable[[str], bool] | None = None,
+            **kwargs: Any,
+        ) -> None:
+            if not isinstance(weight_decay, float | Variable):
+                raise TypeError(f"weight_decay must be a float or a variable, got {weight_decay!r}")
+            super().__init__(**kwargs)
+            self._weight_decay = weight_decay
+            self._decays = apply_decay_param_fun
+
+        def minimize(
+            self,
+            loss: Variable,
+            startup_program: Any = None,
+            parameter_list: Any = None,
+            no_grad_set: Any = None,
+        ) -> tuple[Any, Any]:
+            """Append the operators of one training step, the decay before the updates."""
+            pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
+            chosen = [
+                (parameter, gradient)
+                for parameter, gradient in pairs
+                if gradient is not None and (self._decays is None or self._decays(parameter.name))
+            ]
+            if self._weight_decay != 0.0 or isinstance(self._weight_decay, Variable):
+                _append_decay(chosen, self._weight_decay)
+            return self.apply_optimize(loss, startup_program, pairs), pairs
+
+    return OptimizerWithDecoupledWeightDecay
+
+
+def _append_decay(pairs: list[tuple[Parameter, Variable]], weight_decay: float | Variable) -> None:
+    """Append ``parameter -= weight_decay * parameter`` for each parameter; all products come first."""
+    products = []
+    for parameter, gradient in pairs:
+        with parameter.block.program._optimized_guard([parameter, gradient]), name_scope("weight decay"):
+            products.append(parameter * weight_decay)
+    for (parameter, gradient), product in zip(pairs, products, strict=True):
+        with parameter.block.program._optimized_guard([parameter, gradient]), name_scope("weight decay"):
+            layers.assign(layers.elementwise_sub(parameter, product), parameter)

@@ -1,0 +1,105 @@
+"""``fluid.contrib.mixed_precision``: a pass-through; here all networks train in float32."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from paddlelike import unique_name
+from paddlelike.framework import Variable, default_main_program, default_startup_program
+from paddlelike.layers.tensor.creation import create_global_var
+
+__all__ = ["AutoMixedPrecisionLists", "OptimizerWithMixedPrecision", "decorate"]
+
+_WHITE = "conv2d matmul mul"
+_BLACK = """
+    exp square log mean sum cos_sim softmax softmax_with_cross_entropy sigmoid_cross_entropy_with_logits
+    cross_entropy cross_entropy2
+"""
+
+
+class AutoMixedPrecisionLists:
+    """Which operators may compute in float16 (white) and which must not (black); here none does.
+
+    Raises ValueError for an operator in both lists.
+    """
+
+    def __init__(
+        self,
+        custom_white_list: Iterable[str] | None = None,
+        custom_black_list: Iterable[str] | None = None,
+        custom_black_varnames: Iterable[str] | None = None,
+    ) -> None:
+        white, black = set(custom_white_list or ()), set(custom_black_list or ())
+        if white & black:
+            raise ValueError(f"both the white and the black list have {', '.join(sorted(white & black))}")
+        self.white_list = set(_WHITE.split()) - black | white
+        self.black_list = set(_BLACK.split()) - white | black
+        self.black_varnames = set(custom_black_varnames or ())
+
+
+class OptimizerWithMixedPrecision:
+    """An optimizer as :func:`decorate` returns it: it trains in float32, and does not scale the loss."""
+
+    def __init__(self, optimizer: Any, amp_lists: AutoMixedPrecisionLists) -> None:
+        self._optimizer = optimizer
+        self._amp_lists = amp_lists
+        self._train_program = default_main_program()
+        self._startup_prog = default_startup_program()
+        self._scaled_loss: Variable | None = None
+        name = unique_name.generate("loss_scaling")
+        self._loss_scaling = create_global_var([1], 1.0, "float32", persistable=True, name=name)
+
+    def get_loss_scaling(self) -> Variable:
+        """Return the variable of the loss scaling, which is 1."""
+        return self._loss_scaling
+
+    def get_scaled_loss(self) -> Variable | None:
+        """Return the loss, which is not scaled; None before the backward pass."""
+        return self._scaled_loss
+
+    def backward(self, loss: Variable, *args: Any, **kwargs: Any) -> Any:
+        """Append the backward pass, as the optimizer does."""
+        self._scaled_loss = loss
+        return self._optimizer.backward(loss, *args, **kwargs)
+
+    def apply_gradients(self, scaled_params_grads: Any) -> Any:
+        """Append the updates, as the optimizer does."""
+        return self._optimizer.apply_gradients(scaled_params_grads)
+
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Any = None,
+        parameter_list: Any = None,
+        no_grad_set: Any = None,
+    ) -> tuple[Any, Any]:
+        """Append the operators of one training step, as the optimizer does."""
+        self._scaled_loss = loss
+        found: tuple[Any, Any] = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_optimizer":
+            raise AttributeError(name)
+        return getattr(self._optimizer, name)
+
+
+def decorate(
+    optimizer: Any,
+    amp_lists: AutoMixedPrecisionLists | None = None,
+    init_loss_scaling: float = 2**15,
+    incr_every_n_steps: int = 1000,
+    decr_every_n_nan_or_inf: int = 2,
+    incr_ratio: float = 2.0,
+    decr_ratio: float = 0.8,
+    use_dynamic_loss_scaling: bool = True,
+) -> OptimizerWithMixedPrecision:
+    """Return the optimizer with the methods for mixed precision; it trains in float32, as a warning says."""
+    warnings.warn(
+        "mixed_precision.decorate: there is no float16 arithmetic on the CPU; the network trains in float32, "
+        "and the loss is not scaled",
+        stacklevel=2,
+    )
+    return OptimizerWithMixedPrecision(optimizer, amp_lists or AutoMixedPrecisionLists())
