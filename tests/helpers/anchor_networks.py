@@ -1,7 +1,7 @@
 """Detectors that classify anchors at once (SSD, YOLOv3, EAST), built by Fluid's API only.
 
 They run on the real Fluid 1.8.5 as well (Python 3.7), whose programs, losses and detections are golden: see
-tests/interop/dump_control.py. ``TRAINED`` give a loss and a feed, ``DECODED`` what to fetch and a feed.
+tests/interop/dumps/dump_control.py. ``TRAINED`` give a loss and a feed, ``DECODED`` what to fetch and a feed.
 """
 
 import numpy as np

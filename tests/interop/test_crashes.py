@@ -33,6 +33,6 @@ def test_where_a_commit_has_several_steps_a_mix_is_rare(name: str, files: int) -
         pytest.skip(reason)
     assert FLUID185.python is not None
     found = read_after_kills(FLUID185.python, NETWORKS[name](3), every=1, times=0, seed=3)
-    assert len(found.faults) < files
+    assert len(found.faults) <= files  # a kill before every call: one mix for each rename but the last
     assert found.counts["error"] == 0
     assert min(found.counts["old"], found.counts["new"]) > 5

@@ -2,7 +2,7 @@
 
 This file runs under Python 3.7 as well:
 
-    python3.7 -m tests.interop.dump_cases tests.ops.contrib.recorded_cases contrib.json.gz
+    python3.7 -m tests.interop.dumps.dump_cases tests.ops.contrib.recorded_cases contrib.json.gz
 """
 
 from functools import partial
