@@ -35,7 +35,9 @@ def program_of(shapes):
 
 def read(exe, directory, form, shapes):
     if form == "everything":
-        return fluid.io.load_program_state(directory)
+        state = fluid.io.load_program_state(directory)
+        state.pop("__manifest__", None)  # a variable file like the others, which names what was saved
+        return state
     if form == "export":
         program, _, targets = fluid.io.load_inference_model(directory, exe)
         feed = {"x": np.ones([1, 520], "float32")}
