@@ -67,6 +67,7 @@ from paddlelike.framework import (
     set_flags,
 )
 from paddlelike.framework.environment import memory_optimize, release_memory
+from paddlelike.framework.quirks import quirks
 from paddlelike.input import data, embedding, one_hot
 from paddlelike.interop import build_param_setters, convert, load_hdf5, save_hdf5
 from paddlelike.io import load, load_program_state, save, set_program_state
@@ -169,6 +170,7 @@ __all__ = [
     "param_attr",
     "profiler",
     "program_guard",
+    "quirks",
     "reader",
     "regularizer",
     "release_memory",

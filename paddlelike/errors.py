@@ -220,3 +220,7 @@ class RoundRolledBack(FaultError):  # noqa: N818  (an event more than an error)
 
 class EOFException(PaddlelikeError):  # noqa: N818  (Fluid's name)
     """A reader has no more batches."""
+
+
+class QuirkWarning(UserWarning):
+    """A layer or optimizer computes something as oddly as Fluid 1.8.5 does (see :func:`fluid.quirks`)."""

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.detection.average_precision import DetectionMAP
+from paddlelike.ops.kernels.areas import compute_precision_recall_area
 
 __all__ = [
     "Accuracy",
@@ -238,11 +240,13 @@ class Auc(MetricBase):
     """The area under the ROC curve: the probability that a 1 gets a higher prediction than a 0.
 
     Predictions are counted in ``num_thresholds + 1`` bins, so that memory does not grow with the batches.
-    As in Fluid the curve is the ROC curve for any value of ``curve``.
+    As in Fluid the curve is the ROC curve for any value of ``curve``; without ``FLAGS_fluid_quirks`` "PR"
+    gives the area under the precision-recall curve.
     """
 
     def __init__(self, name: str, curve: str = "ROC", num_thresholds: int = 4095) -> None:
         super().__init__(name)
+        self._precision_recall = curve == "PR" and not warn_quirk("auc_curve")
         self._curve = curve
         self._num_thresholds = num_thresholds
         self._stat_pos = np.zeros(num_thresholds + 1, np.int64)
@@ -276,6 +280,8 @@ class Auc(MetricBase):
         """Return the area; 0 while all labels are equal."""
         positive = np.concatenate([[0], np.cumsum(self._stat_pos[::-1])])
         negative = np.concatenate([[0], np.cumsum(self._stat_neg[::-1])])
+        if self._precision_recall:
+            return compute_precision_recall_area(self._stat_pos, self._stat_neg)
         pairs = float(positive[-1]) * float(negative[-1])
         if pairs == 0:
             return 0.0

@@ -17,6 +17,7 @@ from paddlelike.executor.files import provide_files
 from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
+from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -183,7 +184,8 @@ class Executor:
             if plan.initializes:
                 _warn_overwriting(scope, plan.initializes)
             put_feeds(plan, frame, feeds)
-            run_steps(frame, plan.steps)
+            with thread_limit:
+                run_steps(frame, plan.steps)
         return [
             get_fetched(plan, frame, name, position, return_numpy)
             for name, position in zip(fetches, plan.fetch_positions, strict=True)

@@ -17,7 +17,7 @@ from paddlelike.errors import (
 from paddlelike.executor import profile
 from paddlelike.executor.plans.batches import is_batched
 from paddlelike.executor.plans.frame import Frame, Step
-from paddlelike.framework.environment import flag
+from paddlelike.framework.flags import flag
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import HOLDERS

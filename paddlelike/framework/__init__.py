@@ -5,14 +5,9 @@ from typing import TYPE_CHECKING
 from paddlelike.core.dtypes import convert_dtype as convert_np_dtype_to_dtype_
 from paddlelike.core.places import cpu_places, cuda_pinned_places, cuda_places, is_compiled_with_cuda
 from paddlelike.framework.codec import decode, encode, text
-from paddlelike.framework.environment import (
-    get_flags,
-    in_dygraph_mode,
-    load_op_library,
-    require_version,
-    set_flags,
-)
+from paddlelike.framework.environment import in_dygraph_mode, load_op_library, require_version
 from paddlelike.framework.expressions import arithmetic, indexing
+from paddlelike.framework.flags import get_flags, set_flags
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import _get_var as _get_var
 from paddlelike.framework.graph.guards import (

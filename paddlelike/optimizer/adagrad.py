@@ -7,6 +7,7 @@ from typing import Any
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator
 
@@ -86,6 +87,7 @@ class AdadeltaOptimizer(Optimizer):
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        warn_quirk("adadelta_step")
         self._attrs = {"epsilon": epsilon, "rho": rho}
 
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paddlelike.clip import GradientClipBase
+from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import name_scope
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator, ParamGrads
 
@@ -57,6 +59,10 @@ class AdamOptimizer(Optimizer):
 
     def _extra_inputs(self) -> dict[str, Variable]:
         return self._tensors
+
+    def _finish_update(self, block: Block, parameters_and_grads: ParamGrads) -> None:
+        if any(grad.type == VarType.SELECTED_ROWS for _, grad in parameters_and_grads):
+            warn_quirk("adam_sparse_correction", stacklevel=6)
 
 
 class AdamaxOptimizer(Optimizer):
@@ -129,6 +135,7 @@ class LambOptimizer(AdamOptimizer):
             grad_clip=grad_clip,
             name=name,
         )
+        self._corrects = not warn_quirk("lamb_correction")
         self._weight_decay = lamb_weight_decay
         self._excluded = exclude_from_weight_decay_fn
         self._attrs = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
@@ -136,6 +143,22 @@ class LambOptimizer(AdamOptimizer):
     def _attrs_of(self, param: Parameter) -> dict[str, Any]:
         excluded = self._excluded is not None and self._excluded(param)
         return {**self._attrs, "weight_decay": 0.0 if excluded else self._weight_decay}
+
+    def _finish_update(self, block: Block, parameters_and_grads: ParamGrads) -> None:
+        if not self._corrects:
+            return
+        for param, grad in parameters_and_grads:
+            if param.trainable:
+                for beta in ("beta1", "beta2"):
+                    self._multiply_power(block, param, grad, f"{beta}_pow_acc", self._attrs[beta])
+
+    def _multiply_power(
+        self, block: Block, param: Parameter, grad: Variable, accumulator: str, beta: float
+    ) -> None:
+        power = self._get_accumulator(accumulator, param)
+        with block.program._optimized_guard([param, grad]):
+            attrs = {"scale": beta}
+            block.append_op(type="scale", inputs={"X": power}, outputs={"Out": power}, attrs=attrs)
 
 
 Adam = AdamOptimizer

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.optimizer.state import Accumulator
 
@@ -39,11 +39,9 @@ class FtrlOptimizer(Optimizer):
         name: str | None = None,
     ) -> None:
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        if l2 != l1:
-            warnings.warn(
-                f"Ftrl: as in Fluid 1.8, l2 takes the value of l1: {l1} instead of {l2}", stacklevel=2
-            )
-        self._attrs = {"l1": l1, "l2": l1, "lr_power": lr_power}
+        if l2 != l1 and warn_quirk("ftrl_l2"):
+            l2 = l1
+        self._attrs = {"l1": l1, "l2": l2, "lr_power": lr_power}
 
 
 Ftrl = FtrlOptimizer

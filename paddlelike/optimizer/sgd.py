@@ -7,6 +7,7 @@ from typing import Any
 
 from paddlelike.clip import GradientClipBase
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.optimizer.base import Optimizer
 
 __all__ = ["SGD", "Dpsgd", "DpsgdOptimizer", "SGDOptimizer"]
@@ -53,6 +54,7 @@ class DpsgdOptimizer(Optimizer):
         parameter_list: Sequence[Parameter | str] | None = None,
     ) -> None:
         super().__init__(learning_rate, parameter_list)
+        warn_quirk("dpsgd_noise")
         self._attrs = {"clip": clip, "batch_size": batch_size, "sigma": sigma}
 
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from paddlelike.framework.quirks import warn_quirk
+
 __all__ = ["DataGenerator", "MultiSlotDataGenerator", "MultiSlotStringDataGenerator"]
 
 Slots = Sequence[tuple[str, Sequence[Any]]]  # a sample: the name and the values of each slot
@@ -74,7 +76,10 @@ class MultiSlotStringDataGenerator(DataGenerator):
     """
 
     def _gen_str(self, line: Slots) -> str:
-        slots = _check_slots(line, (list, tuple, str))
+        slots = [
+            (name, _split_string(values) if isinstance(values, str) else values)
+            for name, values in _check_slots(line, (list, tuple, str))
+        ]
         return " ".join(word for _, values in slots for word in (str(len(values)), *values)) + "\n"
 
 
@@ -96,6 +101,11 @@ class MultiSlotDataGenerator(DataGenerator):
             if not values:
                 raise ValueError(f"slot {name!r} is empty, expected at least one value")
         return " ".join(str(word) for _, values in slots for word in (len(values), *values)) + "\n"
+
+
+def _split_string(value: str) -> list[str]:
+    """Return the values of a slot that is a string: by default, as in Fluid, its characters."""
+    return list(value) if len(value) != 1 and warn_quirk("string_slots", stacklevel=4) else [value]
 
 
 def _check_slots(line: Slots, kinds: Any = (list, tuple)) -> Iterator[tuple[str, Sequence[Any]]]:

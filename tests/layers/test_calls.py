@@ -21,20 +21,11 @@ with gzip.open(Path(__file__).parent / "golden.json.gz") as file:
 
 #: What we build otherwise, on purpose; each must go on being different.
 DIFFERENT = {
-    "batch_norm_variable": "the real one drops a momentum that is a variable",
-    "clamp_variable": "the real one takes 0 for a lower bound that is not given",
     "expand_as": "the real one declares dims of 0 until the program runs",
-    "gru_unit_gates": "the real one drops the activations",
-    "gru_unit_plain": "the same",
     "label_smooth_prior": "the real one declares a dtype that the value does not have",
     "load": "the real one forgets the output",
     "merge_selected_rows": "the real one declares a dense tensor",
     "pad2d_variable": "the real one declares the dims without their unknown margins",
-    "swish_beta": "the real one drops beta",
-    "topk_variable": "the real one declares k = 1 when k is known at run time only",
-    "uniform_random_double": "the real one drops the dtype",
-    "uniform_sample": "the real one draws from [-1, 1) instead of [0, 1)",
-    "uniform_lists": "the same",
 }
 
 REFUSED = {name: record["error"] for name, record in GOLDEN.items() if "error" in record}

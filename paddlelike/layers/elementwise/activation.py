@@ -13,6 +13,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import (
     FLOATS,
@@ -318,7 +319,12 @@ def stanh(x: Variable, scale_a: float = 0.67, scale_b: float = 1.7159, name: str
 
 
 def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
-    """Return ``x / (1 + exp(-beta * x))`` (operator ``swish``)."""
+    """Return ``x / (1 + exp(-beta * x))`` (operator ``swish``).
+
+    By default ``beta`` is 1 whatever is given, see ``fluid.quirks()``.
+    """
+    if beta != 1.0 and warn_quirk("swish_beta"):
+        beta = 1.0
     return _emit_with_attrs("swish", x, {"beta": beta}, name)
 
 

@@ -5,11 +5,13 @@ Layers that differ by their operator alone are rows of one table.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Protocol
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import (
     FLOATS,
     NUMBERS,
@@ -196,6 +198,8 @@ def clamp(
         raise GraphError("layer 'clamp': min and max are both None; expected at least one bound")
     inputs = {"X": input}
     attrs = {"min": float("-inf"), "max": float("inf")}
+    if min is None and warn_quirk("clamp_lower"):
+        attrs["min"] = sys.float_info.min  # 0 in float32
     for slot, bound in (("Min", min), ("Max", max)):
         if isinstance(bound, Variable):
             inputs[slot] = bound

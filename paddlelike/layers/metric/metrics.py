@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, INTEGERS, WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit_all
@@ -67,6 +68,8 @@ def auc(
     check_variable("auc", "input", input, WIDE_FLOATS)
     check_variable("auc", "label", label, INTEGERS)
     check_choice("auc", "curve", curve, ("ROC", "PR"))
+    if curve == "PR":
+        warn_quirk("auc_curve")
     helper = LayerHelper("auc")
     area = helper.create_variable_for_type_inference("float64")
     batch_area = helper.create_variable_for_type_inference("float64")

@@ -7,6 +7,7 @@ from typing import Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
@@ -136,7 +137,10 @@ def _batch_norm(
     saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     out = input if in_place else helper.create_variable_for_type_inference(dtype)
     inputs = {"X": input, "Scale": scale, "Bias": bias, "Mean": mean, "Variance": variance}
-    if isinstance(attrs["momentum"], Variable):
+    variable = isinstance(attrs["momentum"], Variable)
+    if variable and warn_quirk("batch_norm_momentum", stacklevel=4):
+        attrs["momentum"] = 0.9
+    elif variable:
         inputs["MomentumTensor"] = attrs.pop("momentum")
     helper.append_op(
         type=type,

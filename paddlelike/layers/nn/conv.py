@@ -7,6 +7,7 @@ from typing import Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Normal
 from paddlelike.layers.checks import FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
@@ -97,6 +98,8 @@ def _conv(
         "groups": groups,
         "use_cudnn": use_cudnn,
     }
+    if str(padding).upper() == "SAME" and max(attrs["dilations"]) > 1:
+        warn_quirk("same_padding_dilation", stacklevel=4)
     return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)
 
 

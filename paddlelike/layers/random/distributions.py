@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import GraphError, UnsupportedError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.elementwise.activation import exp, log
 from paddlelike.layers.elementwise.arithmetic import elementwise_pow
@@ -72,7 +73,8 @@ class Uniform(Distribution):
             zero = fill_constant_batch_size_like(self.low + self.high, batch + dims, "float32", 0.0)
             drawn = uniform_random_batch_size_like(zero, zero.shape, min=0.0, max=1.0, seed=seed)
             return reshape(drawn * (zero + self.high - self.low) + self.low, dims + batch)
-        drawn = uniform_random(dims + batch, min=0.0, max=1.0, seed=seed)
+        low = -1.0 if warn_quirk("uniform_distribution") else 0.0
+        drawn = uniform_random(dims + batch, min=low, max=1.0, seed=seed)
         spread = zeros(dims + batch, "float32") + (self.high - self.low)
         out = drawn * spread + self.low
         return reshape(out, dims) if self._plain else out

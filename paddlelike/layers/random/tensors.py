@@ -13,6 +13,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.guards import device_guard
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import (
     FLOATS,
     INTEGERS,
@@ -90,7 +91,10 @@ def uniform_random(
     kind = convert_dtype(dtype)
     helper = LayerHelper("uniform_random")
     inputs: dict[str, Any] = {}
-    attrs: dict[str, Any] = {"seed": seed, "min": min, "max": max, "dtype": int(kind)}
+    drawn = kind
+    if kind != VarType.FP32 and warn_quirk("uniform_random_dtype"):
+        drawn = VarType.FP32
+    attrs: dict[str, Any] = {"seed": seed, "min": min, "max": max, "dtype": int(drawn)}
     if isinstance(shape, Variable):
         shape.stop_gradient = True
         inputs["ShapeTensor"] = shape

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddlelike.core.dtypes import VarType
+from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import FLOATS, WIDE_FLOATS, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.ops.recurrent.cudnn_lstm import count_parameters
@@ -57,6 +58,7 @@ def dynamic_lstm(
         "candidate_activation": candidate_activation,
     }
     helper.append_op(type="lstm", inputs=inputs, outputs=outputs, attrs=attrs)
+    _warn_cell_gradient(width, dtype)
     return outputs["Hidden"], outputs["Cell"]
 
 
@@ -112,7 +114,14 @@ def dynamic_lstmp(
         "proj_clip": proj_clip or 0.0,
     }
     helper.append_op(type="lstmp", inputs=inputs, outputs=outputs, attrs=attrs)
+    if not cell_clip:
+        _warn_cell_gradient(width, dtype)
     return projection, cell
+
+
+def _warn_cell_gradient(width: int, dtype: Any) -> None:
+    if width % 8 == 0 and convert_dtype(dtype) == VarType.FP32:
+        warn_quirk("lstm_cell_gradient", stacklevel=4)
 
 
 def dynamic_gru(

@@ -6,6 +6,7 @@ from typing import Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.dense import fc
@@ -37,6 +38,9 @@ def gru_unit(
     check_variable("gru_unit", "hidden", hidden, WIDE_FLOATS)
     check_choice("gru_unit", "activation", activation, _ACTIVATIONS)
     check_choice("gru_unit", "gate_activation", gate_activation, _ACTIVATIONS)
+    usual = ("tanh", "sigmoid")
+    if (activation, gate_activation) != usual and warn_quirk("gru_unit_activations"):
+        activation, gate_activation = usual
     helper = LayerHelper("gru_unit")
     dtype, width = input.dtype, size // 3
     inputs = {"Input": input, "HiddenPrev": hidden}

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import BOOL, FLOATS, NUMBERS, WIDE_FLOATS, check_variable
 from paddlelike.layers.elementwise.activation import exp, log
 from paddlelike.layers.emit import emit, emit_all
@@ -193,6 +194,7 @@ def topk(input: Variable, k: int | Variable, name: str | None = None) -> tuple[V
     inputs, attrs = {"X": input}, {}
     if isinstance(k, Variable):
         inputs["K"] = k
+        warn_quirk("topk_variable")
     else:
         attrs["k"] = k
     outputs = {"Out": input.dtype, "Indices": VarType.INT64}

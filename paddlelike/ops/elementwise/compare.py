@@ -11,6 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Float, Int, OpDef, Spec, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape
 from paddlelike.ops.operands import can_be_equal
 
@@ -21,7 +22,8 @@ Relation = Callable[[Array, Array], Array]
 
 def _equal(x: Array, y: Array) -> Array:
     """Real numbers count as equal when they are less than 1e-8 apart, as Paddle has it."""
-    return np.equal(x, y) if x.dtype.kind != "f" else np.abs(x - y) < 1e-8
+    near = x.dtype.kind == "f" and follows_fluid("equal_tolerance")
+    return np.abs(x - y) < 1e-8 if near else np.equal(x, y)
 
 
 def _not_equal(x: Array, y: Array) -> Array:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paddlelike.framework.environment import get_flags
 from paddlelike.framework.opdef import Array
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.recurrent import Activation, Steps, clip, clip_gradient, find_activation
 
 __all__ = [
@@ -205,7 +205,7 @@ def _must_stop_gradients(weight: Array, limit: float) -> bool:
 
     Its kernel for float32 and widths that are multiples of 8 leaves the gradient of the cell at 0 unless
     the cell is clipped: only the output gate learns. Models trained there went on like that, so it is the
-    default here as well; the flag FLAGS_lstm_cell_gradient turns the true gradient on.
+    default here as well (see :mod:`paddlelike.framework.quirks`).
     """
     quirk = weight.dtype == np.float32 and weight.shape[1] % 32 == 0 and limit <= 0
-    return quirk and not get_flags("FLAGS_lstm_cell_gradient")["FLAGS_lstm_cell_gradient"]
+    return quirk and follows_fluid("lstm_cell_gradient")

@@ -15,6 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Spec
+from paddlelike.framework.quirks import follows_fluid
 
 __all__ = [
     "Windows",
@@ -132,7 +133,7 @@ def make_windows(
     """Return the windows that an operator's attributes describe for data of these spatial dims.
 
     ``paddings`` holds one number per dim, or two (before, after). VALID pads nothing. SAME pads so that
-    every ``stride``-th element is the middle of a window; as Paddle has it, without dilation.
+    every ``stride``-th element is the middle of a window; by default, as in Paddle, without dilation.
 
     Raises ShapeError when an attribute has a wrong length.
     """
@@ -142,12 +143,11 @@ def make_windows(
         if len(given) != rank or min(given) < 1:
             raise ShapeError(f"{op}: {name} is {list(given)}; it needs {rank} positive numbers")
     if algorithm == "SAME":
-        return Windows(
-            tuple(kernel),
-            tuple(strides),
-            tuple(_pad_same(n, k, s) for n, k, s in zip(spatial, kernel, strides, strict=True)),
-            (1,) * rank,
-        )
+        if follows_fluid("same_padding_dilation"):
+            dilations = (1,) * rank
+        spans = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
+        pads = tuple(_pad_same(n, k, s) for n, k, s in zip(spatial, spans, strides, strict=True))
+        return Windows(tuple(kernel), tuple(strides), pads, tuple(dilations))
     if algorithm == "VALID":
         pads = ((0, 0),) * rank
     elif len(paddings) == rank:

@@ -7,6 +7,8 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import REQUIRED, Array, Int, OpDef, Spec, String, register
+from paddlelike.framework.quirks import follows_fluid
+from paddlelike.ops.kernels.areas import compute_precision_recall_area, compute_roc_area
 
 __all__ = ["Accuracy", "Auc", "MeanIou", "PrecisionRecall"]
 
@@ -55,7 +57,7 @@ class Auc(OpDef):
 
     @staticmethod
     def infer(
-        predict: Spec, label: Spec, pos: Spec, neg: Spec, *, num_thresholds: int, slide_steps: int
+        predict: Spec, label: Spec, pos: Spec, neg: Spec, *, num_thresholds: int, slide_steps: int, curve: str
     ) -> tuple[Spec, Spec, Spec]:
         buckets = num_thresholds + 1
         if slide_steps:
@@ -74,6 +76,7 @@ class Auc(OpDef):
         *,
         num_thresholds: int,
         slide_steps: int,
+        curve: str,
     ) -> tuple[Array, Array, Array]:
         score, label = predict[:, -1], label.reshape(-1)
         if score.size and not (score.min() >= 0 and score.max() <= 1):
@@ -91,7 +94,10 @@ class Auc(OpDef):
             total, new = _advance_window(table, count, buckets, slide_steps)
             totals.append(total)
             tables.append(new)
-        return np.array([_compute_area(*totals)]), tables[0], tables[1]
+        compute = compute_roc_area
+        if curve == "PR" and not follows_fluid("auc_curve"):
+            compute = compute_precision_recall_area
+        return np.array([compute(*totals)]), tables[0], tables[1]
 
 
 def _advance_window(table: Array, count: Array, buckets: int, steps: int) -> tuple[Array, Array]:
@@ -107,15 +113,6 @@ def _advance_window(table: Array, count: Array, buckets: int, steps: int) -> tup
     oldest[:] = count
     flat[-1] += 1
     return total, new
-
-
-def _compute_area(pos: Array, neg: Array) -> float:
-    """Return the area under the curve of (negatives, positives) found as the threshold falls."""
-    found_pos, found_neg = np.cumsum(pos[::-1], dtype=float), np.cumsum(neg[::-1], dtype=float)
-    before = np.concatenate(([0.0], found_pos[:-1]))
-    area = float((neg[::-1] * (found_pos + before)).sum() / 2)
-    square = found_pos[-1] * found_neg[-1]
-    return area / float(square) if square else area
 
 
 @register

@@ -3,7 +3,7 @@
 Hochreiter & Schmidhuber 1997; peepholes: Gers & Schmidhuber 2000; projections: Sak et al. 2014.
 
 In float32, with a width that is a multiple of 8 and no ``cell_clip``, gradients stop at the cell as they do
-in Paddle 1.8.5 on today's CPUs; ``fluid.set_flags({"FLAGS_lstm_cell_gradient": True})`` lets them through.
+in Paddle 1.8.5 on today's CPUs; ``fluid.set_flags({"FLAGS_fluid_quirks": False})`` lets them through.
 """
 
 from __future__ import annotations

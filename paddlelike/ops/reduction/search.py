@@ -9,6 +9,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import OWN, REQUIRED, Array, Bool, Gradient, Int, Long, OpDef, Spec, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import normalize_axis
 
 __all__ = ["ArgSort", "IsEmpty", "Size", "TopK", "Unique", "UniqueWithCounts", "WhereIndex"]
@@ -30,7 +31,9 @@ class TopK(OpDef):
 
     @staticmethod
     def infer(x: Spec, k_tensor: Spec | None, *, k: int) -> tuple[Spec, Spec]:
-        size = -1 if k_tensor is not None else k
+        size = k
+        if k_tensor is not None and not follows_fluid("topk_variable"):
+            size = -1
         if not x.shape or (size != -1 and (k < 1 or 0 <= x.shape[-1] < k)):
             raise ShapeError(f"top_k: k is {k}, expected 1 .. the last dim of X {x.shape}")
         shape = (*x.shape[:-1], size)

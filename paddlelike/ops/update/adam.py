@@ -11,6 +11,7 @@ import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Long, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.step import (
     Update,
     average,
@@ -89,7 +90,7 @@ class Adam(Update):
         pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
         beta1_pow *= b1
         beta2_pow *= b2
-        if isinstance(grad, SelectedRows):  # as Paddle: corrected one step ahead
+        if isinstance(grad, SelectedRows) and follows_fluid("adam_sparse_correction"):
             pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
         lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
         for p, g, m1, m2 in blocks:
@@ -151,7 +152,7 @@ class Lamb(Update):
     """``r = m1 / (sqrt(m2) + eps) + wd p; p -= lr |p| / |r| r``; ``m1``, ``m2`` as in Adam.
 
     You et al., Large batch optimization for deep learning, 2019. As Paddle has it, nothing is
-    corrected by the powers of the betas, and they never move on.
+    corrected by the powers of the betas, and they never move on, unless ``FLAGS_fluid_quirks`` is False.
     """
 
     type = "lamb"
@@ -175,10 +176,16 @@ class Lamb(Update):
         if is_empty_sparse(grad):
             return param, moment1, moment2
         step = np.empty_like(param)
+        start1 = start2 = 1.0
+        if not follows_fluid("lamb_correction"):
+            start1, start2 = 1 - read_scalar(beta1_pow), 1 - read_scalar(beta2_pow)
         for p, g, m1, m2, r in iterate_blocks(param, grad, moment1, moment2, step):
             average(m1, attrs.beta1, g)
             average(m2, attrs.beta2, g * g)
-            np.add(quotient(m1, m2, attrs.epsilon), attrs.weight_decay * p, out=r)
+            if start1 != 1.0:
+                np.add(quotient(m1 / start1, m2 / start2, attrs.epsilon), attrs.weight_decay * p, out=r)
+            else:
+                np.add(quotient(m1, m2, attrs.epsilon), attrs.weight_decay * p, out=r)
         p_norm, r_norm = norm(param), norm(step)
         step *= read_scalar(rate) * (p_norm / r_norm if p_norm > 0 and r_norm > 0 else 1.0)
         param -= step

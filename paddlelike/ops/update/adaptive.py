@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import Array, Attrs, Bool, Float, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.step import (
     Update,
     average,
@@ -131,11 +132,13 @@ class Adadelta(Update):
         epsilon: float,
     ) -> tuple[Array, Array, Array]:
         grad = require_dense("adadelta", grad)
+        new = follows_fluid("adadelta_step")
         for p, g, a, b in iterate_blocks(param, grad, squared_grad, squared_update):
             square = g * g
             average(a, rho, square)
-            average(b, rho, (b + epsilon) / (a + epsilon) * square)
-            p -= np.sqrt((b + epsilon) / (a + epsilon)) * g
+            ratio = (b + epsilon) / (a + epsilon)
+            average(b, rho, ratio * square)
+            p -= np.sqrt((b + epsilon) / (a + epsilon) if new else ratio) * g
         return param, squared_grad, squared_update
 
 

@@ -11,6 +11,7 @@ from paddlelike.core.random import Generator
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.step import (
     Update,
     is_empty_sparse,
@@ -156,7 +157,11 @@ class Dpsgd(Update):
     ) -> Array:
         grad = require_dense("dpsgd", grad)
         lr, scale = read_scalar(rate), max(1.0, norm(grad) / attrs.clip)
-        noise = attrs.sigma * _draw_normal(ctx.random(attrs.seed)) / attrs.batch_size
+        random, share = ctx.random(attrs.seed), attrs.sigma / attrs.batch_size
+        if not follows_fluid("dpsgd_noise"):
+            param -= lr * (grad / scale + random.gaussian(param.shape, 0.0, share, param.dtype))
+            return param
+        noise = share * _draw_normal(random)
         for p, g in iterate_blocks(param, grad):
             p -= lr * (g / scale + noise)
         return param

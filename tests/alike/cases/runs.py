@@ -353,3 +353,51 @@ def updates_in_a_fetch_list(fluid):
         names = "fc_0.w_0", "fc_1.w_0", "@LR_DECAY_COUNTER@", step.name
         found.append([values, [_value(fluid, name) for name in names]])
     return found
+
+
+def graph_attention_with_dropout(fluid):
+    """Attention over the edges of a graph by their end, with dropout of features and of weights."""
+    layers = fluid.layers
+    rng = np.random.RandomState(0)
+    ends = np.sort(rng.randint(0, 12, 40))
+    nodes, counts = np.unique(ends, return_counts=True)
+    feed = {
+        "x": rng.rand(12, 9).astype("float32"),
+        "start": rng.randint(0, 12, 40),
+        "end": ends,
+        "node": nodes,
+        "lod": np.concatenate([[0], np.cumsum(counts)]).astype("int32"),
+        "label": rng.randint(0, 3, (12, 1)),
+    }
+    x, label = fluid.data("x", [12, 9]), fluid.data("label", [None, 1], "int64")
+    start, end, node = (fluid.data(name, [None], "int64") for name in ("start", "end", "node"))
+    lod = fluid.data("lod", [None], "int32")
+
+    def drop(value):
+        return layers.dropout(value, 0.6, dropout_implementation="upscale_in_train")
+
+    def attend(features, width, heads, name):
+        projected = layers.fc(drop(features), width * heads, bias_attr=False, name=name)
+        by_head = layers.reshape(projected, [-1, heads, width])
+        scores = []
+        for side in ("left", "right"):
+            weight = layers.create_parameter([heads, width], "float32", name=name + side)
+            scores.append(layers.reduce_sum(by_head * weight, -1))
+        score = layers.gather(scores[0], start) + layers.gather(scores[1], end)
+        score = layers.lod_reset(layers.leaky_relu(score, alpha=0.2), lod)
+        greatest = layers.sequence_expand_as(layers.sequence_pool(score, "max"), score)
+        power = layers.exp(score - greatest)
+        share = power / layers.sequence_expand_as(layers.sequence_pool(power, "sum"), power)
+        sent = layers.reshape(layers.gather(projected, start), [-1, heads, width])
+        sent = layers.reshape(sent * drop(layers.reshape(share, [-1, heads, 1])), [-1, heads * width])
+        received = layers.sequence_pool(layers.lod_reset(sent, lod), "sum")
+        zeros = layers.fill_constant([12, width * heads], "float32", 0.0)
+        return layers.elu(layers.scatter(zeros, node, received))
+
+    out = attend(attend(x, 4, 2, "first"), 3, 1, "second")
+    loss = layers.mean(layers.softmax_with_cross_entropy(out, label))
+    decay = fluid.regularizer.L2Decay(5e-4)
+    fluid.optimizer.Adam(0.05, regularization=decay).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    return [exe.run(feed=feed, fetch_list=[loss])[0] for _ in range(4)]

@@ -1,0 +1,139 @@
+"""Explain the error of an operator that fails in a run: its variables, their values, the line that created it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from paddlelike.core.dtypes import convert_dtype
+from paddlelike.errors import (
+    EnforceNotMet,
+    NotInitializedError,
+    OperatorError,
+    PaddlelikeError,
+    ShapeError,
+    UnsupportedError,
+)
+from paddlelike.executor.plans.frame import Frame
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import HOLDERS
+from paddlelike.framework.opdef import EMPTY, Spec, make_arguments, registry
+
+__all__ = ["explain_error", "format_line"]
+
+
+def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
+    """Return the error to raise for one that an operator raised."""
+    block = op.block
+    if isinstance(error, OperatorError):  # from a sub-block: explained already
+        return error
+    line = format_line(op)
+    if not isinstance(error, UnsupportedError | NotInitializedError):
+        try:
+            missing = _find_missing_inputs(frame, op, block)
+        except EnforceNotMet:
+            missing = []
+        if missing:
+            error = _explain_missing(missing, op, block)
+    if isinstance(error, NotInitializedError | UnsupportedError):
+        return type(error)(f"{_get_message(error)}{line}", hint=error.hint)
+    variables = "".join(
+        f"\n    {slot} = {', '.join(_describe(frame, op, name) for name in names)}"
+        for slot, names in op.inputs.items()
+        if names
+    )
+    misfit = _find_misfit(frame, op, error)
+    if misfit is not None:
+        text = misfit
+    elif isinstance(error, EnforceNotMet):
+        text = _get_message(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return OperatorError(
+        f"operator {op.type!r} -> {op.output_arg_names} failed: {text}\n  inputs{variables}{line}",
+        hint=getattr(error, "hint", None),
+    )
+
+
+def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:
+    """Return what the shape rule of an operator says of the values that it stumbled over, if it refuses them.
+
+    Names of variables stand in place of slots.
+    """
+    if isinstance(error, PaddlelikeError) or not isinstance(error, ValueError | IndexError):
+        return None
+    cls = registry.find(op.type)
+    infer = getattr(cls, "infer", None)
+    if infer is None:
+        return None
+
+    def find_spec(name: str) -> Spec:
+        value = frame.values[frame.layout.get_position(op.block, name)]
+        return Spec(value.shape, convert_dtype(value.dtype), 0)
+
+    try:
+        infer(*make_arguments(cls.input_slots, op.inputs, find_spec), **cls.make_infer_keywords(op.attrs))
+    except ShapeError as refusal:
+        single = {slot: names[0] for slot, names in op.inputs.items() if len(names) == 1}
+        return re.sub(r"\b[A-Z]\w*\b", lambda found: single.get(found[0], found[0]), refusal.message)
+    except Exception:  # values that are no arrays
+        return None
+    return None
+
+
+def _get_message(error: Exception) -> str:
+    return error.message if isinstance(error, PaddlelikeError) else str(error)
+
+
+def format_line(op: Operator) -> str:
+    """Return the line that created an operator, also one of a script of real Paddle."""
+    if op.line:
+        return f"\n  created at {op.line}"
+    stack = op.attrs.get("op_callstack") or []
+    return f"\n  created at {stack[0].strip()}" if stack else ""
+
+
+def _describe(frame: Frame, op: Operator, name: str) -> str:
+    position = frame.layout.get_position(op.block, name)
+    value = frame.values[position] if position < len(frame.values) else None
+    if isinstance(value, np.ndarray):
+        return f"{name}: {value.dtype}{list(value.shape)}"
+    return f"{name}: {'no value' if value is None else type(value).__name__}"
+
+
+def _find_missing_inputs(frame: Frame, op: Operator, block: Block) -> list[str]:
+    """Return the inputs of an operator that hold no value."""
+    cls = registry.find(op.type)
+    optional = {slot.name for slot in cls.input_slots if slot.optional}
+    return [
+        name
+        for slot, names in op.inputs.items()
+        for name in names
+        if slot not in optional
+        and "@GRAD" not in slot
+        and name != EMPTY
+        and not _is_holder(block, name)
+        and frame.values[frame.layout.get_position(block, name)] is None
+    ]
+
+
+def _is_holder(block: Block, name: str) -> bool:
+    """Return whether a variable has no value of its own: a reader, a list of feeds."""
+    variable = block._find_var_recursive(name)
+    return variable is not None and variable.type in HOLDERS
+
+
+def _explain_missing(names: list[str], op: Operator, block: Block) -> NotInitializedError:
+    """Return the error for inputs without a value; its hint is the step that was left out."""
+    first = block._find_var_recursive(names[0])
+    if first is not None and first.persistable:
+        hint = "run the startup program first (exe.run(fluid.default_startup_program())), or load the values"
+    elif first is not None and (first.is_data or first.need_check_feed):
+        hint = f"feed it: exe.run(..., feed={{{names[0]!r}: array}})"
+    else:
+        hint = "feed the data variables it is computed from"
+    listed = ", ".join(repr(name) for name in names)
+    holds = "holds" if len(names) == 1 else "hold"
+    return NotInitializedError(f"operator {op.type!r} reads {listed}, which {holds} no value yet", hint=hint)

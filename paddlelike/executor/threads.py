@@ -1,0 +1,85 @@
+"""How many threads BLAS takes while programs run.
+
+Fluid computes on one thread unless it is told otherwise. BLAS libraries take every core, and their threads
+spin while they wait: with another busy process on the machine a small network's step takes several times as
+long.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import lru_cache
+from typing import Any
+
+from paddlelike.framework.flags import flag, is_set
+
+__all__ = ["ThreadLimit", "count_threads", "thread_limit"]
+
+
+def count_threads() -> int:
+    """Return how many threads BLAS may take during a run.
+
+    It is ``FLAGS_paddle_num_threads`` when that is set, else ``OMP_NUM_THREADS`` when that is a positive
+    integer, else 1.
+    """
+    if is_set("FLAGS_paddle_num_threads"):
+        return max(1, int(flag("FLAGS_paddle_num_threads")))
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(text)) if text.isdigit() else 1
+
+
+class ThreadLimit:
+    """A context in which BLAS takes :func:`count_threads` threads; its pools are restored afterwards.
+
+    The pools belong to the process: of runs in several threads, the first one limits them and the last one
+    restores them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._before: list[tuple[Any, int]] = []  # changed pools, and their counts outside of runs
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._runs += 1
+            if self._runs > 1:
+                return
+            wanted = count_threads()
+            for pool in _find_pools():
+                count = pool.get_num_threads()
+                if count != wanted:
+                    _set_count(pool, wanted)
+                    self._before.append((pool, count))
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._runs -= 1
+            if self._runs == 0 and self._before:
+                for pool, count in self._before:
+                    _set_count(pool, count)
+                self._before.clear()
+
+
+def _set_count(pool: Any, count: int) -> None:
+    """Set how many threads a pool has.
+
+    Since 3.6 threadpoolctl's own method is without effect in all threads but the first that called it. Here
+    the lock arbitrates, and the run that restores a pool may be in another thread than the one that limited
+    it.
+    """
+    getattr(pool, "_real_set_num_threads", pool.set_num_threads)(count)
+
+
+@lru_cache(maxsize=1)
+def _find_pools() -> tuple[Any, ...]:
+    """Return the BLAS libraries of the process, found once, which takes milliseconds."""
+    from threadpoolctl import ThreadpoolController  # late: it looks through the libraries of the process
+
+    return tuple(pool for pool in ThreadpoolController().lib_controllers if pool.user_api == "blas")
+
+
+#: The limit of all runs of this process.
+thread_limit = ThreadLimit()
+os.register_at_fork(after_in_child=thread_limit.__init__)  # type: ignore[misc]  # no run goes on in the child

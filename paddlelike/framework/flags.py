@@ -1,0 +1,117 @@
+"""Fluid's flags: set by a function or by an environment variable of their name."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+__all__ = ["flag", "get_flags", "is_set", "set_flags"]
+
+_EFFECTIVE: Final[Mapping[str, Any]] = {
+    "FLAGS_check_nan_inf": False,  # whether an operator that computes nan or inf is an error
+    "FLAGS_paddle_num_threads": 1,  # of BLAS, during a run
+    "FLAGS_fluid_quirks": True,  # not Fluid's: see paddlelike.framework.quirks
+}
+#: The other public flags of Fluid 1.8.5 for CPUs: kept and returned, without an effect here.
+_STORED: Final[Mapping[str, Any]] = {
+    "FLAGS_allocator_strategy": "auto_growth",
+    "FLAGS_benchmark": False,
+    "FLAGS_cpu_deterministic": True,
+    "FLAGS_eager_delete_tensor_gb": 0.0,
+    "FLAGS_enable_parallel_graph": False,
+    "FLAGS_enable_rpc_profiler": False,
+    "FLAGS_fraction_of_cpu_memory_to_use": 1.0,
+    "FLAGS_fuse_parameter_groups_size": 1,
+    "FLAGS_fuse_parameter_memory_size": -1.0,
+    "FLAGS_init_allocated_mem": False,
+    "FLAGS_initial_cpu_memory_in_mb": 500,
+    "FLAGS_inner_op_parallelism": 0,
+    "FLAGS_memory_fraction_of_eager_deletion": 1.0,
+    "FLAGS_multiple_of_cupti_buffer_size": 1,
+    "FLAGS_pe_profile_fname": "",
+    "FLAGS_print_sub_graph_dir": "",
+    "FLAGS_reader_queue_speed_test_mode": False,
+    "FLAGS_tracer_profile_fname": "xxgperf",
+    "FLAGS_use_pinned_memory": True,
+    "FLAGS_use_system_allocator": False,
+}
+_DEFAULTS: Final[Mapping[str, Any]] = {**_EFFECTIVE, **_STORED}
+_flags: dict[str, Any] = {}  # set by set_flags
+
+
+def set_flags(flags: Mapping[str, Any]) -> None:
+    """Set flags by name; nothing is set when one of them is refused.
+
+    Fluid's flags are stored and returned by :func:`get_flags`; these have an effect here:
+
+    ``FLAGS_check_nan_inf`` (False)
+        An operator that computes nan or inf is an error that names it.
+    ``FLAGS_paddle_num_threads`` (1)
+        How many threads BLAS takes while a program runs. When it is not set, ``OMP_NUM_THREADS`` says so.
+    ``FLAGS_fluid_quirks`` (True)
+        Not Fluid's: whether what Fluid 1.8.5 computes oddly is computed so here too, see ``fluid.quirks()``.
+
+    A flag can also be set by an environment variable of its name. Raises TypeError unless ``flags`` is a
+    mapping of values of the right types, ValueError for a flag that Fluid 1.8.5 does not have on CPUs.
+
+    >>> set_flags({"FLAGS_check_nan_inf": False})
+    """
+    if not isinstance(flags, Mapping):
+        raise TypeError(f"set_flags takes a dict of values by name, not {flags!r}")
+    _check_names("set_flags", flags)
+    _flags.update({name: _convert(name, value) for name, value in flags.items()})
+
+
+def get_flags(flags: str | Iterable[str]) -> dict[str, Any]:
+    """Return the values of flags by name: as set, else from the environment, else Fluid's default.
+
+    Raises TypeError unless ``flags`` is a name or a list of names, ValueError for a flag that is not known.
+    """
+    if not isinstance(flags, str | list | tuple):
+        raise TypeError(f"get_flags takes a name or a list of names, not {flags!r}")
+    names = [flags] if isinstance(flags, str) else list(flags)
+    _check_names("get_flags", names)
+    return {name: flag(name) for name in names}
+
+
+def flag(name: str) -> Any:
+    """Return the value of one flag. Raises KeyError for a flag that is not known.
+
+    A value in the environment that is not of the flag's type is a ValueError.
+    """
+    if name in _flags:
+        return _flags[name]
+    default = _DEFAULTS[name]
+    text = os.environ.get(name)
+    if text is None:
+        return default
+    if isinstance(default, bool):
+        return text.lower() in ("1", "true", "yes", "t", "y")
+    return type(default)(text)
+
+
+def is_set(name: str) -> bool:
+    """Return whether a flag was set, by the function or in the environment."""
+    return name in _flags or name in os.environ
+
+
+def _check_names(function: str, names: Iterable[str]) -> None:
+    """Raise ValueError for a flag that is not known."""
+    for name in names:
+        if name in _DEFAULTS:
+            continue
+        near = difflib.get_close_matches(str(name), _DEFAULTS, 3, 0.7)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise ValueError(f"{function}: {name!r} is not a flag of Fluid 1.8.5 on CPUs{meant}")
+
+
+def _convert(name: str, value: Any) -> Any:
+    """Return a value in the type of the flag. Raises TypeError for one that does not fit."""
+    default = _DEFAULTS[name]
+    kind = type(default)
+    number = isinstance(value, bool | int | float)
+    if number == isinstance(default, str) or (not number and not isinstance(value, str)):
+        raise TypeError(f"set_flags: {name} is {value!r}, expected {kind.__name__}, as {default!r}")
+    return kind(value)

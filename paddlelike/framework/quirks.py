@@ -1,0 +1,202 @@
+"""What real Fluid 1.8.5 computes oddly but definitely: one table, and one flag.
+
+A directory that Fluid saved, trained on by Fluid's script, must give Fluid's numbers. So Fluid's way is
+the default, and the layer or optimizer warns where it makes a difference. ``FLAGS_fluid_quirks`` set to
+False before the network is built turns every row to the textbook. What Fluid leaves undefined (reads out of
+bounds, lost rows) is not copied.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Final, NamedTuple
+
+from paddlelike.errors import QuirkWarning
+from paddlelike.framework.flags import flag
+
+__all__ = ["QUIRKS", "Quirk", "QuirkTable", "follows_fluid", "quirks", "warn_quirk"]
+
+
+class Quirk(NamedTuple):
+    """One row: Fluid's way, the textbook's way, and where Fluid 1.8.5 has it."""
+
+    name: str
+    where: str
+    fluid: str
+    ours: str
+    source: str
+
+
+_ROWS: Final = (
+    Quirk(
+        "swish_beta",
+        "layers.swish(x, beta)",
+        "beta is 1.0 whatever is given",
+        "beta as given",
+        "layers/nn.py: the attribute is called 'slope', which the operator does not have",
+    ),
+    Quirk(
+        "clamp_lower",
+        "layers.clamp(x, max=m)",
+        "without min, the lower bound is 0",
+        "no lower bound",
+        "layers/nn.py: sys.float_info.min, the smallest positive number, stands for no bound",
+    ),
+    Quirk(
+        "batch_norm_momentum",
+        "layers.batch_norm, inplace_abn(momentum=variable)",
+        "momentum is 0.9",
+        "the variable's value",
+        "layers/nn.py: the slot is misspelled 'MomemtumTensor'",
+    ),
+    Quirk(
+        "gru_unit_activations",
+        "layers.gru_unit(activation, gate_activation)",
+        "tanh and sigmoid whatever is given",
+        "the activations given",
+        "layers/rnn.py: the attributes are constants",
+    ),
+    Quirk(
+        "uniform_random_dtype",
+        "layers.uniform_random(dtype='float64')",
+        "values are float32",
+        "values are float64",
+        "layers/nn.py: dtype is not passed to the operator",
+    ),
+    Quirk(
+        "uniform_distribution",
+        "layers.Uniform(low, high).sample",
+        "draws from [2 low - high, high)",
+        "draws from [low, high)",
+        "layers/distributions.py: uniform_random's default range [-1, 1) is scaled",
+    ),
+    Quirk(
+        "topk_variable",
+        "layers.topk(k=variable)",
+        "the result is declared with a last dim of 1",
+        "a last dim of -1, unknown",
+        "operators/top_k_op.cc: the shape rule reads the attribute k",
+    ),
+    Quirk(
+        "ftrl_l2",
+        "optimizer.Ftrl(l1, l2)",
+        "l2 is l1's value",
+        "l2 as given",
+        "optimizer.py: l1 is passed for both",
+    ),
+    Quirk(
+        "adadelta_step",
+        "optimizer.Adadelta",
+        "the step takes the mean of squared updates after it",
+        "the mean before the step (Zeiler 2012)",
+        "operators/optimizers/adadelta_op.h",
+    ),
+    Quirk(
+        "lamb_correction",
+        "optimizer.Lamb",
+        "moments are not corrected for their start at 0",
+        "moments are divided by 1 - beta^t (You et al. 2019)",
+        "operators/optimizers/lamb_op.h",
+    ),
+    Quirk(
+        "dpsgd_noise",
+        "optimizer.Dpsgd",
+        "all elements of a parameter share one noise",
+        "each element has its own (Abadi et al. 2016)",
+        "operators/optimizers/dpsgd_op.h",
+    ),
+    Quirk(
+        "adam_sparse_correction",
+        "optimizer.Adam with sparse gradients",
+        "the correction is that of the next step",
+        "the correction of this step, as for dense gradients",
+        "operators/optimizers/adam_op.h",
+    ),
+    Quirk(
+        "lstm_cell_gradient",
+        "layers.dynamic_lstm, dynamic_lstmp in float32, width a multiple of 8",
+        "only the output gate learns",
+        "all gates learn",
+        "operators/math/detail/lstm_kernel.h: the kernel for AVX",
+    ),
+    Quirk(
+        "same_padding_dilation",
+        "layers.conv2d, conv3d(padding='SAME', dilation=d)",
+        "dilation is 1",
+        "dilation as given",
+        "operators/conv_op.h: UpdatePaddingAndDilation",
+    ),
+    Quirk(
+        "auc_curve",
+        "layers.auc, metrics.Auc(curve='PR')",
+        "the area under the ROC curve",
+        "the area under the precision-recall curve",
+        "operators/metrics/auc_op.h, metrics.py: curve is not read",
+    ),
+    Quirk(
+        "equal_tolerance",
+        "layers.equal, not_equal of real numbers",
+        "numbers less than 1e-8 apart are equal",
+        "equal numbers are equal",
+        "operators/controlflow/compare_op.h",
+    ),
+    Quirk(
+        "string_slots",
+        "incubate.data_generator.MultiSlotStringDataGenerator",
+        "a string is a list of its characters",
+        "a string is one value",
+        "incubate/data_generator/__init__.py: len() and extend() of the string",
+    ),
+)
+#: The rows by name.
+QUIRKS: Final = {row.name: row for row in _ROWS}
+
+
+class QuirkTable(tuple[Quirk, ...]):
+    """The rows; printed, a table."""
+
+    def __str__(self) -> str:
+        way = flag("FLAGS_fluid_quirks")
+        lines = [f"FLAGS_fluid_quirks is {way}: True computes Fluid's, False the textbook's"]
+        for row in self:
+            lines += [row.where, f"  Fluid 1.8.5: {row.fluid}", f"  textbook:    {row.ours}"]
+            lines += [f"  source:      {row.source}"]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def quirks() -> QuirkTable:
+    """Return what Fluid 1.8.5 computes oddly: where, its way, the textbook's, and the place in its source.
+
+    >>> print(quirks())
+    FLAGS_fluid_quirks is True: True computes Fluid's, False the textbook's
+    layers.swish(x, beta)
+      Fluid 1.8.5: beta is 1.0 whatever is given
+      textbook:    beta as given
+    ...
+    """
+    return QuirkTable(_ROWS)
+
+
+def follows_fluid(name: str) -> bool:
+    """Return whether a row of the table is computed as Fluid does. Raises KeyError for an unknown name."""
+    return bool(QUIRKS[name] and flag("FLAGS_fluid_quirks"))
+
+
+def warn_quirk(name: str, *, stacklevel: int = 3) -> bool:
+    """Return :func:`follows_fluid`, and warn if so; for layers and optimizers where it makes a difference.
+
+    ``stacklevel`` as that of ``warnings.warn``, counted from the caller.
+    """
+    if not follows_fluid(name):
+        return False
+    row = QUIRKS[name]
+    warnings.warn(
+        f"{row.where}: as in Fluid 1.8.5, {row.fluid}; the textbook has {row.ours}. "
+        "fluid.set_flags({'FLAGS_fluid_quirks': False}) before the network is built takes the textbook's "
+        "way; fluid.quirks() lists all of these",
+        QuirkWarning,
+        stacklevel=stacklevel + 1,
+    )
+    return True

@@ -1,0 +1,114 @@
+"""What BLAS takes during a run: as the flags say, and afterwards what it took before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import paddlelike as fluid
+from paddlelike.executor import threads
+from paddlelike.framework import flags
+
+
+@pytest.fixture(autouse=True)
+def no_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flags, "_flags", {})
+    for name in ("FLAGS_paddle_num_threads", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def five_outside() -> Iterator[None]:
+    """A pool of 5 threads outside of runs."""
+    pools = [pool for pool in threadpoolctl.ThreadpoolController().lib_controllers if pool.user_api == "blas"]
+    before = [pool.get_num_threads() for pool in pools]
+    for pool in pools:
+        threads._set_count(pool, 5)
+    yield
+    after = [pool.get_num_threads() for pool in pools]
+    for pool, count in zip(pools, before, strict=True):
+        threads._set_count(pool, count)
+    assert set(after) <= {5}
+
+
+def count_blas() -> set[int]:
+    return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
+
+
+def program_that(call: Any) -> tuple[Any, Any]:
+    """Return a program that calls a function, and a variable to fetch."""
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        x = fluid.layers.fill_constant([2, 2], "float32", 1.0)
+        out = main.current_block().create_var(name="out", shape=[2, 2], dtype="float32")
+        fluid.layers.py_func(call, x, out)
+    return main, out
+
+
+def threads_of_a_run() -> set[int]:
+    seen: list[set[int]] = []
+
+    def call(x: Any) -> Any:
+        seen.append(count_blas())
+        return np.array(x)
+
+    main, out = program_that(call)
+    fluid.Executor(fluid.CPUPlace()).run(main, fetch_list=[out])
+    return seen[0]
+
+
+def test_one_thread_by_default() -> None:
+    assert threads_of_a_run() == {1}
+
+
+def test_omp_num_threads_and_the_flag_which_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert threads_of_a_run() == {2}
+    monkeypatch.setenv("FLAGS_paddle_num_threads", "3")
+    assert threads_of_a_run() == {3}
+    fluid.set_flags({"FLAGS_paddle_num_threads": 4})
+    assert threads_of_a_run() == {4}
+
+
+@pytest.mark.parametrize("text", ["", "all", "-1", "0"])
+def test_another_omp_num_threads_is_one(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert threads.count_threads() == 1
+
+
+def test_the_pool_is_restored_after_a_run_that_fails() -> None:
+    def fail(x: Any) -> Any:
+        raise ValueError("no")
+
+    main, out = program_that(fail)
+    with pytest.raises(fluid.core.EnforceNotMet, match="no"):
+        fluid.Executor(fluid.CPUPlace()).run(main, fetch_list=[out])
+    assert count_blas() == {5}
+
+
+def test_runs_in_threads_keep_the_limit_until_the_last_one_ends() -> None:
+    first_inside, second_done = threading.Event(), threading.Event()
+    seen: list[set[int]] = []
+
+    def wait(x: Any) -> Any:
+        first_inside.set()
+        assert second_done.wait(30)
+        seen.append(count_blas())
+        return np.array(x)
+
+    main, out = program_that(wait)
+    exe = fluid.Executor(fluid.CPUPlace())
+    thread = threading.Thread(
+        target=exe.run, args=(main,), kwargs={"fetch_list": [out], "scope": fluid.Scope()}
+    )
+    thread.start()
+    assert first_inside.wait(30)
+    assert threads_of_a_run() == {1}
+    second_done.set()
+    thread.join(30)
+    assert seen == [{1}]

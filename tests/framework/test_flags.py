@@ -1,0 +1,72 @@
+"""Fluid's flags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.framework import flags
+
+
+@pytest.fixture(autouse=True)
+def no_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags that a test sets are forgotten."""
+    monkeypatch.setattr(flags, "_flags", {})
+    for name in ("FLAGS_check_nan_inf", "FLAGS_eager_delete_tensor_gb"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_flag_comes_from_the_script_else_the_environment_else_its_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = "FLAGS_check_nan_inf"
+    assert fluid.get_flags(name) == {name: False}
+    monkeypatch.setenv(name, "true")
+    assert fluid.get_flags([name]) == {name: True}
+    fluid.set_flags({name: False})
+    assert fluid.get_flags([name]) == {name: False}
+
+
+def test_text_of_the_environment_becomes_the_type_of_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLAGS_eager_delete_tensor_gb", "1.5")
+    assert flags.flag("FLAGS_eager_delete_tensor_gb") == 1.5
+
+
+@pytest.mark.parametrize("function", [lambda name: fluid.set_flags({name: 1}), fluid.get_flags])
+def test_an_unknown_flag_is_a_value_error_with_near_names(function: Any) -> None:
+    with pytest.raises(ValueError, match=r"'FLAGS_check_nan_info' is not a flag.*mean FLAGS_check_nan_inf\?"):
+        function("FLAGS_check_nan_info")
+    with pytest.raises(ValueError, match=r"'mine' is not a flag of Fluid 1.8.5 on CPUs$"):
+        function("mine")
+
+
+def test_nothing_is_set_when_one_flag_is_refused() -> None:
+    with pytest.raises(ValueError, match="FLAGS_no"):
+        fluid.set_flags({"FLAGS_check_nan_inf": True, "FLAGS_no": 1})
+    with pytest.raises(TypeError, match="FLAGS_check_nan_inf is 'yes', expected bool"):
+        fluid.set_flags({"FLAGS_paddle_num_threads": 3, "FLAGS_check_nan_inf": "yes"})
+    assert not flags._flags
+
+
+def test_values_take_the_type_of_the_flag() -> None:
+    fluid.set_flags({"FLAGS_check_nan_inf": 1, "FLAGS_eager_delete_tensor_gb": 2})
+    found = fluid.get_flags(["FLAGS_check_nan_inf", "FLAGS_eager_delete_tensor_gb"])
+    assert found == {"FLAGS_check_nan_inf": True, "FLAGS_eager_delete_tensor_gb": 2.0}
+    assert found["FLAGS_check_nan_inf"] is True
+
+
+def test_other_arguments_are_type_errors() -> None:
+    with pytest.raises(TypeError, match="takes a dict"):
+        fluid.set_flags("FLAGS_check_nan_inf")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a name or a list of names"):
+        fluid.get_flags(3)  # type: ignore[arg-type]
+
+
+def test_fluids_defaults() -> None:
+    """The public flags of 1.8.5 on a CPU, with their values there."""
+    found = fluid.get_flags(
+        ["FLAGS_allocator_strategy", "FLAGS_paddle_num_threads", "FLAGS_cpu_deterministic"]
+    )
+    assert list(found.values()) == ["auto_growth", 1, True]

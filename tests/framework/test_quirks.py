@@ -1,0 +1,235 @@
+"""Every row of the table of quirks: Fluid's number by default, the textbook's when the flag says so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import QuirkWarning
+from paddlelike.framework import flags
+from paddlelike.framework.quirks import QUIRKS
+from paddlelike.reader.data_generator import MultiSlotStringDataGenerator
+from tests.helpers.small_networks import run
+from tests.optimizer.training import follow
+
+layers, optimizer = fluid.layers, fluid.optimizer
+X = np.linspace(-2, 2, 12, dtype="float32").reshape(3, 4)
+START, GRADIENTS = [0.5, -1.0, 2.0], [[0.3, -0.2, 0.1], [-0.1, 0.4, 1.0], [0.2, 0.2, -0.5]]
+
+
+def on_x(layer: Callable[[Any], Any]) -> Any:
+    """Return the value of a layer on X."""
+    return run(layer(fluid.data("x", [None, 4])), x=X)
+
+
+def swish() -> Any:
+    return on_x(lambda x: layers.swish(x, beta=2.0))
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def moving_mean() -> Any:
+    x = fluid.data("x", [None, 4])
+    momentum = layers.fill_constant([1], "float32", 0.25)
+    run(layers.batch_norm(x, momentum=momentum, moving_mean_name="mean"), x=X)
+    return np.array(fluid.global_scope().find_var("mean").get_tensor())
+
+
+def gru_step() -> Any:
+    """A step from a zero state without weights: (1 - gate) * candidate, all of them of the input."""
+    zero = fluid.initializer.Constant(0.0)
+    x, before = fluid.data("x", [None, 12]), fluid.data("h", [None, 4])
+    options = {"activation": "relu", "gate_activation": "tanh", "origin_mode": True}
+    hidden = layers.gru_unit(x, before, 12, param_attr=fluid.ParamAttr(initializer=zero), **options)[0]
+    return run(hidden, x=np.tile(X, 3), h=np.zeros((3, 4), "float32"))
+
+
+def top_shape() -> Any:
+    x = fluid.data("x", [None, 4])
+    return layers.topk(x, k=layers.fill_constant([1], "int32", 2))[0].shape
+
+
+def ftrl() -> Any:
+    return follow(optimizer.Ftrl(0.1, l1=0.05, l2=2.0), START, GRADIENTS)[-1]
+
+
+def ftrl_formula(l2: float) -> Any:
+    p, n, z = np.array(START), np.zeros(3), np.zeros(3)
+    for g in np.array(GRADIENTS):
+        sigma = (np.sqrt(n + g * g) - np.sqrt(n)) / 0.1
+        z, n = z + g - sigma * p, n + g * g
+        p = np.where(np.abs(z) > 0.05, (0.05 * np.sign(z) - z) / (np.sqrt(n) / 0.1 + 2 * l2), 0)
+    return p
+
+
+def adadelta() -> Any:
+    return follow(optimizer.Adadelta(1.0, epsilon=1e-3, rho=0.9), START, GRADIENTS)[-1]
+
+
+def adadelta_formula(*, after: bool) -> Any:
+    p, a, b = np.array(START), np.zeros(3), np.zeros(3)
+    for g in np.array(GRADIENTS):
+        a = 0.9 * a + 0.1 * g * g
+        step = np.sqrt((b + 1e-3) / (a + 1e-3)) * g
+        b = 0.9 * b + 0.1 * step * step
+        p = p - (np.sqrt((b + 1e-3) / (a + 1e-3)) * g if after else step)
+    return p
+
+
+def lamb() -> Any:
+    return follow(optimizer.Lamb(0.1, 0.01, 0.9, 0.99), START, GRADIENTS)[-1]
+
+
+def lamb_formula(*, correct: bool) -> Any:
+    p, m, v = np.array(START), np.zeros(3), np.zeros(3)
+    for t, g in enumerate(np.array(GRADIENTS), 1):
+        m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
+        c, d = (1 - 0.9**t, 1 - 0.99**t) if correct else (1, 1)
+        r = (m / c) / (np.sqrt(v / d) + 1e-6) + 0.01 * p
+        p = p - 0.1 * np.linalg.norm(p) / np.linalg.norm(r) * r
+    return p
+
+
+def noises_alike() -> bool:
+    """Whether all elements move by one noise, the gradient being 0."""
+    after = follow(optimizer.Dpsgd(1.0, clip=1.0, batch_size=1.0, sigma=1.0), START, [[0.0, 0.0, 0.0]])[0]
+    return float(np.ptp(after - START)) < 1e-6
+
+
+def sparse_adam() -> Any:
+    attr = fluid.ParamAttr(name="table", initializer=fluid.initializer.Constant(1.0))
+    rows = fluid.embedding(fluid.data("ids", [None, 1], "int64"), [3, 2], is_sparse=True, param_attr=attr)
+    optimizer.Adam(0.1, beta1=0.5, beta2=0.75, epsilon=0.0).minimize(layers.reduce_sum(rows))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"ids": np.zeros((1, 1), "int64")})
+    return np.array(fluid.global_scope().find_var("table").get_tensor())[0]
+
+
+def adam_step(step: int) -> Any:
+    """The first step of Adam for a gradient of 1, corrected as in the ``step``-th."""
+    return 1 - 0.1 * np.sqrt(1 - 0.75**step) / (1 - 0.5**step) * 0.5 / np.sqrt(0.25) * np.ones(2)
+
+
+def learning_gates() -> list[bool]:
+    rows = np.random.RandomState(3).uniform(-1, 1, (5, 32)).astype("float32")
+    x = fluid.data("x", [None, 32], lod_level=1)
+    hidden, _ = layers.dynamic_lstm(x, 32, param_attr="w")
+    fluid.backward.append_backward(layers.mean(hidden))
+    (gradient,) = run(["w@GRAD"], x=fluid.create_lod_tensor(rows, [[2, 3]], fluid.CPUPlace()))
+    return [bool(gate.any()) for gate in np.split(gradient, 4, axis=1)]
+
+
+def dilated() -> Any:
+    """A row of 3 ones over a row of data, in the middle."""
+    x = fluid.data("x", [None, 1, 1, 7])
+    ones = fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0))
+    out = layers.conv2d(x, 1, [1, 3], padding="SAME", dilation=[1, 2], param_attr=ones, bias_attr=False)
+    return run(out, x=np.arange(7, dtype="float32").reshape(1, 1, 1, 7))[0, 0, 0]
+
+
+SCORES, LABELS = np.array([0.9, 0.8, 0.7, 0.3], "float32"), np.array([[1], [0], [1], [0]])
+
+
+def areas() -> list[float]:
+    both = np.stack([1 - SCORES, SCORES], 1)
+    p, label = fluid.data("p", [None, 2]), fluid.data("l", [None, 1], "int64")
+    metric = fluid.metrics.Auc("auc", curve="PR")
+    metric.update(both, LABELS)
+    area = run(layers.auc(p, label, curve="PR")[0], p=both, l=LABELS)
+    return [float(area[0]), metric.eval()]
+
+
+def nearly_equal() -> list[bool]:
+    x, y = fluid.data("x", [None]), fluid.data("y", [None])
+    near = np.array([1e-9, 0.0, 1.0], "float32")
+    found = run(layers.equal(x, y), x=near, y=np.array([2e-9, 0.0, 2.0], "float32"))
+    return [bool(one) for one in found]
+
+
+def line_of_strings() -> str:
+    return MultiSlotStringDataGenerator()._gen_str([("words", "17"), ("label", ["1"])])
+
+
+def drawn_below() -> bool:
+    """Whether the distribution draws below its bound."""
+    return bool((run(layers.Uniform(1.0, 2.0).sample([100], seed=1)) < 1).any())
+
+
+def one_dtype() -> str:
+    return str(run(layers.uniform_random([2, 3], dtype="float64")).dtype)
+
+
+GATE = 1 / (1 + np.exp(-X.astype(float)))
+#: By row: what computes it, Fluid's value and the textbook's.
+CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
+    "swish_beta": (swish, X * sigmoid(X), X * sigmoid(2 * X)),
+    "clamp_lower": (lambda: on_x(lambda x: layers.clamp(x, max=1.0)), np.clip(X, 0, 1), np.minimum(X, 1)),
+    "batch_norm_momentum": (moving_mean, 0.1 * X.mean(0), 0.75 * X.mean(0)),
+    "gru_unit_activations": (
+        gru_step, (1 - GATE) * np.tanh(X), (1 - np.tanh(X)) * np.maximum(X, 0)
+    ),
+    "uniform_random_dtype": (one_dtype, "float32", "float64"),
+    "uniform_distribution": (drawn_below, True, False),
+    "topk_variable": (top_shape, (-1, 1), (-1, -1)),
+    "ftrl_l2": (ftrl, ftrl_formula(0.05), ftrl_formula(2.0)),
+    "adadelta_step": (adadelta, adadelta_formula(after=True), adadelta_formula(after=False)),
+    "lamb_correction": (lamb, lamb_formula(correct=False), lamb_formula(correct=True)),
+    "dpsgd_noise": (noises_alike, True, False),
+    "adam_sparse_correction": (sparse_adam, adam_step(2), adam_step(1)),
+    "lstm_cell_gradient": (learning_gates, [False, False, False, True], [True] * 4),
+    "same_padding_dilation": (dilated, [1, 3, 6, 9, 12, 15, 11], [2, 4, 6, 9, 12, 8, 10]),
+    "auc_curve": (areas, [0.75, 0.75], [5 / 6, 5 / 6]),
+    "equal_tolerance": (nearly_equal, [True, True, False], [False, True, False]),
+    "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
+}  # fmt: skip
+
+
+def agrees(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, str | bool | tuple):
+        assert found == wanted
+    else:
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)  # float32 against float64
+
+
+def test_every_row_has_a_case() -> None:
+    assert sorted(CASES) == sorted(QUIRKS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_default_is_fluids(name: str) -> None:
+    compute, wanted, _ = CASES[name]
+    if name == "equal_tolerance":  # every comparison of real numbers would warn
+        agrees(compute(), wanted)
+        return
+    with pytest.warns(QuirkWarning, match=r"as in Fluid 1\.8\.5.*FLAGS_fluid_quirks") as given:
+        found = compute()
+    assert all(str(one.message).startswith(QUIRKS[name].where) for one in given)
+    assert given[0].filename.startswith(__file__[:-3]) or "training.py" in given[0].filename
+    agrees(found, wanted)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_flag_turns_to_the_textbook(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flags, "_flags", {})
+    fluid.set_flags({"FLAGS_fluid_quirks": False})
+    compute, _, wanted = CASES[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = compute()
+    agrees(found, wanted)
+
+
+def test_the_table_names_where_both_ways_and_the_source() -> None:
+    rows = fluid.quirks()
+    text = str(rows)
+    words: Sequence[str] = [word for row in rows for word in row[1:]]
+    assert all(word in text and word for word in words)
+    assert len({row.name for row in rows}) == len(rows) == len(QUIRKS)
