@@ -1,4 +1,4 @@
-"""Explain the error of an operator that fails in a run: its variables, their values, the line that created it."""
+"""Explain the error of an operator that fails in a run: its variables, values, the line that created it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import numbers
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,10 @@ from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
 from paddlelike.executor.plans.frame import Frame, write_persistable
 from paddlelike.executor.plans.plan import Plan
+from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["get_single_feed", "put_feeds"]
+__all__ = ["get_single_feed", "put_feeds", "warn_unknown"]
 
 
 def get_single_feed(feed: Any) -> Mapping[str, Any]:
@@ -61,6 +64,18 @@ def put_feeds(plan: Plan, frame: Frame, feeds: Mapping[str, Any]) -> None:
         frame.values[position] = array
 
 
+def warn_unknown(program: Program, names: Sequence[str]) -> None:
+    """Warn, as Fluid does, of fed names that the program does not have; they are passed over."""
+    known = [v.name for v in program.list_vars() if v.is_data] or [v.name for v in program.list_vars()]
+    for name in names:
+        same = [one for one in known if one.lower() == str(name).lower()]
+        near = same or difflib.get_close_matches(str(name), known, 3, 0.7)
+        meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        warnings.warn(
+            f"the fed variable {name!r} is not found in the program{meant}", UserWarning, stacklevel=4
+        )
+
+
 def _is_plain(array: np.ndarray[Any, Any], shape: tuple[int, ...]) -> bool:
     """Return whether an array fits without any conversion: a fast path for the usual case."""
     if array.ndim != len(shape) or not array.flags.c_contiguous:
@@ -92,8 +107,23 @@ def _convert(variable: Variable, value: Any) -> tuple[Any, Any]:
         )
     if variable.need_check_feed:
         _check_fed(variable, array)
+    if array.ndim == 1 < len(variable.shape) and variable.shape[0] == -1:
+        _warn_flat(variable, array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return np.ascontiguousarray(array) if array.ndim else array, lod
+
+
+def _warn_flat(variable: Variable, array: Any) -> None:
+    """Warn of a flat array for a variable with more dims: operators broadcast it along another dim."""
+    rows = len(array)
+    shape = ", ".join("None" if dim == -1 else str(dim) for dim in variable.shape)
+    warnings.warn(
+        f"variable {variable.name!r} has shape [{shape}] and is fed an array of shape [{rows}]; as in Fluid "
+        f"it is taken as it is, so that X - {variable.name} of X [{rows}, 1] has shape [{rows}, {rows}]. "
+        "Feed array.reshape(-1, 1)",
+        UserWarning,
+        stacklevel=6,
+    )
 
 
 def _check_fed(variable: Variable, array: Any) -> None:

@@ -11,7 +11,7 @@ from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.datasets import FetchHandler, run_dataset
-from paddlelike.executor.feeds import get_single_feed, put_feeds
+from paddlelike.executor.feeds import get_single_feed, put_feeds, warn_unknown
 from paddlelike.executor.fetches import collect_names, collect_updates, find_updates, get_fetched
 from paddlelike.executor.files import provide_files
 from paddlelike.executor.plans.plan import Plan
@@ -183,6 +183,8 @@ class Executor:
             frame = plan.create_frame(scope, provided)
             if plan.initializes:
                 _warn_overwriting(scope, plan.initializes)
+            if plan.unknown_feeds:
+                warn_unknown(program, plan.unknown_feeds)
             put_feeds(plan, frame, feeds)
             with thread_limit:
                 run_steps(frame, plan.steps)
@@ -202,6 +204,7 @@ def _get_plan(
     key = (frozenset(feeds), tuple(fetches), pruned_to)
     plan = program.plans.get(key)
     if plan is None:
+        _check_feed_names(feeds)
         ops = None
         if pruned_to is not None:
             block = program.global_block()
@@ -210,6 +213,14 @@ def _get_plan(
         _check_feed_operators(plan, feeds)
         program.plans[key] = plan
     return plan
+
+
+def _check_feed_names(feeds: Mapping[str, Any]) -> None:
+    """Raise TypeError unless all keys are names."""
+    for name in feeds:
+        if not isinstance(name, str):
+            shown = repr(getattr(name, "name", "x"))
+            raise TypeError(f"feed has the key {name!r}, expected the name of a variable: {{{shown}: array}}")
 
 
 def _check_feed_operators(plan: Plan, feeds: Mapping[str, Any]) -> None:

@@ -54,14 +54,27 @@ def test_the_first_cause_is_kept(exe: fluid.Executor) -> None:
 def test_a_missing_feed_is_named_with_what_to_do(exe: fluid.Executor) -> None:
     fluid.layers.fc(fluid.data("x", [None, 4]), 3)
     exe.run(fluid.default_startup_program())
-    with pytest.raises(NotInitializedError, match=r"'x'.*hold no value") as caught:
+    with pytest.raises(NotInitializedError, match=r"'x'.*holds no value") as caught:
         exe.run()
     assert caught.value.hint == "feed it: exe.run(..., feed={'x': array})"
 
 
-def test_parameters_without_values_ask_for_the_startup_program(exe: fluid.Executor) -> None:
+def test_parameters_without_values_ask_for_the_startup_program_alone(
+    exe: fluid.Executor,
+) -> None:
     fluid.layers.fc(fluid.data("x", [None, 4]), 3)
-    with pytest.raises(NotInitializedError, match="startup program"):
+    with pytest.raises(NotInitializedError, match=r"'fc_0\.w_0', which holds no value") as caught:
+        exe.run(feed={"x": X})
+    assert "run the startup program first" in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_a_wrong_width_is_said_with_the_names_of_the_variables(exe: fluid.Executor) -> None:
+    fluid.layers.fc(fluid.layers.data("x", [13]), 1)
+    exe.run(fluid.default_startup_program())
+    with pytest.raises(
+        OperatorError, match=r"failed: mul: x has 4 columns, fc_0\.w_0 has 13 rows; they must"
+    ):
         exe.run(feed={"x": X})
 
 
@@ -94,9 +107,9 @@ def test_nan_and_inf_pass_unless_they_are_asked_for(
 
 
 def test_a_flag_that_was_set_wins(exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paddlelike.framework import environment
+    from paddlelike.framework import flags
 
-    monkeypatch.setattr(environment, "_flags", {})
+    monkeypatch.setattr(flags, "_flags", {})
     fluid.set_flags({"FLAGS_check_nan_inf": True})
     assert fluid.get_flags("FLAGS_check_nan_inf") == {"FLAGS_check_nan_inf": True}
     monkeypatch.setenv("FLAGS_check_nan_inf", "0")

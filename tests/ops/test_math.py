@@ -43,7 +43,7 @@ WRONG: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("logical_or", [_spec(2), _spec(3)], {}, r"X has shape \(2,\), Y \(3,\)"),
     ("allclose", [_spec(2), _spec(3)], {}, r"Input has shape \(2,\), Other \(3,\)"),
     ("minus", [_spec(2), _spec(3)], {}, r"X has shape \(2,\), Y \(3,\)"),
-    ("mul", [_spec(2, 3), _spec(4, 5)], {}, r"has 3 columns .* has 4 rows"),
+    ("mul", [_spec(2, 3), _spec(4, 5)], {}, "X has 3 columns, Y has 4 rows"),
     ("mul", [_spec(3), _spec(3, 5)], {}, r"x_num_col_dims is 1 and X has shape \(3,\)"),
     ("matmul", [_spec(2, 3), _spec(2, 3)], {}, "X has 3 columns and Y 2 rows"),
     (

@@ -74,6 +74,7 @@ class Plan:
                 variable, position = top.vars[name], self.layout.get_position(top, name)
                 row = TENSOR_DTYPES.get(variable.dtype)
                 self.fed[name] = Fed(variable, position, None if row is None else row.numpy)
+        self.unknown_feeds = [name for name in self.feeds if not top.has_var(name)]
         self.aliases = Aliases(
             top, [] if self.is_batch else chosen, set(self.feeds) | set(self.fed_by_op.values())
         )

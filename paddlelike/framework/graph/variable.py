@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
@@ -130,6 +130,15 @@ class Variable(EncodedState):
 
     __hash__ = object.__hash__  # containers compare variables by identity: == appends an operator
 
+    def __bool__(self) -> NoReturn:
+        """Raise TypeError: a variable has no value while the program is built."""
+        raise TypeError(
+            f"variable {self.name!r} has no truth value: it gets its value when the program runs, so that "
+            "`if`, `and`, `or`, `not` and `in` cannot depend on it\n"
+            "  hint: use layers.cond or layers.Switch, layers.while_loop, layers.logical_and and its kin; "
+            "to ask whether there is a variable, `is not None`"
+        )
+
     def astype(self, dtype: Any) -> Variable:
         """Append a conversion to another element type. Return its output."""
         return services().arithmetic.cast(self, dtype)
@@ -197,9 +206,6 @@ class Variable(EncodedState):
 
     def __len__(self) -> int:
         raise TypeError(f"variable {self.name!r} has no length before it has a value; use its shape")
-
-    def __bool__(self) -> bool:
-        return True  # its value is known only when the program runs
 
 
 class Parameter(Variable):

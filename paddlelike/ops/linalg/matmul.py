@@ -64,9 +64,8 @@ class Mul(OpDef):
         columns, rows = count_elements(x.shape[x_num_col_dims:]), count_elements(y.shape[:y_num_col_dims])
         if not can_be_equal(columns, rows):
             raise ShapeError(
-                f"mul: X of shape {x.shape} has {columns} columns (x_num_col_dims {x_num_col_dims}), "
-                f"Y of shape {y.shape} has {rows} rows (y_num_col_dims {y_num_col_dims}); "
-                "they must be equal",
+                f"mul: X has {columns} columns, Y has {rows} rows; they must be equal (shapes {x.shape} and "
+                f"{y.shape}, x_num_col_dims {x_num_col_dims}, y_num_col_dims {y_num_col_dims})",
             )
         return Spec(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:], x.dtype)
 

@@ -124,10 +124,13 @@ def test_a_fraction_beside_integers_is_refused() -> None:
         _ = fluid.data("x", [None], "int64") + 1.5
 
 
-def test_a_variable_has_no_length_and_no_items_but_is_true() -> None:
+def test_a_variable_has_no_length_no_items_and_no_truth_value() -> None:
     x = fluid.data("x", [None])
     with pytest.raises(TypeError, match="no length"):
         len(x)
     with pytest.raises(TypeError, match="cannot be iterated"):
         iter(x)
-    assert bool(x)
+    with pytest.raises(TypeError, match=r"'x' has no truth value.*\n.*layers\.cond"):
+        bool(x)
+    with pytest.raises(TypeError, match="no truth value"):
+        _ = 1 if x > 0 else 2
