@@ -19,7 +19,7 @@ from paddlelike.core.scope import Scope, ScopeVariable, global_scope
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.feeds import put_feeds
-from paddlelike.executor.fetches import collect_names, get_fetched
+from paddlelike.executor.fetches import collect_names, get_fetched, view_fetched
 from paddlelike.executor.files import provide_files
 from paddlelike.executor.plans.frame import Frame, Step
 from paddlelike.executor.plans.plan import Plan
@@ -301,4 +301,4 @@ def _merge(values: list[Any]) -> Any:
 
 
 def _convert(value: Any, return_numpy: bool) -> Any:
-    return np.array(value) if return_numpy and isinstance(value, LoDTensor) else value
+    return view_fetched(np.array(value)) if return_numpy and isinstance(value, LoDTensor) else value

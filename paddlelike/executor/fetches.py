@@ -15,7 +15,15 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["OneElement", "as_numpy", "collect_names", "collect_updates", "find_updates", "get_fetched"]
+__all__ = [
+    "FetchedArray",
+    "as_numpy",
+    "collect_names",
+    "collect_updates",
+    "find_updates",
+    "get_fetched",
+    "view_fetched",
+]
 
 
 def collect_names(fetch_list: Any) -> list[str]:
@@ -112,7 +120,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     array = np.array(value) if shared else value
     if not return_numpy:
         return LoDTensor(array, lod)
-    return array.view(OneElement) if array.size == 1 and array.ndim else array
+    return view_fetched(array)
 
 
 def as_numpy(tensor: Any) -> Any:
@@ -124,24 +132,31 @@ def as_numpy(tensor: Any) -> Any:
         return [as_numpy(one) for one in tensor]
     if isinstance(tensor, LoDTensor) and tensor._lod:
         raise RuntimeError("this tensor has a LoD, which a numpy array cannot hold; use numpy.array(tensor)")
-    return np.array(tensor)
+    return view_fetched(np.array(tensor))
 
 
-class OneElement(np.ndarray[Any, Any]):
-    """A fetched array with one element, of shape (1,) or similar, that converts to a number.
+class FetchedArray(np.ndarray[Any, Any]):
+    """A fetched array whose rows have one element each, so that it and its rows convert to numbers.
 
-    Fluid scripts print losses as ``"%f" % exe.run(...)[0]``, and numpy from 2.4 on converts only
-    arrays without dims.
+    Fluid scripts print losses as ``"%f" % exe.run(...)[0]`` and predictions (N, 1) row by row; numpy from 2.4
+    on converts only arrays without dims.
     """
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self.item() if self.size == 1 else np.asarray(self))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self.item() if self.size == 1 else np.asarray(self))
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
 
     def __reduce__(self) -> Any:
         return np.asarray(self).__reduce__()
+
+
+def view_fetched(array: Any) -> Any:
+    """Return an array as a FetchedArray if its rows have one element each, else itself."""
+    if array.ndim and array.size == len(array):
+        return array.view(FetchedArray)
+    return array

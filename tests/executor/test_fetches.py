@@ -78,3 +78,22 @@ def test_none_among_the_fetches_is_refused(exe: fluid.Executor) -> None:
     found = fluid.gradients([fluid.layers.tanh(x)], [other])
     with pytest.raises(TypeError, match=r"fetch_list holds None, expected variables or names: \[None\]"):
         exe.run(feed={"x": X}, fetch_list=found)
+
+
+def test_rows_of_one_element_print_as_numbers(exe: fluid.Executor) -> None:
+    """As scripts print losses and predictions; numpy from 2.4 on refuses its own arrays of shape (1,)."""
+    x = fluid.data("x", [None, 1])
+    total, same = fluid.layers.reduce_sum(x), fluid.layers.scale(x, 2.0)
+    feed = {"x": np.array([[1.5], [2.5]], "float32")}
+    loss, column = exe.run(feed=feed, fetch_list=[total, same])
+    assert "%.2f" % loss == "4.00"  # noqa: UP031  (what the scripts write)
+    assert ["%.1f %d" % (row, row) for row in column] == ["3.0 3", "5.0 5"]  # noqa: UP031
+    assert (float(column[1]), int(column[-1]), float(loss)) == (5.0, 5, 4.0)
+    assert (column + 1).tolist() == [[4.0], [6.0]]
+    with pytest.raises(TypeError):
+        float(column)
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+        places=fluid.cpu_places(2)
+    )
+    (both,) = exe.run(compiled, feed=feed, fetch_list=[total])
+    assert ["%.1f" % row for row in both] == ["1.5", "2.5"]  # noqa: UP031
