@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable
-from typing import Final, Literal, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, NamedTuple, Protocol
 
 import xxhash
 
@@ -20,11 +20,14 @@ __all__ = [
     "ALGORITHMS",
     "PIECE",
     "Algorithm",
+    "Buffer",
+    "Checksum",
     "Hasher",
-    "combine_crc32",
+    "finish",
     "hash_buffers",
     "hash_bytes",
     "hash_file",
+    "join_pieces",
     "new_hasher",
 ]
 
@@ -32,6 +35,21 @@ Algorithm = Literal["xxh3_128", "sha256", "crc32"]
 Buffer = bytes | bytearray | memoryview
 
 PIECE: Final = 1 << 20  # bytes of a piece with a checksum of its own; fits the processor's cache
+
+
+class Checksum(NamedTuple):
+    """The checksum of a file, with those of its pieces.
+
+    Attributes
+    ----------
+    text
+        With the name of its algorithm in front.
+    pieces
+        The xxh3_128 of each piece of a file over 1 MiB; of others, and with other algorithms, none.
+    """
+
+    text: str
+    pieces: tuple[str, ...] = ()
 
 
 class Hasher(Protocol):
@@ -155,7 +173,26 @@ def hash_buffers(buffers: Iterable[Buffer], algorithm: str = "xxh3_128") -> str:
     return f"{algorithm}:{hasher.hexdigest()}"
 
 
-def hash_file(file: _Readable, algorithm: str = "xxh3_128") -> str:
+def finish(hasher: Hasher, algorithm: str) -> Checksum:
+    """Return the checksum of the bytes that a hasher of an algorithm has taken."""
+    pieces = hasher.pieces() if isinstance(hasher, PieceHasher) else ()
+    return Checksum(f"{algorithm}:{hasher.hexdigest()}", pieces)
+
+
+def join_pieces(pieces: Sequence[str]) -> Checksum:
+    """Return the xxh3_128 of a file, given those of all its pieces, at least one.
+
+    >>> hasher = PieceHasher()
+    >>> hasher.update(bytes(PIECE + 1))
+    >>> join_pieces(hasher.pieces()) == finish(hasher, "xxh3_128")
+    True
+    """
+    if len(pieces) == 1:
+        return Checksum(f"xxh3_128:{pieces[0]}")
+    return Checksum(f"xxh3_128:{xxhash.xxh3_128_hexdigest(bytes.fromhex(''.join(pieces)))}", tuple(pieces))
+
+
+def hash_file(file: _Readable, algorithm: str = "xxh3_128") -> Checksum:
     """Return the checksum of an open file."""
     hasher = new_hasher(algorithm)
     piece = memoryview(bytearray(min(PIECE, max(file.size, 1))))
@@ -163,43 +200,4 @@ def hash_file(file: _Readable, algorithm: str = "xxh3_128") -> str:
     while count := file.readinto_at(offset, piece):
         hasher.update(piece[:count])
         offset += count
-    return f"{algorithm}:{hasher.hexdigest()}"
-
-
-def combine_crc32(parts: Iterable[tuple[int, int]]) -> int:
-    """Return the crc32 of a file from those of its parts, ``(crc, length)`` in order, without the bytes.
-
-    As zlib's ``crc32_combine``: a crc is linear over GF(2), and a zero byte after the data multiplies it by a
-    matrix, whose powers of two follow by squaring.
-
-    >>> combine_crc32([(zlib.crc32(b"left "), 5), (zlib.crc32(b"right"), 5)]) == zlib.crc32(b"left right")
-    True
-    """
-    whole = 0
-    for crc, length in parts:
-        whole = _append_zeros(whole, length) ^ crc
-    return whole
-
-
-def _append_zeros(crc: int, count: int) -> int:
-    """Return a crc after ``count`` zero bytes, without the inversions at the ends, which cancel out."""
-    matrix = [0xEDB88320, *(1 << bit for bit in range(31))]  # one zero bit
-    for _ in range(3):
-        matrix = [_multiply(matrix, column) for column in matrix]
-    while count and crc:
-        if count & 1:
-            crc = _multiply(matrix, crc)
-        matrix = [_multiply(matrix, column) for column in matrix]
-        count >>= 1
-    return crc
-
-
-def _multiply(matrix: list[int], vector: int) -> int:
-    out = 0
-    for column in matrix:
-        if not vector:
-            break
-        if vector & 1:
-            out ^= column
-        vector >>= 1
-    return out
+    return finish(hasher, algorithm)

@@ -93,7 +93,7 @@ def compare_file(file: Any, record: Record) -> tuple[str, str]:
         return "cut", f"{file.size} bytes, saved were {record.size}"
     if record.algorithm is None:
         return "unchecked", ""
-    if hashing.hash_file(file, record.algorithm) != record.checksum:
+    if hashing.hash_file(file, record.algorithm).text != record.checksum:
         return "changed", ""
     return "good", ""
 

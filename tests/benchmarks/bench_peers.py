@@ -55,21 +55,11 @@ def measure(python: str, library: str, what: str, directory: Path, shapes: Path)
     return result
 
 
-def warm_pages(nbytes: int, home: Path) -> None:
-    """Leave the system with free pages that were in use a moment ago: those of a guest cost more at first."""
-    piece = bytes(16 << 20)
-    with (home / "warm").open("wb") as file:
-        for _ in range(nbytes // len(piece) + 1):
-            file.write(piece)
-        file.truncate(0)
-
-
 def run(shapes: dict[str, tuple[int, ...]], rounds: int, home: Path) -> dict[str, dict[str, list[Times]]]:
     """Return the seconds of every save and load, by contender, in the order of the rounds."""
     contenders = list_contenders()
     listed = home / "shapes.json"
     listed.write_text(json.dumps(shapes))
-    nbytes = sum(4 * _count(shape) for shape in shapes.values())
     names = list(contenders)
     loads = [*names, "paddlelike, verify=False"]
     found: dict[str, dict[str, list[Times]]] = {
@@ -80,12 +70,10 @@ def run(shapes: dict[str, tuple[int, ...]], rounds: int, home: Path) -> dict[str
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             directory = home / f"{number}-{names.index(name)}"
-            warm_pages(nbytes, home)
             found["save"][name].append(measure(contenders[name], name, "save", directory, listed))
         for name in loads[turn:] + loads[:turn]:
             base = name.partition(",")[0]
             directory = home / f"{number}-{names.index(base)}"
-            warm_pages(nbytes, home)
             found["load"][name].append(measure(contenders[base], name, "load", directory, listed))
         for path in home.glob(f"{number}-*/*"):
             os.truncate(path, 0)

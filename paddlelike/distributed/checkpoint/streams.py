@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +12,17 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.distributed.checkpoint.servers import Servers
 from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Slice
-from paddlelike.errors import SaveError
+from paddlelike.errors import SaveError, StorageError
 from paddlelike.formats import elements
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
+from paddlelike.storage.local.files import File
 from paddlelike.storage.local.writing import Shared
 from paddlelike.storage.options import SaveOptions
+from paddlelike.storage.ranges import RangeSums, join_ranges
 
 __all__ = [
     "Gathering",
@@ -29,12 +30,12 @@ __all__ = [
     "StreamSum",
     "gather_large",
     "header_of",
+    "join_answers",
     "make_extra",
-    "read_crc",
     "stream_sink",
 ]
 
-Fill = Callable[[str], str | None]  # the path of a file to fill -> its checksum
+Fill = Callable[[str], hashing.Checksum | None]  # the path of a file to fill -> its checksum
 
 
 def _nothing() -> None:
@@ -48,7 +49,7 @@ class Gathering:
     Attributes
     ----------
     checksum
-        For the manifest; of files that servers write it is always the crc32, which can be combined.
+        For the manifest; of files that servers write it is always xxh3_128, whose pieces can be joined.
     by_servers
         Servers write their rows of large files themselves.
     local
@@ -112,7 +113,7 @@ class _SequentialFile:
 def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathering) -> Fill:
     """Return what fills a file with slices that are streamed from their servers."""
 
-    def fill(path: str) -> str | None:
+    def fill(path: str) -> hashing.Checksum | None:
         total = StreamSum(how.checksum, header)
         with OffsetFile(path) as file:
             offset = len(header)
@@ -121,7 +122,7 @@ def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathe
                 total.settle()
                 offset += one.nbytes
         how.after()
-        return total.text()
+        return total.finish()
 
     return fill
 
@@ -129,32 +130,50 @@ def _stream(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathe
 def _write_by_servers(servers: Servers, slices: Sequence[Slice], header: bytes, how: Gathering) -> Fill:
     """Return what has servers write their slices into a file."""
 
-    def fill(path: str) -> str | None:
+    def fill(path: str) -> hashing.Checksum | None:
         name = slices[0].origin
         answers = servers.save(path.removesuffix(name), [name])
-        sums = [(zlib.crc32(header), len(header))]
-        sums += [(read_crc(answers, one), one.nbytes) for one in slices]
+        checksum = join_answers(path, header, answers, slices)
         how.after()
-        return None if how.checksum is None else f"crc32:{hashing.combine_crc32(sums):08x}"
+        return None if how.checksum is None else checksum
 
     return fill
 
 
-def read_crc(answers: Mapping[str, Mapping[str, Any]], one: Slice) -> int:
-    """Return the crc32 of the bytes that the server of a slice wrote.
+def join_answers(
+    path: str, header: bytes, answers: Mapping[str, Mapping[str, Any]], slices: Sequence[Slice]
+) -> hashing.Checksum:
+    """Return the checksum of a file that servers have written after ``header``, from their answers.
 
     Raises
     ------
     SaveError
-        The server's answer has none.
+        A server did not write its rows, or they are not in the file that this process sees.
     """
-    found = answers[one.endpoint].get("crc32", {}).get(one.name)
-    if not isinstance(found, int):
+    try:
+        sums = [RangeSums.parse(answers[one.endpoint]["sums"][one.name]) for one in slices]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        endpoints = ", ".join(sorted({one.endpoint for one in slices}))
         raise SaveError(
-            f"the server at {one.endpoint} did not write its rows of {one.origin!r}",
+            f"not every one of the servers {endpoints} wrote its rows of {slices[0].origin!r}",
             hint="are its program and the trainer's of one transpile()? Else save without by_servers=",
-        )
-    return found
+        ) from error
+    try:
+        with File(path) as file:
+            _check_places(sums, [file.size] if not header else [one.nbytes for one in slices], len(header))
+            return join_ranges(file, header, sums)
+    except StorageError as error:
+        raise SaveError(f"{path} is not what the servers wrote: {error.message}", hint=error.hint) from error
+
+
+def _check_places(sums: Sequence[RangeSums], sizes: Sequence[int], start: int) -> None:
+    """Raise StorageError unless the ranges have these sizes and follow each other from ``start`` on."""
+    for one, size in zip(sums, sizes, strict=True):
+        if (one.start, one.size) != (start, size):
+            raise StorageError(
+                f"{one.size} bytes were written from {one.start} on, not {size} from {start} on"
+            )
+        start += size
 
 
 def stream_sink(file: OffsetFile, total: StreamSum, start: int, size: int) -> Callable[[], Sink]:
@@ -198,7 +217,7 @@ class StreamSum:
     """
 
     def __init__(self, algorithm: str | None, header: bytes) -> None:
-        self._algorithm = algorithm or "crc32"
+        self._algorithm = algorithm or "xxh3_128"
         self._is_wanted = algorithm is not None
         self._settled = hashing.new_hasher(self._algorithm)
         self._settled.update(header)
@@ -215,6 +234,6 @@ class StreamSum:
         """End the slice under way: its bytes count."""
         self._settled = self._current
 
-    def text(self) -> str | None:
-        """Return the checksum as the manifest has it, or None."""
-        return f"{self._algorithm}:{self._settled.hexdigest()}" if self._is_wanted else None
+    def finish(self) -> hashing.Checksum | None:
+        """Return the checksum for the manifest, or None."""
+        return hashing.finish(self._settled, self._algorithm) if self._is_wanted else None

@@ -16,8 +16,8 @@ from paddlelike.distributed.checkpoint.streams import (
     OffsetFile,
     StreamSum,
     header_of,
+    join_answers,
     make_extra,
-    read_crc,
     stream_sink,
 )
 from paddlelike.distributed.client.receivers import Sink
@@ -71,7 +71,7 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
             hint="save it into a local directory first",
         )
 
-    def fill(path: str) -> str | None:
+    def fill(path: str) -> hashing.Checksum | None:
         # The rows stay in the page cache, not in this process; one shard at a time is in memory.
         rows = np.memmap(path, np.uint8, "r+", len(header), (one.whole[0], width))
         for shard in slices:
@@ -89,10 +89,11 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
 
 
 def _fill_shard(servers: Servers, one: Slice, how: Gathering) -> Fill:
-    def fill(path: str) -> str | None:
+    def fill(path: str) -> hashing.Checksum | None:
         if how.by_servers:
-            crc = read_crc(servers.save(path.removesuffix(one.file_name), [one.file_name]), one)
-            return None if how.checksum is None else f"crc32:{crc:08x}"
+            answers = servers.save(path.removesuffix(one.file_name), [one.file_name])
+            checksum = join_answers(path, b"", answers, [one])
+            return None if how.checksum is None else checksum
         header = _pull_header(servers, one)
         total = StreamSum(how.checksum, header)
         with OffsetFile(path) as file:
@@ -100,7 +101,7 @@ def _fill_shard(servers: Servers, one: Slice, how: Gathering) -> Fill:
             servers.stream((one.endpoint, one.name), stream_sink(file, total, len(header), one.nbytes))
         total.settle()
         how.after()
-        return total.text()
+        return total.finish()
 
     return fill
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,10 +16,11 @@ from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import File
 from paddlelike.storage.names import relative_path
+from paddlelike.storage.ranges import RangeHasher, RangeSums
 
 __all__ = ["write_rows"]
 
-_CHUNK: Final = 4 << 20  # bytes between summing and writing
+_CHUNK: Final = 1 << 20  # bytes that are hashed, then written while they are in the cache
 
 
 def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Iterable[str]) -> dict[str, Any]:
@@ -31,7 +31,8 @@ def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Ite
 
     Returns
     -------
-    ``{"crc32": {slice: crc of its rows}}``; of a shard, of the whole file.
+    ``{"sums": {slice: the checksums of the range of the file that was written}}``, see
+    :class:`paddlelike.storage.ranges.RangeSums`.
 
     Raises
     ------
@@ -41,16 +42,16 @@ def write_rows(scope: Scope, slices: Iterable[Slice], directory: str, names: Ite
         A variable has no value.
     """
     wanted = set(names)
-    sums: dict[str, int] = {}
+    sums: dict[str, dict[str, Any]] = {}
     for one in slices:
         if one.file_name in wanted:
             path = str(Path(directory, relative_path(one.file_name)))
             write_one = _write_shard if one.is_selected_rows else _write_slice
-            sums[one.name] = write_one(scope, one, path)
-    return {"crc32": sums}
+            sums[one.name] = write_one(scope, one, path).to_json()
+    return {"sums": sums}
 
 
-def _write_slice(scope: Scope, one: Slice, path: str) -> int:
+def _write_slice(scope: Scope, one: Slice, path: str) -> RangeSums:
     value = _value(scope, one)
     if not isinstance(value, LoDTensor) or value.array is None or value.array.nbytes != one.nbytes:
         raise SaveError(
@@ -71,7 +72,7 @@ def _write_slice(scope: Scope, one: Slice, path: str) -> int:
     return _put(one, path, offset, [elements.view_elements(value.array)])
 
 
-def _write_shard(scope: Scope, one: Slice, path: str) -> int:
+def _write_shard(scope: Scope, one: Slice, path: str) -> RangeSums:
     value = _value(scope, one)
     if not isinstance(value, SelectedRows) or value.array is None:
         raise SaveError(f"the server at {one.endpoint} cannot save {one.name!r}: it is not a table")
@@ -95,17 +96,17 @@ def _value(scope: Scope, one: Slice) -> Any:
     return holder.value
 
 
-def _put(one: Slice, path: str, offset: int, buffers: Iterable[Buffer]) -> int:
-    """Write buffers from an offset on; return their crc32."""
-    crc = 0
+def _put(one: Slice, path: str, offset: int, buffers: Sequence[Buffer]) -> RangeSums:
+    """Write buffers from an offset on; return the checksums of what was written."""
+    hasher = RangeHasher(offset, sum(memoryview(buffer).nbytes for buffer in buffers))
     try:
         fd = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
         try:
             for buffer in buffers:
-                data = memoryview(buffer)
+                data = memoryview(buffer).cast("B")
                 for at in range(0, len(data), _CHUNK):
                     piece = data[at : at + _CHUNK]
-                    crc = zlib.crc32(piece, crc)
+                    hasher.update(piece)
                     while piece:
                         count = os.pwrite(fd, piece, offset)
                         piece, offset = piece[count:], offset + count
@@ -113,7 +114,7 @@ def _put(one: Slice, path: str, offset: int, buffers: Iterable[Buffer]) -> int:
             os.close(fd)
     except OSError as error:
         raise SaveError(f"the server at {one.endpoint} cannot write {path}: {error.strerror}") from error
-    return crc
+    return hasher.sums()
 
 
 def _not_found(one: Slice, error: Exception) -> SaveError:

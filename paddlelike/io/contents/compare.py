@@ -40,7 +40,7 @@ def compare_file(name: str, open_file: Callable[[], File], record: Record | None
             problem = compare_size(name, file.size, record)
             if problem is not None or record is None or record.algorithm is None:
                 return problem
-            return compare_checksum(name, hashing.hash_file(file, record.algorithm), record)
+            return compare_checksum(name, hashing.hash_file(file, record.algorithm).text, record)
     except (PaddlelikeError, OSError) as error:
         return f"{name}: {error}"
 

@@ -432,7 +432,7 @@ def _recognize(path: str, record: Record) -> Record | None:
         if facts.st_size != record.size or os.path.islink(path):
             return None
         with File(path) as file:
-            if hashing.hash_file(file, record.algorithm) != record.checksum:
+            if hashing.hash_file(file, record.algorithm).text != record.checksum:
                 return None
     except OSError:  # also a StorageError: whatever it is, it is not known
         return None

@@ -41,12 +41,12 @@ class Shared:
         Bytes of the whole file; None: ``fill`` determines it.
     fill
         Called with the path of the file: has the rest of it written, and returns the checksum of all of it,
-        or None.
+        or None where none is wanted.
     """
 
     front: bytes
     size: int | None
-    fill: Callable[[str], str | None]
+    fill: Callable[[str], hashing.Checksum | None]
 
     def __iter__(self) -> Iterator[Buffer]:
         return iter((self.front,))
@@ -172,8 +172,7 @@ class _Writer:
             raise
         except OSError as error:
             raise _WriteError(path, error) from error
-        checksum = None if hasher is None else f"{self._algorithm}:{hasher.hexdigest()}"
-        pieces = hasher.pieces() if isinstance(hasher, hashing.PieceHasher) else ()
+        checksum, pieces = (None, ()) if hasher is None else hashing.finish(hasher, str(self._algorithm))
         return Record(facts.st_size, checksum, stamp_of(facts), piece.facts, pieces, self._author)
 
     def _write_shared(self, path: str, piece: Piece, shared: Shared) -> Record:
@@ -183,7 +182,7 @@ class _Writer:
         try:
             if shared.size is not None:
                 os.truncate(where, shared.size)
-            checksum = shared.fill(where)
+            checksum, pieces = shared.fill(where) or (None, ())
             facts = os.stat(where)
         except PaddlelikeError:
             raise
@@ -191,7 +190,7 @@ class _Writer:
             raise _WriteError(path, error) from error
         if shared.size not in (None, facts.st_size):
             raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
-        return record._replace(size=facts.st_size, checksum=checksum, stamp=stamp_of(facts), pieces=())
+        return record._replace(size=facts.st_size, checksum=checksum, stamp=stamp_of(facts), pieces=pieces)
 
 
 def _known_size(buffers: Iterable[Buffer]) -> int:

@@ -265,9 +265,7 @@ class _Hashed:
                 self.size += len(piece)
                 yield piece
         if hasher is not None:
-            self.checksum = f"{self._algorithm}:{hasher.hexdigest()}"
-            if isinstance(hasher, hashing.PieceHasher):
-                self.pieces = hasher.pieces()
+            self.checksum, self.pieces = hashing.finish(hasher, str(self._algorithm))
 
 
 def _finish_committed(where: RemoteRoot, found: Marker) -> Marker:

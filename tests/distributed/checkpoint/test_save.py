@@ -44,7 +44,7 @@ def test_every_file_is_a_whole_variable_and_verifies(tmp_path: Path) -> None:
     assert state["@LR_DECAY_COUNTER@"].tolist() == [0]
 
 
-@pytest.mark.parametrize("checksum", ["sha256", "crc32", None])
+@pytest.mark.parametrize("checksum", ["xxh3_128", "sha256", None])
 def test_rows_that_servers_write_are_the_same_files(tmp_path: Path, checksum: Any) -> None:
     """All the large files are written at their places by three servers, the same bytes as if gathered."""
     found = []

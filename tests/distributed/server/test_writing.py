@@ -12,11 +12,15 @@ import pytest
 import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
+from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
 from paddlelike.distributed.client.client import Client
-from paddlelike.distributed.placement import Kind, Slice
+from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.server.writing import write_rows
 from paddlelike.errors import FaultError, LoadError, NotInitializedError, SaveError, StorageError
 from paddlelike.formats.paddle import lod_tensor
+from paddlelike.storage.hashing import PieceHasher
+from paddlelike.storage.local.manifest_file import read_manifest
+from paddlelike.storage.local.transaction import Transaction
 from tests.distributed.checkpoint.jobs import SavingJob
 from tests.distributed.checkpoint.test_resume import ADAM
 from tests.distributed.checkpoint.test_save import files_of
@@ -43,10 +47,80 @@ def begun(tmp_path: Path) -> Path:
 
 def test_only_the_own_rows_are_written(scope: Any, begun: Path) -> None:
     answer = write_rows(scope, [OWN, SHARD], str(begun), ["w", "other"])
-    assert set(answer["crc32"]) == {"w.block1"}
+    assert set(answer["sums"]) == {"w.block1"}
     array = lod_tensor.read((begun / "w").read_bytes()).array
     assert array is not None
     assert array[:, 0].tolist() == [0, 0, 7, 7, 0]
+
+
+class Two:
+    """Two servers, each with half of the rows of ``w``."""
+
+    def __init__(self) -> None:
+        shape, whole = (3001, 64), (6002, 64)
+        self.slices = [
+            Slice(
+                "w", f"w.block{n}", f"127.0.0.1:{n}", n, n * 3001, shape, whole, VarType.FP32, Kind.PARAMETER
+            )
+            for n in range(2)
+        ]
+        self.scopes = [fluid.Scope(), fluid.Scope()]
+        for number, scope in enumerate(self.scopes):
+            rows = np.arange(3001 * 64, dtype="float32").reshape(3001, 64) + number
+            scope.var(f"w.block{number}").get_tensor().set(rows)
+
+    def save(self, directory: str, names: Any) -> dict[str, Any]:
+        pairs = zip(self.slices, self.scopes, strict=True)
+        return {one.endpoint: write_rows(scope, [one], directory, names) for one, scope in pairs}
+
+    def pull(self, wanted: Any) -> Any:
+        raise AssertionError("the servers write by themselves")
+
+    stream = row_ids = pull
+
+
+def save_by_servers(servers: Two, directory: Path) -> None:
+    table = Placement(servers.slices, endpoints=[one.endpoint for one in servers.slices])
+    with Transaction(directory) as transaction:
+        for one in gather_files(servers, table, ["w"], Gathering(by_servers=True)):
+            transaction.add(one.name, one.buffers, one.facts)
+
+
+def test_what_servers_write_has_the_checksums_of_its_pieces(tmp_path: Path) -> None:
+    """So a server that resumes verifies its own rows, of a large file too, without reading the others."""
+    save_by_servers(Two(), tmp_path / "model")
+    data = (tmp_path / "model" / "w").read_bytes()
+    manifest = read_manifest(tmp_path / "model")
+    assert manifest is not None
+    whole = PieceHasher()
+    whole.update(data)
+    assert manifest.files["w"].pieces == whole.pieces()
+    assert fluid.io.verify(tmp_path / "model")
+    with (tmp_path / "model" / "w").open("r+b") as file:
+        file.seek(-2, 2)
+        file.write(b"?")
+    assert fluid.io.load_slice(tmp_path / "model", "w", (0, 3001)).shape == (3001, 64)
+    with pytest.raises(LoadError, match=r"w: its bytes 1048576 to .* are not those that were saved"):
+        fluid.io.load_slice(tmp_path / "model", "w", (3001, 6002))
+
+
+def test_rows_that_do_not_reach_the_directory_of_trainer_0_break_the_save(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    servers = Two()
+    save = servers.save
+
+    def lost(directory: str, names: Any) -> dict[str, Any]:
+        answers = save(directory, names)
+        with open(f"{directory}/w", "r+b") as file:  # such as a directory of the same name on another machine
+            file.seek(30 + 3001 * 256)
+            file.write(bytes(3001 * 256))
+        return answers
+
+    monkeypatch.setattr(servers, "save", lost)
+    with pytest.raises(SaveError, match="is not what the servers wrote"):
+        save_by_servers(servers, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.parametrize(
