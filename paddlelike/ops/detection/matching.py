@@ -228,9 +228,14 @@ class MineHardExamples(OpDef):
 
 def _take_greatest(loss: Array, able: Array, count: int) -> Array:
     """Return those ``count`` of the anchors ``able`` that have the greatest loss, in ascending order."""
-    # Paddle sorts as float32, by an unstable sort: it decides where the last one has an equal loss.
-    order = argsort_unstable(loss[able].astype(np.float32))
-    return np.sort(able[order[:count]])
+    if count >= len(able):
+        return able
+    ranked = loss[able].astype(np.float32)  # as Paddle compares them
+    cut = np.partition(ranked, len(able) - count - 1)[len(able) - count - 1]  # the greatest that is left out
+    taken = ranked > cut
+    if np.count_nonzero(taken) != count:  # several have that loss: Paddle's unstable sort decides
+        return np.sort(able[argsort_unstable(ranked)[:count]])
+    return able[taken]
 
 
 def _check_mining(attrs: MiningAttrs) -> None:
