@@ -29,6 +29,9 @@ NOT_ASKED = {
     "while": _ABORTED,
 }
 
+#: Values with which the real system was asked, where any other is refused.
+ASKED_WITH = {"fused_elemwise_activation": {"functor_list": ["elementwise_add", "relu"]}}
+
 #: A value for an attribute that must be given.
 GIVEN = {
     AttrType.INT: 1, AttrType.FLOAT: 1.0, AttrType.STRING: "x", AttrType.INTS: [1, 1],
@@ -116,7 +119,7 @@ def fill_slots(op: type[OpDef], *, bare: bool) -> View:
         key: GIVEN[attr.type] if attr.default is REQUIRED else attr.default
         for key, attr in op.attrs.items()
         if attr.default is not ABSENT
-    }
+    } | ASKED_WITH.get(op.type, {})
     return View(
         op.type,
         {slot.name: names(slot) for slot in op.input_slots},

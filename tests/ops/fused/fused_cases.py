@@ -97,3 +97,31 @@ for _act in ("identity", "relu", "tanh"):
          "FCWeight": real(9, 5), "FCBias": real(1, 5)},
         {"Out": F32, "FCOut": F32}, "", _act, ignore=("FCOut",), fc_activation=_act
     )  # fmt: skip
+
+for _functors in (
+    ["elementwise_add", "relu"], ["relu", "elementwise_add"], ["elementwise_mul", "scale"],
+    ["elementwise_add", "scale"], ["scale", "elementwise_add"], ["tanh", "elementwise_add"],
+    ["elementwise_mul", "tanh"], ["elementwise_mul", "sigmoid"],
+):  # fmt: skip
+    for _keep in (False, True):
+        # The real gradient of Y takes Y itself for tanh(Y), when that is not kept.
+        _exact = _keep or _functors[1] not in ("tanh", "sigmoid")
+        case(
+            "fused_elemwise_activation", {"X": real(2, 3, 4), "Y": real(3, 4) if _keep else real(3)},
+            {"Out": F32, "IntermediateOut": F32}, "X Y" if _exact else "X",
+            f"{'-'.join(_functors)}-{_keep}", ["Out"],
+            functor_list=_functors, scale=0.5, axis=1, save_intermediate_out=_keep
+        )  # fmt: skip
+for _note, _more in (
+    ("", {"H0": real(3, 4), "AttentionBias": real(1, 1)}),
+    ("scalar", {"AttentionScalar": real(1, 1) + np.array(1, F32), "AttentionScalarBias": real(1, 1)}),
+):
+    _given = {
+        "X": (real(7, 5), LOD), "C0": real(3, 4), "AttentionWeight": real(9, 1),
+        "LSTMWeight": real(9, 16), "LSTMBias": real(1, 16),
+    }  # fmt: skip
+    _rest = ("AttentionedX", "AttentionFCOut", "LSTMX", "LSTMOUT")
+    case(
+        "attention_lstm", dict(_given, **_more), dict.fromkeys(["Hidden", "Cell", *_rest], F32), "", _note,
+        ignore=_rest
+    )  # fmt: skip

@@ -1,0 +1,114 @@
+"""tree_conv: a convolution over the nodes of trees.
+
+Mou et al., Convolutional neural networks over tree structures for programming language processing, 2016.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.framework.opdef import Array, Gradient, Int, OpDef, Spec, register
+from paddlelike.ops.operands import can_be_equal
+
+__all__ = ["TreeConv"]
+
+
+@register
+class TreeConv(OpDef):
+    """``Out[b, n]``: the nodes up to ``max_depth - 1`` steps below node n, times Filter by their place.
+
+    NodesVector ``(B, N, D)``; EdgeSet ``(B, E, 2)`` int32: (parent, child), nodes from 1 on, until a pair
+    with a 0; Filter ``(D, 3, O, F)``: for the left, the right and the top of a tree; Out ``(B, N, O, F)``.
+    A node at depth d counts ``(max_depth - d) / max_depth`` for the top, the rest by its place among its
+    siblings. The gradient of NodesVector is exact, where Paddle 1.8's mixes up the numbers of the filter.
+    """
+
+    type = "tree_conv"
+    inputs = ("NodesVector", "EdgeSet", "Filter")
+    attrs = {"max_depth": Int(2)}
+    gradient = Gradient(
+        "NodesVector", "EdgeSet", "Filter", "Out@GRAD", outputs=("NodesVector@GRAD", "Filter@GRAD")
+    )
+
+    @staticmethod
+    def infer(nodes: Spec, edges: Spec, w: Spec, *, max_depth: int) -> Spec:
+        if max_depth < 2:
+            raise ShapeError(f"tree_conv: max_depth is {max_depth}, expected 2 or more")
+        fits = len(nodes.shape) == len(edges.shape) == 3 and len(w.shape) == 4
+        if not fits or not can_be_equal(nodes.shape[2], w.shape[0]) or w.shape[1] != 3 or edges.shape[2] != 2:
+            raise ShapeError(
+                f"tree_conv: NodesVector has shape {nodes.shape}, EdgeSet {edges.shape}, Filter {w.shape}; "
+                "expected (B, N, D), (B, E, 2) and (D, 3, O, F)"
+            )
+        return Spec((*nodes.shape[:2], *w.shape[2:]), nodes.dtype)
+
+    @staticmethod
+    def forward(nodes: Array, edges: Array, w: Array, *, max_depth: int) -> Array:
+        flat = w.reshape(-1, w.shape[2] * w.shape[3])
+        out = np.empty((*nodes.shape[:2], *w.shape[2:]), nodes.dtype)
+        for vectors, pairs, result in zip(nodes, edges, out, strict=True):
+            weights = _weigh_places(pairs, len(vectors), max_depth, nodes.dtype)
+            patches = (weights @ vectors).transpose(1, 2, 0).reshape(len(vectors), -1)
+            result[...] = (patches @ flat).reshape(result.shape)
+        return out
+
+    @staticmethod
+    def backward(
+        nodes: Array, edges: Array, w: Array, d_out: Array, *, max_depth: int
+    ) -> tuple[Array, Array]:
+        flat = w.reshape(-1, w.shape[2] * w.shape[3])
+        d_nodes, dw = np.empty_like(nodes), np.zeros_like(flat)
+        for i, (vectors, pairs) in enumerate(zip(nodes, edges, strict=True)):
+            weights = _weigh_places(pairs, len(vectors), max_depth, nodes.dtype)
+            above = d_out[i].reshape(len(vectors), -1)
+            patches = (weights @ vectors).transpose(1, 2, 0).reshape(len(vectors), -1)
+            dw += patches.T @ above
+            d_patches = (above @ flat.T).reshape(len(vectors), vectors.shape[1], 3).transpose(2, 0, 1)
+            d_nodes[i] = (weights.swapaxes(1, 2) @ d_patches).sum(0)
+        return d_nodes, dw.reshape(w.shape)
+
+
+def _weigh_places(pairs: Array, count: int, max_depth: int, dtype: np.dtype[np.generic]) -> Array:
+    """Return what node i takes of node j for the left, the right and the top: (3, count, count)."""
+    children = _read_tree(pairs, count)
+    weights = np.zeros((3, count, count))
+    for root in range(1, len(children)):
+        for node, (index, siblings, depth) in _walk(children, root, max_depth).items():
+            top = (max_depth - depth) / max_depth
+            place = 0.5 if siblings == 1 else (index - 1) / (siblings - 1)
+            left = (1 - top) * place
+            weights[:, root - 1, node - 1] = left, (1 - top) * (1 - left), top
+    return weights.astype(dtype)
+
+
+def _read_tree(pairs: Array, count: int) -> list[list[int]]:
+    """Return the children of each node, beginning with node 0, which is none."""
+    edges = pairs.tolist()
+    used = next((i for i, (u, v) in enumerate(edges) if not u or not v), len(edges))
+    total = sum(1 for u, v in edges if u and v) + 1
+    if total > count or any(not 0 < node <= total for pair in edges[:used] for node in pair):
+        raise EnforceNotMet(
+            f"tree_conv: the edges {edges[:used]} make a tree of {total} nodes, NodesVector has {count}",
+            hint="the nodes of a tree with E edges are numbered from 1 to E + 1",
+        )
+    children: list[list[int]] = [[] for _ in range(total + 1)]
+    for u, v in edges[:used]:
+        children[u].append(v)
+    return children
+
+
+def _walk(children: list[list[int]], root: int, max_depth: int) -> dict[int, tuple[int, int, int]]:
+    """Return (place among the siblings, their count, depth) of the nodes below a root, and of itself."""
+    found = {root: (1, 1, 0)}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        depth = found[node][2] + 1
+        if depth >= max_depth:
+            continue
+        for i, child in enumerate(children[node]):
+            if child not in found:
+                found[child] = (i + 1, len(children[node]), depth)
+                waiting.append(child)
+    return found

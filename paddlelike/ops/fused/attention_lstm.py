@@ -1,0 +1,108 @@
+"""attention_lstm: a recurrent unit that reads a weighted mean of its sequence at every step."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from paddlelike.errors import ShapeError
+from paddlelike.framework.opdef import Array, Context, OpDef, Spec, String, register
+from paddlelike.ops.kernels.lod import read_last_level
+from paddlelike.ops.kernels.recurrent import find_activation
+
+__all__ = ["AttentionLstm"]
+
+
+@register
+class AttentionLstm(OpDef):
+    """Hidden and Cell ``(T, D)``: an lstm that reads ``sum of softmax(a)[t] X[t]`` at every step.
+
+    X ``(T, M)`` with one level of LoD; C0 and H0 ``(N, D)``; AttentionWeight ``(M + D, 1)``, AttentionBias,
+    then AttentionScalar and AttentionScalarBias ``(1, 1)``: ``a = relu([X[t], cell] w + b)``, with a scalar
+    ``relu(s a + b')``. LSTMWeight ``(D + M, 4 D)`` and LSTMBias ``(1, 4 D)``: forget, input, output gate,
+    candidate. The other outputs are what Paddle's kernel works on, and stay without a value.
+    """
+
+    type = "attention_lstm"
+    inputs = (
+        "X", "C0", "H0?", "AttentionWeight", "AttentionBias?", "AttentionScalar?", "AttentionScalarBias?",
+        "LSTMWeight", "LSTMBias",
+    )  # fmt: skip
+    outputs = ("Hidden", "Cell", "AttentionedX", "AttentionFCOut", "LSTMX", "LSTMOUT")
+    attrs = {
+        "gate_activation": String("sigmoid"),
+        "cell_activation": String("tanh"),
+        "candidate_activation": String("tanh"),
+    }
+    lod = {"Hidden": "X", "Cell": "X"}
+    context = True
+
+    @classmethod
+    def infer(cls, x: Spec, c0: Spec, h0: Spec | None, *weights: Spec | None) -> tuple[Any, ...]:
+        attention, *_, lstm, _bias = weights
+        assert attention is not None
+        assert lstm is not None
+        width = lstm.shape[1] // 4
+        if lstm.shape[0] != width + x.shape[1] or tuple(attention.shape) != (width + x.shape[1], 1):
+            raise ShapeError(
+                f"{cls.type}: X has shape {x.shape}, AttentionWeight {attention.shape}, LSTMWeight "
+                f"{lstm.shape}; expected (T, M), (M + D, 1) and (D + M, 4 D)"
+            )
+        out = Spec((x.shape[0], width), x.dtype)
+        return out, out, *(None,) * 4
+
+    @classmethod
+    def forward(
+        cls,
+        ctx: Context,
+        x: Array,
+        c0: Array,
+        h0: Array | None,
+        attention: Array,
+        bias: Array | None,
+        scalar: Array | None,
+        scalar_bias: Array | None,
+        weight: Array,
+        lstm_bias: Array,
+        *,
+        gate_activation: str,
+        cell_activation: str,
+        candidate_activation: str,
+    ) -> tuple[Any, ...]:
+        gate, act, candidate = (
+            find_activation(cls.type, name, value).apply
+            for name, value in (
+                ("gate_activation", gate_activation),
+                ("cell_activation", cell_activation),
+                ("candidate_activation", candidate_activation),
+            )
+        )
+        width = weight.shape[1] // 4
+        offsets = read_last_level(ctx, "X", len(x))
+        hiddens, cells = (np.empty((len(x), width), x.dtype) for _ in range(2))
+        seen = x @ attention[: x.shape[1], 0]
+        if bias is not None:
+            seen += bias.reshape(-1)[0]
+        for i, (start, end) in enumerate(itertools.pairwise(offsets)):
+            cell = c0[i]
+            hidden = np.zeros(width, x.dtype) if h0 is None else h0[i]
+            for t in range(start, end):
+                scores = np.maximum(seen[start:end] + cell @ attention[x.shape[1] :, 0], 0)
+                if scalar is not None:
+                    scores *= scalar.reshape(-1)[0]
+                    scores = np.maximum(
+                        scores + (0 if scalar_bias is None else scalar_bias.reshape(-1)[0]), 0
+                    )
+                scores = np.exp(scores - scores.max())
+                read = (scores / scores.sum()) @ x[start:end]
+                gates = read @ weight[width:] + hidden @ weight[:width] + lstm_bias.reshape(-1)
+                gates[: 3 * width] = gate(gates[: 3 * width])
+                new = candidate(gates[3 * width :])
+                cell = gates[:width] * cell + gates[width : 2 * width] * new
+                hidden = act(cell.copy()) * gates[2 * width : 3 * width]
+                hiddens[t], cells[t] = hidden, cell
+        for slot in ("Hidden", "Cell"):
+            ctx.set_lod(slot, ctx.lod("X"))
+        return hiddens, cells, *(None,) * 4
