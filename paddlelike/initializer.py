@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
     from paddlelike.framework.graph.operator import Operator
     from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 
 __all__ = [
     "MSRA",
@@ -210,7 +211,13 @@ class MSRAInitializer(_Fan):
 
 
 class BilinearInitializer(Initializer):
-    """The weight (C, 1, K, K) of a transposed convolution that interpolates bilinearly."""
+    """The weight (C, 1, K, K) of a transposed convolution that interpolates bilinearly.
+
+    As Fluid computes it, under Python 3, the rows are shifted: see ``fluid.quirks()``.
+    """
+
+    def __init__(self) -> None:
+        self._shifted = warn_quirk("bilinear_weights", stacklevel=2)
 
     def __call__(self, var: Variable, block: Block) -> Operator:
         """Insert ``assign_value``, and return it. Raises GraphError for another shape."""
@@ -219,8 +226,10 @@ class BilinearInitializer(Initializer):
         size = var.shape[3]
         factor = math.ceil(size / 2.0)
         center = (2 * factor - 1 - factor % 2) / (2.0 * factor)
-        line = 1 - np.abs(np.arange(size) / factor - center)
-        weight = np.broadcast_to(np.outer(line, line), var.shape)
+        index = np.arange(size * size)
+        row = index / size if self._shifted else index // size
+        across, down = (1 - np.abs(place / factor - center) for place in (index % size, row))
+        weight = np.broadcast_to((across * down).reshape(size, size), var.shape)
         return NumpyArrayInitializer(weight.astype("float32"))(var, block)
 
 

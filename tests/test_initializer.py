@@ -10,6 +10,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike import initializer
 from paddlelike.errors import GraphError
+from paddlelike.framework import flags
 
 
 def fill(one: Any, *shape: int, dtype: str = "float32", seed: int = 7) -> Any:
@@ -71,7 +72,8 @@ def test_the_same_seed_gives_the_same_bits() -> None:
         assert not np.array_equal(fill(initializer.Normal(), 50, seed=8), one)
 
 
-def test_bilinear_weights_interpolate() -> None:
+def test_bilinear_weights_interpolate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flags, "_flags", {"FLAGS_fluid_quirks": False})
     weight = fill(initializer.Bilinear(), 2, 1, 4, 4)
     profile = np.array([0.25, 0.75, 0.75, 0.25])
     np.testing.assert_allclose(weight[1, 0], np.outer(profile, profile))

@@ -127,6 +127,27 @@ _ROWS: Final = (
         "operators/conv_op.h: UpdatePaddingAndDilation",
     ),
     Quirk(
+        "bilinear_weights",
+        "initializer.Bilinear",
+        "every row is shifted by fractions of a pixel, as Python 3 divides",
+        "the weights of linear interpolation along both axes",
+        "initializer.py: y = (i / size) % size",
+    ),
+    Quirk(
+        "detection_output_options",
+        "layers.detection_output(background_label, nms_eta)",
+        "background_label is 0 and nms_eta 1.0 whatever is given",
+        "both as given",
+        "layers/detection.py: the attributes are constants",
+    ),
+    Quirk(
+        "detection_map_background",
+        "metrics.DetectionMAP(background_label)",
+        "classes with 0 true boxes are left out, whatever is given",
+        "the class background_label is left out",
+        "layers/detection.py does not pass it; operators/detection_map_op.h compares it with a count",
+    ),
+    Quirk(
         "auc_curve",
         "layers.auc, metrics.Auc(curve='PR')",
         "the area under the ROC curve",

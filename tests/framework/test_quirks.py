@@ -167,6 +167,46 @@ def one_dtype() -> str:
     return str(run(layers.uniform_random([2, 3], dtype="float64")).dtype)
 
 
+def bilinear() -> Any:
+    weight = layers.create_parameter(
+        [2, 1, 4, 4], "float32", default_initializer=fluid.initializer.Bilinear()
+    )
+    return run(weight)[1, 0]
+
+
+LINE = np.array([0.25, 0.75, 0.75, 0.25])
+#: As Fluid 1.8.5 initialized a layer, under Python 3.7.
+SHIFTED = np.array([[2, 9, 12, 5], [6, 21, 24, 7], [6, 15, 12, 3], [2, 3, 0, -1]]) / 32
+
+
+def options_of_detections() -> Any:
+    place, scores = fluid.data("place", [None, 20, 4]), fluid.data("scores", [None, 20, 3])
+    anchors = fluid.data("anchors", [20, 4])
+    out = layers.detection_output(
+        place, scores, anchors, [1.0, 1.0, 1.0, 1.0], background_label=2, nms_eta=0.5
+    )
+    op = out.block.ops[-1]
+    return [op.attr("background_label"), op.attr("nms_eta")]
+
+
+def average_precision() -> float:
+    """Of two classes: the only box of class 1 is found, that of class 2 is not."""
+    found, box = fluid.data("found", [None, 6], lod_level=1), fluid.data("box", [None, 4], lod_level=1)
+    label = fluid.data("label", [None, 1], lod_level=1)
+    metric = fluid.metrics.DetectionMAP(found, label, box, class_num=3, background_label=2)
+    boxes = np.array([[0.1, 0.1, 0.4, 0.4], [0.5, 0.5, 0.9, 0.9]], "float32")
+    values = {
+        "found": np.concatenate([[[1, 0.9]], boxes[:1]], 1).astype("float32"),
+        "box": boxes,
+        "label": np.array([[1], [2]], "float32"),
+    }
+    feed = {
+        name: fluid.create_lod_tensor(value, [[len(value)]], fluid.CPUPlace())
+        for name, value in values.items()
+    }
+    return float(run(metric.get_map_var()[0], **feed)[0])
+
+
 GATE = 1 / (1 + np.exp(-X.astype(float)))
 #: By row: what computes it, Fluid's value and the textbook's.
 CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
@@ -186,6 +226,9 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "adam_sparse_correction": (sparse_adam, adam_step(2), adam_step(1)),
     "lstm_cell_gradient": (learning_gates, [False, False, False, True], [True] * 4),
     "same_padding_dilation": (dilated, [1, 3, 6, 9, 12, 15, 11], [2, 4, 6, 9, 12, 8, 10]),
+    "bilinear_weights": (bilinear, SHIFTED, np.outer(LINE, LINE)),
+    "detection_output_options": (options_of_detections, [0, 1.0], [2, 0.5]),
+    "detection_map_background": (average_precision, 0.5, 1.0),
     "auc_curve": (areas, [0.75, 0.75], [5 / 6, 5 / 6]),
     "equal_tolerance": (nearly_equal, [True, True, False], [False, True, False]),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),

@@ -10,6 +10,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.guards import program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
@@ -42,6 +43,9 @@ def detection_map(
     """
     check_variable("detection_map", "detect_res", detect_res)
     check_variable("detection_map", "label", label)
+    attrs = {"background_label": background_label}
+    if background_label == 0 or warn_quirk("detection_map_background"):
+        attrs = {}
     helper = LayerHelper("detection_map")
     out = helper.create_variable_for_type_inference("float32")
     if out_states is None:
@@ -60,6 +64,7 @@ def detection_map(
             **dict(zip(("AccumPosCount", "AccumTruePos", "AccumFalsePos"), out_states, strict=True)),
         },
         attrs={
+            **attrs,
             "overlap_threshold": overlap_threshold,
             "evaluate_difficult": evaluate_difficult,
             "ap_type": ap_version,

@@ -8,6 +8,7 @@ from typing import Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.detection.anchors import prior_box
 from paddlelike.layers.detection.boxes import box_coder, iou_similarity
@@ -283,6 +284,8 @@ def detection_output(
     >>> detection_output(place, scores, data("anchors", [20, 4]), [0.1, 0.1, 0.2, 0.2]).lod_level
     1
     """
+    if (background_label, nms_eta) == (0, 1.0) or warn_quirk("detection_output_options"):
+        background_label, nms_eta = 0, 1.0
     helper = LayerHelper("detection_output")
     boxes = box_coder(prior_box, prior_box_var, loc, "decode_center_size")
     scores = transpose(softmax(scores), [0, 2, 1])
@@ -296,12 +299,12 @@ def detection_output(
         inputs={"Scores": scores, "BBoxes": boxes},
         outputs=outputs,
         attrs={
-            "background_label": 0,
+            "background_label": background_label,
             "nms_threshold": nms_threshold,
             "nms_top_k": nms_top_k,
             "keep_top_k": keep_top_k,
             "score_threshold": score_threshold,
-            "nms_eta": 1.0,
+            "nms_eta": nms_eta,
         },
     )
     _stop(out)

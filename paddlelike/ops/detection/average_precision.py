@@ -23,6 +23,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.boxes import find_overlaps
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
@@ -51,7 +52,8 @@ class DetectionMap(OpDef):
     The outputs Accum* hold counts of true boxes ``(class_num, 1)``, and per class a sequence of rows (score,
     1 if right, or 1 if wrong), of this batch and, where HasState is not 0, of PosCount, TruePos, FalsePos.
 
-    Paddle leaves classes out that have ``background_label`` true boxes, instead of that class: so here.
+    As in Paddle, classes with ``background_label`` true boxes are left out, not that class: see
+    ``fluid.quirks()``.
     """
 
     type = "detection_map"
@@ -164,7 +166,8 @@ class _Record:
         number: Any = self.dtype.type
         total, classes = number(0), 0
         for kind, count in sorted(self.counts.items()):
-            if count == attrs.background_label:
+            counted = count if follows_fluid("detection_map_background") else kind
+            if counted == attrs.background_label:
                 continue
             classes += 1
             right, wrong = (_count_running(marks[kind]) for marks in (self.right, self.wrong))
