@@ -24,6 +24,7 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
+from paddlelike.io.load.misplaced import list_prefixes
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
 from paddlelike.io.planning.match import format_near_names
 from paddlelike.io.planning.plan import explain_misfit
@@ -236,12 +237,17 @@ def _load_older(
     is_directory = directory.exists()
     if not is_directory and not where.has(name):
         raise MissingFileError(f"there is neither {path}.pdparams, nor a directory or file {path}")
+    saved = list_prefixes(path.rstrip("/"), directory.list_names()) if is_directory else []
+    if saved:
+        raise LoadError(f"{path} is a directory that holds {saved[0][0]}", hint=f"pass {saved[0][1]!r}")
     if executor is None:
         raise ValueError(f"{path} holds variables in Paddle's older form; loading them needs executor=")
     wanted = list(program.list_vars() if var_list is None else var_list)
     if is_directory:
         present = set(directory.list_names())
-        found = [v for v in wanted if is_persistable(v) and os.path.normpath(v.name) in present]
+        kept = [v for v in wanted if is_persistable(v)]
+        # Where there are none of them at all, the load of all says what is there instead.
+        found = [v for v in kept if os.path.normpath(v.name) in present] or kept
         return load_vars(executor, path, program, vars=found, verify=None if verify else False)
     contents = FileContents(name, where, only_headers=True)
     if contents.unnamed is None:

@@ -359,8 +359,12 @@ def test_params_are_not_persistables(exe: fluid.Executor, saved: Path) -> None:
 def test_loading_nothing_is_an_error_and_saving_nothing_a_warning(
     exe: fluid.Executor, tmp_path: Path
 ) -> None:
+    startup_only = fluid.Program()
+    startup_only.global_block().create_var(name="x", shape=[2], dtype="float32")
     with pytest.raises(LoadError, match="nothing to load"):
-        fluid.io.load_persistables(exe, str(tmp_path), fluid.Program())
+        fluid.io.load_persistables(exe, str(tmp_path), startup_only)
+    with pytest.warns(UserWarning, match="nothing is loaded from .*: the program is empty"):
+        assert not fluid.io.load_persistables(exe, str(tmp_path), fluid.Program()).loaded
     with pytest.warns(UserWarning, match="no variable to save"):
         assert fluid.io.save_persistables(exe, str(tmp_path / "new"), fluid.Program()) is None
     assert not (tmp_path / "new").exists()

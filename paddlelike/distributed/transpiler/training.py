@@ -17,6 +17,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.io.calls import warn_user
 
 __all__ = [
     "LOOKUPS",
@@ -80,7 +81,9 @@ def find_training(program: Program) -> Training:
         if param not in seen:
             seen.add(param)
             found.pairs.append((block.var(param), block.var(grad)))
-    if not found.ops:
+    if not found.ops and not block.ops and not block.vars:
+        warn_user("transpile: the program is empty, so that trainers and servers have nothing to do")
+    elif not found.ops:
         raise GraphError(
             "the program holds no updates that servers could run",
             hint="call minimize() of an optimizer before transpile()",

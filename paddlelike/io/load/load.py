@@ -154,6 +154,9 @@ def load_vars(
     request = make_request(program, chosen, every, strict, list_names(names), dirname)
     if not request.variables and request.notes:  # which say why
         return LoadReport(str(dirname), notes=request.notes)
+    if not request.variables and _is_empty(program):
+        warn_user(f"nothing is loaded from {dirname}: the program is empty")
+        return LoadReport(str(dirname), notes=("the program is empty",))
     if not request.variables:
         raise LoadError(
             f"nothing to load from {dirname}: the program has no such variable",
@@ -171,6 +174,11 @@ def load_vars(
     seconds = time.perf_counter() - begin
     changed = name_changed_rates(rates, report.loaded, global_scope())
     return replace(report, seconds=seconds, notes=(*report.notes, *request.notes, *changed))
+
+
+def _is_empty(program: Program) -> bool:
+    """Return whether nothing was built in a program, so that nothing was asked for."""
+    return not any(block.ops or block.vars for block in program.blocks)
 
 
 def load_params(

@@ -11,6 +11,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.in_place import InPlaceTargets
+from paddlelike.io.load.misplaced import explain_misplaced
 from paddlelike.io.load.request import LoadRequest, open_contents
 from paddlelike.io.load.run import run_load
 from paddlelike.io.load.stable import TRIES, make_busy_error
@@ -84,7 +85,8 @@ def read_request(
             plan = request.plan(contents)
             refused = plan.refusal()
             if refused is not None:
-                raise _explain_refusal(refused, plan, contents, comparison, where)
+                elsewhere = _look_elsewhere(request, plan, dirname, filename, where)
+                raise elsewhere or _explain_refusal(refused, plan, contents, comparison, where)
             targets = over.take_targets(plan) if in_place else None
             reading, values = run_load(
                 executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
@@ -110,6 +112,21 @@ def read_request(
     busy = make_busy_error(str(dirname))
     over.raise_mixed(str(dirname), busy)
     raise busy
+
+
+def _look_elsewhere(
+    request: LoadRequest,
+    plan: LoadPlan,
+    dirname: Path | None,
+    filename: str | bytes | None,
+    where: Location | None,
+) -> LoadError | None:
+    """Return the error for a directory without any file of the variables, if another path is meant."""
+    if where is None or filename is not None or any(row.what != "missing" for row in plan.problems):
+        return None
+    if plan.steps or request.view is not None:
+        return None
+    return explain_misplaced(request, os.fsdecode(str(dirname)).rstrip("/"), where.list_names())
 
 
 def _comparison(

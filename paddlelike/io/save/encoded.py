@@ -82,7 +82,9 @@ def check_value(name: str, value: Any) -> Value:
     if value is None or (isinstance(value, Value) and array_of(value) is None):
         raise NotInitializedError(
             f"variable {name!r} cannot be saved: it holds no value",
-            hint="run the startup program, or load the values, in this scope first",
+            hint="a gradient lives for one run: fetch it, or add `and v.persistable` to the predicate"
+            if "@GRAD" in name
+            else "run the startup program, or load the values, in this scope first",
         )
     if not isinstance(value, Value):
         raise SaveError(f"variable {name!r} cannot be saved: it holds a {type(value).__name__}, not a tensor")

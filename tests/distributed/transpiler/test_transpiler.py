@@ -386,3 +386,19 @@ def test_waiting_for_servers_names_those_that_do_not_listen(monkeypatch: pytest.
     made.transpile(0, pservers="127.0.0.1:1", trainers=2)
     with pytest.raises(fluid.errors.DeadlineError, match=r"127.0.0.1:1"):
         made.get_trainer_program()
+
+
+def test_an_empty_program_is_transpiled_with_a_warning() -> None:
+    """As the examples in Fluid's own text do; a program with operators and without updates stays an error."""
+    transpiler = fluid.DistributeTranspiler()
+    with pytest.warns(UserWarning, match="the program is empty"):
+        transpiler.transpile(0, fluid.Program(), FIRST, 1, startup_program=fluid.Program())
+    with pytest.warns(UserWarning, match="keeps no variable"):
+        assert [op.type for op in transpiler.get_pserver_program(FIRST).global_block().ops] == [
+            "listen_and_serv"
+        ]
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    with pytest.raises(GraphError, match="no updates that servers could run"):
+        fluid.DistributeTranspiler().transpile(0, main, FIRST, 1)

@@ -1,0 +1,67 @@
+"""Loads from a directory that holds what was meant under another path: say which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
+from paddlelike.io.contents.interface import Contents
+from paddlelike.io.load.request import LoadRequest, open_contents
+
+__all__ = ["explain_misplaced", "list_prefixes"]
+
+_MANY = 50  # files and directories that are tried
+
+
+def explain_misplaced(request: LoadRequest, directory: str, names: Sequence[str]) -> LoadError | None:
+    """Return the error for a directory without files of the variables, if a file or directory in it has them.
+
+    ``names`` are the files of the directory, "/" between parts.
+    """
+    saved = list_prefixes(directory, names)
+    if saved:
+        return MissingFileError(
+            f"{directory} holds {saved[0][0]}, which fluid.save wrote, not one file for each variable",
+            hint=f"fluid.load(program, {saved[0][1]!r})",
+        )
+    alone = len(request.variables) == 1  # whose own file, under another name, is like a combined one
+    for name in [name for name in names if "/" not in name and not alone][:_MANY]:
+        if _fits(request, lambda name=name: open_contents(directory, name)):  # type: ignore[misc]
+            return MissingFileError(
+                f"{directory} holds one combined file, {name!r}, not one file for each variable",
+                hint=f"pass filename={name!r}",
+            )
+    below = sorted({name.partition("/")[0] for name in names if "/" in name}, key=_make_natural_key)
+    for name in below[::-1][:_MANY]:
+        if _fits(request, lambda name=name: open_contents(f"{directory}/{name}", None)):  # type: ignore[misc]
+            others = f" ({len(below)} directories: {', '.join(below[:3])}, ...)" if len(below) > 1 else ""
+            return MissingFileError(
+                f"{directory} holds no file of these variables, but directories that do{others}",
+                hint=f"did you mean {directory}/{name}?",
+            )
+    return None
+
+
+def list_prefixes(directory: str, names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the files of a directory that ``fluid.save`` wrote, each with the path for ``fluid.load``."""
+    ends = (".pdparams", ".pdopt")
+    return [(name, f"{directory}/{name.rpartition('.')[0]}") for name in names if name.endswith(ends)]
+
+
+def _fits(request: LoadRequest, open_source: Callable[[], Contents]) -> bool:
+    """Return whether a load from another source would succeed."""
+    try:
+        return bool(request.plan(open_source()))
+    except (PaddlelikeError, ValueError, OSError):
+        return False
+
+
+def _make_natural_key(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts ``epoch_10`` after ``epoch_9``."""
+    return list(_split_numbers(name))
+
+
+def _split_numbers(name: str) -> Iterator[tuple[int, str]]:
+    for part in re.split(r"(\d+)", name):
+        yield (int(part), "") if part.isdigit() else (-1, part)
