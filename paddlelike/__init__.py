@@ -45,7 +45,6 @@ _FURTHER = {
     "fluid.contrib.mixed_precision.decorator": "fluid.contrib.mixed_precision",
     "fluid.contrib.mixed_precision.fp16_lists": "fluid.contrib.mixed_precision",
     "fluid.contrib.reader.distributed_reader": "fluid.contrib.reader",
-    "fluid.contrib.utils": "",
     "fluid.contrib.utils.hdfs_utils": "fluid.incubate.hdfs",
     "fluid.incubate.data_generator": "reader.data_generator",
     "fluid.incubate.fleet": "",
@@ -58,6 +57,7 @@ _FURTHER = {
     "fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy": (
         "distributed.fleet.strategy"
     ),
+    "fluid.incubate.fleet.parameter_server.version": "fluid.incubate.version",
     "fluid.incubate.fleet.utils": "",
     "fluid.incubate.fleet.utils.hdfs": "fluid.incubate.hdfs",
     "fluid.incubate.fleet.utils.utils": "fluid.incubate.fleet_utils",
@@ -73,6 +73,8 @@ _FURTHER = {
     "transpiler.distribute_transpiler": "distributed.transpiler",
     "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
     "transpiler.memory_optimization_transpiler": "framework.environment",
+    "utils": "standin.plot",
+    "utils.plot": "standin.plot",
     "version": "standin.version",
     "wrapped_decorator": "fluid.wrapped_decorator",
 }

@@ -58,6 +58,30 @@ class op_proto_and_checker_maker:  # noqa: N801  (Fluid's name)
         return "op_role_var"
 
 
+def is_compiled_with_mkldnn() -> bool:
+    """Return False: kernels are numpy's."""
+    return False
+
+
+is_compiled_with_brpc = is_compiled_with_dist = is_compiled_with_mkldnn
+
+
+Tensor = LoDTensor  # Fluid's name of its base class
+
+
+def grad_var_suffix() -> str:
+    """Return what the name of a gradient ends with."""
+    return "@GRAD"
+
+
+def empty_var_name() -> str:
+    """Return the name that stands for a variable that is not wanted."""
+    return "@EMPTY@"
+
+
+kGradVarSuffix, kEmptyVarName = grad_var_suffix, empty_var_name  # noqa: N816  (Fluid's names)
+
+
 def get_cuda_device_count() -> int:
     """Return 0: there are no GPU kernels."""
     return 0

@@ -8,36 +8,39 @@ from typing import Any
 __all__ = [
     "assert_same_structure",
     "convert_to_list",
+    "copy_mutable_vars",
     "flatten",
     "have_same_structure",
+    "hold_mutable_vars",
     "is_sequence",
     "map_structure",
     "pack_sequence_as",
 ]
 
 
-def map_structure(function: Callable[..., Any], first: Any, *others: Any) -> Any:
-    """Return the structure of ``first`` with ``function`` applied to its leaves and those of ``others``.
+def map_structure(func: Callable[..., Any], *structure: Any) -> Any:
+    """Return the first structure with ``func`` applied to its leaves and those of the others.
 
     >>> map_structure(lambda a, b: a + b, {"x": [1, 2]}, {"x": [10, 20]})
     {'x': [11, 22]}
     """
+    first, *others = structure
     if isinstance(first, Mapping):
         return type(first)(
-            {key: map_structure(function, first[key], *(o[key] for o in others)) for key in sorted(first)}
+            {key: map_structure(func, first[key], *(o[key] for o in others)) for key in sorted(first)}
         )  # type: ignore[call-arg]
     if isinstance(first, list | tuple):
-        parts = [map_structure(function, one, *more) for one, *more in zip(first, *others, strict=True)]
+        parts = [map_structure(func, one, *more) for one, *more in zip(first, *others, strict=True)]
         if isinstance(first, tuple):
             return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
         return parts
-    return function(first, *others)
+    return func(first, *others)
 
 
-def flatten(nested: Any) -> list[Any]:
+def flatten(nest: Any) -> list[Any]:
     """Return the leaves in order; those of a dict sorted by key."""
     leaves: list[Any] = []
-    map_structure(leaves.append, nested)
+    map_structure(leaves.append, nest)
     return leaves
 
 
@@ -62,19 +65,29 @@ def have_same_structure(first: Any, second: Any) -> bool:
     return not isinstance(second, Mapping | list | tuple)
 
 
-def pack_sequence_as(structure: Any, leaves: list[Any]) -> Any:
-    """Return ``leaves`` in the structure of another nested value.
+def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any]) -> Any:
+    """Return the leaves in ``flat_sequence`` in the structure of another nested value.
 
     >>> pack_sequence_as([1, (2, 3)], ["a", "b", "c"])
     ['a', ('b', 'c')]
     """
-    rest = iter(leaves)
+    rest = iter(flat_sequence)
     return map_structure(lambda _: next(rest), structure)
 
 
 def is_sequence(seq: Any) -> bool:
     """Return whether ``seq`` is a list, a tuple, a dict or another sequence but text."""
     return isinstance(seq, Mapping | Sequence) and not isinstance(seq, str)
+
+
+def hold_mutable_vars(structure: Any) -> bool:
+    """Return whether an item of ``structure`` is a sequence itself."""
+    return any(is_sequence(one) for one in structure)
+
+
+def copy_mutable_vars(structure: Any) -> Any:
+    """Return the structure with new containers and the same leaves."""
+    return map_structure(lambda leaf: leaf, structure)
 
 
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:

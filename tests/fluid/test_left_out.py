@@ -6,6 +6,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,3 +72,14 @@ def test_a_name_that_fluid_does_not_have_is_an_ordinary_attribute_error() -> Non
         with pytest.raises(AttributeError) as caught:
             module.nothing  # noqa: B018
         assert not isinstance(caught.value, LeftOutError)
+
+
+def test_no_module_of_this_package_is_called_left_out() -> None:
+    package = Path(fluid.__path__[0]).parent
+    taken = [
+        path
+        for path in MODULES
+        for folder in (package, package / "fluid")
+        if (folder / path.replace(".", "/")).exists() or (folder / f"{path.replace('.', '/')}.py").exists()
+    ]
+    assert taken == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,14 +15,19 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
+from paddlelike.layers.detection.suppression import multiclass_nms2
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.indexing import slice as take_slice
 from paddlelike.layers.tensor.shaping import reshape
+from paddlelike.left_out import make_getattr
 
-__all__ = ["partial_concat", "partial_sum", "shuffle_batch", "tdm_child", "tdm_sampler"]
+__all__ = ["multiclass_nms2", "partial_concat", "partial_sum", "shuffle_batch", "tdm_child", "tdm_sampler"]
 
 _WHOLES = (VarType.INT32, VarType.INT64)
+
+if not TYPE_CHECKING:
+    __getattr__ = make_getattr(__name__, "contrib.layers.nn")
 
 
 def shuffle_batch(x: Variable, seed: int | Variable | None = None) -> Variable:

@@ -1,0 +1,125 @@
+"""What Fluid has and paddlelike leaves out: why, and what to use instead.
+
+A script may import such a name, because many scripts import more than they use. Using it raises LeftOutError,
+which says why it is not here and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final, NoReturn
+
+from paddlelike.errors import LeftOutError
+from paddlelike.left_out.reasons import DYGRAPH, MODULES, NAMES, PADDLE_NAMES, Reason
+
+__all__ = ["MODULES", "NAMES", "LeftOutFinder", "Reason", "find_left_out", "find_reason", "make_getattr"]
+
+
+#: Modules below those: scripts that import only the upper one reach them as attributes.
+_SUBMODULES: Final = frozenset(
+    "base checkpoint container jit layers learning_rate_scheduler nn parallel".split()  # noqa: SIM905
+)
+
+
+def find_reason(path: str) -> Reason | None:
+    """Return why Fluid's ``path`` is left out; None if it is not.
+
+    >>> find_reason("dygraph.nn.Conv2D") is find_reason("enable_dygraph")
+    True
+    """
+    return NAMES.get(path) or _find_in_modules(path)
+
+
+def _find_in_modules(path: str) -> Reason | None:
+    """Return why the module of that path, or one above it, is left out; None if none is."""
+    while path and path not in MODULES:
+        path = path.rpartition(".")[0]
+    return MODULES.get(path)
+
+
+def find_left_out(path: str) -> type | None:
+    """Return what stands for Fluid's ``path`` if that is a function or class that is left out; else None.
+
+    It can be named, imported and subclassed. Calling it, or reading an attribute of it, raises LeftOutError.
+
+    >>> find_left_out("load_dygraph")("model")
+    Traceback (most recent call last):
+      ...
+    paddlelike.errors.LeftOutError: fluid.load_dygraph is not here: only static programs ...
+    """
+    return _LeftOutName(path.rpartition(".")[2], (), {"path": path}) if path in NAMES else None
+
+
+def make_getattr(module: str, path: str) -> Callable[[str], type]:
+    """Return ``__getattr__`` for a module that is Fluid's ``path``: it finds the names that are left out."""
+
+    def get(name: str) -> type:
+        found = find_left_out(f"{path}.{name}")
+        if found is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return found
+
+    return get
+
+
+def raise_left_out(path: str, reason: Reason) -> NoReturn:
+    """Raise LeftOutError, which says why Fluid's ``path`` is not here and what to do."""
+    package = "paddle" if reason in PADDLE_NAMES else "fluid"
+    raise LeftOutError(f"{package}.{path} is not here: {reason.why}", hint=reason.instead)
+
+
+class _LeftOutName(type):
+    """A class of Fluid's, or a function, that is left out: it may be named and subclassed, not used."""
+
+    path: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise_left_out(cls.path, find_reason(cls.path) or DYGRAPH)
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise_left_out(f"{cls.path}.{name}", find_reason(cls.path) or DYGRAPH)
+
+    def __repr__(cls) -> str:
+        return f"<{cls.path}: {(find_reason(cls.path) or DYGRAPH).why}>"
+
+
+class _LeftOutModule(ModuleType):
+    """A module of Fluid's that is left out: its names may be imported, not used."""
+
+    def __init__(self, path: str) -> None:
+        self._why = (find_reason(path) or DYGRAPH).why
+        super().__init__(f"paddlelike.{path}", self._why)
+        self.__path__: list[str] = []
+        self._path = path
+
+    def __getattr__(self, name: str) -> type | ModuleType:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        path = f"{self._path}.{name}"
+        return _LeftOutModule(path) if name in _SUBMODULES else _LeftOutName(name, (), {"path": path})
+
+    def __repr__(self) -> str:
+        return f"<module {self._path}: {self._why}>"
+
+
+class LeftOutFinder(MetaPathFinder, Loader):
+    """Imports the modules of Fluid's that are left out, as ``paddlelike.dygraph.nn``."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Return a spec for a module below ``paddlelike`` that is left out; None for every other name."""
+        package, _, below = fullname.partition(".")
+        if package != "paddlelike" or _find_in_modules(below.removeprefix("fluid.")) is None:
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module."""
+        return _LeftOutModule(spec.name.removeprefix("paddlelike.").removeprefix("fluid."))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: the module has no code."""

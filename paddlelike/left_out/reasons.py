@@ -1,0 +1,249 @@
+"""The tables of what is left out: modules, functions and classes of Fluid, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+__all__ = ["DYGRAPH", "MODULES", "NAMES", "PADDLE_NAMES", "Reason"]
+
+
+class Reason(NamedTuple):
+    """Why something is left out, and what to do instead."""
+
+    why: str
+    instead: str
+
+
+DYGRAPH: Final = Reason(
+    "only static programs are built and run here; the dynamic graph (dygraph) is left out",
+    "build the network with fluid.layers inside fluid.program_guard(main, startup) and run it by "
+    "fluid.Executor; fluid.load_program_state reads the .pdparams of save_dygraph",
+)
+_COLLECTIVE: Final = Reason(
+    "training by collectives (all-reduce between GPUs) is left out",
+    "train in one process, or on parameter servers with "
+    "fluid.incubate.fleet.parameter_server.distribute_transpiler",
+)
+_PSLIB: Final = Reason(
+    "pslib, the parameter server inside Baidu's own builds of Paddle, is left out",
+    "use fluid.incubate.fleet.parameter_server.distribute_transpiler",
+)
+_SLIM: Final = Reason(
+    "compression of models (slim: pruning, distillation, quantization) is left out",
+    "train and save the float32 network; paddleslim of the real Paddle reads the saved files",
+)
+_TRAINER: Final = Reason(
+    "it is a part of the C++ trainers of Paddle, which are left out",
+    "use fluid.Executor.train_from_dataset, which needs none of it",
+)
+_HIGH_LEVEL: Final = Reason(
+    "the high-level API over the dynamic graph is left out", "use fluid.layers and fluid.Executor"
+)
+_PADDLE_2: Final = Reason(
+    "it belongs to Paddle 2; the API here is that of Paddle 1.8", "write the script with paddle.fluid"
+)
+_COMPLEX: Final = Reason(
+    "complex tensors belong to the dynamic graph, which is left out",
+    "keep the real and the imaginary part in two variables",
+)
+_ENGINE: Final = Reason(
+    "the C++ inference engine is left out",
+    "fluid.io.load_inference_model(dirname, exe) and exe.run run the same files",
+)
+_DRAWING: Final = Reason(
+    "drawing programs is left out", "print(program) shows it; onnx and netron show saved models"
+)
+_DECODER: Final = Reason(
+    "the first decoders of Fluid are left out", "use layers.BeamSearchDecoder and layers.dynamic_decode"
+)
+_TABLES: Final = Reason(
+    "tables on servers are loaded and saved with everything else",
+    "use fluid.io.save_persistables and fluid.io.load_persistables",
+)
+_MATCHING: Final = Reason(
+    "the operators for matching texts and the fused ones are left out",
+    "use layers.sequence_pool, layers.sequence_conv and layers.matmul",
+)
+_FLOAT16: Final = Reason(
+    "there is no float16 arithmetic on the CPU", "contrib.mixed_precision.decorate trains in float32"
+)
+_CORE: Final = Reason(
+    "it builds or reaches operators of Paddle's C++ core, which is not here",
+    "layers.py_func runs a Python function as an operator",
+)
+_GEO: Final = Reason(
+    "geo-SGD, which sends differences now and then, is left out",
+    "transpile with sync_mode=True or False: synchronous or asynchronous training",
+)
+_IMAGES: Final = Reason(
+    "it belongs to Paddle before Fluid", "paddle.dataset.image and paddle.utils.Ploter do the same"
+)
+_INNER: Final = Reason(
+    "it belongs to the inside of Fluid, which is built otherwise here",
+    "the public functions of fluid.layers, fluid.transpiler and the launcher do what it is for",
+)
+_MPI: Final = Reason(
+    "jobs under MPI and Hadoop's scheduler are left out",
+    "start the job by python -m paddlelike.distributed.launch",
+)
+
+#: Modules, by Fluid's path without the leading "fluid."; a reason holds for everything below, too.
+MODULES: Final[Mapping[str, Reason]] = {
+    "transpiler.details": _INNER,
+    "layers.math_op_patch": _INNER,
+    "layers.layer_function_generator": _INNER,
+    "distributed.utils": _INNER,
+    "distributed.fs_wrapper": _INNER,
+    "distributed.cloud_utils": _INNER,
+    "distribute_lookup_table": _INNER,
+    "check_import_scipy": _INNER,
+    "complex": _COMPLEX,
+    "contrib.decoder": _DECODER,
+    "contrib.mixed_precision.fp16_utils": _FLOAT16,
+    "contrib.quantize": _SLIM,
+    "contrib.slim": _SLIM,
+    "contrib.utils.lookup_table_utils": _TABLES,
+    "core_avx": _ENGINE,
+    "core_noavx": _ENGINE,
+    "data_feed_desc": _TRAINER,
+    "dataloader": DYGRAPH,
+    "debugger": _DRAWING,
+    "device_worker": _TRAINER,
+    "distributed.downpour": _PSLIB,
+    "distributed.helper": _MPI,
+    "distributed.node": _PSLIB,
+    "distributed.ps_instance": _MPI,
+    "dygraph": DYGRAPH,
+    "dygraph_utils": DYGRAPH,
+    "graphviz": _DRAWING,
+    "incubate.fleet.collective": _COLLECTIVE,
+    "incubate.fleet.parameter_server.pslib": _PSLIB,
+    "incubate.fleet.utils.fleet_barrier_util": _MPI,
+    "incubate.fleet.utils.fleet_util": _PSLIB,
+    "incubate.fleet.utils.http_server": _MPI,
+    "incubate.hapi": _HIGH_LEVEL,
+    "layers.collective": _COLLECTIVE,
+    "multiprocess_utils": _TRAINER,
+    "net_drawer": _DRAWING,
+    "op": _CORE,
+    "sysconfig": _CORE,
+    "trainer_desc": _TRAINER,
+    "trainer_factory": _TRAINER,
+    "transpiler.collective": _COLLECTIVE,
+    "transpiler.geo_sgd_transpiler": _GEO,
+    "utils.image_util": _IMAGES,
+    "utils.plotcurve": _IMAGES,
+    "utils.preprocess_img": _IMAGES,
+    "utils.preprocess_util": _IMAGES,
+}
+
+_MATCHING_NAMES: Final = """
+    fused_elemwise_activation fused_embedding_seq_pool match_matrix_tensor rank_attention
+    search_pyramid_hash sequence_topk_avg_pooling tree_conv var_conv_2d
+"""
+_TABLE_NAMES: Final = """
+    convert_dist_to_sparse_program load_persistables_for_increment load_persistables_for_inference
+    multi_download multi_upload
+"""
+# Names of the C++ core's module, ``fluid.core``.
+_CORE_INNER: Final = """
+    BlockDesc BoxPS CpuPassStrategy Dataset DeviceContext DistCommunicator EventSortingKey
+    ExecutorPrepareContext FetchList FetchUnmergedList Fleet GlobalVarGetterSetterRegistry Gloo
+    GpuPassStrategy Graph IterableDatasetWrapper LoDTensorBlockingQueue LodRankTable
+    MultiDeviceFeedReader Node OpDesc Operator OrderedMultiDeviceFeedReader
+    OrderedMultiDeviceLoDTensorBlockingQueue ParallelStrategy Pass PassBuilder PassStrategy
+    ProfilerState ProgramDesc ProgramDescTracer Reader TrainerBase build_adjacency_list create_py_reader
+    diff_tensor_shape disable_profiler enable_profiler from_dlpack get_all_op_protos get_fetch_variable
+    get_grad_op_desc get_op_attrs_default_value get_pass get_variable_tensor globals graph_num
+    graph_safe_remove_nodes has_circle has_grad_op_maker has_infer_inplace has_non_empty_grad_op_maker
+    infer_no_need_buffer_slots init_devices init_gflags init_glog init_lod_tensor_blocking_queue
+    is_profiler_enabled kAll kAllOpDetail kAve kCPU kCUDA kCalls kDefault kDisabled kMax kMin kOpDetail
+    kTotal load_op_library op_support_gpu paddle_dtype_size prune prune_backward reset_profiler run_cmd
+    save_op_compatible_info set_feed_variable set_num_threads set_paddle_lib_path size_of_dtype
+    topology_sort
+"""
+_CORE_ENGINE: Final = """
+    MkldnnQuantizerConfig NativePaddlePredictor PaddlePassBuilder PaddlePlace PaddlePredictor
+    ZeroCopyTensor paddle_tensor_to_bytes
+"""
+_CORE_DYGRAPH: Final = """
+    BackwardStrategy Layer Tracer TracerOption dygraph_partial_grad set_tracer_option
+    start_imperative_gperf_profiler stop_imperative_gperf_profiler
+"""
+
+#: Functions and classes, in the same way.
+NAMES: Final[Mapping[str, Reason]] = {
+    "contrib.utils.hdfs_utils.multi_download": _INNER,
+    "contrib.utils.hdfs_utils.multi_upload": _INNER,
+    "core.Executor": _INNER,
+    "core.Variable": _INNER,
+    "core.ParallelExecutor": _INNER,
+    "core.kControlDepVarName": _INNER,
+    "core.kNewGradSuffix": _INNER,
+    "core.kTempVarName": _INNER,
+    "core.kZeroVarSuffix": _INNER,
+    "core.loaded_var_suffix": _INNER,
+    "distributed.launch.get_cluster_from_args": _INNER,
+    "distributed.launch.get_gpus": _INNER,
+    "distributed.launch.launch": _INNER,
+    "distributed.launch_ps.launch": _INNER,
+    "distributed.launch_ps.parse_args": _INNER,
+    "distributed.launch_ps.start_procs": _INNER,
+    "incubate.fleet.utils.utils.check_pruned_program_vars": _INNER,
+    "incubate.fleet.utils.utils.check_saved_vars_try_dump": _INNER,
+    "incubate.fleet.utils.utils.graphviz": _INNER,
+    "incubate.fleet.utils.utils.parse_program": _INNER,
+    "incubate.fleet.utils.utils.program_type_trans": _INNER,
+    "transpiler.distribute_transpiler.DistributedMode": _INNER,
+    "transpiler.distribute_transpiler.ServerRuntimeConfig": _INNER,
+    "transpiler.distribute_transpiler.VarBlock": _INNER,
+    "transpiler.distribute_transpiler.log": _INNER,
+    "transpiler.distribute_transpiler.same_or_split_var": _INNER,
+    "transpiler.distribute_transpiler.slice_variable": _INNER,
+    "BackwardStrategy": DYGRAPH,
+    "VarBase": DYGRAPH,
+    "ComplexVariable": DYGRAPH,
+    "DataFeedDesc": _TRAINER,
+    "Layer": DYGRAPH,
+    "contrib.BeamSearchDecoder": _DECODER,
+    "contrib.InitState": _DECODER,
+    "contrib.StateCell": _DECODER,
+    "contrib.TrainingDecoder": _DECODER,
+    "contrib.Compressor": _SLIM,
+    "contrib.QuantizeTranspiler": _SLIM,
+    **{f"contrib.{name}": _MATCHING for name in _MATCHING_NAMES.split()},
+    **{f"contrib.layers.{name}": _MATCHING for name in _MATCHING_NAMES.split()},
+    **{f"contrib.layers.nn.{name}": _MATCHING for name in _MATCHING_NAMES.split()},
+    **{f"contrib.{name}": _TABLES for name in _TABLE_NAMES.split()},
+    **{f"contrib.utils.{name}": _TABLES for name in _TABLE_NAMES.split()},
+    **{f"core.{name}": _CORE for name in _CORE_INNER.split()},
+    **{f"core.{name}": _ENGINE for name in _CORE_ENGINE.split()},
+    **{f"core.{name}": DYGRAPH for name in _CORE_DYGRAPH.split()},
+    "core.AnalysisConfig": _ENGINE,
+    "core.AnalysisPredictor": _ENGINE,
+    "core.NativeConfig": _ENGINE,
+    "core.PaddleBuf": _ENGINE,
+    "core.PaddleDType": _ENGINE,
+    "core.PaddleTensor": _ENGINE,
+    "core.VarBase": DYGRAPH,
+    "core.create_paddle_predictor": _ENGINE,
+    "disable_dygraph": DYGRAPH,
+    "disable_imperative": DYGRAPH,
+    "enable_dygraph": DYGRAPH,
+    "enable_imperative": DYGRAPH,
+    "framework.ComplexVariable": DYGRAPH,
+    "io.default_collate_fn": DYGRAPH,
+    "load_dygraph": DYGRAPH,
+    "reader.default_collate_fn": DYGRAPH,
+    "save_dygraph": DYGRAPH,
+    "enable_static": _PADDLE_2,
+    "disable_static": _PADDLE_2,
+    "nn": _PADDLE_2,
+    "static": _PADDLE_2,
+    "tensor": _PADDLE_2,
+    "to_tensor": _PADDLE_2,
+}
+
+#: Reasons for names of ``paddle`` itself, not of ``paddle.fluid``.
+PADDLE_NAMES: Final = (_HIGH_LEVEL, _PADDLE_2, _COMPLEX, _IMAGES)
