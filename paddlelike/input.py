@@ -34,6 +34,7 @@ def data(name: str, shape: Sequence[int | None], dtype: Any = "float32", lod_lev
         lod_level=lod_level,
         stop_gradient=True,
         is_data=True,
+        persistable=False,
         need_check_feed=True,
     )  # fmt: skip
 

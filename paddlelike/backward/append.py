@@ -239,7 +239,7 @@ def _append(
     for grad, forward, inner in steps:
         if inner is not None:
             _append(inner.block, inner.steps, role, pass_names)
-        written = [name for names in grad.outputs.values() for name in names if name != EMPTY]
+        written = [name for _, names in sorted(grad.outputs.items()) for name in names if name != EMPTY]
         if not written:
             continue
         for name in written:

@@ -35,7 +35,7 @@ _FIELDS = {
 }  # fmt: skip
 
 #: Slots that are sets, of the operators here and of their gradients.
-_SETS = {
+SETS = {
     "conditional_block": {"Input", "Out"},
     "recurrent": {"parameters"},
     "while": {"X", "Out"},
@@ -95,7 +95,7 @@ def _ops_differ(where: str, got: list[Any], want: list[Any]) -> Iterator[str]:
 
 
 def _with_sets(kind: str, slots: Mapping[str, Any]) -> dict[str, Any]:
-    sets = _SETS.get(kind.removesuffix("_grad"), set())
+    sets = SETS.get(kind.removesuffix("_grad"), set())
     return {
         slot: sorted(names) if slot.removesuffix("@GRAD") in sets else names for slot, names in slots.items()
     }

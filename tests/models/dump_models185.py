@@ -21,7 +21,6 @@ warnings.simplefilter("ignore")
 
 import numpy as np
 import paddle.fluid as fluid
-import paddle.fluid.proto.framework_pb2 as pb2
 from paddle.fluid import layers
 
 RNG = np.random.RandomState(5)
@@ -246,6 +245,8 @@ def save(name, folder):
 
 
 def strip(path):
+    import paddle.fluid.proto.framework_pb2 as pb2
+
     program = pb2.ProgramDesc.FromString(path.read_bytes())
     for block in program.blocks:
         for op in block.ops:

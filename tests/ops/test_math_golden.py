@@ -62,7 +62,7 @@ class Replay:
 
     def lod_level(self, slot: str, spec: Spec) -> int:
         shares = self.op.lod if isinstance(self.op.lod, str) else (self.op.lod or {}).get(slot)
-        return spec.lod_level if spec.lod_level is not None else int(shares is not None)
+        return max(spec.lod_level, 0) if spec.lod_level is not None else int(shares is not None)
 
     def gradients(self, above: Array) -> dict[str, Array]:
         for slot in self.op.output_slots:

@@ -70,7 +70,7 @@ def _decode(message: Any, *, trusted: bool) -> Program:
         if part.idx != index:
             raise FormatError(f"block {index} of the program has index {part.idx}, expected {index}")
         block = Block(program, part.idx, part.parent_idx)
-        block.forward_block_idx = part.forward_block_idx
+        block.forward_block_idx, block.is_ordered = part.forward_block_idx, True
         program.blocks.append(block)
         for var in part.vars:
             block.vars[var.name] = _decode_variable(block, var)

@@ -18,6 +18,7 @@ from paddlelike.framework.codec.fields import (
     read_attr,
     read_variable,
 )
+from paddlelike.framework.codec.order import order_as_hashed
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -64,8 +65,8 @@ def encode_block(block: Block, message: Any) -> None:
     message.idx, message.parent_idx = block.idx, block.parent_idx
     if block.forward_block_idx != -1:
         message.forward_block_idx = block.forward_block_idx
-    for variable in block.vars.values():
-        encode_variable(variable, message.vars.add())
+    for name in block.vars if block.is_ordered else order_as_hashed(block.vars):
+        encode_variable(block.vars[name], message.vars.add())
     for op in block.ops:
         encode_operator(op, message.ops.add())
 
@@ -88,7 +89,7 @@ def encode_variable(variable: Variable, message: Any) -> None:
         tensor.data_type = int(variable.dtype)
         tensor.ClearField("dims")
         tensor.dims.extend(variable.shape)
-        if field != "selected_rows":
+        if field != "selected_rows" and (variable.lod_level or variable.declares_lod_level):
             part.lod_level = variable.lod_level
     if variable.reads:
         message.type.reader.ClearField("lod_tensor")
@@ -96,7 +97,8 @@ def encode_variable(variable: Variable, message: Any) -> None:
         part = message.type.reader.lod_tensor.add()
         part.tensor.data_type, part.lod_level = int(dtype), lod_level
         part.tensor.dims.extend(shape)
-    message.persistable = variable.persistable
+    if variable.persistable or variable.declares_persistable or message.HasField("persistable"):
+        message.persistable = variable.persistable
     if variable.need_check_feed or message.HasField("need_check_feed"):
         message.need_check_feed = variable.need_check_feed
 

@@ -90,7 +90,7 @@ def _current_block(variable: Variable) -> Block:
 
 def _create_temporary(like: Variable, dtype: VarType) -> Variable:
     name = unique_name.generate("tmp")
-    return _current_block(like).create_var(name=name, dtype=dtype, lod_level=like.lod_level)
+    return _current_block(like).create_var(name=name, dtype=dtype)
 
 
 def _scale(variable: Variable, scale: float, bias: float) -> Variable:

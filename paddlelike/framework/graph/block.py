@@ -30,6 +30,9 @@ __all__ = ["Block"]
 class Block(Versioned):
     """Part of a :class:`Program`: block 0 is the outermost, the others belong to control-flow operators."""
 
+    #: Whether its encoding has the variables in the order of ``vars``; otherwise as Fluid's hash table has.
+    is_ordered = False
+
     def __init__(self, program: Program, idx: int, parent_idx: int = -1) -> None:
         self.program = program
         self.idx = idx

@@ -8,7 +8,7 @@ from paddlelike.core.dtypes import convert_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.framework.opdef import GRAD, OWN, OpDef, Spec, make_arguments, name_results
+from paddlelike.framework.opdef import GRAD, NO_LOD, OWN, OpDef, Spec, make_arguments, name_results
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
@@ -34,7 +34,9 @@ def infer_outputs(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[st
     for slot, name, spec in name_results(cls.output_slots, op.outputs, results):
         if spec.lod_level is None:
             source = op.inputs.get(cls.find_lod_source(slot.name) or "")
-            spec = spec._replace(lod_level=block._var_recursive(source[0]).lod_level if source else 0)
+            spec = spec._replace(lod_level=block._var_recursive(source[0]).lod_level if source else None)
+        elif spec.lod_level == NO_LOD:
+            spec = spec._replace(lod_level=None)
         found.append((name, spec))
     return found
 
@@ -58,13 +60,13 @@ def _infer_grad(block: Block, op: Operator, cls: type[OpDef]) -> list[tuple[str,
     return found
 
 
-def _infer_grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int:
-    """Return the LoD level of the gradient of ``forward``."""
+def _infer_grad_lod(block: Block, op: Operator, cls: type[OpDef], forward: Variable) -> int | None:
+    """Return the LoD level of the gradient of ``forward``, None when the operator does not set it."""
     source = cls.gradient.lod if cls.gradient is not None else None
     if source == OWN:
         return forward.lod_level
     names = op.inputs.get(source) if source is not None else None
-    return block._var_recursive(names[0]).lod_level if names else 0
+    return block._var_recursive(names[0]).lod_level if names else None
 
 
 def _find_spec(block: Block, name: str) -> Spec:
@@ -83,6 +85,6 @@ def apply_spec(variable: Variable, spec: Spec) -> None:
     variable.shape = tuple(int(dim) for dim in spec.shape)
     variable.dtype = convert_dtype(spec.dtype)
     if spec.lod_level is not None:
-        variable.lod_level = spec.lod_level
+        variable.lod_level, variable.declares_lod_level = spec.lod_level, True
     if spec.kind is not None:
         variable.type = spec.kind

@@ -48,6 +48,11 @@ class Variable(EncodedState):
         Whether the backward pass stops at this variable.
     """
 
+    #: Whether its encoding says the LoD level, or the persistability, even where that is the default. True
+    #: for those that were pickled without it.
+    declares_lod_level = True
+    declares_persistable = True
+
     def __init__(
         self,
         block: Block,
@@ -73,8 +78,10 @@ class Variable(EncodedState):
         self.shape: tuple[int, ...] = () if shape is None else tuple(int(dim) for dim in shape)
         self.dtype: VarType = VarType.BOOL if dtype is None else convert_dtype(dtype)
         self.lod_level: int = 0 if lod_level is None else lod_level
+        self.declares_lod_level = lod_level is not None
         self.capacity = capacity
         self.persistable = bool(persistable)
+        self.declares_persistable = persistable is not None
         self.error_clip = error_clip
         self.stop_gradient = stop_gradient
         self.is_data = is_data

@@ -59,6 +59,7 @@ from paddlelike.framework.opdef.registry import all_ops, find, find_or_none, reg
 from paddlelike.framework.opdef.slots import (
     EMPTY,
     GRAD,
+    NO_LOD,
     Array,
     LoD,
     Slot,
@@ -72,6 +73,7 @@ __all__ = [
     "ABSENT",
     "EMPTY",
     "GRAD",
+    "NO_LOD",
     "OWN",
     "REQUIRED",
     "Array",

@@ -9,13 +9,25 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 
-__all__ = ["EMPTY", "GRAD", "Array", "LoD", "Slot", "Spec", "grad_name", "make_arguments", "name_results"]
+__all__ = [
+    "EMPTY",
+    "GRAD",
+    "NO_LOD",
+    "Array",
+    "LoD",
+    "Slot",
+    "Spec",
+    "grad_name",
+    "make_arguments",
+    "name_results",
+]
 
 Array = np.ndarray[Any, Any]
 LoD = list[list[int]]  # offsets per level, as Paddle stores them
 Value = TypeVar("Value")
 
 GRAD: Final = "@GRAD"
+NO_LOD: Final = -1  # the LoD level of an output that an operator leaves as it is
 EMPTY: Final = "@EMPTY@"  # Paddle's name for a gradient that is not wanted
 
 
@@ -29,7 +41,7 @@ class Spec(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: VarType
-    lod_level: int | None = None  # None: as the operator's ``lod`` says
+    lod_level: int | None = None  # None: as the operator's ``lod`` says; NO_LOD: not set
     kind: VarType | None = None  # None: leave the variable's kind as it is
 
 

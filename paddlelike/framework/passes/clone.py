@@ -29,7 +29,7 @@ def copy(program: Program) -> Program:
     clone.blocks = []
     for block in program.blocks:
         twin = Block(clone, block.idx, block.parent_idx)
-        twin.forward_block_idx = block.forward_block_idx
+        twin.forward_block_idx, twin.is_ordered = block.forward_block_idx, block.is_ordered
         twin.vars = {name: variable.clone_into(twin) for name, variable in block.vars.items()}
         twin.ops = [op.copy_into(twin) for op in block.ops]
         clone.blocks.append(twin)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError, LoadError
+from paddlelike.framework.codec.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
@@ -18,6 +21,8 @@ __all__ = [
     "make_inference_program",
     "warn_of_metrics",
 ]
+
+_COPIES: Final = 3  # of a pruned program that Fluid makes before it adds feed and fetch
 
 
 def make_inference_program(program: Program, feeds: list[str], targets: list[str]) -> Program:
@@ -42,7 +47,23 @@ def make_inference_program(program: Program, feeds: list[str], targets: list[str
     holder = block.create_var(name="fetch", type=VarType.FETCH_LIST, persistable=True)
     for col, name in enumerate(targets):
         block.append_op(type="fetch", inputs={"X": [name]}, outputs={"Out": [holder]}, attrs={"col": col})
+    _order_variables(pruned)
     return pruned
+
+
+def _order_variables(program: Program) -> None:
+    """Put the variables into the order in which Fluid writes them.
+
+    It prunes, which sorts them, copies them from one hash table to the next, and adds feed and fetch.
+    """
+    for block in program.blocks:
+        holders = [name for name in ("feed", "fetch") if name in block.vars]
+        names = sorted(block.vars.keys() - set(holders))
+        for _ in range(_COPIES):
+            names = order_as_hashed(names)
+        names = order_as_hashed([*names, *holders])
+        block.vars = {name: block.vars[name] for name in names}
+        block.is_ordered = True
 
 
 def find_ports(program: Program, where: str) -> tuple[list[str], list[str]]:
@@ -123,7 +144,7 @@ def append_scales(program: Program, targets: list[Variable]) -> list[Variable]:
     outputs = []
     for index, target in enumerate(targets):
         name = unique_name.generate(f"save_infer_model/scale_{index}.tmp")
-        out = block.create_var(name=name, dtype=target.dtype)
+        out = block.create_var(name=name, dtype=target.dtype, persistable=False)
         block.append_op(
             type="scale",
             inputs={"X": [target]},

@@ -42,6 +42,7 @@ def data(
         lod_level=lod_level,
         stop_gradient=stop_gradient,
         is_data=True,
+        persistable=False,
     )  # fmt: skip
 
 

@@ -121,7 +121,7 @@ class StaticRNN:
         self, around: Block, shape: Sequence[int], like: Variable, value: float, dims: tuple[int, int]
     ) -> Variable:
         name = unique_name.generate(f"{self.helper.name}@memory_boot")
-        boot = around.create_var(name=name, shape=shape, dtype=like.dtype)
+        boot = around.create_var(name=name, shape=shape, dtype=like.dtype, persistable=False)
         around.append_op(
             type="fill_constant_batch_size_like",
             inputs={"Input": [like]},

@@ -46,7 +46,7 @@ class WriteToArray(OpDef):
 
     @staticmethod
     def infer(x: Spec, i: Spec) -> Spec:
-        return Spec(x.shape, x.dtype, 0, VarType.LOD_TENSOR_ARRAY)
+        return Spec(x.shape, x.dtype, x.lod_level, VarType.LOD_TENSOR_ARRAY)
 
     @staticmethod
     def forward(ctx: Context, x: Array, i: Array) -> LoDTensorArray:
@@ -74,7 +74,7 @@ class ReadFromArray(OpDef):
 
     @staticmethod
     def infer(x: Spec, i: Spec, x_w: Spec | None) -> Spec:
-        return Spec(x.shape, x.dtype, kind=VarType.LOD_TENSOR)
+        return Spec(x.shape, x.dtype, x.lod_level, VarType.LOD_TENSOR)
 
     @staticmethod
     def forward(ctx: Context, x: LoDTensorArray | None, i: Array, like: Array | None) -> Array:

@@ -48,7 +48,7 @@ class Scale(OpDef):
 
     @staticmethod
     def infer(x: Spec, scale_tensor: Spec | None) -> Spec:
-        return x
+        return x._replace(shape=x.shape or (0,))  # as Paddle says it of an unknown shape
 
     @staticmethod
     def forward(

@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     REQUIRED,
     Array,
     Attrs,
@@ -240,7 +241,7 @@ class CosSim(OpDef):
                 "more, the first dim of Y may be 1"
             )
         norm = Spec((x.shape[0], 1), x.dtype)
-        return norm, norm._replace(lod_level=0), Spec((y.shape[0], 1), x.dtype, 0)
+        return norm, norm._replace(lod_level=NO_LOD), Spec((y.shape[0], 1), x.dtype, NO_LOD)
 
     @staticmethod
     def forward(x: Array, y: Array) -> tuple[Array, Array, Array]:

@@ -24,6 +24,7 @@ class SpectralNorm(OpDef):
 
     type = "spectral_norm"
     inputs = ("Weight", "U", "V")
+    lod = "Weight"
     attrs = {"dim": Int(0), "power_iters": Int(1), "eps": Float(1e-12)}
     gradient = Gradient("Weight", "U", "V", "Out@GRAD", outputs=("Weight@GRAD",))
 

@@ -15,6 +15,7 @@ from paddlelike.core.rows import sum_rows
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     Array,
     Attr,
     Bool,
@@ -209,7 +210,7 @@ class GetTensorFromSelectedRows(OpDef):
 
     @staticmethod
     def infer(x: Spec) -> Spec:
-        return Spec(x.shape or (0,), x.dtype, 0, VarType.LOD_TENSOR)
+        return Spec(x.shape or (0,), x.dtype, NO_LOD, VarType.LOD_TENSOR)
 
     @staticmethod
     def forward(x: SelectedRows) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     OWN,
     Array,
     Attrs,
@@ -153,7 +154,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
     def infer(x: Spec, *, attrs: ReduceAttrs) -> Spec:
         axes = attrs.axes(row.type, len(x.shape))
         dtype = x.dtype if attrs.out_dtype < 0 else VarType(attrs.out_dtype)
-        level = 0 if 0 in axes else x.lod_level
+        level = NO_LOD if 0 in axes else x.lod_level
         return Spec(_reduce_shape(x.shape, axes, attrs.keep_dim), dtype, level)
 
     def forward(ctx: Context, x: Array, *, attrs: ReduceAttrs) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     OWN,
     Array,
     Bool,
@@ -68,7 +69,7 @@ class SequencePool(OpDef):
             raise ShapeError(f"sequence_pool: pooltype is {pooltype!r}, expected one of {', '.join(_POOLS)}")
         level = (x.lod_level or 1) - 1
         # MaxIndex is int32, but Paddle's layer declares it as X
-        return Spec(x.shape, x.dtype, level), Spec(x.shape, x.dtype, 0) if pooltype == "MAX" else None
+        return Spec(x.shape, x.dtype, level), Spec(x.shape, x.dtype, NO_LOD) if pooltype == "MAX" else None
 
     @staticmethod
     def forward(

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     OWN,
     Array,
     Bool,
@@ -150,7 +151,7 @@ class Split(OpDef):
             return [Spec((-1,) * len(x.shape), x.dtype)] * count
         axis = normalize_axis("split", axis, len(x.shape))
         sizes = list(sections) if tensors else _find_section_sizes(x.shape, axis, num, sections)
-        lod_level = 0 if axis == 0 else None
+        lod_level = NO_LOD if axis == 0 else None
         return [Spec((*x.shape[:axis], size, *x.shape[axis + 1 :]), x.dtype, lod_level) for size in sizes]
 
     @staticmethod

@@ -8,6 +8,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     REQUIRED,
     Array,
     Gradient,
@@ -121,7 +122,7 @@ class Reverse(OpDef):
     def infer(x: Spec, *, axis: list[int]) -> Spec:
         for one in axis:
             normalize_axis("reverse", one, len(x.shape))
-        return Spec(x.shape, x.dtype, 0 if 0 in axis else None)
+        return Spec(x.shape, x.dtype, NO_LOD if 0 in axis else None)
 
     @staticmethod
     def forward(x: Array, *, axis: list[int]) -> Array:

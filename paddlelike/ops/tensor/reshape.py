@@ -17,6 +17,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     OWN,
     REQUIRED,
     Array,
@@ -71,7 +72,7 @@ def _backward_by_xshape(d_out: Array, xshape: Array) -> Array:
 def _make_spec(x: Spec, shape: Sequence[int]) -> Spec:
     """Return a spec of ``shape`` that has X's LoD only when the first dim is X's."""
     same = bool(shape) and bool(x.shape) and shape[0] == x.shape[0]
-    return Spec(tuple(shape), x.dtype, None if same else 0)
+    return Spec(tuple(shape), x.dtype, None if same else NO_LOD)
 
 
 @register

@@ -37,6 +37,7 @@ class Increment(OpDef):
     """
 
     type = "increment"
+    lod = "X"
     attrs = {"step": Float(1.0)}
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import NO_LOD, REQUIRED, Array, Attrs, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.operands import fill_box, normalize_axis, read_numbers
 
 __all__ = ["Slice", "StridedSlice"]
@@ -151,7 +151,7 @@ class Slice(OpDef):
             starts, ends = starts or [0] * len(axes), ends or [0] * len(axes)
         box = _find_bounds("slice", dims, axes, starts, ends, [1] * len(axes), attrs.decrease_axis)
         shape = _drop_dims(_infer_sizes(dims, box, axes, attrs.infer_flags), attrs.decrease_axis)
-        return Spec(shape, x.dtype, 0 if axes and axes[0] == 0 else None)
+        return Spec(shape, x.dtype, NO_LOD if axes and axes[0] == 0 else None)
 
     @staticmethod
     def forward(

@@ -17,7 +17,8 @@ def test_bytes_come_back_as_the_same_program(main: fluid.Program) -> None:
     assert canonical(back) == canonical(main)
     assert back.desc.serialize_to_string() == data
     assert back.all_parameters() == []
-    assert str(back) == str(main)
+    # text has variables by creation, which bytes do not tell
+    assert sorted(str(back).splitlines()) == sorted(str(main).splitlines())
 
 
 def test_equal_programs_have_equal_bytes(main: fluid.Program) -> None:

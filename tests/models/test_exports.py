@@ -1,0 +1,75 @@
+"""A `__model__` that is exported here is Fluid 1.8.5's but for `op_callstack` and the order of attributes."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.framework.codec.schema import messages
+from tests.helpers.canonical import SETS
+from tests.helpers.golden_data import GOLDEN
+from tests.helpers.networks import NETWORKS
+from tests.helpers.runs import building
+from tests.models.archive import find_names, read_archive
+
+
+def encode(data: bytes) -> bytes:
+    """Return a ProgramDesc without call stacks, with attributes by name.
+
+    Slots that are sets in Paddle, in an order that changes from run to run, are sorted.
+    """
+    program = messages().ProgramDesc.FromString(data)
+    for block in program.blocks:
+        for op in block.ops:
+            for part in (*op.inputs, *op.outputs):
+                if part.parameter in SETS.get(op.type, ()):
+                    part.arguments[:] = sorted(part.arguments)
+            attrs = [attr.SerializeToString() for attr in op.attrs if attr.name != "op_callstack"]
+            op.ClearField("attrs")
+            for text in sorted(attrs, key=lambda text: messages().OpDesc.Attr.FromString(text).name):
+                op.attrs.add().MergeFromString(text)
+    return bytes(program.SerializeToString(deterministic=True))
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if (GOLDEN / name / "inference").exists()])
+def test_the_export_of_a_trained_network(name: str, tmp_path: Path) -> None:
+    real = (GOLDEN / name / "inference" / "__model__").read_bytes()
+    ops = messages().ProgramDesc.FromString(real).blocks[0].ops
+    feeds = [op.outputs[0].arguments[0] for op in ops if op.type == "feed"]
+    with building(name) as run:
+        run.exe.run(run.startup)
+        fluid.io.save_inference_model(str(tmp_path), feeds[::-1], run.built.infer, run.exe, run.main)
+    assert encode((tmp_path / "__model__").read_bytes()) == encode(real)
+
+
+def load_networks() -> Any:
+    """Return the module that the real system ran, over this package."""
+    paddle = types.ModuleType("paddle")
+    paddle.fluid = fluid  # type: ignore[attr-defined]
+    path = Path(__file__).parent / "dump_models185.py"
+    spec = importlib.util.spec_from_file_location("networks185", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    patched = pytest.MonkeyPatch()
+    patched.setitem(sys.modules, "paddle", paddle)
+    patched.setitem(sys.modules, "paddle.fluid", fluid)
+    with contextlib.closing(types.SimpleNamespace(close=patched.undo)):
+        spec.loader.exec_module(module)
+    module.strip = lambda path: None  # type: ignore[attr-defined]
+    return module
+
+
+@pytest.mark.parametrize("name", sorted(read_archive("models185")))
+def test_the_export_of_a_whole_network(name: str, tmp_path: Path) -> None:
+    files = read_archive("models185")[name]
+    model = find_names(files)[0] or "__model__"
+    load_networks().save(name, tmp_path)
+    assert encode((tmp_path / name / model).read_bytes()) == encode(files[model])
