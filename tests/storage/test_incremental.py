@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage.local import generation, journal, manifest_file
+from paddlelike.storage.local import generation, journal, manifest_file, staged
 from paddlelike.storage.local.files import list_names, recover
 from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.transaction import Transaction
@@ -265,7 +265,7 @@ def test_a_journal_is_followed_by_the_next_reader(tmp_path, monkeypatch):
     without_exchange(monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(journal, "_replay", lambda layout, journal: None)
-        patch.setattr(generation, "clear", lambda *_, **__: None)
+        patch.setattr(staged, "clear", lambda *_, **__: None)
         save(tmp_path / "m", {"w": b"1", "v": b"2", "new/x": b"3"})
     assert contents(tmp_path / "m")["v"] == b"v"
     assert (tmp_path / ".m.saving-directory" / "journal").exists()

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from paddlelike.errors import SaveError, StorageError
-from paddlelike.storage.local import generation
+from paddlelike.storage.local import staged
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.manifest_file import read_manifest
@@ -160,7 +160,7 @@ def _sweep(path: str) -> None:
     """Remove the leftovers of a killed process at the path of a checkpoint."""
     layout = Layout.of(path, is_prefix=False)
     with contextlib.suppress(SaveError, StorageError, OSError), Lock(layout.lock, path):
-        generation.clear(layout, spare=False)
+        staged.clear(layout, spare=False)
         if not os.path.isdir(path):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(layout.earlier_manifest)

@@ -1,35 +1,28 @@
 """The next version of a directory: built beside it, swapped in, and the version before cleared up.
 
 It is built in ``new/`` of the hidden entry (see :mod:`.layout`). After the swap ``new/`` is the version
-before. ``staged`` tells the two apart when the process was killed: it holds the random token that is also in
-the new version's manifest, or, without a manifest, the inodes and times of the new files; an inode number
-alone would not do, since a file system gives it out again. ``staged`` also lists the files of the version
-before: what others put into it while it was swapped out is not among them, and is moved over before the rest
-is removed.
+before; :mod:`.staged` tells the two apart when the process was killed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from paddlelike.errors import FormatError, SaveError, StorageError
-from paddlelike.storage.local import journal, manifest_file
-from paddlelike.storage.local.files import File
+from paddlelike.errors import SaveError
+from paddlelike.storage.local import journal
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.retired import remove_folders, remove_tree, rescue, walk
+from paddlelike.storage.local.retired import remove_folders, rescue, walk
+from paddlelike.storage.local.staged import write_staged
 from paddlelike.storage.local.system import exchange, has_mounts, sync_directory
 from paddlelike.storage.manifest import Record
-from paddlelike.storage.names import check_path
 from paddlelike.storage.problems import explain
 
-__all__ = ["Generation", "clear"]
+__all__ = ["Generation"]
 
-_MOST: Final = 1 << 28  # bytes of ``staged``
 _OURS: Final = 0o700  # what building needs; the exact mode is set at the end
 
 
@@ -215,8 +208,7 @@ class Generation:
         written = {}
         if token is None:
             written = {path: records[path].stamp for path in self._changed if path in records}
-        with open(os.path.join(self._layout.staging, "staged"), "x", encoding="utf-8") as file:
-            file.write(json.dumps({"token": token, "written": written, "files": self._files}))
+        write_staged(self._layout, token, written, self._files)
 
     # The commit
 
@@ -292,72 +284,6 @@ class Generation:
             if not os.path.isdir(os.path.join(self._directory, *parts[:depth])):
                 return "/".join(parts[:depth])
         return path
-
-
-def clear(layout: Layout, *, spare: bool) -> None:
-    """Finish what a killed process left half done, and remove what it left over. The lock is held.
-
-    ``spare``: keep the version before, for the next save to be built upon.
-
-    Raises
-    ------
-    StorageError, SaveError
-        A commit in several steps cannot be finished.
-    """
-    journal.finish(layout)
-    new, old = os.path.join(layout.staging, "new"), os.path.join(layout.staging, "spare")
-    staged = _read_staged(layout)
-    if staged is not None and os.path.isdir(new) and not os.path.islink(new) and _is_swapped(layout, staged):
-        rescue(new, layout.directory, staged.files, remove=False)
-        if spare:
-            remove_tree(old)
-            with contextlib.suppress(OSError):
-                os.rename(new, old)
-    with os.scandir(layout.staging) as entries:
-        left = [entry for entry in entries if entry.path != layout.lock]
-    for entry in left:
-        if not (spare and entry.path == old and entry.is_dir(follow_symlinks=False)):
-            remove_tree(entry.path)
-
-
-class _Staged(NamedTuple):
-    """How a new version is known, and the files of the version before."""
-
-    token: str | None
-    written: dict[str, Any]  # path -> stamp, without a token
-    files: dict[str, int]  # path -> inode
-
-
-def _read_staged(layout: Layout) -> _Staged | None:
-    """Return what is staged; None where nothing is, or it is damaged."""
-    path = os.path.join(layout.staging, "staged")
-    if not os.path.lexists(path):
-        return None
-    with contextlib.suppress(
-        FormatError, StorageError, ValueError, AttributeError, KeyError, TypeError, RecursionError
-    ):
-        with File(path) as file:
-            held = json.loads(file.read(_MOST).decode())
-        written = {path: tuple(stamp) for path, stamp in held["written"].items() if check_path(path) == path}
-        files = {path: inode for path, inode in held["files"].items() if type(inode) is int}
-        token = held["token"]
-        return _Staged(token if isinstance(token, str) else None, written, files)
-    return None
-
-
-def _is_swapped(layout: Layout, staged: _Staged) -> bool:
-    """Return whether the directory is the new version."""
-    if staged.token is not None:
-        with contextlib.suppress(FormatError, StorageError):
-            manifest = manifest_file.read_at(layout)
-            return manifest is not None and manifest.token == staged.token
-        return False
-    for path, stamp in staged.written.items():
-        with contextlib.suppress(OSError):
-            facts = os.lstat(os.path.join(layout.directory, path))
-            if (facts.st_ino, facts.st_mtime_ns) == stamp:
-                return True
-    return False
 
 
 def _copy_attributes(source: str, target: str) -> None:

@@ -15,49 +15,26 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import shutil
 import time
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.local.cross_device import move_across_devices
+from paddlelike.storage.local.journal_file import Identity, Journal, Target, read_journal, write_journal
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.lock import Lock
-from paddlelike.storage.local.opening import open_regular
 from paddlelike.storage.local.retired import remove_folders
 from paddlelike.storage.local.system import sync_directory, sync_file_system
-from paddlelike.storage.names import check_path
 from paddlelike.storage.problems import explain
 
 __all__ = ["commit", "finish", "recover"]
 
-_FORMAT: Final = 2
-_MOST: Final = 1 << 28  # bytes: a million paths
 _WAIT: Final = 60.0  # seconds for a living process to finish its save
 _OTHERS_WAIT: Final = 5.0  # seconds for a process of another user, whose lock cannot be looked at
 _PAUSE: Final = 0.02  # seconds between two looks
-
-Identity = tuple[int, int, int]  # inode, size, mtime in nanoseconds
-
-
-class _Target(NamedTuple):
-    """A file that the commit replaces or removes."""
-
-    path: str
-    old: Identity | None  # None: there was no file
-    new: Identity | None  # None: there will be no file
-
-
-class _Journal(NamedTuple):
-    """The steps of a commit."""
-
-    direction: str  # "forward", or "back" to the old files
-    targets: list[_Target]
-    folders: list[str]  # that did not exist
-    sync: bool
 
 
 def recover(layout: Layout) -> None:
@@ -127,10 +104,9 @@ def commit(
         targets, folders = _keep_old(layout, paths, dropped)
         forward = os.path.join(layout.staging, "forward")
         back = os.path.join(layout.staging, "back")
-        journal = _Journal("forward", targets, folders, sync)
-        for path, facts in ((forward, journal), (back, journal._replace(direction="back"))):
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(json.dumps({"format": _FORMAT, **facts._asdict()}))
+        journal = Journal("forward", targets, folders, sync)
+        write_journal(forward, journal)
+        write_journal(back, journal._replace(direction="back"))
         if sync:
             sync_file_system(layout.staging)
         os.rename(forward, layout.journal)
@@ -141,7 +117,7 @@ def commit(
         raise SaveError(error.message, hint=error.hint) from error
     except OSError as error:
         if not os.path.isdir(directory):
-            raise _removed(layout) from error
+            raise _make_removed_error(layout) from error
         raise explain(SaveError, f"{directory} cannot be written", error) from error
     try:
         _replay(layout, journal)
@@ -149,7 +125,7 @@ def commit(
         os.rename(back, layout.journal)
         if not os.path.isdir(directory):
             os.unlink(layout.journal)
-            raise _removed(layout) from error
+            raise _make_removed_error(layout) from error
         _replay(layout, journal._replace(direction="back"))
         if isinstance(error, OSError):
             raise explain(SaveError, f"{directory} cannot be written", error) from error
@@ -166,7 +142,7 @@ def finish(layout: Layout) -> None:
     SaveError
         The system refuses a step.
     """
-    journal = _read(layout)
+    journal = read_journal(layout)
     if journal is None:
         return
     if not os.path.isdir(layout.directory) or _is_superseded(layout, journal):
@@ -175,11 +151,11 @@ def finish(layout: Layout) -> None:
     _replay(layout, journal)
 
 
-def _removed(layout: Layout) -> SaveError:
+def _make_removed_error(layout: Layout) -> SaveError:
     return SaveError(f"{layout.directory} was removed by somebody during the save", hint="save again")
 
 
-def _is_superseded(layout: Layout, journal: _Journal) -> bool:
+def _is_superseded(layout: Layout, journal: Journal) -> bool:
     """Return whether somebody else has replaced files since the kill and no file of the save is visible.
 
     Raises
@@ -205,13 +181,13 @@ def _is_superseded(layout: Layout, journal: _Journal) -> bool:
     return bool(foreign)
 
 
-def _is_old(found: Identity | None, target: _Target, direction: str) -> bool:
+def _is_old(found: Identity | None, target: Target, direction: str) -> bool:
     if found is None or target.old is None or direction == "forward":
         return found == target.old
     return found[1:] == target.old[1:]  # on the way back a file may have been copied to its place
 
 
-def _replay(layout: Layout, journal: _Journal) -> None:
+def _replay(layout: Layout, journal: Journal) -> None:
     directory = layout.directory
     new, old = (os.path.join(layout.staging, name) for name in ("new", "old"))
     targets = journal.targets
@@ -259,9 +235,7 @@ def _check_inside(root: str, paths: Sequence[str]) -> None:
             )
 
 
-def _keep_old(
-    layout: Layout, paths: Sequence[str], dropped: Sequence[str]
-) -> tuple[list[_Target], list[str]]:
+def _keep_old(layout: Layout, paths: Sequence[str], dropped: Sequence[str]) -> tuple[list[Target], list[str]]:
     """Keep what will be replaced; return the targets, and the folders that do not exist yet."""
     directory, new = layout.directory, os.path.join(layout.staging, "new")
     old = os.path.join(layout.staging, "old")
@@ -274,7 +248,7 @@ def _keep_old(
             _link_or_copy(target, os.path.join(old, str(index)))
         is_new = index < len(paths)
         targets.append(
-            _Target(path, _identity(target), _identity(os.path.join(new, path)) if is_new else None)
+            Target(path, _identity(target), _identity(os.path.join(new, path)) if is_new else None)
         )
         parts = path.split("/")[:-1]
         for depth in range(1, len(parts) + 1):
@@ -337,57 +311,3 @@ def _move(source: str, target: str) -> None:
 def _remove(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-
-
-def _read(layout: Layout) -> _Journal | None:
-    """Return the journal if it names files of the directory only.
-
-    Raises
-    ------
-    StorageError
-        It is damaged, or names other files.
-    """
-    if not os.path.lexists(layout.journal):
-        return None
-    try:
-        fd, facts = open_regular(layout.journal)
-    except StorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(layout.journal):
-            return None  # another process has finished the save
-        raise
-    try:
-        with open(fd, "rb") as file:
-            if facts.st_size > _MOST:
-                raise ValueError(f"{facts.st_size} bytes")
-            return _parse(json.loads(file.read(facts.st_size).decode()), layout)
-    except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
-        raise StorageError(
-            f"{layout.journal} is not the journal of a save ({error!r:.200})",
-            hint="remove it if it is not yours; the files in the directory are as they are",
-        ) from error
-
-
-def _parse(held: Any, layout: Layout) -> _Journal:
-    if held["format"] != _FORMAT or held["direction"] not in ("forward", "back"):
-        raise ValueError(f"format {held['format']!r:.50}, direction {held['direction']!r:.50}")
-    for key, kind in (("sync", bool), ("targets", list), ("folders", list)):
-        if not isinstance(held[key], kind):
-            raise TypeError(f"{key} is {held[key]!r:.50}")
-    targets = [
-        _Target(path, _parse_identity(old), _parse_identity(new)) for path, old, new in held["targets"]
-    ]
-    for path in [*(target.path for target in targets), *held["folders"]]:
-        if not isinstance(path, str) or check_path(path) != path:
-            raise ValueError(f"{path!r:.50} is not the path of a file")
-        if not layout.owns(path):
-            raise ValueError(f"{path!r:.50} is a file of somebody else")
-    return _Journal(held["direction"], targets, held["folders"], held["sync"])
-
-
-def _parse_identity(held: Any) -> Identity | None:
-    if held is None:
-        return None
-    inode, size, mtime = held
-    if not all(type(each) is int for each in (inode, size, mtime)):
-        raise TypeError(f"{held!r:.50} is not an identity")
-    return inode, size, mtime

@@ -21,33 +21,31 @@ Nothing is deleted but, with ``remove_stale``, what the same program wrote in an
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import secrets
-import shutil
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final
+from typing import Any
 
 from paddlelike.errors import FormatError, PaddlelikeError, SaveError, StorageError
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Path
-from paddlelike.storage.local import generation, journal, manifest_file
+from paddlelike.storage.local import generation, journal, manifest_file, staged
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.layout import Layout
 from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.retired import has_others
-from paddlelike.storage.local.system import reflink, sync_file_system
+from paddlelike.storage.local.system import sync_file_system
+from paddlelike.storage.local.target import check_folders, prepare_target
+from paddlelike.storage.local.unchanged import is_still, recognize_copy, share_file
 from paddlelike.storage.local.writing import Piece, write_files
-from paddlelike.storage.manifest import Author, Manifest, Record, encode, stamp_of
+from paddlelike.storage.manifest import Author, Manifest, Record, encode
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import Durability, SaveOptions
 from paddlelike.storage.problems import explain
 from paddlelike.storage.stale import find_stale
 
 __all__ = ["Transaction", "write_all"]
-
-_READ_ONLY: Final = os.strerror(errno.EROFS)
 
 
 def write_all(directory: Path, files: Mapping[str, Iterable[Buffer]]) -> None:
@@ -176,10 +174,10 @@ class Transaction:
             The name cannot be a file, or is that of another variable; or an interrupted save into ``base``
             cannot be finished.
         """
-        root = self._recovered(base)
+        root = self._recover(base)
         path = relative_path(name)
         source = os.path.join(root, path)
-        if not _is_still(source, record):
+        if not is_still(source, record):
             return False
         self._new_path(name)
         if record.author != self._author:
@@ -201,8 +199,8 @@ class Transaction:
         if not self._names:
             return Committed(self.directory, {})
         try:
-            self._check_clashes()
-            self._prepare()
+            check_folders(self.directory, self._names)
+            prepare_target(self._layout)
             lock = Lock(self._layout.lock, self._layout.base, wait=self._wait)
             with lock:
                 return self._commit_locked(lock)
@@ -216,12 +214,12 @@ class Transaction:
             ) from error
 
     def _commit_locked(self, lock: Lock) -> Committed:
-        generation.clear(self._layout, spare=self._spare)
+        staged.clear(self._layout, spare=self._spare)
         try:
             records, stale, removed = self._commit()
         finally:
             with contextlib.suppress(OSError, PaddlelikeError):  # the next save clears up what is left
-                generation.clear(self._layout, spare=self._spare)
+                staged.clear(self._layout, spare=self._spare)
         if lock.waited:
             self._notes.append(lock.waited)
         written = [records[path].size for path in self._pieces]
@@ -251,8 +249,8 @@ class Transaction:
 
     # Before anything is written
 
-    def _recovered(self, base: Path | None) -> str:
-        """Return the directory a kept file is in, after its last save was finished."""
+    def _recover(self, base: Path | None) -> str:
+        """Finish the last save of the directory that a kept file is in, and return it."""
         if base not in self._roots:
             layout = self._layout if base is None else Layout.of(base, is_prefix=False)
             journal.recover(layout)
@@ -270,60 +268,13 @@ class Transaction:
         self._names[path] = name
         return path
 
-    def _check_clashes(self) -> None:
-        seen: set[str] = set()
-        for path, name in self._names.items():
-            folder = os.path.dirname(path) if "/" in path else ""
-            while folder and folder not in seen:
-                seen.add(folder)
-                if folder in self._names:
-                    raise SaveError(
-                        f"variable {self._names[folder]!r} is a file where {name!r} needs a directory",
-                        hint="rename one of them, or use filename= for one file of all",
-                    )
-                self._check_folder(os.path.join(self.directory, folder), name)
-                folder = os.path.dirname(folder)
-
-    def _check_folder(self, folder: str, name: str) -> None:
-        """Raise SaveError unless a folder is missing or a real one: nothing is written through a link."""
-        if os.path.islink(folder):
-            raise SaveError(
-                f"variable {name!r} cannot be saved: {folder} is a link to {os.readlink(folder)!r}",
-                hint="make it a directory, or save the whole model where the link points to",
-            )
-        if os.path.lexists(folder) and not os.path.isdir(folder):
-            raise SaveError(f"variable {name!r} cannot be saved: {folder} is a file, not a directory")
-
-    def _prepare(self) -> None:
-        """Create the parent; refuse what cannot become a directory to save into."""
-        directory, parent = self.directory, self._layout.parent
-        if os.path.lexists(directory) and not os.path.isdir(directory):
-            raise SaveError(f"{directory} is a file; a directory is needed to save into")
-        try:
-            os.makedirs(parent, exist_ok=True)
-        except OSError as error:
-            raise explain(SaveError, f"{directory} cannot be created", error) from error
-        for folder in (directory, parent):
-            if os.path.isdir(folder) and _is_read_only(folder):
-                raise explain(SaveError, f"{directory} cannot be written", OSError(errno.EROFS, _READ_ONLY))
-        if os.path.isdir(directory) and not _may_write(directory):
-            raise SaveError(
-                f"{directory} cannot be written: this user may not write there",
-                hint="choose another directory",
-            )
-        if not _may_write(parent):
-            raise SaveError(
-                f"{directory} cannot be saved as one: its parent directory {parent} cannot be written",
-                hint=f"save into a directory below it, such as {os.path.join(directory, 'model')}",
-            )
-
     # The save, with the lock held
 
     def _commit(self) -> tuple[dict[str, Record], list[str], list[str]]:
         """Return the records of this save's files, the stale files, and those that were removed."""
         layout = self._layout
         for path, record in self._kept.items():
-            if not _is_still(os.path.join(self.directory, path), record):
+            if not is_still(os.path.join(self.directory, path), record):
                 raise SaveError(f"{path} was changed by somebody else during the save", hint="save again")
         before = self._before()
         others = self._other_records(before)
@@ -337,7 +288,7 @@ class Transaction:
         plan = generation.Generation(layout, changed, dropped)
         records = self._write(plan, self._pieces, self._checksum)
         for path, (source, record) in self._shared.items():
-            records[path] = _share(source, os.path.join(plan.new, path), record)
+            records[path] = share_file(source, os.path.join(plan.new, path), record)
         records |= self._kept
         token = None
         if self._manifest:
@@ -390,10 +341,10 @@ class Transaction:
             if path in self._names:
                 continue
             where = os.path.join(self.directory, path)
-            if _is_still(where, record):
+            if is_still(where, record):
                 found[path] = record
                 continue
-            copied = _recognize(where, record)
+            copied = recognize_copy(where, record)
             if copied is not None:
                 found[path] = copied
             elif os.path.lexists(where):
@@ -421,54 +372,3 @@ class Transaction:
                 is_ours = file.read_at(0, 1) == b"{"
             if is_ours:
                 os.unlink(path)
-
-
-def _recognize(path: str, record: Record) -> Record | None:
-    """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file."""
-    if record.algorithm is None:
-        return None
-    try:
-        facts = os.lstat(path)
-        if facts.st_size != record.size or os.path.islink(path):
-            return None
-        with File(path) as file:
-            if hashing.hash_file(file, record.algorithm).text != record.checksum:
-                return None
-    except OSError:  # also a StorageError: whatever it is, it is not known
-        return None
-    return record._replace(stamp=stamp_of(facts))
-
-
-def _share(source: str, target: str, record: Record) -> Record:
-    """Make ``target`` the same file as ``source``, by the cheapest means of the file system."""
-    if os.path.lexists(target):  # a spare
-        os.unlink(target)
-    facts = os.stat(source)
-    if not reflink(source, target):
-        try:
-            if facts.st_uid != os.geteuid():
-                raise PermissionError
-            os.link(source, target, follow_symlinks=False)
-        except OSError:  # another file system, or one without hard links
-            shutil.copyfile(source, target)
-    if not record.is_still(facts):
-        raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
-    return record._replace(stamp=stamp_of(os.stat(target)))
-
-
-def _is_still(path: str, record: Record) -> bool:
-    try:
-        return record.is_still(os.lstat(path))
-    except OSError:
-        return False
-
-
-def _is_read_only(directory: str) -> bool:
-    if not hasattr(os, "statvfs"):
-        return False
-    return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
-
-
-def _may_write(directory: str) -> bool:
-    effective = os.access in os.supports_effective_ids
-    return os.access(directory, os.W_OK | os.X_OK, effective_ids=effective)

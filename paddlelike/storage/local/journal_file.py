@@ -1,0 +1,100 @@
+"""The file of a journal: the steps of a commit in several steps, as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Final, NamedTuple
+
+from paddlelike.errors import StorageError
+from paddlelike.storage.local.layout import Layout
+from paddlelike.storage.local.opening import open_regular
+from paddlelike.storage.names import check_path
+
+__all__ = ["Identity", "Journal", "Target", "read_journal", "write_journal"]
+
+_FORMAT: Final = 2
+_MOST: Final = 1 << 28  # bytes: a million paths
+
+Identity = tuple[int, int, int]  # inode, size, mtime in nanoseconds
+
+
+class Target(NamedTuple):
+    """A file that the commit replaces or removes."""
+
+    path: str
+    old: Identity | None  # None: there was no file
+    new: Identity | None  # None: there will be no file
+
+
+class Journal(NamedTuple):
+    """The steps of a commit."""
+
+    direction: str  # "forward", or "back" to the old files
+    targets: list[Target]
+    folders: list[str]  # that did not exist
+    sync: bool
+
+
+def write_journal(path: str, journal: Journal) -> None:
+    """Write a journal into a new file.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(json.dumps({"format": _FORMAT, **journal._asdict()}))
+
+
+def read_journal(layout: Layout) -> Journal | None:
+    """Return the journal if it names files of the directory only.
+
+    Raises
+    ------
+    StorageError
+        It is damaged, or names other files.
+    """
+    if not os.path.lexists(layout.journal):
+        return None
+    try:
+        fd, facts = open_regular(layout.journal)
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError) and not os.path.islink(layout.journal):
+            return None  # another process has finished the save
+        raise
+    try:
+        with open(fd, "rb") as file:
+            if facts.st_size > _MOST:
+                raise ValueError(f"{facts.st_size} bytes")
+            return _parse(json.loads(file.read(facts.st_size).decode()), layout)
+    except (ValueError, KeyError, TypeError, RecursionError, StorageError) as error:
+        raise StorageError(
+            f"{layout.journal} is not the journal of a save ({error!r:.200})",
+            hint="remove it if it is not yours; the files in the directory are as they are",
+        ) from error
+
+
+def _parse(held: Any, layout: Layout) -> Journal:
+    if held["format"] != _FORMAT or held["direction"] not in ("forward", "back"):
+        raise ValueError(f"format {held['format']!r:.50}, direction {held['direction']!r:.50}")
+    for key, kind in (("sync", bool), ("targets", list), ("folders", list)):
+        if not isinstance(held[key], kind):
+            raise TypeError(f"{key} is {held[key]!r:.50}")
+    targets = [Target(path, _parse_identity(old), _parse_identity(new)) for path, old, new in held["targets"]]
+    for path in [*(target.path for target in targets), *held["folders"]]:
+        if not isinstance(path, str) or check_path(path) != path:
+            raise ValueError(f"{path!r:.50} is not the path of a file")
+        if not layout.owns(path):
+            raise ValueError(f"{path!r:.50} is a file of somebody else")
+    return Journal(held["direction"], targets, held["folders"], held["sync"])
+
+
+def _parse_identity(held: Any) -> Identity | None:
+    if held is None:
+        return None
+    inode, size, mtime = held
+    if not all(type(each) is int for each in (inode, size, mtime)):
+        raise TypeError(f"{held!r:.50} is not an identity")
+    return inode, size, mtime

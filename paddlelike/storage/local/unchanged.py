@@ -1,0 +1,63 @@
+"""Files that are not written again: comparing one with the record of its save, and sharing it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from paddlelike.errors import SaveError
+from paddlelike.storage import hashing
+from paddlelike.storage.local.files import File
+from paddlelike.storage.local.system import reflink
+from paddlelike.storage.manifest import Record, stamp_of
+
+__all__ = ["is_still", "recognize_copy", "share_file"]
+
+
+def recognize_copy(path: str, record: Record) -> Record | None:
+    """Return the record of a copy of a saved file, with the stamp of the copy; None: it is another file."""
+    if record.algorithm is None:
+        return None
+    try:
+        facts = os.lstat(path)
+        if facts.st_size != record.size or os.path.islink(path):
+            return None
+        with File(path) as file:
+            if hashing.hash_file(file, record.algorithm).text != record.checksum:
+                return None
+    except OSError:  # also a StorageError: whatever it is, it is not known
+        return None
+    return record._replace(stamp=stamp_of(facts))
+
+
+def share_file(source: str, target: str, record: Record) -> Record:
+    """Make ``target`` the same file as ``source``, by the cheapest means of the file system.
+
+    Raises
+    ------
+    SaveError
+        ``source`` is not what was saved any more.
+    OSError
+        It cannot be read, or the target not be written.
+    """
+    if os.path.lexists(target):  # a spare
+        os.unlink(target)
+    facts = os.stat(source)
+    if not reflink(source, target):
+        try:
+            if facts.st_uid != os.geteuid():
+                raise PermissionError
+            os.link(source, target, follow_symlinks=False)
+        except OSError:  # another file system, or one without hard links
+            shutil.copyfile(source, target)
+    if not record.is_still(facts):
+        raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
+    return record._replace(stamp=stamp_of(os.stat(target)))
+
+
+def is_still(path: str, record: Record) -> bool:
+    """Return whether a file is the one that was saved, by its inode, size and time of writing."""
+    try:
+        return record.is_still(os.lstat(path))
+    except OSError:
+        return False
