@@ -62,8 +62,8 @@ _TABLES: Final = Reason(
     "use fluid.io.save_persistables and fluid.io.load_persistables",
 )
 _MATCHING: Final = Reason(
-    "the operators for matching texts and the fused ones are left out",
-    "use layers.sequence_pool, layers.sequence_conv and layers.matmul",
+    "hashed pyramids of words and attention by ranks are left out",
+    "use layers.hash and layers.embedding, or layers.matmul and layers.softmax",
 )
 _FLOAT16: Final = Reason(
     "there is no float16 arithmetic on the CPU", "contrib.mixed_precision.decorate trains in float32"
@@ -139,8 +139,7 @@ MODULES: Final[Mapping[str, Reason]] = {
 }
 
 _MATCHING_NAMES: Final = """
-    fused_elemwise_activation fused_embedding_seq_pool match_matrix_tensor rank_attention
-    search_pyramid_hash sequence_topk_avg_pooling tree_conv var_conv_2d
+    rank_attention search_pyramid_hash
 """
 _TABLE_NAMES: Final = """
     convert_dist_to_sparse_program load_persistables_for_increment load_persistables_for_inference

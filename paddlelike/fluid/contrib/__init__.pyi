@@ -3,6 +3,14 @@
 from paddlelike.fluid.contrib import extend_optimizer, layers, mixed_precision, model_stat, reader
 from paddlelike.fluid.contrib.extend_optimizer import extend_with_decoupled_weight_decay
 from paddlelike.fluid.contrib.layers import multiclass_nms2
+from paddlelike.fluid.contrib.layers.matching import (
+    fused_elemwise_activation,
+    fused_embedding_seq_pool,
+    match_matrix_tensor,
+    sequence_topk_avg_pooling,
+    tree_conv,
+    var_conv_2d,
+)
 from paddlelike.fluid.contrib.layers.metric_op import ctr_metric_bundle
 from paddlelike.fluid.contrib.layers.nn import (
     partial_concat,
@@ -27,7 +35,10 @@ __all__ = [
     "distributed_batch_reader",
     "extend_optimizer",
     "extend_with_decoupled_weight_decay",
+    "fused_elemwise_activation",
+    "fused_embedding_seq_pool",
     "layers",
+    "match_matrix_tensor",
     "memory_usage",
     "mixed_precision",
     "model_stat",
@@ -36,7 +47,10 @@ __all__ = [
     "partial_concat",
     "partial_sum",
     "reader",
+    "sequence_topk_avg_pooling",
     "shuffle_batch",
     "tdm_child",
     "tdm_sampler",
+    "tree_conv",
+    "var_conv_2d",
 ]

@@ -48,14 +48,15 @@ class RoiPool(OpDef):
     ) -> tuple[Array, Array]:
         owners = index_images(ctx, len(rois), len(x), offsets)
         least = np.finfo(x.dtype).min
-        x = np.fmax(x, least)  # Paddle's comparisons begin there, and are false for NaN
+        # Paddle's comparisons begin there, and are false for NaN.
+        images = np.ascontiguousarray(np.fmax(x, least).transpose(0, 2, 3, 1))
         corners = round_half_away(rois.astype(x.dtype, copy=False) * x.dtype.type(attrs.spatial_scale))
         out = np.zeros((len(rois), x.shape[1], attrs.pooled_height, attrs.pooled_width), x.dtype)
         argmax = np.full(out.shape, -1, np.int64)
         for n, (owner, (x1, y1, x2, y2)) in enumerate(zip(owners, corners.astype(np.int64), strict=True)):
             rows = _split(y1, y2, attrs.pooled_height, x.shape[2])
             columns = _split(x1, x2, attrs.pooled_width, x.shape[3])
-            _find_maxima(x[owner], rows, columns, out[n], argmax[n])
+            _find_maxima(images[owner], rows, columns, out[n], argmax[n])
         argmax[out <= least] = -1
         return out, argmax
 
@@ -82,20 +83,31 @@ def _split(start: int, end: int, bins: int, length: int) -> list[tuple[int, int]
 def _find_maxima(
     image: Array, rows: list[tuple[int, int]], columns: list[tuple[int, int]], out: Array, argmax: Array
 ) -> None:
-    """Write the first maximum of every bin and its pixel; leave empty bins alone."""
+    """Write the first maximum of every bin and its pixel; leave empty bins alone.
+
+    ``image`` is (H, W, C): every step works on all channels. First along each row of the image, then down.
+    """
     top, bottom = rows[0][0], rows[-1][1]
-    for j, (left, right) in enumerate(columns):
-        if right <= left or bottom <= top:
+    used = [j for j, (left, right) in enumerate(columns) if left < right]
+    if bottom <= top or not used:
+        return
+    highest = np.empty((bottom - top, len(used), image.shape[2]), image.dtype)
+    place = np.empty(highest.shape, np.int64)
+    for i, (left, right) in enumerate(columns[j] for j in used):
+        part = image[top:bottom, left:right]
+        part.max(1, out=highest[:, i])
+        for k in range(right - left - 1, -1, -1):  # the first one is written last
+            np.copyto(place[:, i], left + k, where=part[:, k] == highest[:, i])
+    place += np.arange(top, bottom)[:, None, None] * image.shape[1]
+    for i, (low, high) in enumerate(rows):
+        if high <= low:
             continue
-        part = image[:, top:bottom, left:right]
-        place = part.argmax(2)
-        highest = np.take_along_axis(part, place[..., None], 2)[..., 0]
-        for i, (low, high) in enumerate(rows):
-            if high <= low:
-                continue
-            row = highest[:, low - top : high - top].argmax(1)[:, None] + (low - top)
-            out[:, i, j] = np.take_along_axis(highest, row, 1)[:, 0]
-            argmax[:, i, j] = ((row + top) * image.shape[2] + left + np.take_along_axis(place, row, 1))[:, 0]
+        block = highest[low - top : high - top]
+        best = block.max(0)
+        pixel = np.empty(best.shape, np.int64)
+        for k in range(high - low - 1, -1, -1):
+            np.copyto(pixel, place[low - top + k], where=block[k] == best)
+        out[:, i, used], argmax[:, i, used] = best.T, pixel.T
 
 
 class _PsRoiAttrs(RoiAttrs):

@@ -5,13 +5,16 @@ Images are rows here, (pixels, C): the channels of a pixel lie together, so that
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from paddlelike.framework.opdef import Array
 
 __all__ = ["Points", "add_rows", "from_rows", "surround", "to_rows"]
+
+
+_CHUNK: Final = 1 << 19  # bytes of values that are worked on at once: they stay in the cache
 
 
 class Points(NamedTuple):
@@ -28,8 +31,11 @@ class Points(NamedTuple):
     def read(self, rows: Array) -> Array:
         """Return the value at each point, (P, C)."""
         out = np.zeros((self.pixel.shape[1], rows.shape[1]), rows.dtype)
-        for pixel, weight in zip(self.pixel, self.weight, strict=True):
-            out += rows[pixel] * weight[:, None]
+        step = max(1, _CHUNK // max(1, rows[:1].nbytes))
+        for start in range(0, len(out), step):
+            part = slice(start, start + step)
+            for pixel, weight in zip(self.pixel[:, part], self.weight[:, part], strict=True):
+                out[part] += rows[pixel] * weight[:, None]
         return out
 
     def read_slopes(self, rows: Array, d_out: Array) -> tuple[Array, Array]:

@@ -61,6 +61,15 @@ def _counted(n: Net, use: bool) -> Any:
     return n.continuous_value_model(x, n.y(2), use), x
 
 
+def _lods(n: Net, name: str, width: int, dtype: str = "float32") -> Any:
+    return n.fluid.data(name, [None, width], dtype, lod_level=1)
+
+
+def _fused(n: Net, functors: Any, **kwargs: Any) -> Any:
+    x, y = n.x(4, 5), n.exact(4, 5, name="y")
+    return n.fluid.contrib.layers.fused_elemwise_activation(x, y, functors, 1, **kwargs), x, y
+
+
 def _tags(n: Net) -> Any:
     return n.fluid.data("tags", [None, 1], "int64", lod_level=1), n.fluid.data("f", [None], "int64")
 
@@ -167,6 +176,35 @@ _TABLE: dict[str, Callable[[Net], Any]] = {
     "filter_by_instag_lod": lambda n: n.filter_by_instag(
         _boxes(n), *_tags(n), True, 3
     )[0],
+    "fused_elemwise_activation": lambda n: _differentiable(n, *_fused(n, "elementwise_add,relu")),
+    "fused_elemwise_activation_list": lambda n: _differentiable(
+        n, *_fused(n, ["scale", "elementwise_add"], scale=2.0, save_intermediate_out=False)
+    ),
+    "fused_elemwise_activation_refuses": lambda n: _fused(n, ["relu"]),
+    "fused_embedding_seq_pool": lambda n: n.mean(
+        n.fluid.contrib.layers.fused_embedding_seq_pool(_lods(n, "ids", 1, "int64"), [20, 4])
+    ),
+    "fused_embedding_seq_pool_padding": lambda n: n.fluid.contrib.layers.fused_embedding_seq_pool(
+        _lods(n, "ids", 1, "int64"), [20, 4], True, -2, param_attr="table"
+    ),
+    "match_matrix_tensor": lambda n: n.fluid.contrib.layers.match_matrix_tensor(
+        _lods(n, "x", 6), _lods(n, "y", 6), 3, "relu", n.attr("w"), name="m"
+    )[0],
+    "match_matrix_tensor_refuses_widths": lambda n: n.fluid.contrib.layers.match_matrix_tensor(
+        _lods(n, "x", 6), _lods(n, "y", 5), 3
+    ),
+    "sequence_topk_avg_pooling": lambda n: n.fluid.contrib.layers.sequence_topk_avg_pooling(
+        _lods(n, "x", 1), _lods(n, "r", 4), _lods(n, "c", 4), [1, 3], 2
+    ),
+    "var_conv_2d": lambda n: n.fluid.contrib.layers.var_conv_2d(
+        _lods(n, "x", 1), _lods(n, "r", 4), _lods(n, "c", 4), 2, 3, [3, 5], 2, act="relu"
+    ),
+    "tree_conv": lambda n: n.fluid.contrib.layers.tree_conv(
+        n.x(10, 5), n.fluid.data("edges", [None, 9, 2], "int32"), 6, 2, 3, name="t"
+    ),
+    "tree_conv_plain": lambda n: n.fluid.contrib.layers.tree_conv(
+        n.x(10, 5), n.fluid.data("edges", [None, 9, 2], "int32"), 6, act=None, bias_attr=False
+    ),
     "similarity_focus": lambda n: n.similarity_focus(n.x(3, 4, 5), 2, [0, 1], name="s"),
     "similarity_focus_refuses_axis": lambda n: n.similarity_focus(n.x(3, 4, 5), 4, [0]),
     "similarity_focus_refuses_none": lambda n: n.similarity_focus(n.x(3, 4, 5), 1, []),

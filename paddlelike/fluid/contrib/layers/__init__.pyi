@@ -1,5 +1,13 @@
 """The names of ``fluid.contrib.layers`` and where each is defined."""
 
+from paddlelike.fluid.contrib.layers.matching import (
+    fused_elemwise_activation,
+    fused_embedding_seq_pool,
+    match_matrix_tensor,
+    sequence_topk_avg_pooling,
+    tree_conv,
+    var_conv_2d,
+)
 from paddlelike.fluid.contrib.layers.metric_op import ctr_metric_bundle
 from paddlelike.fluid.contrib.layers.nn import (
     partial_concat,
@@ -17,10 +25,16 @@ __all__ = [
     "basic_gru",
     "basic_lstm",
     "ctr_metric_bundle",
+    "fused_elemwise_activation",
+    "fused_embedding_seq_pool",
+    "match_matrix_tensor",
     "multiclass_nms2",
     "partial_concat",
     "partial_sum",
+    "sequence_topk_avg_pooling",
     "shuffle_batch",
     "tdm_child",
     "tdm_sampler",
+    "tree_conv",
+    "var_conv_2d",
 ]

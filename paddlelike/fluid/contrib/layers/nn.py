@@ -12,6 +12,14 @@ import numpy as np
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
+from paddlelike.fluid.contrib.layers.matching import (
+    fused_elemwise_activation,
+    fused_embedding_seq_pool,
+    match_matrix_tensor,
+    sequence_topk_avg_pooling,
+    tree_conv,
+    var_conv_2d,
+)
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.initializer import Constant
 from paddlelike.layers.checks import check_variable
@@ -22,7 +30,20 @@ from paddlelike.layers.tensor.indexing import slice as take_slice
 from paddlelike.layers.tensor.shaping import reshape
 from paddlelike.left_out import make_getattr
 
-__all__ = ["multiclass_nms2", "partial_concat", "partial_sum", "shuffle_batch", "tdm_child", "tdm_sampler"]
+__all__ = [
+    "fused_elemwise_activation",
+    "fused_embedding_seq_pool",
+    "match_matrix_tensor",
+    "multiclass_nms2",
+    "partial_concat",
+    "partial_sum",
+    "sequence_topk_avg_pooling",
+    "shuffle_batch",
+    "tdm_child",
+    "tdm_sampler",
+    "tree_conv",
+    "var_conv_2d",
+]
 
 _WHOLES = (VarType.INT32, VarType.INT64)
 

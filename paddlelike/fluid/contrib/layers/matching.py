@@ -1,0 +1,245 @@
+"""``fluid.contrib.layers.nn``: pairs of texts, trees, and operators that are fused of two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.errors import GraphError
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.layers.checks import check_variable, describe
+from paddlelike.layers.emit import emit_all
+from paddlelike.layers.helper import LayerHelper
+from paddlelike.layers.tensor.sizes import repeat_size
+
+__all__ = [
+    "fused_elemwise_activation",
+    "fused_embedding_seq_pool",
+    "match_matrix_tensor",
+    "sequence_topk_avg_pooling",
+    "tree_conv",
+    "var_conv_2d",
+]
+
+
+def fused_elemwise_activation(
+    x: Variable,
+    y: Variable,
+    functor_list: Any,
+    axis: int = -1,
+    scale: float = 0.0,
+    save_intermediate_out: bool = True,
+) -> Variable:
+    """Return ``b(x, u(y))`` for the names [b, u], ``u(b(x, y))`` for [u, b] (``fused_elemwise_activation``).
+
+    b is elementwise_add or elementwise_mul, u relu, tanh, sigmoid or scale; the names may be joined by a
+    comma. Raises ValueError unless there are two names, ShapeError for others.
+
+    >>> from paddlelike.input import data
+    >>> fused_elemwise_activation(data("x", [None, 4]), data("y", [4]), "elementwise_add,relu").shape
+    (-1, 4)
+    """
+    names = functor_list.split(",") if isinstance(functor_list, str) else functor_list
+    if not isinstance(names, list) or len(names) != 2:
+        raise ValueError(
+            "layer 'fused_elemwise_activation': functor_list must be a list of two names, got "
+            f"{describe(names)}"
+        )
+    out, _ = emit_all(
+        "fused_elemwise_activation",
+        {"X": x, "Y": y},
+        {"Out": x.dtype, "IntermediateOut": x.dtype},
+        {
+            "axis": axis,
+            "scale": scale,
+            "save_intermediate_out": save_intermediate_out,
+            "functor_list": names,
+        },
+    )
+    return out
+
+
+def fused_embedding_seq_pool(
+    input: Variable,
+    size: Any,
+    is_sparse: bool = False,
+    padding_idx: int | None = None,
+    combiner: str = "sum",
+    param_attr: Any = None,
+    dtype: Any = "float32",
+) -> Variable:
+    """Return the sums of the embeddings of each sequence of ids (operator ``fused_embedding_seq_pool``).
+
+    ``input`` (T, 1) int64 has one level of LoD; ``size`` is that of the table, (V, D); the result is (N,
+    D). Ids of ``padding_idx`` (from the end if negative) count as zeros. Raises ShapeError for a
+    ``combiner`` but sum.
+
+    >>> from paddlelike.input import data
+    >>> fused_embedding_seq_pool(data("ids", [None, 1], "int64", lod_level=1), [100, 8]).shape
+    (-1, 8)
+    """
+    helper = LayerHelper("fused_embedding_seq_pool", param_attr=param_attr)
+    table = helper.create_parameter(helper.param_attr, size, dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    padding = -1 if padding_idx is None else padding_idx
+    if padding_idx is not None and padding_idx < 0:
+        padding = size[0] + padding_idx
+    helper.append_op(
+        type="fused_embedding_seq_pool",
+        inputs={"Ids": input, "W": table},
+        outputs={"Out": out},
+        attrs={"is_sparse": is_sparse, "combiner": combiner, "padding_idx": padding},
+    )
+    return out
+
+
+def match_matrix_tensor(
+    x: Variable,
+    y: Variable,
+    channel_num: int,
+    act: str | None = None,
+    param_attr: Any = None,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> tuple[Variable, Variable]:
+    """Return the images of word by word similarities of pairs of texts, and ``x`` times the weight.
+
+    Operator ``match_matrix_tensor``. ``x`` (T, D) and ``y`` (T', D) have one sequence per text; the weight
+    is (D, channel_num, D); the images are one column (S, 1) with a sequence of channel_num * rows * columns
+    numbers for each pair. Raises GraphError when the widths differ.
+
+    >>> from paddlelike.input import data
+    >>> x, y = (data(name, [None, 8], lod_level=1) for name in "xy")
+    >>> match_matrix_tensor(x, y, channel_num=3)[0].shape
+    (-1, 1)
+    """
+    layer = "match_matrix_tensor"
+    if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[1]:
+        raise GraphError(
+            f"layer {layer!r}: x has shape {list(x.shape)} and y {list(y.shape)}, expected (T, D) for both"
+        )
+    helper = LayerHelper(layer, name=name, act=act, param_attr=param_attr)
+    weight = helper.create_parameter(helper.param_attr, [x.shape[1], channel_num, y.shape[1]], dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    projected = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    helper.append_op(
+        type=layer,
+        inputs={"X": x, "Y": y, "W": weight},
+        outputs={"Out": out, "Tmp": projected},
+        attrs={"dim_t": channel_num},
+    )
+    return helper.append_activation(out), projected
+
+
+def sequence_topk_avg_pooling(
+    input: Variable, row: Variable, col: Variable, topks: list[int], channel_num: int
+) -> Variable:
+    """Return the means of the greatest k numbers of each row of each image, for each k of ``topks``.
+
+    Operator ``sequence_topk_avg_pooling``. ``input`` (S, 1): images of ``channel_num`` channels, whose
+    heights and widths are the lengths of the sequences of ``row`` and ``col``; the result is (rows,
+    channel_num * topks). Raises ShapeError unless ``topks`` rise.
+
+    >>> from paddlelike.input import data
+    >>> x, row, col = (data(name, [None, 1], lod_level=1) for name in ("x", "row", "col"))
+    >>> sequence_topk_avg_pooling(x, row, col, topks=[1, 3, 5], channel_num=2).shape
+    (-1, 6)
+    """
+    layer = "sequence_topk_avg_pooling"
+    check_variable(layer, "input", input)
+    helper = LayerHelper(layer)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    places = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    helper.append_op(
+        type=layer,
+        inputs={"X": input, "ROW": row, "COLUMN": col},
+        outputs={"Out": out, "pos": places},
+        attrs={"topks": topks, "channel_num": channel_num},
+    )
+    return out
+
+
+def var_conv_2d(
+    input: Variable,
+    row: Variable,
+    col: Variable,
+    input_channel: int,
+    output_channel: int,
+    filter_size: Any,
+    stride: Any = 1,
+    param_attr: Any = None,
+    act: str | None = None,
+    dtype: Any = "float32",
+    name: str | None = None,
+) -> Variable:
+    """Return a convolution over images of different sizes, padded to keep them (operator ``var_conv_2d``).
+
+    ``input`` (S, 1): images of ``input_channel`` channels, whose heights and widths are the lengths of the
+    sequences of ``row`` and ``col``; the result is (S', 1), the images of ``output_channel`` channels.
+    Raises GraphError unless ``input`` has two dims.
+
+    >>> from paddlelike.input import data
+    >>> x, row, col = (data(name, [None, 1], lod_level=1) for name in ("x", "row", "col"))
+    >>> var_conv_2d(x, row, col, input_channel=3, output_channel=5, filter_size=3).shape
+    (-1, 1)
+    """
+    layer = "var_conv_2d"
+    if len(input.shape) != 2:
+        raise GraphError(f"layer {layer!r}: input has shape {list(input.shape)}, expected (S, 1)")
+    window = repeat_size(layer, "filter_size", filter_size, 2)
+    steps = repeat_size(layer, "stride", stride, 2)
+    helper = LayerHelper(layer, name=name, act=act, param_attr=param_attr)
+    weight = helper.create_parameter(
+        helper.param_attr, [output_channel, input_channel * window[0] * window[1]], dtype
+    )
+    out = helper.create_variable_for_type_inference(dtype)
+    columns = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    helper.append_op(
+        type=layer,
+        inputs={"X": input, "ROW": row, "COLUMN": col, "W": weight},
+        outputs={"Out": out, "Col": columns},
+        attrs={
+            "InputChannel": input_channel,
+            "OutputChannel": output_channel,
+            "StrideH": steps[0],
+            "StrideW": steps[1],
+            "KernelH": window[0],
+            "KernelW": window[1],
+        },
+    )
+    return helper.append_activation(out)
+
+
+def tree_conv(
+    nodes_vector: Variable,
+    edge_set: Variable,
+    output_size: int,
+    num_filters: int = 1,
+    max_depth: int = 2,
+    act: str | None = "tanh",
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    name: str | None = None,
+) -> Variable:
+    """Return the convolution of the nodes of trees with those below them (operator ``tree_conv``).
+
+    ``nodes_vector`` (B, N, D); ``edge_set`` (B, E, 2) int32: (parent, child), nodes from 1 on; the result is
+    (B, N, output_size, num_filters). Raises TypeError when one is no variable. Mou et al., 2016.
+
+    >>> from paddlelike.input import data
+    >>> tree_conv(data("nodes", [None, 10, 5]), data("edges", [None, 9, 2], "int32"), output_size=6).shape
+    (-1, 10, 6, 1)
+    """
+    check_variable("tree_conv", "nodes_vector", nodes_vector)
+    check_variable("tree_conv", "edge_set", edge_set)
+    helper = LayerHelper("tree_conv", name=name, act=act, bias_attr=bias_attr)
+    weight = helper.create_parameter(
+        param_attr, [nodes_vector.shape[2], 3, output_size, num_filters], nodes_vector.dtype
+    )
+    out = helper.create_variable_for_type_inference(nodes_vector.dtype)
+    helper.append_op(
+        type="tree_conv",
+        inputs={"NodesVector": nodes_vector, "EdgeSet": edge_set, "Filter": weight},
+        outputs={"Out": out},
+        attrs={"max_depth": max_depth},
+    )
+    return helper.append_activation(helper.append_bias_op(out))
