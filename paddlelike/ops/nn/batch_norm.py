@@ -107,6 +107,8 @@ def _forward(
         y = flat * factor.reshape(_PER_CHANNEL)
         y += (bias - mean * factor).reshape(_PER_CHANNEL)
         return y.reshape(x.shape), mean, variance, mean.copy(), inverse, None
+    if _has_one_element(x, scale):
+        return x.copy(), *moving, np.zeros_like(moving[0]), np.zeros_like(moving[1]), None
     y, mean, variance, inverse = normalize(flat, (0, 2), attrs.epsilon)
     y *= scale.reshape(_PER_CHANNEL)
     y += bias.reshape(_PER_CHANNEL)
@@ -117,10 +119,17 @@ def _forward(
     return y.reshape(x.shape), *moving, mean.reshape(-1), inverse.reshape(-1), None
 
 
+def _has_one_element(x: Array, scale: Array) -> bool:
+    """Return whether there is one element for each channel: then Paddle passes X on and moves nothing."""
+    return x.size == scale.size
+
+
 def _compute_gradients(
     x_hat: Array, d_y: Array, scale: Array, inverse: Array, attrs: BatchNormAttrs
 ) -> tuple[Array, Array, Array]:
     """Return the gradients by X, Scale and Bias; all but the per-channel arrays are ``(N, C, L)``."""
+    if _has_one_element(d_y, scale) and not attrs.fixed_statistics:
+        return d_y.copy(), np.zeros_like(scale), np.zeros_like(scale)
     g = d_y * scale.reshape(_PER_CHANNEL)
     inverse = inverse.reshape(_PER_CHANNEL)
     dx = g * inverse if attrs.fixed_statistics else normalize_dx(g, x_hat, inverse, (0, 2))
@@ -133,7 +142,8 @@ class BatchNorm(_BatchNorm):
 
     In training they are the batch's, and Mean and Variance move: ``m = momentum m + (1 - momentum)
     batch``. With ``is_test`` or ``use_global_stats`` they are Mean and Variance. SavedVariance holds
-    ``1 / sqrt(var + epsilon)``. Ioffe and Szegedy, 2015.
+    ``1 / sqrt(var + epsilon)``. Where the batch has one element for each channel, Y is X in training, and
+    nothing else moves or gets a gradient, as in Paddle. Ioffe and Szegedy, 2015.
     """
 
     type = "batch_norm"

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Spec, registry
+from tests.helpers.small_networks import run
 from tests.ops.contract import View, full_attrs
 
 X = np.array([[1.0, 2, 0, 4], [-1, 0, 3, 2], [0, 5, 1, 1]])
@@ -111,3 +113,22 @@ def test_operands_that_do_not_fit_are_refused(
     specs = [None if shape is None else Spec(shape, VarType.FP32) for shape in shapes]
     with pytest.raises(ShapeError, match=said):
         op.infer(*specs, **op.make_infer_keywords(attrs))
+
+
+def test_a_batch_of_one_element_for_each_channel_passes_through() -> None:
+    """As Fluid 1.8.5 computed it: Y is X, X@GRAD is Y@GRAD, nothing moves."""
+    x = fluid.data("x", [None, 3, 1, 1])
+    x.stop_gradient = False
+    y = fluid.layers.batch_norm(
+        x, param_attr="scale", bias_attr="bias", moving_mean_name="mean", moving_variance_name="variance"
+    )
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.reduce_sum(y * y))
+    fetches = [y, "x@GRAD", "scale@GRAD", "bias@GRAD", "mean", "variance", *_saved(y.block)]
+    found = run(fetches, x=np.array([1, 2, 3], "float32").reshape(1, 3, 1, 1))
+    wanted = [[1, 2, 3], [2, 4, 6], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 1, 1], [0, 0, 0], [0, 0, 0]]
+    assert [value.ravel().tolist() for value in found] == wanted
+
+
+def _saved(block: Any) -> list[str]:
+    (op,) = [op for op in block.ops if op.type == "batch_norm"]
+    return [op.output("SavedMean")[0], op.output("SavedVariance")[0]]
