@@ -84,3 +84,20 @@ for _dtype in (F32, F64):
         "no-boxes-" + _dtype,
         anchors=ANCHORS, anchor_mask=[0, 1, 2], class_num=3, ignore_thresh=0.4, downsample_ratio=32,
     )  # fmt: skip
+
+# Many boxes on few cells: of those at one cell and anchor, the last decides.
+_crowd = _rng.uniform(0.05, 0.95, (2, 60, 4)).astype(F32)
+_crowd[..., 2:] *= 0.3
+case(
+    "yolov3_loss",
+    {
+        "X": real(2, 24, 3, 3),
+        "GTBox": _crowd,
+        "GTLabel": _rng.randint(0, 3, (2, 60)).astype(I32),
+        "GTScore": _rng.uniform(0, 1, (2, 60)).astype(F32),
+    },
+    dict({"Loss": F32}, **_OUT),
+    "X",
+    "crowd",
+    anchors=ANCHORS, anchor_mask=[0, 1, 2], class_num=3, ignore_thresh=0.4, downsample_ratio=32,
+)  # fmt: skip
