@@ -1,0 +1,139 @@
+"""Regions at the edges: none at all, images without any, random samples, and inputs that do not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.random import Generator
+from paddlelike.errors import EnforceNotMet, ShapeError
+from paddlelike.ops.kernels.box_targets import sample_reservoir
+from tests.helpers.fresh import fresh_programs
+from tests.ops.contract import call
+from tests.ops.detection.proposal_cases import ANCHORS, INFO, LOD, boxes
+
+X = np.arange(48, dtype=np.float32).reshape(1, 2, 4, 6)
+NO_ROIS = np.empty((0, 4), np.float32)
+SIZES = {"pooled_height": 2, "pooled_width": 3, "spatial_scale": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("type", "attrs"),
+    [
+        ("roi_pool", SIZES),
+        ("roi_align", SIZES | {"sampling_ratio": 2}),
+        ("psroi_pool", SIZES | {"pooled_width": 1, "output_channels": 1}),
+    ],
+)
+def test_no_region_at_all_gives_no_rows(type: str, attrs: dict[str, Any]) -> None:
+    more = [] if type == "psroi_pool" else [None]
+    found, _ = call(type, X, NO_ROIS, *more, lods={"ROIs": [[0, 0]]}, **attrs)
+    out = found[0] if isinstance(found, tuple) else found
+    assert out.shape == (0, attrs.get("output_channels", 2), attrs["pooled_height"], attrs["pooled_width"])
+
+
+def test_offsets_that_do_not_fit_the_images_are_refused() -> None:
+    rois = np.zeros((2, 4), np.float32)
+    with pytest.raises(EnforceNotMet, match=r"offsets of ROIs are \[0, 1, 2\]; there are 1 images and 2"):
+        call("roi_align", X, rois, None, lods={"ROIs": [[0, 1, 2]]}, **SIZES, sampling_ratio=1)
+    with pytest.raises(EnforceNotMet, match="has no LoD"):
+        call("roi_align", X, rois, None, **SIZES, sampling_ratio=1)
+
+
+def test_offsets_of_another_length_are_refused_when_the_program_is_built() -> None:
+    with fresh_programs():
+        x, offset = fluid.data("x", [None, 3, 8, 8]), fluid.data("offset", [None, 18, 6, 6])
+        with pytest.raises(ShapeError, match=r"Offset has shape .* it needs \(N, 18, 8, 8\)"):
+            fluid.layers.deformable_conv(x, offset, None, 4, 3, padding=1, modulated=False)
+
+
+def run_layer(build: Any, feed: dict[str, tuple[Any, list[int]]]) -> list[Any]:
+    """The results of a layer for arrays with the lengths of their sequences."""
+    with fresh_programs() as (main, _):
+        variables = {n: fluid.data(n, [None, a.shape[1]], lod_level=1) for n, (a, _) in feed.items()}
+        fetches = build(variables)
+        place = fluid.CPUPlace()
+        tensors = {n: fluid.create_lod_tensor(a, [lengths], place) for n, (a, lengths) in feed.items()}
+        return list(fluid.Executor(place).run(main, tensors, fetches, return_numpy=False))
+
+
+def test_an_image_without_regions_has_an_empty_sequence_on_every_level() -> None:
+    rois = boxes(3, 600.0, 400.0)
+    *levels, restore = run_layer(
+        lambda v: [*(found := fluid.layers.distribute_fpn_proposals(v["r"], 2, 3, 3, 224))[0], found[1]],
+        {"r": (rois, [0, 3])},
+    )
+    joined = np.concatenate([np.array(each) for each in levels])
+    np.testing.assert_array_equal(joined[np.array(restore)[:, 0]], rois)
+    assert [each.lod()[0][:2] for each in levels] == [[0, 0], [0, 0]]
+
+
+def test_collected_regions_keep_the_empty_sequence_between_others() -> None:
+    rois = boxes(3)
+    (found,) = run_layer(
+        lambda v: [fluid.layers.collect_fpn_proposals([v["r0"], v["r1"]], [v["s0"], v["s1"]], 2, 3, 3)],
+        {
+            "r0": (rois[:2], [0, 0, 2]),
+            "s0": (np.ones((2, 1), np.float32), [0, 0, 2]),
+            "r1": (rois[2:], [1, 0, 0]),
+            "s1": (np.zeros((1, 1), np.float32), [1, 0, 0]),
+        },
+    )
+    assert found.lod() == [[0, 1, 1, 3]]
+
+
+def assign(seed: int, use_random: bool) -> tuple[list[np.ndarray[Any, Any]], Any]:
+    """rpn_target_assign for two images, by a scope's generator that starts at the seed."""
+    with fresh_programs(seed) as (main, _):
+        names = {"a": ANCHORS, "g": boxes_of_two(), "c": np.zeros((7, 1), np.int32), "i": INFO}
+        anchors, objects, crowd, info = (
+            fluid.data(name, [None, *array.shape[1:]], str(array.dtype), lod_level=int(name in "gc"))
+            for name, array in names.items()
+        )
+        moves = fluid.data("m", [None, len(ANCHORS), 4])
+        logits = fluid.data("l", [None, len(ANCHORS), 1])
+        found = fluid.layers.rpn_target_assign(
+            moves, logits, anchors, anchors, objects, crowd, info, 16, -1.0, 0.25, 0.3, 0.2, use_random
+        )
+        feed = {n: array if n in "ai" else fluid.create_lod_tensor(array, [[3, 4]], fluid.CPUPlace())
+                for n, array in names.items()}  # fmt: skip
+        # The place of each anchor in the batch stands for its score.
+        feed["l"] = np.arange(2 * len(ANCHORS), dtype=np.float32).reshape(2, -1, 1)
+        feed["m"] = np.zeros((2, len(ANCHORS), 4), np.float32)
+        results = fluid.Executor(fluid.CPUPlace()).run(main, feed, list(found), return_numpy=False)
+    return [np.array(each) for each in results], results[2].lod()
+
+
+def boxes_of_two() -> np.ndarray[Any, Any]:
+    rng = np.random.RandomState(61)
+    corner = rng.uniform(0, 20, (7, 2))
+    return np.concatenate([corner, corner + rng.uniform(8, 18, (7, 2))], 1).astype(np.float32)
+
+
+def test_a_random_sample_has_the_sizes_that_were_asked_for_and_no_anchor_twice() -> None:
+    assert LOD == [[0, 3, 7]]
+    (first, *_), _ = assign(0, use_random=False)
+    picked = []
+    for _ in range(4):
+        (scores, _, labels, targets, _), lod = assign(0, use_random=True)
+        assert np.isfinite(targets).all()
+        for start, end in zip(lod[0], lod[0][1:], strict=False):
+            assert end - start <= 16
+            assert labels[start:end].sum() <= 4
+            assert len(np.unique(scores[start:end])) == end - start
+        picked.append(tuple(scores.reshape(-1).tolist()))
+    assert len(set(picked)) > 1
+    assert tuple(first.reshape(-1).tolist()) not in picked
+
+
+def test_a_reservoir_takes_elements_as_often_as_its_rule_says() -> None:
+    counts = np.zeros(6, np.int64)
+    for seed in range(1, 3001):
+        counts[sample_reservoir(Generator(seed * 7919), np.arange(6), 2)[:2]] += 1
+    # Element i from 2 on takes a place with the chance 2 / i and then stays with 1 - 1 / j for each later j: 0.4
+    # for all of them, half of that for the first two. Six deviations of a binomial count.
+    expected = 3000 * np.array([0.2, 0.2, 0.4, 0.4, 0.4, 0.4])
+    assert (np.abs(counts - expected) < 6 * np.sqrt(expected)).all()
