@@ -133,7 +133,7 @@ def test_a_reservoir_takes_elements_as_often_as_its_rule_says() -> None:
     counts = np.zeros(6, np.int64)
     for seed in range(1, 3001):
         counts[sample_reservoir(Generator(seed * 7919), np.arange(6), 2)[:2]] += 1
-    # Element i from 2 on takes a place with the chance 2 / i and then stays with 1 - 1 / j for each later j: 0.4
+    # Element i from 2 on takes a place with the chance 2 / i and stays with 1 - 1 / j for each later j: 0.4
     # for all of them, half of that for the first two. Six deviations of a binomial count.
     expected = 3000 * np.array([0.2, 0.2, 0.4, 0.4, 0.4, 0.4])
     assert (np.abs(counts - expected) < 6 * np.sqrt(expected)).all()
