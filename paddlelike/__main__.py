@@ -1,21 +1,43 @@
-"""``python -m paddlelike run SCRIPT [args]``."""
+"""``python -m paddlelike COMMAND``, and the program ``paddlelike``."""
 
 import sys
 
 from paddlelike.errors import StandInError
-from paddlelike.standin.script import run_script
 
 _USAGE = "usage: python -m paddlelike run SCRIPT [args]\n       python -m paddlelike run -m MODULE [args]"
+_MISSING = (
+    "paddlelike: {} needs the extra 'cli': pip install 'paddlelike[cli]' (run and launch work without it)"
+)
 
 
 def main() -> int:
-    """Run the command and return its exit code: 2 for an invalid command line."""
-    if len(sys.argv) < 2 or sys.argv[1] != "run":
-        asked = sys.argv[1:] in (["-h"], ["--help"])
-        print(_USAGE, file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 2
+    """Run a command and return its exit status: 2 for an invalid command line."""
+    name, arguments = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
+    if name == "run":  # without the extra, and without reading the options of the script
+        return _run(arguments)
+    if name == "launch":
+        from paddlelike.distributed.launch.command import main as launch
+
+        return launch(arguments, program="paddlelike launch")
     try:
-        run_script(sys.argv[2:])
+        from paddlelike.cli.app import main as run_app
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("typer", "rich", "click", "shellingham"):
+            raise
+        print(_MISSING.format(name or "the command line"), file=sys.stderr)  # noqa: T201
+        return 2
+    run_app()
+    return 0
+
+
+def _run(arguments: list[str]) -> int:
+    from paddlelike.standin.script import run_script
+
+    if arguments[:1] in ([], ["-h"], ["--help"]):
+        print(_USAGE, file=sys.stdout if arguments else sys.stderr)
+        return 0 if arguments else 2
+    try:
+        run_script(arguments)
     except StandInError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return 2

@@ -15,7 +15,7 @@ import numpy as np
 
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES
-from paddlelike.formats.paddle.recognize import find_dense_part, is_selected_rows
+from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
 
 __all__ = ["HEAD", "explain"]
 
@@ -58,11 +58,6 @@ def explain(head: bytes, size: int, asked: Literal["dense", "rows"] | None = Non
 
 def _starts_with(*magics: bytes) -> Callable[[bytes, int], bool]:
     return lambda head, size: head.startswith(magics)
-
-
-def _is_program(head: bytes, size: int) -> bool:
-    # field 1 (blocks) of some length, in it idx 0 and parent_idx -1
-    return re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x08\x00\x10\xff", head, re.DOTALL) is not None
 
 
 def _is_onnx(head: bytes, size: int) -> bool:
@@ -118,7 +113,7 @@ _KINDS: Final = (
         "unpack it, or convert its arrays; numpy.load opens an npz",
     ),
     _Kind(
-        _is_program,
+        lambda head, size: is_program(head),
         "a program (__model__ or .pdmodel), not the value of a variable",
         "give it as model_filename of fluid.io.load_inference_model, "
         "and take it out of a directory of variables",

@@ -1,4 +1,4 @@
-"""Recognize Paddle's two streams by their first bytes; they have no magic number.
+"""Recognize Paddle's two streams and its programs by their first bytes; they have no magic number.
 
 Used where a wrong file must be told from a damaged one. What a stream means is decoded by
 :mod:`~paddlelike.formats.paddle.lod_tensor` and :mod:`~paddlelike.formats.paddle.selected_rows`.
@@ -6,9 +6,10 @@ Used where a wrong file must be told from a damaged one. What a stream means is 
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-__all__ = ["find_dense_part", "is_selected_rows"]
+__all__ = ["find_dense_part", "is_program", "is_selected_rows"]
 
 _ENDIAN: Final = "little"
 _MAX_DESC: Final = 512  # bytes of a TensorDesc
@@ -39,3 +40,9 @@ def _is_desc(head: bytes, at: int) -> bool:
         and 2 <= size < _MAX_DESC
         and head[at + 8] == 8  # field 1 of the TensorDesc, a varint
     )
+
+
+def is_program(head: bytes) -> bool:
+    """Return whether a ProgramDesc (``__model__``, ``.pdmodel``) begins with ``head``."""
+    # field 1 (blocks) of some length, in it idx 0 and parent_idx -1
+    return re.match(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x08\x00\x10\xff", head, re.DOTALL) is not None

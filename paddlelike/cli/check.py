@@ -1,0 +1,118 @@
+"""``paddlelike check``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, say
+from paddlelike.core.places import CPUPlace
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.errors import FeedError
+from paddlelike.executor.run import Executor
+from paddlelike.io.export.inference import load_inference_model
+
+__all__ = ["command"]
+
+
+def command(
+    model: Annotated[str, typer.Argument(metavar="DIR", help="A model for prediction.")],
+    inputs: Annotated[str, typer.Argument(metavar="INPUTS.npz", help="Arrays by the names of the feeds.")],
+    expected: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.npz", help="Arrays by the names of the fetches, to compare with."),
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE.npz", help="Write what the model computes.")
+    ] = None,
+    model_filename: Annotated[str | None, typer.Option(help="The program, if not __model__.")] = None,
+    params_filename: Annotated[str | None, typer.Option(help="The combined file of the parameters.")] = None,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance.")] = 1e-5,
+    atol: Annotated[float, typer.Option(help="Absolute tolerance.")] = 1e-6,
+    json: bool = Json,
+) -> None:
+    """Run a model on given inputs, and compare.
+
+    Without --expected, the exit status is 1 if an output holds NaN or infinite elements.
+    """
+    with exits():
+        found = _run(model, inputs, model_filename, params_filename)
+        if output is not None:
+            with open(output, "wb") as file:
+                np.savez(file, **found)
+        wanted = None if expected is None else _read(expected)
+    if wanted is not None and len(wanted) == len(found) and not set(wanted) & set(found):
+        say("the names of the outputs differ: they are compared by their order")
+        wanted = dict(zip(found, wanted.values(), strict=True))
+    rows = [_compare(name, array, wanted, rtol, atol) for name, array in found.items()]
+    fine = all(row["fine"] for row in rows)
+    if json:
+        print_json({"outputs": rows, "fine": fine})
+    else:
+        cells: list[list[object]] = [["output", "type", "shape", "largest difference", ""]]
+        cells += [
+            [
+                row["name"],
+                row["dtype"],
+                row["shape"],
+                "" if row["difference"] is None else f"{row['difference']:.3g}",
+                row["verdict"],
+            ]
+            for row in rows
+        ]
+        print_columns(cells)
+    end(0 if fine else FOUND)
+
+
+def _run(model: str, inputs: str, model_filename: str | None, params_filename: str | None) -> dict[str, Any]:
+    exe = Executor(CPUPlace())
+    with scope_guard(Scope()):
+        program, feeds, fetches = load_inference_model(model, exe, model_filename, params_filename)
+        given = _read(inputs)
+        missing = [name for name in feeds if name not in given]
+        if missing:
+            raise FeedError(
+                f"{inputs} holds {', '.join(sorted(given)) or 'nothing'}; "
+                f"the model also feeds {', '.join(missing)}",
+                hint="numpy.savez(file, **{name: array})",
+            )
+        values = exe.run(program, feed={name: given[name] for name in feeds}, fetch_list=fetches)
+        return {one.name: np.asarray(value) for one, value in zip(fetches, values, strict=True)}
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, AttributeError, EOFError) as error:
+        raise FeedError(f"{path} is no npz file: {error}", hint="numpy.savez(file, name=array)") from error
+
+
+def _compare(
+    name: str, array: Any, wanted: dict[str, Any] | None, rtol: float, atol: float
+) -> dict[str, Any]:
+    """Return one row of the result."""
+    row: dict[str, Any] = {
+        "name": name,
+        "dtype": str(array.dtype),
+        "shape": list(array.shape),
+        "difference": None,
+    }
+    verdict, fine = "", bool(array.dtype.kind != "f" or np.isfinite(array).all())
+    if not fine:
+        verdict = "NaN or infinite elements"
+    if wanted is not None:
+        other = wanted.get(name)
+        if other is None:
+            verdict, fine = f"not in {', '.join(map(escape, sorted(wanted)))}", False
+        elif other.shape != array.shape:
+            verdict, fine = f"expected shape {list(other.shape)}", False
+        else:
+            row["difference"] = (
+                float(np.abs(array.astype("f8") - other.astype("f8")).max()) if array.size else 0.0
+            )
+            fine = bool(np.allclose(array, other, rtol, atol, equal_nan=True))
+            verdict = "equal within the tolerances" if fine else "differs"
+    return {**row, "verdict": verdict, "fine": fine}

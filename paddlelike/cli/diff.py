@@ -1,0 +1,56 @@
+"""``paddlelike diff``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_columns, print_json, progress
+from paddlelike.inspection.difference import Difference, compare
+
+__all__ = ["command"]
+
+
+def command(
+    left: Annotated[
+        str, typer.Argument(help="A directory, a file, or a prefix of fluid.save; of any format.")
+    ],
+    right: Annotated[str, typer.Argument(help="Another one; its format may be another.")],
+    json: bool = Json,
+) -> None:
+    """Compare two sets of values, and their programs.
+
+    Values are compared bit for bit, programs operator by operator. The exit status is 1 if they differ.
+    """
+    with exits(), progress(f"comparing {left} and {right}") as bar:
+        found = compare(left, right, progress=bar)
+    if json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
+    end(FOUND if found else 0)
+
+
+def _print(found: Difference) -> None:
+    for name in found.removed:
+        typer.echo(f"- {escape(name)}")
+    for name in found.added:
+        typer.echo(f"+ {escape(name)}")
+    for old, new in found.renamed:
+        typer.echo(f"= {escape(old)} -> {escape(new)} (the same type, shape and bytes)")
+    rows: list[list[object]] = []
+    for one in found.changed:
+        text = f"{one.left} -> {one.right}" if one.left != one.right else one.left
+        how = f"the {one.what} differs" if one.what == "sequences" else ""
+        if one.what == "values":
+            how = f"{one.elements} elements"
+            if one.norm is not None and one.largest is not None:
+                part = "" if one.relative is None else f" ({one.relative:.3g} of the left one's)"
+                how += f", norm of the difference {one.norm:.4g}{part}, largest {one.largest:.4g}"
+        rows.append([f"~ {one.name}", text, how])
+    print_columns(rows)
+    for line in found.operators:
+        typer.echo(escape(line))
+    changed = f"{len(found.changed)} changed, {len(found.added)} added, {len(found.removed)} removed"
+    typer.echo(f"{found.same} variables are the same, {changed}, {len(found.renamed)} renamed")

@@ -1,0 +1,75 @@
+"""``paddlelike env``."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib import metadata
+from typing import Any
+
+import typer
+
+from paddlelike.cli.output import Json, print_columns, print_json
+from paddlelike.storage.manifest import library_version
+
+__all__ = ["command"]
+
+
+def command(json: bool = Json) -> None:
+    """Say which versions and extras are installed."""
+    found = _collect()
+    if json:
+        print_json(found)
+        return
+    rows: list[list[object]] = [
+        ["paddlelike", found["paddlelike"]],
+        ["Python", f"{found['python']} ({found['platform']})"],
+        *([name, version] for name, version in found["core"].items()),
+    ]
+    print_columns(rows)
+    typer.echo()
+    print_columns(
+        [
+            [
+                f"[{extra}]",
+                ", ".join(f"{name} {version or '(not installed)'}" for name, version in needs.items()),
+            ]
+            for extra, needs in found["extras"].items()
+        ]
+    )
+
+
+def _collect() -> dict[str, Any]:
+    core: dict[str, str | None] = {}
+    extras: dict[str, dict[str, str | None]] = {}
+    for line in _list_requirements():
+        name, _, condition = line.partition(";")
+        name = (
+            name.split("[")[0].split("=")[0].split("<")[0].split(">")[0].split("!")[0].split("~")[0].strip()
+        )
+        extra = condition.partition("extra ==")[2].strip().strip("'\"")
+        if extra in ("dev", "test"):
+            continue
+        (extras.setdefault(extra, {}) if extra else core)[name] = _find_version(name)
+    return {
+        "paddlelike": library_version(),
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "core": core,
+        "extras": extras,
+    }
+
+
+def _list_requirements() -> list[str]:
+    """Return the requirements in the package's metadata; without these, those of the core."""
+    try:
+        return metadata.requires("paddlelike") or []
+    except metadata.PackageNotFoundError:
+        return ["networkx", "numpy", "protobuf", "threadpoolctl", "xxhash"]
+
+
+def _find_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,21 @@
+"""Look into saved files of any known format: what they hold, what is odd, and how two of them differ."""
+
+from paddlelike.inspection.diagnosis import Diagnosis, Finding, diagnose
+from paddlelike.inspection.difference import Change, Difference, compare
+from paddlelike.inspection.inspect import FileFacts, Inspection, VariableFacts, inspect
+from paddlelike.inspection.statistics import Statistics, summarize
+
+__all__ = [
+    "Change",
+    "Diagnosis",
+    "Difference",
+    "FileFacts",
+    "Finding",
+    "Inspection",
+    "Statistics",
+    "VariableFacts",
+    "compare",
+    "diagnose",
+    "inspect",
+    "summarize",
+]

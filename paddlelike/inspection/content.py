@@ -1,0 +1,242 @@
+"""Everything that a path holds: its files, the variables and programs in them, and reading the values."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple, Self
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.errors import FormatError, MissingFileError, PaddlelikeError
+from paddlelike.formats import registry
+from paddlelike.formats.base import SNIFF_BYTES, FileFormat, Value
+from paddlelike.formats.entry import Entry
+from paddlelike.formats.explain import explain
+from paddlelike.formats.paddle.combined import CombinedFile
+from paddlelike.formats.paddle.directory import VariableDirectory
+from paddlelike.formats.paddle.recognize import find_dense_part, is_program, is_selected_rows
+from paddlelike.framework.codec.decode import decode_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.storage.location import Location, locate, locate_prefix
+from paddlelike.storage.manifest import Manifest
+
+__all__ = ["Content", "FileFacts", "Held", "open_content"]
+
+_LARGEST_PROGRAM: Final = 1 << 31  # bytes: what protobuf reads
+
+
+class FileFacts(NamedTuple):
+    """What one file is.
+
+    Attributes
+    ----------
+    kind
+        "variable", "combined", "program", "manifest", the name of another format, or "other".
+    problem
+        Why it cannot be read; None: it can.
+    """
+
+    name: str
+    kind: str
+    title: str
+    size: int
+    problem: str | None = None
+
+
+class Held(NamedTuple):
+    """A variable in a file."""
+
+    name: str
+    entry: Entry
+    file: str
+    format: FileFormat | VariableDirectory
+
+
+class Content:
+    """Files that are looked into; a context manager, which closes them.
+
+    Attributes
+    ----------
+    is_file
+        Whether the path is one file.
+    programs
+        By file name. They were decoded, and are not run.
+    unnamed
+        Combined files whose values have no names that are known; they are called by position.
+    """
+
+    def __init__(self, path: str, where: Location, *, is_file: bool) -> None:
+        self.path = path
+        self.where = where
+        self.is_file = is_file
+        self.files: list[FileFacts] = []
+        self.variables: list[Held] = []
+        self.programs: dict[str, Program] = {}
+        self.manifest: Manifest | None = where.manifest()
+        self.unnamed: list[str] = []
+        self._stack = ExitStack()
+        self._opened: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self, held: Held) -> Value:
+        """Read a value.
+
+        Raises
+        ------
+        FormatError, StorageError
+            Its file is damaged, or cannot be read.
+        """
+        if isinstance(held.format, VariableDirectory):
+            return held.format.read(self.where, held.entry)
+        if held.file not in self._opened:
+            self._opened[held.file] = self._stack.enter_context(self.where.open_file(held.file))
+        return held.format.read(self._opened[held.file], held.entry)
+
+    def add(self, name: str) -> None:
+        """Look into a file."""
+        with self.where.open_file(name) as file:
+            size = file.size
+            try:
+                kind, title = self._add_contents(name, file, bytes(file.read_at(0, SNIFF_BYTES)))
+                self.files.append(FileFacts(name, kind, title, size))
+            except _UnknownError as unknown:
+                self.files.append(FileFacts(name, "other", str(unknown) or "of no known format", size))
+            except (FormatError, MemoryError) as error:
+                why = getattr(error, "message", None) or "it is larger than the memory"
+                self.files.append(FileFacts(name, "other", "a file that cannot be read", size, why))
+
+    def _add_contents(self, name: str, file: Any, head: bytes) -> tuple[str, str]:
+        """Add what a file holds; return its kind and title."""
+        if name.endswith(".pdmanifest"):
+            return "manifest", "a manifest"
+        if is_program(head):
+            self.programs[name] = program = decode_program(file.read(_LARGEST_PROGRAM), trusted=True)
+            count = sum(len(block.ops) for block in program.blocks)
+            return "program", f"a program of {count} operators"
+        known = registry.sniff_head(head, file.size)
+        if known is None or isinstance(known, CombinedFile):
+            return self._add_streams(name, file, head)
+        for entry in known.entries(file):
+            self.variables.append(Held(entry.name, entry, name, known))
+        return known.name, known.title
+
+    def _add_streams(self, name: str, file: Any, head: bytes) -> tuple[str, str]:
+        """Add the variables of a file of Paddle's streams."""
+        if find_dense_part(head) is None and not is_selected_rows(head):
+            raise _UnknownError(explain(head, file.size) or "")
+        directory = VariableDirectory()
+        entry = directory.read_entry(name, file)
+        if not entry.surplus:
+            self.variables.append(Held(name, entry, name, directory))
+            return "variable", "a Paddle variable"
+        combined = CombinedFile()
+        entries = combined.entries(file)
+        names = self._find_names(name, entries)
+        if names is None:
+            self.unnamed.append(name)
+            names = [f"{name}[{index}]" for index in range(len(entries))]
+        for each, one in zip(names, entries, strict=True):
+            self.variables.append(Held(each, one, name, combined))
+        return "combined", combined.title
+
+    def _find_names(self, name: str, entries: list[Entry]) -> list[str] | None:
+        """Return the names of the values of a combined file, from the manifest or from a program; or None."""
+        facts = [(entry.dtype, tuple(entry.shape)) for entry in entries]
+        record = None if self.manifest is None else self.manifest.files.get(name)
+        listed = record.facts.get("variables") if record is not None else None
+        try:
+            saved = [(str(one), VarType[dtype], tuple(shape)) for one, dtype, shape in listed or ()]
+        except (KeyError, TypeError, ValueError):
+            saved = []
+        if saved and [one[1:] for one in saved] == facts:
+            return [one[0] for one in saved]
+        for program in self.programs.values():
+            wanted = sorted(list_persistables(program), key=lambda one: one.name)
+            if [(one.dtype, one.shape) for one in wanted] == facts:
+                return [one.name for one in wanted]
+        return None
+
+
+class _UnknownError(Exception):
+    """The file is of no known format; the text says what it is, if that is known."""
+
+
+def list_persistables(program: Program) -> list[Any]:
+    """Return the variables of a program that are saved: persistable, and not its feed and fetch lists."""
+    kinds = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS)
+    return [one for one in program.list_vars() if one.persistable and one.type in kinds]
+
+
+def open_content(path: str | os.PathLike[str]) -> Content:
+    """Look into a directory, a file, or the files of ``fluid.save`` under a prefix.
+
+    Raises
+    ------
+    MissingFileError
+        There is nothing.
+    StorageError
+        The directory cannot be listed.
+    """
+    text = os.fspath(path)
+    where = locate(text)
+    if where.exists():
+        content = Content(text, where, is_file=False)
+        names = where.list_names()
+    else:
+        where, name = locate_prefix(text)
+        is_file = bool(name) and where.has(name)
+        names = [name] if is_file else _list_under(where, name)
+        if not names:
+            raise MissingFileError(f"there is no file or directory {text}", hint=_find_near(where, name))
+        content = Content(text, where, is_file=is_file)
+        if is_file:  # what else its directory holds may name its values
+            names = [*_find_companions(where, name), name]
+            content.manifest = locate(os.path.dirname(text) or ".").manifest()
+    try:
+        for name in sorted(names, key=_order):
+            content.add(name)
+    except BaseException:
+        content.__exit__()
+        raise
+    if content.is_file:
+        content.files = content.files[-1:]
+        content.variables = [held for held in content.variables if held.file == names[-1]]
+        content.programs = {k: v for k, v in content.programs.items() if k == names[-1]}
+    return content
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Return the order of looking: programs first, which name the values of other files."""
+    base = os.path.basename(name)
+    return (0 if base.startswith("__model__") or base.endswith(".pdmodel") else 1), name
+
+
+def _list_under(where: Location, prefix: str) -> list[str]:
+    """Return the files of ``fluid.save`` under a prefix."""
+    ends = (".pdparams", ".pdopt", ".pdmodel", ".pdiparams", ".pdmanifest")
+    return [prefix + end for end in ends if prefix and where.has(prefix + end)]
+
+
+def _find_companions(where: Location, name: str) -> list[str]:
+    """Return the programs beside a file, if it is not one itself."""
+    if not _order(name)[0]:
+        return []
+    stem = os.path.splitext(name)[0]
+    return [one for one in ("__model__", f"{stem}.pdmodel") if where.has(one)]
+
+
+def _find_near(where: Location, name: str) -> str | None:
+    """Return a hint that names entries like the one that is not there, or None."""
+    import difflib
+
+    try:
+        present = sorted({one.split("/")[0] for one in where.list_names()})
+    except (OSError, PaddlelikeError):
+        return None
+    near = difflib.get_close_matches(name, present, 3)
+    return f"did you mean {', '.join(near)}?" if near else None

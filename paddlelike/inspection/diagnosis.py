@@ -1,0 +1,312 @@
+"""What is odd about saved files, what real Paddle would say of them, and how to open them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+from paddlelike.errors import PaddlelikeError
+from paddlelike.formats import registry
+from paddlelike.inspection.content import Content, list_persistables, open_content
+from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
+from paddlelike.io.verify import verify
+from paddlelike.storage.names import MANIFEST
+
+__all__ = ["Diagnosis", "Finding", "diagnose"]
+
+
+class Finding(NamedTuple):
+    """Something odd.
+
+    Attributes
+    ----------
+    level
+        "error": values are lost or wrong, or a load fails; "warning": probably not intended; "note".
+    what, paddle, advice
+        What is so; what real Paddle does with it ("": nothing special); the next step.
+    """
+
+    level: Literal["error", "warning", "note"]
+    what: str
+    advice: str = ""
+    paddle: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The findings about a path, and how to open it; true when nothing is wrong.
+
+    Attributes
+    ----------
+    calls
+        Who opens it, and the call: "paddlelike", "Paddle 1.8", "Paddle 2.x", "Paddle 3.x".
+    """
+
+    path: str
+    title: str
+    findings: tuple[Finding, ...]
+    calls: tuple[tuple[str, str], ...]
+
+    def __bool__(self) -> bool:
+        return all(finding.level == "note" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        plain = asdict(self)
+        plain["findings"] = [finding._asdict() for finding in self.findings]
+        return {**plain, "fine": bool(self)}
+
+
+def diagnose(
+    path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+) -> Diagnosis:
+    """Return what is odd about a directory or file of any known format. Every file is read.
+
+    Raises
+    ------
+    MissingFileError
+        There is nothing under the path.
+
+    >>> import tempfile, pathlib
+    >>> home = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (home / "fc_0.w_0").write_bytes(b"<!doctype html><title>404</title>")
+    >>> print(diagnose(home).findings[0].what)
+    fc_0.w_0: a web page, saved in place of the file
+    """
+    left = _find_leftovers(os.fspath(path))  # before anything is opened, which finishes such a save
+    found = inspect(path, progress=progress)
+    with open_content(path) as content:
+        calls = tuple(_list_calls(content, found))
+        findings = [
+            *_find_unreadable(found),
+            *_find_odd_values(found),
+            *_find_missing(content),
+            *_find_manifest_problems(content),
+            *left,
+            *_find_unnamed(found),
+        ]
+        if found.title.startswith("a directory of ") and found.files and not calls:
+            inner = sorted({file.name.split("/")[0] for file in found.files if "/" in file.name})
+            if inner:
+                text = f"the files are one level deeper, in {_shorten(inner)}"
+                findings.append(Finding("note", text, f"look at {os.path.join(content.path, inner[-1])}"))
+        if not content.files:
+            findings.append(
+                Finding("error", f"{content.path} is empty", "the save was stopped or never made; save again")
+            )
+        order = {"error": 0, "warning": 1, "note": 2}
+        findings.sort(key=lambda finding: order[finding.level])
+        return Diagnosis(content.path, found.title, tuple(findings), calls)
+
+
+def _find_unreadable(found: Inspection) -> list[Finding]:
+    findings = []
+    for file in found.files:
+        if file.problem is not None:
+            findings.append(
+                Finding(
+                    "error",
+                    f"{file.name}: {file.problem}",
+                    "copy or save the file again",
+                    "Paddle aborts, or names a number that is not a version",
+                )
+            )
+        elif file.kind == "other":
+            what, _, advice = file.title.removeprefix("this is ").partition(": ")
+            findings.append(
+                Finding(
+                    "warning",
+                    f"{file.name}: {what}",
+                    advice or "take it out of the directory if it is not the model's",
+                    "load_program_state(directory) reads every file and fails on this one",
+                )
+            )
+    return findings
+
+
+def _find_odd_values(found: Inspection) -> list[Finding]:
+    findings = []
+    for one in found.variables:
+        if one.problem:
+            findings.append(Finding("error", f"{one.name}: {one.problem}", "copy or save the file again"))
+        elif one.statistics is None:
+            continue
+        elif one.statistics.nan or one.statistics.inf:
+            count = one.statistics.nan + one.statistics.inf
+            findings.append(
+                Finding(
+                    "error",
+                    f"{one.name}: {count} of {one.statistics.count} elements are NaN or infinite",
+                    "training diverged before this save: go back to an earlier one",
+                    "Paddle loads them without a word",
+                )
+            )
+        elif one.role == "parameter" and one.statistics.flags and len(one.shape) > 1:
+            findings.append(
+                Finding(
+                    "warning", f"{one.name}: all {one.statistics.count} elements are zero", "was it trained?"
+                )
+            )
+    return findings
+
+
+def _find_missing(content: Content) -> list[Finding]:
+    """Find variables that a program needs and no file holds, and the other way round."""
+    findings = []
+    held = {one.name for one in content.variables}
+    by_position = bool(content.unnamed)
+    for file, program in content.programs.items():
+        wanted = {one.name for one in list_persistables(program)}
+        missing = sorted(wanted - held)
+        if missing and held and not by_position:
+            findings.append(
+                Finding(
+                    "error",
+                    f"{file} needs {len(missing)} variables that no file holds: {_shorten(missing)}",
+                    "copy the missing files, or plan the load with rules: paddlelike plan",
+                    f"Cannot open file {missing[0]} for load op",
+                )
+            )
+        elif missing and not held and not by_position:
+            findings.append(
+                Finding(
+                    "note",
+                    f"{file} stands alone: its {len(missing)} persistable variables are in another place",
+                    "load its values from there, or run the startup program",
+                )
+            )
+        unused = sorted(held - wanted) if wanted else []
+        if unused and not missing:
+            findings.append(
+                Finding("note", f"{file} does not use {len(unused)} variables: {_shorten(unused)}")
+            )
+    return findings
+
+
+def _find_manifest_problems(content: Content) -> list[Finding]:
+    if content.is_file or not content.files:
+        return []
+    if content.manifest is None:
+        return [Finding("note", "there is no manifest: flipped bits cannot be found", "save it again once")]
+    if content.manifest.is_prefix:
+        return []
+    result = verify(content.path)
+    findings = []
+    if result.problem:
+        findings.append(Finding("warning", f"{MANIFEST}: {result.problem}", "save again"))
+    texts = {"missing": "is missing", "cut": "has another size than", "changed": "has other bytes than"}
+    for what, text in texts.items():
+        for name in getattr(result, what):
+            why = f" ({result.why[name]})" if name in result.why else ""
+            findings.append(
+                Finding(
+                    "error",
+                    f"{name} {text}{'' if what == 'missing' else ' when it was saved'}{why}",
+                    "restore it from a copy; or, if it was replaced on purpose, save again",
+                    "Paddle does not notice other bytes",
+                )
+            )
+    return findings
+
+
+def _find_leftovers(path: str) -> list[Finding]:
+    """Find what a killed save left beside a local directory."""
+    parent, name = os.path.split(os.path.abspath(path))
+    try:
+        left = [one for one in os.listdir(parent) if one.startswith(f".{name}.saving-")]
+    except OSError:
+        return []
+    return [
+        Finding(
+            "note",
+            f"{one} beside it is of a save that runs now, or was killed",
+            "the next save or load of the directory finishes or removes it (this look did)",
+        )
+        for one in left
+    ]
+
+
+def _find_unnamed(found: Inspection) -> list[Finding]:
+    return [
+        Finding(
+            "note",
+            f"{name} stores no names, and neither a manifest nor a program says them",
+            "load it with the program it belongs to: variables are in the order of their sorted names",
+        )
+        for name in found.unnamed
+    ]
+
+
+def _list_calls(content: Content, found: Inspection) -> list[tuple[str, str]]:
+    """Return who opens the path, and how."""
+    path = content.path
+    if not content.is_file and all("/" in file.name for file in found.files):
+        return []
+    kinds = Counter(file.kind for file in found.files)
+    programs = [file for file in found.files if file.kind == "program"]
+    combined = [file for file in found.files if file.kind == "combined"]
+    if content.is_file and not programs:
+        return _list_file_calls(path, found.files[0])
+    if kinds["state"]:
+        stem = path if not os.path.isdir(path) else os.path.join(path, _find_stem(found))
+        return [
+            ("paddlelike", f"fluid.load(program, {stem!r})"),
+            ("Paddle 1.8", f"fluid.load(program, {stem!r})"),
+            ("Paddle 2.x, 3.x", f"paddle.load({stem + '.pdparams'!r})"),
+        ]
+    if programs and (kinds["variable"] or combined):
+        files = ""
+        if programs[0].name != "__model__":
+            files += f", model_filename={programs[0].name!r}"
+        if combined:
+            files += f", params_filename={combined[0].name!r}"
+        calls = [("paddlelike", f"fluid.io.load_inference_model({path!r}, exe{files})")]
+        calls.append(("Paddle 1.8", calls[0][1]))
+        if combined:
+            names = f"model_filename={programs[0].name!r}, params_filename={combined[0].name!r}"
+            calls.append(("Paddle 2.x", f"paddle.static.load_inference_model({path!r}, exe, {names})"))
+        return calls
+    if kinds["variable"]:
+        return [
+            ("paddlelike", f"fluid.io.load_persistables(exe, {path!r}, program)"),
+            ("Paddle 1.8", f"fluid.io.load_persistables(exe, {path!r}, program)"),
+            ("Paddle 2.x", f"paddle.static.load_program_state({path!r})"),
+        ]
+    if combined:
+        name = combined[0].name
+        call = f"fluid.io.load_persistables(exe, {path!r}, program, filename={name!r})"
+        return [("paddlelike", call), ("Paddle 1.8", call)]
+    others = [file for file in found.files if file.kind not in ("other", "manifest", "program")]
+    return _list_file_calls(os.path.join(path, others[0].name), others[0]) if others else []
+
+
+def _list_file_calls(path: str, file: FileFacts) -> list[tuple[str, str]]:
+    directory, name = os.path.split(path)
+    call = f"fluid.io.load_persistables(exe, {directory or '.'!r}, program, filename={name!r})"
+    if file.kind in ("variable", "combined"):
+        return [("paddlelike", call), ("Paddle 1.8", call)]
+    if file.kind == "state":
+        stem = os.path.splitext(path)[0]
+        return [
+            ("paddlelike", f"fluid.load(program, {stem!r})"),
+            ("Paddle 2.x, 3.x", f"paddle.load({path!r})"),
+        ]
+    try:
+        known = registry.find(file.kind)
+    except PaddlelikeError:
+        return []
+    calls = [("paddlelike", call)] if known.holds.names else []
+    return [*calls, ("paddlelike", f"fluid.convert({path!r}, 'directory')")]
+
+
+def _find_stem(found: Inspection) -> str:
+    state = next(file.name for file in found.files if file.kind == "state")
+    return os.path.splitext(state)[0]
+
+
+def _shorten(names: list[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more

@@ -1,0 +1,229 @@
+"""How two sets of saved values differ: added, removed, renamed and changed variables, and operators."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddlelike.errors import FormatError
+from paddlelike.framework.graph.program import Program
+from paddlelike.inspection.content import Content, Held, open_content
+from paddlelike.inspection.inspect import array_of
+from paddlelike.storage import hashing
+
+__all__ = ["Change", "Difference", "compare"]
+
+
+class Change(NamedTuple):
+    """A variable that both sides have, with another type, shape or value.
+
+    Attributes
+    ----------
+    what
+        "type", "shape", "sequences" (the LoD, or the row ids of SelectedRows) or "values".
+    left, right
+        Type and shape on each side, as text.
+    norm, relative
+        The 2-norm of the difference of the values, and that over the norm of the left side; None where they
+        cannot be subtracted. Not a number where an element is not.
+    elements
+        How many elements differ.
+    """
+
+    name: str
+    what: str
+    left: str
+    right: str
+    norm: float | None = None
+    relative: float | None = None
+    largest: float | None = None
+    elements: int = 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The difference of two sets of values; true when there is any.
+
+    Attributes
+    ----------
+    added, removed
+        Names that only the right side, or only the left side, has.
+    renamed
+        Pairs of names on the left and on the right with the same type, shape and bytes.
+    same
+        How many variables are equal bit for bit.
+    operators
+        Lines of the difference of the programs, as ``diff -u`` has them without context.
+    """
+
+    left: str
+    right: str
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    changed: tuple[Change, ...] = ()
+    same: int = 0
+    operators: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.renamed or self.changed or self.operators)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return {**asdict(self), "changed": [one._asdict() for one in self.changed], "differs": bool(self)}
+
+
+def compare(
+    left: str | os.PathLike[str],
+    right: str | os.PathLike[str],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Difference:
+    """Compare the values, and the programs, that two paths of any known formats hold.
+
+    Values are compared bit for bit, so that NaN equals NaN of the same bits. Memory stays below the largest
+    variable, twice.
+
+    Raises
+    ------
+    FormatError
+        A file on either side is damaged.
+    MissingFileError
+        There is nothing under a path.
+
+    >>> import tempfile, numpy as np
+    >>> home = tempfile.mkdtemp()
+    >>> np.savez(home + "/a.npz", w=np.float32([3, 0]), b=np.zeros(1))
+    >>> np.savez(home + "/b.npz", w=np.float32([3, 4]), c=np.zeros(1))
+    >>> found = compare(home + "/a.npz", home + "/b.npz")
+    >>> found.renamed, [(one.name, one.norm) for one in found.changed]
+    ((('b', 'c'),), [('w', 4.0)])
+    """
+    with ExitStack() as stack:
+        one, other = stack.enter_context(open_content(left)), stack.enter_context(open_content(right))
+        for content in (one, other):
+            _check_readable(content)
+        before = {held.name: held for held in one.variables}
+        after = {held.name: held for held in other.variables}
+        both = [name for name in before if name in after]
+        total, done, changes = sum(before[name].entry.nbytes for name in both), 0, []
+        for name in both:
+            change = _compare_values(name, one, before[name], other, after[name])
+            if change is not None:
+                changes.append(change)
+            done += before[name].entry.nbytes
+            if progress is not None:
+                progress(done, total)
+        removed = [name for name in before if name not in after]
+        added = [name for name in after if name not in before]
+        renamed = _find_renamed(
+            one, [before[name] for name in removed], other, [after[name] for name in added]
+        )
+        old, new = {pair[0] for pair in renamed}, {pair[1] for pair in renamed}
+        return Difference(
+            one.path,
+            other.path,
+            tuple(sorted(set(added) - new)),
+            tuple(sorted(set(removed) - old)),
+            tuple(renamed),
+            tuple(changes),
+            len(both) - len(changes),
+            tuple(_compare_programs(list(one.programs.values()), list(other.programs.values()))),
+        )
+
+
+def _check_readable(content: Content) -> None:
+    for file in content.files:
+        if file.problem is not None:
+            raise FormatError(f"{os.path.join(content.path, file.name)} cannot be read: {file.problem}")
+
+
+def _compare_values(name: str, one: Content, left: Held, other: Content, right: Held) -> Change | None:
+    """Return how a variable differs, or None."""
+    texts = _describe(left), _describe(right)
+    if left.entry.dtype != right.entry.dtype:
+        return Change(name, "type", *texts)
+    if tuple(left.entry.shape) != tuple(right.entry.shape):
+        return Change(name, "shape", *texts)
+    first, second = one.read(left), other.read(right)
+    if _structure_of(first) != _structure_of(second):
+        return Change(name, "sequences", *texts)
+    a, b = array_of(first), array_of(second)
+    if _bits(a) == _bits(b):
+        return None
+    differing = int(np.count_nonzero(a != b))
+    if a.dtype.kind not in "fiub":
+        return Change(name, "values", *texts, elements=differing)
+    with np.errstate(all="ignore"):
+        delta = b.astype(np.float64) - a.astype(np.float64)
+        norm, base = float(np.linalg.norm(delta)), float(np.linalg.norm(a.astype(np.float64)))
+    relative = norm / base if base else None
+    return Change(name, "values", *texts, norm, relative, float(np.abs(delta).max()), differing)
+
+
+def _structure_of(value: Any) -> Any:
+    """Return what a value has besides its elements: the LoD, or the rows and height of SelectedRows."""
+    if hasattr(value, "height"):
+        return int(value.height()), [int(row) for row in value.rows()]
+    return value.lod()
+
+
+def _bits(array: np.ndarray[Any, Any]) -> memoryview:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _describe(held: Held) -> str:
+    return f"{held.entry.dtype.name}{list(held.entry.shape)}"
+
+
+def _find_renamed(
+    one: Content, removed: list[Held], other: Content, added: list[Held]
+) -> list[tuple[str, str]]:
+    """Return pairs of the same type, shape and bytes; what fits several is paired by its order."""
+    facts = {(held.entry.dtype, tuple(held.entry.shape)) for held in removed}
+    waiting: dict[Any, list[str]] = defaultdict(list)
+    for held in added:
+        if (held.entry.dtype, tuple(held.entry.shape)) in facts:
+            waiting[_identify(other, held)].append(held.name)
+    pairs = []
+    wanted = {(held.entry.dtype, tuple(held.entry.shape)) for held in added}
+    for held in removed:
+        if (held.entry.dtype, tuple(held.entry.shape)) in wanted:
+            names = waiting.get(_identify(one, held))
+            if names:
+                pairs.append((held.name, names.pop(0)))
+    return pairs
+
+
+def _identify(content: Content, held: Held) -> tuple[Any, ...]:
+    """Return the type, shape and checksum of a value."""
+    array = np.ascontiguousarray(array_of(content.read(held)))
+    return held.entry.dtype, tuple(held.entry.shape), hashing.hash_bytes(_bits(array))
+
+
+def _compare_programs(left: list[Program], right: list[Program]) -> list[str]:
+    """Return the differing operators of the first programs of both sides, as lines."""
+    if not left or not right:
+        return []
+    before, after = _list_operators(left[0]), _list_operators(right[0])
+    found = difflib.unified_diff(before, after, lineterm="", n=0)
+    return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+
+
+def _list_operators(program: Program) -> list[str]:
+    """Return a line for each operator: outputs, type, inputs and attributes, without those of bookkeeping."""
+    lines = []
+    for block in program.blocks:
+        for op in block.ops:
+            attrs = {name: op.attr(name) for name in sorted(op.attr_names) if not name.startswith("op_")}
+            given = ", ".join(f"{slot}={op.input(slot)}" for slot in op.input_names)
+            made = ", ".join(f"{slot}={op.output(slot)}" for slot in op.output_names)
+            lines.append(f"{'  ' * (block.idx > 0)}{made} = {op.type}({given}) {attrs}")
+    return lines

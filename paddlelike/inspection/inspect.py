@@ -1,0 +1,249 @@
+"""What saved files hold: kind, versions, variables with types, sizes and statistics, programs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.errors import PaddlelikeError
+from paddlelike.formats.base import Value
+from paddlelike.framework.graph.program import Program
+from paddlelike.inspection.content import Content, FileFacts, Held, list_persistables, open_content
+from paddlelike.inspection.statistics import Statistics, summarize
+
+__all__ = ["FileFacts", "Inspection", "ProgramFacts", "VariableFacts", "array_of", "inspect"]
+
+
+class VariableFacts(NamedTuple):
+    """A variable in a file.
+
+    Attributes
+    ----------
+    role
+        "parameter", "optimizer state", "learning rate", "counter" or "state", guessed by Fluid's naming of
+        accumulators: files do not say it.
+    dtype
+        Paddle's name, such as "FP32".
+    height
+        Of SelectedRows, the height of the whole matrix; None: dense.
+    problem
+        Why the elements cannot be read.
+    """
+
+    name: str
+    file: str
+    role: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    lod_levels: int = 0
+    height: int | None = None
+    statistics: Statistics | None = None
+    problem: str | None = None
+
+
+class ProgramFacts(NamedTuple):
+    """A program in a file: what it holds, feeds and fetches, and the variables that it needs files for."""
+
+    file: str
+    version: int
+    blocks: int
+    operators: dict[str, int]
+    feeds: tuple[str, ...]
+    fetches: tuple[str, ...]
+    persistables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a path holds.
+
+    Attributes
+    ----------
+    title
+        The kind of the whole.
+    library, saved
+        Who wrote the manifest, and when (UTC); None: there is no manifest.
+    unnamed
+        Combined files whose variables are called by position, because nothing says their names.
+    """
+
+    path: str
+    title: str
+    files: tuple[FileFacts, ...]
+    variables: tuple[VariableFacts, ...]
+    programs: tuple[ProgramFacts, ...]
+    library: str | None = None
+    saved: str | None = None
+    unnamed: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements."""
+        return sum(variable.nbytes for variable in self.variables)
+
+    @property
+    def flagged(self) -> list[VariableFacts]:
+        """The variables with NaN or infinite elements, or that cannot be read."""
+        return [
+            one
+            for one in self.variables
+            if one.problem or (one.statistics is not None and (one.statistics.nan or one.statistics.inf))
+        ]
+
+    def __bool__(self) -> bool:
+        """Whether everything could be read and is finite."""
+        return not self.flagged and not any(file.problem for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        plain = asdict(self)
+        plain["files"] = [file._asdict() for file in self.files]
+        plain["programs"] = [program._asdict() for program in self.programs]
+        plain["variables"] = [
+            {**one._asdict(), "statistics": one.statistics and asdict(one.statistics)}
+            for one in self.variables
+        ]
+        return {**plain, "nbytes": self.nbytes, "fine": bool(self)}
+
+
+def inspect(
+    path: str | os.PathLike[str],
+    *,
+    statistics: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> Inspection:
+    """Look into a directory, a file, or the files of ``fluid.save`` under a prefix, of any known format.
+
+    Parameters
+    ----------
+    statistics
+        Read every value; else only headers are read.
+    progress
+        Called with the bytes of elements done and all bytes.
+
+    Raises
+    ------
+    MissingFileError
+        There is nothing under the path.
+    StorageError
+        The directory cannot be listed.
+
+    >>> import tempfile, numpy as np
+    >>> home = tempfile.mkdtemp()
+    >>> np.savez(home + "/net.npz", w=np.float32([[1, np.nan]]))
+    >>> found = inspect(home + "/net.npz")
+    >>> found.title, [(one.name, one.dtype, one.shape) for one in found.variables], bool(found)
+    ('an npz file of numpy', [('w', 'FP32', (1, 2))], False)
+    """
+    with open_content(path) as content:
+        total, done = sum(held.entry.nbytes for held in content.variables), 0
+        variables = []
+        for held in content.variables:
+            variables.append(_describe(content, held, statistics=statistics))
+            done += held.entry.nbytes
+            if progress is not None:
+                progress(done, total)
+        found = content.manifest
+        return Inspection(
+            content.path,
+            _make_title(content),
+            tuple(content.files),
+            tuple(variables),
+            tuple(_describe_program(name, program) for name, program in content.programs.items()),
+            None if found is None else found.library,
+            None if found is None else found.time,
+            tuple(content.unnamed),
+        )
+
+
+def array_of(value: Value) -> Any:
+    """Return the elements of a value as an array."""
+    array = value.array if isinstance(value, LoDTensor | SelectedRows) else value
+    assert array is not None
+    return array
+
+
+_ACCUMULATORS = (
+    "_moment_0", "_moment1_0", "_moment2_0", "_velocity_0", "_inf_norm_0", "_squared_0", "_linear_0",
+    "_mean_square_0", "_mean_grad_0", "_momentum_0", "__avg_squared_grad_0", "__avg_squared_update_0",
+    "_beta1_pow_acc_0", "_beta2_pow_acc_0", "_slow_0", "_ema_0",
+)  # fmt: skip
+
+
+def guess_role(name: str) -> str:
+    """Return what a variable of that name is in a network of Fluid.
+
+    >>> [guess_role(name) for name in ("fc_0.w_0", "fc_0.w_0_moment1_0", "learning_rate_0")]
+    ['parameter', 'optimizer state', 'learning rate']
+    """
+    if name.startswith("learning_rate_"):
+        return "learning rate"
+    if name.endswith(_ACCUMULATORS):
+        return "optimizer state"
+    return "counter" if name.startswith("@") else "parameter"
+
+
+def _describe(content: Content, held: Held, *, statistics: bool) -> VariableFacts:
+    entry = held.entry
+    summary = problem = None
+    if statistics:
+        try:
+            array = array_of(content.read(held))
+            summary = summarize(array) if array.dtype.kind in "fiub" else None
+        except (PaddlelikeError, OSError, MemoryError) as error:
+            problem = getattr(error, "message", None) or str(error) or "it is larger than the memory"
+    return VariableFacts(
+        held.name,
+        held.file,
+        guess_role(held.name),
+        entry.dtype.name,
+        tuple(entry.shape),
+        entry.nbytes,
+        len(entry.lod),
+        entry.height,
+        summary,
+        problem,
+    )
+
+
+def _describe_program(name: str, program: Program) -> ProgramFacts:
+    operators = [op for block in program.blocks for op in block.ops]
+    return ProgramFacts(
+        name,
+        program._version,
+        len(program.blocks),
+        dict(Counter(op.type for op in operators).most_common()),
+        tuple(one for op in operators if op.type == "feed" for one in op.output_arg_names),
+        tuple(one for op in operators if op.type == "fetch" for one in op.input_arg_names),
+        tuple(sorted(one.name for one in list_persistables(program))),
+    )
+
+
+def _make_title(content: Content) -> str:
+    """Return what the whole is."""
+    kinds = Counter(file.kind for file in content.files)
+    if content.is_file:
+        return content.files[0].title
+    if not content.files:
+        return "an empty directory"
+    inner = sorted({file.name.split("/")[0] for file in content.files if "/" in file.name})
+    if inner and all("/" in file.name for file in content.files):
+        more = ", ..." if len(inner) > 5 else ""
+        return f"a directory of {len(inner)} directories: {', '.join(inner[:5])}{more}"
+    if kinds["program"] and kinds["combined"]:
+        return "a model for prediction: a program and a combined file of its parameters"
+    if kinds["program"] and kinds["variable"]:
+        return "a model for prediction: a program and a file for each parameter"
+    if kinds["state"]:
+        return "the files of fluid.save"
+    if kinds["variable"]:
+        return "a directory of Paddle variables"
+    if kinds["combined"]:
+        return "a directory with a combined file of Paddle variables"
+    rest = [file for file in content.files if file.kind != "manifest"]
+    return rest[0].title if len(rest) == 1 else "a directory of files"

@@ -1,0 +1,88 @@
+"""Statistics of the elements of a value, computed piece by piece."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+__all__ = ["Statistics", "summarize"]
+
+_PIECE: Final = 1 << 18  # elements: a piece of float64 stays in the cache
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """A summary of elements.
+
+    Attributes
+    ----------
+    count
+        Of all elements; the others are of the finite ones alone.
+    mean, std
+        The standard deviation is that of the population, in float64.
+    nan, inf
+        How many elements are not a number, or infinite.
+    zeros
+        How many are exactly zero.
+    """
+
+    count: int
+    minimum: float | None = None
+    maximum: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    nan: int = 0
+    inf: int = 0
+    zeros: int = 0
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What is odd: "NaN", "Inf", "all zero"."""
+        found = []
+        if self.nan:
+            found.append("NaN")
+        if self.inf:
+            found.append("Inf")
+        if self.count and self.zeros == self.count:
+            found.append("all zero")
+        return tuple(found)
+
+
+def summarize(array: np.ndarray[Any, Any]) -> Statistics:
+    """Return the statistics of an array of numbers or booleans.
+
+    >>> summarize(np.float32([1, 3, np.nan])).mean
+    2.0
+    >>> summarize(np.zeros((2, 2))).flags
+    ('all zero',)
+    """
+    flat = array.reshape(-1)
+    count = nan = inf = zeros = 0
+    minimum, maximum, mean, squares = math.inf, -math.inf, 0.0, 0.0
+    for begin in range(0, flat.size, _PIECE):
+        piece = flat[begin : begin + _PIECE]
+        values = piece.astype(np.float64)
+        if piece.dtype.kind == "f":
+            finite = np.isfinite(values)
+            if not finite.all():
+                nans = int(np.isnan(values).sum())
+                nan, inf = nan + nans, inf + len(values) - int(finite.sum()) - nans
+                values = values[finite]
+                if not len(values):
+                    continue
+        zeros += len(values) - int(np.count_nonzero(values))
+        minimum, maximum = min(minimum, float(values.min())), max(maximum, float(values.max()))
+        # means and sums of squares of two parts are joined without cancellation (Chan, Golub, LeVeque 1979)
+        here = float(values.mean())
+        delta, total = here - mean, count + len(values)
+        squares += float(np.square(values - here).sum()) + delta * delta * count * len(values) / total
+        mean += delta * len(values) / total
+        count = total
+    if not count:
+        return Statistics(flat.size, nan=nan, inf=inf)
+    return Statistics(
+        flat.size, minimum, maximum, mean, math.sqrt(max(squares / count, 0.0)), nan, inf, zeros
+    )
