@@ -1,0 +1,168 @@
+"""Every command on real files: what it prints, its JSON and its exit status."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from paddlelike.cli.app import COMMANDS, app
+
+FIT = Path(__file__).parents[1] / "golden" / "fit_a_line"
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def parse(*arguments: object) -> tuple[int, Any]:
+    result = run(*arguments, "--json")
+    return result.exit_code, json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str) -> None:
+    result = run(name, "--help")
+    assert result.exit_code == 0
+    assert f" {name} " in result.stdout
+
+
+def test_inspect_lists_variables() -> None:
+    result = run("inspect", FIT / "persistables")
+    assert result.exit_code == 0
+    assert "fc_0.w_0" in result.stdout
+    assert "[13, 1]" in result.stdout
+    status, found = parse("inspect", FIT / "persistables")
+    assert status == 0
+    assert {one["name"]: one["shape"] for one in found["variables"]}["fc_0.w_0"] == [13, 1]
+
+
+def test_inspect_prints_one_variable() -> None:
+    status, found = parse("inspect", FIT / "persistables", "--values", "fc_0.b_0")
+    value = np.frombuffer((FIT / "persistables" / "fc_0.b_0").read_bytes()[-4:], "<f4")
+    assert (status, found["values"]) == (0, value.tolist())
+    wrong = run("inspect", FIT / "persistables", "--values", "fc_0.w_1")
+    assert wrong.exit_code == 2
+    assert "did you mean fc_0.w_0" in wrong.stderr
+
+
+def test_inspect_finds_not_a_number(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", w=np.float32([np.nan]))
+    assert parse("inspect", tmp_path / "a.npz")[0] == 1
+    assert parse("inspect", tmp_path / "a.npz", "--headers")[0] == 0
+
+
+def test_names_in_files_cannot_control_the_terminal(tmp_path: Path) -> None:
+    shutil.copy(FIT / "persistables" / "fc_0.b_0", tmp_path / "w\x1b[31m")
+    for command in ("inspect", "doctor"):
+        assert "\x1b" not in run(command, tmp_path).output
+
+
+def test_doctor_says_what_opens_a_model() -> None:
+    result = run("doctor", FIT / "inference_combined")
+    assert result.exit_code == 0
+    assert "model_filename='model', params_filename='params'" in result.stdout
+
+
+def test_diff_and_its_status(tmp_path: Path) -> None:
+    assert parse("diff", FIT / "inference", FIT / "inference_combined")[0] in (0, 1)
+    status, found = parse("diff", FIT / "persistables", FIT / "inference")
+    assert (status, found["removed"], found["same"]) == (1, ["learning_rate_0"], 2)
+    assert parse("diff", FIT / "persistables", FIT / "persistables")[0] == 0
+
+
+def test_verify_without_manifest() -> None:
+    assert run("verify", FIT / "persistables").exit_code == 1
+    assert run("verify", FIT / "nothing").exit_code == 2
+
+
+def test_plan_of_a_good_and_a_wrong_directory(tmp_path: Path) -> None:
+    program = FIT / "programs" / "main_train.pb"
+    status, found = parse("plan", FIT / "persistables", "--program", program)
+    assert (status, found["would_load"]) == (0, True)
+    shutil.copytree(FIT / "persistables", tmp_path / "d")
+    (tmp_path / "d" / "fc_0.w_0").rename(tmp_path / "d" / "fc_1.w_0")
+    status, found = parse("plan", tmp_path / "d", "--program", program)
+    assert (status, found["proposed"]) == (1, {"fc_1.w_0": "fc_0.w_0"})
+
+
+def test_convert_and_refuse_to_overwrite(tmp_path: Path) -> None:
+    target = tmp_path / "a.npz"
+    assert run("convert", FIT / "persistables", target).exit_code == 0
+    value = np.frombuffer((FIT / "persistables" / "fc_0.b_0").read_bytes()[-4:], "<f4")
+    np.testing.assert_array_equal(np.load(target)["fc_0.b_0"], value)
+    again = run("convert", FIT / "persistables", target)
+    assert again.exit_code == 2
+    assert "exists" in again.stderr
+
+
+def test_graph_writes_dot() -> None:
+    result = run("graph", FIT / "inference")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("digraph")
+
+
+def test_check_compares_with_what_paddle_computed(tmp_path: Path) -> None:
+    recorded = np.load(FIT / "io.npz")
+    feeds = {name: recorded[name] for name in recorded.files}
+    name = next(one for one in feeds if feeds[one].shape[-1] == 13)
+    np.savez(tmp_path / "in.npz", x=feeds[name])
+    status, _ = parse("check", FIT / "inference", tmp_path / "in.npz", "-o", tmp_path / "out.npz")
+    assert status == 0
+    (made,) = np.load(tmp_path / "out.npz").values()
+    w = np.frombuffer((FIT / "inference" / "fc_0.w_0").read_bytes()[-52:], "<f4").reshape(13, 1)
+    b = np.frombuffer((FIT / "inference" / "fc_0.b_0").read_bytes()[-4:], "<f4")
+    np.testing.assert_allclose(made, feeds[name] @ w + b, rtol=1e-5)  # two orders of a float32 sum of 13
+    np.savez(tmp_path / "other.npz", y=made + 1)
+    status, found = parse(
+        "check", FIT / "inference", tmp_path / "in.npz", "--expected", tmp_path / "other.npz"
+    )
+    assert (status, found["outputs"][0]["verdict"]) == (1, "differs")
+
+
+def test_env_lists_the_core() -> None:
+    status, found = parse("env")
+    assert status == 0
+    assert found["core"]["numpy"] == np.__version__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "text"),
+    [
+        (["inspct"], 2, "inspect"),
+        (["inspect", "--valeus", "x", "y"], 2, "--values"),
+        (["inspect", "/nothing/here"], 2, "there is no file or directory"),
+    ],
+)
+def test_wrong_use_names_what_is_near(arguments: list[str], status: int, text: str) -> None:
+    command = [sys.executable, "-m", "paddlelike", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert text in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_the_extra_run_still_works(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys, paddle.fluid as fluid; print(fluid.__name__, sys.argv[1])")
+    (tmp_path / "typer.py").write_text("raise ModuleNotFoundError('no typer', name='typer')")
+    command = [sys.executable, "-c"]
+    code = (
+        "import sys, runpy; sys.path.insert(0, {!r}); sys.argv = {!r}; "
+        "runpy.run_module('paddlelike', run_name='__main__')"
+    )
+    for arguments, status, text in (
+        (["paddlelike", "run", str(script), "7"], 0, "7"),
+        (["paddlelike", "inspect", "x"], 2, "needs the extra 'cli'"),
+    ):
+        done = subprocess.run(
+            [*command, code.format(str(tmp_path), arguments)], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, text in done.stdout + done.stderr) == (status, True), done.stderr
