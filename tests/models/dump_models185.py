@@ -205,6 +205,67 @@ def branches():
     ]
 
 
+def ssd():
+    """Boxes of two feature maps, decoded and suppressed."""
+    image = fluid.data("image", [None, 3, 32, 32])
+    one = layers.conv2d(image, 6, 3, stride=4, padding=1, act="relu")
+    two = layers.conv2d(one, 6, 3, stride=2, padding=1, act="relu")
+    places, scores, boxes, variances = layers.multi_box_head(
+        [one, two],
+        image,
+        32,
+        4,
+        [[2.0], [2.0]],
+        min_sizes=[8.0, 16.0],
+        max_sizes=[16.0, 30.0],
+        offset=0.5,
+        flip=True,
+    )
+    found = layers.detection_output(
+        places, scores, boxes, variances, nms_threshold=0.4, keep_top_k=12, score_threshold=0.05
+    )
+    return {"image": real(2, 3, 32, 32)}, [found, scores]
+
+
+def yolo():
+    image, size = fluid.data("image", [None, 3, 32, 32]), fluid.data("size", [None, 2], "int32")
+    grid = layers.conv2d(layers.conv2d(image, 8, 3, stride=4, padding=1, act="leaky_relu"), 14, 1)
+    boxes, scores = layers.yolo_box(grid, size, [10, 13, 16, 30], 2, 0.05, 4)
+    found = layers.multiclass_nms(
+        boxes, layers.transpose(scores, [0, 2, 1]), 0.05, 20, 10, 0.45, background_label=-1
+    )
+    return {"image": real(2, 3, 32, 32), "size": np.array([[32, 32], [64, 48]], "int32")}, [found]
+
+
+def rcnn():
+    """Proposals of a feature map, features of each, classes and boxes."""
+    image, info = fluid.data("image", [1, 3, 32, 32]), fluid.data("info", [1, 3])
+    features = layers.conv2d(image, 6, 3, stride=4, padding=1, act="relu")
+    anchors, variances = layers.anchor_generator(
+        features, [8, 16], [0.5, 1.0], [1.0, 1.0, 1.0, 1.0], [4.0, 4.0]
+    )
+    scores = layers.conv2d(features, 4, 1, act="sigmoid")
+    deltas = layers.scale(layers.conv2d(features, 16, 1), 0.1)
+    rois, _ = layers.generate_proposals(scores, deltas, info, anchors, variances, 50, 8, 0.6, 1.0)
+    aligned = layers.roi_align(features, rois, 2, 2, 0.25, 2)
+    pooled = layers.roi_pool(features, rois, 2, 2, 0.25)
+    hidden = layers.fc(layers.concat([aligned, pooled], axis=1), 8, act="relu")
+    classes = layers.softmax(layers.fc(hidden, 3))
+    moved = layers.box_coder(
+        rois,
+        [0.1, 0.1, 0.2, 0.2],
+        layers.reshape(layers.fc(hidden, 4), [-1, 1, 4]),
+        "decode_center_size",
+        False,
+        axis=1,
+    )
+    return {"image": real(1, 3, 32, 32), "info": np.array([[32, 32, 1]], "float32")}, [
+        rois,
+        classes,
+        layers.exp(moved),
+    ]
+
+
 #: Network, and the file names of the program and of the parameters.
 NETWORKS = {
     "convnet": (convnet, None, None),
@@ -213,6 +274,9 @@ NETWORKS = {
     "ctr": (ctr, None, "all.params"),
     "translator": (translator, "beam.pb", None),
     "branches": (branches, None, None),
+    "ssd": (ssd, None, None),
+    "yolo": (yolo, None, "params"),
+    "rcnn": (rcnn, None, None),
 }
 
 

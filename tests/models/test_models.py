@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,23 +16,9 @@ ARCHIVES = ("models185", "layers262")
 CLOSE = {"rtol": 2e-5, "atol": 2e-6}
 
 
-#: Models of operators that do not exist here yet.
-WAITING = {
-    f"vision_{name}"
-    for name in ["box_coder", "deform_conv", "prior_box", "roi_align", "roi_pool", "yolo_box"]
-}
-
-
-def list_models() -> list[Any]:
-    waits = pytest.mark.xfail(reason="an operator is missing", strict=False)
-    return [
-        pytest.param(archive, name, marks=waits if name in WAITING else ())
-        for archive in ARCHIVES
-        for name in sorted(read_archive(archive))
-    ]
-
-
-@pytest.mark.parametrize(("archive", "name"), list_models())
+@pytest.mark.parametrize(
+    ("archive", "name"), [(archive, name) for archive in ARCHIVES for name in sorted(read_archive(archive))]
+)
 def test_model(archive: str, name: str, tmp_path: Path) -> None:
     files = read_archive(archive)[name]
     write_files(files, tmp_path)

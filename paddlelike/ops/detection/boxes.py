@@ -52,6 +52,7 @@ class BoxCoder(OpDef):
     outputs = ("OutputBox",)
     attrs = BoxCoderAttrs.table()
     lod = "TargetBox"
+    context = True
 
     @staticmethod
     def infer(prior: Spec, variances: Spec | None, target: Spec, *, attrs: BoxCoderAttrs) -> Spec:
@@ -70,8 +71,12 @@ class BoxCoder(OpDef):
         return Spec(target.shape, target.dtype)
 
     @staticmethod
-    def forward(prior: Array, variances: Array | None, target: Array, *, attrs: BoxCoderAttrs) -> Array:
+    def forward(
+        ctx: Context, prior: Array, variances: Array | None, target: Array, *, attrs: BoxCoderAttrs
+    ) -> Array:
         _check_coded(prior, variances, target, attrs)
+        if attrs.axis == 1:  # the anchors are the rows
+            ctx.set_lod("OutputBox", ctx.lod("PriorBox"))
         edge = prior.dtype.type(not attrs.box_normalized)
         if variances is None and attrs.variance:
             variances = np.array(attrs.variance, np.float32).astype(prior.dtype)

@@ -21,7 +21,7 @@ from paddlelike.ops.kernels.regions import (
     pool_by_axes_dx,
 )
 
-__all__ = ["PrRoiPool", "RoiAlign", "RoiAttrs"]
+__all__ = ["AlignAttrs", "PrRoiPool", "RoiAlign", "RoiAttrs", "sample_regions"]
 
 
 class RoiAttrs(Attrs):
@@ -32,7 +32,9 @@ class RoiAttrs(Attrs):
     spatial_scale: float = Float(1.0)
 
 
-class _AlignAttrs(RoiAttrs):
+class AlignAttrs(RoiAttrs):
+    """Attributes of roi_align."""
+
     sampling_ratio: int = Int(-1)
 
 
@@ -48,46 +50,50 @@ class RoiAlign(OpDef):
 
     type = "roi_align"
     inputs = ("X", "ROIs", "RoisLod?")
-    attrs = _AlignAttrs.table()
+    attrs = AlignAttrs.table()
     gradient = Gradient("X", "ROIs", "RoisLod", "Out@GRAD", outputs=("X@GRAD",))
     context = True
 
     @classmethod
-    def infer(cls, x: Spec, rois: Spec, _: Spec | None, *, attrs: _AlignAttrs) -> Spec:
+    def infer(cls, x: Spec, rois: Spec, _: Spec | None, *, attrs: AlignAttrs) -> Spec:
         check_regions(cls.type, x, rois)
         return Spec((rois.shape[0], x.shape[1], attrs.pooled_height, attrs.pooled_width), x.dtype)
 
     @staticmethod
-    def forward(ctx: Context, x: Array, rois: Array, offsets: Array | None, *, attrs: _AlignAttrs) -> Array:
+    def forward(ctx: Context, x: Array, rois: Array, offsets: Array | None, *, attrs: AlignAttrs) -> Array:
         owners = index_images(ctx, len(rois), len(x), offsets)
         if not len(rois):
             return np.empty((0, x.shape[1], attrs.pooled_height, attrs.pooled_width), x.dtype)
-        return pool_by_axes(x, owners, *_sample_regions(x, rois, attrs))
+        return pool_by_axes(x, owners, *sample_regions(x, rois, attrs))
 
     @staticmethod
     def backward(
-        ctx: Context, x: Array, rois: Array, offsets: Array | None, d_out: Array, *, attrs: _AlignAttrs
+        ctx: Context, x: Array, rois: Array, offsets: Array | None, d_out: Array, *, attrs: AlignAttrs
     ) -> Array:
         owners = index_images(ctx, len(rois), len(x), offsets)
-        return pool_by_axes_dx(d_out, x.shape, owners, *_sample_regions(x, rois, attrs))
+        return pool_by_axes_dx(d_out, x.shape, owners, *sample_regions(x, rois, attrs))
 
 
-def _sample_regions(x: Array, rois: Array, attrs: _AlignAttrs) -> tuple[list[AxisWeights], list[AxisWeights]]:
-    corners = rois.astype(x.dtype, copy=False) * x.dtype.type(attrs.spatial_scale)
-    rows = [
-        _sample_axis(y1, y2, attrs.pooled_height, attrs.sampling_ratio, x.shape[2])
-        for _, y1, _, y2 in corners
-    ]
-    columns = [
-        _sample_axis(x1, x2, attrs.pooled_width, attrs.sampling_ratio, x.shape[3]) for x1, _, x2, _ in corners
-    ]
+def sample_regions(
+    x: Array, rois: Array, attrs: AlignAttrs, *, shift: float = 0.0, least: int = 1
+) -> tuple[list[AxisWeights], list[AxisWeights]]:
+    """Return, for each region, how much each of its rows and columns of bins takes of the rows and columns of X.
+
+    Regions are moved back by ``shift`` pixels and are at least ``least`` pixels long.
+    """
+    corners = rois.astype(x.dtype, copy=False) * x.dtype.type(attrs.spatial_scale) - x.dtype.type(shift)
+    ratio, (height, width) = attrs.sampling_ratio, x.shape[2:]
+    rows = [_sample_axis(y1, y2, attrs.pooled_height, ratio, height, least) for _, y1, _, y2 in corners]
+    columns = [_sample_axis(x1, x2, attrs.pooled_width, ratio, width, least) for x1, _, x2, _ in corners]
     return rows, columns
 
 
-def _sample_axis(start: np.floating, end: np.floating, bins: int, ratio: int, length: int) -> AxisWeights:
+def _sample_axis(
+    start: np.floating, end: np.floating, bins: int, ratio: int, length: int, least: int
+) -> AxisWeights:
     """Return how much the mean of each bin takes of every pixel along one dim."""
     real = type(start)
-    size = max(end - start, real(1))
+    size = max(end - start, real(least))
     step = size / real(bins)
     count = ratio if ratio > 0 else math.ceil(step)
     points = (np.arange(count, dtype=np.float32) + np.float32(0.5)).astype(real) * step / real(count)
