@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, convert_dtype
-from paddlelike.framework.opdef import Array, LoD, OpDef, Spec, grad_name, registry
+from paddlelike.framework.opdef import NO_LOD, Array, LoD, OpDef, Spec, grad_name, registry
 from tests.ops.contract import View, full_attrs, run
 from tests.ops.recorded import Case, name_outputs, weights
 
@@ -76,6 +76,8 @@ class Replay:
         return self.values.get(key + "_out"), self.lods.get(key + "_out", [])
 
     def with_level(self, slot: str, spec: Spec) -> Spec:
+        if spec.lod_level == NO_LOD:
+            return spec._replace(lod_level=0)
         if spec.lod_level is not None:
             return spec
         source = self.op.lod if isinstance(self.op.lod, str) else (self.op.lod or {}).get(slot)

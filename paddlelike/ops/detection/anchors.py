@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Bool, Float, Floats, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import NO_LOD, Array, Attrs, Bool, Float, Floats, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.windows import check_image
 
 __all__ = ["AnchorGenerator", "DensityPriorBox", "PriorBox"]
@@ -108,7 +108,7 @@ class PriorBox(OpDef):
             )
         _check_variances("prior_box", attrs.variances)
         count = len(attrs.ratios()) * len(attrs.min_sizes) + len(attrs.max_sizes)
-        spec = Spec((*x.shape[2:], count, 4), x.dtype, 0)
+        spec = Spec((*x.shape[2:], count, 4), x.dtype, NO_LOD)
         return spec, spec
 
     @staticmethod
@@ -157,7 +157,7 @@ class DensityPriorBox(OpDef):
         dims: tuple[int, ...] = (*x.shape[2:], count, 4)
         if attrs.flatten_to_2d:
             dims = (-1, 4)  # as Paddle declares it
-        return Spec(dims, x.dtype, 0), Spec(dims, x.dtype, 0)
+        return Spec(dims, x.dtype, NO_LOD), Spec(dims, x.dtype, NO_LOD)
 
     @staticmethod
     def forward(x: Array, image: Array, *, attrs: DensityPriorBoxAttrs) -> tuple[Array, Array]:
@@ -216,7 +216,7 @@ class AnchorGenerator(OpDef):
     def infer(x: Spec, *, attrs: AnchorGeneratorAttrs) -> tuple[Spec, Spec]:
         check_image("anchor_generator", x)
         _check_variances("anchor_generator", attrs.variances)
-        spec = Spec((*x.shape[2:], len(attrs.aspect_ratios) * len(attrs.anchor_sizes), 4), x.dtype, 0)
+        spec = Spec((*x.shape[2:], len(attrs.aspect_ratios) * len(attrs.anchor_sizes), 4), x.dtype, NO_LOD)
         return spec, spec
 
     @staticmethod

@@ -11,6 +11,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     REQUIRED,
     Array,
     Attrs,
@@ -83,7 +84,7 @@ class DetectionMap(OpDef):
             )
         if count is not None and (true is None or false is None):
             raise ShapeError("detection_map: PosCount needs TruePos and FalsePos beside it")
-        return None, None, None, Spec((1,), VarType.FP32, 0)
+        return None, None, None, Spec((1,), VarType.FP32, NO_LOD)
 
     @staticmethod
     def forward(

@@ -10,6 +10,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     Array,
     Attrs,
     Bool,
@@ -270,7 +271,7 @@ class PolygonBoxTransform(OpDef):
                 f"polygon_box_transform: Input has shape {x.shape}; it needs (N, channels, H, W) with an "
                 "even number of channels"
             )
-        return Spec(x.shape, x.dtype, 0)
+        return Spec(x.shape, x.dtype, NO_LOD)
 
     @staticmethod
     def forward(x: Array) -> Array:

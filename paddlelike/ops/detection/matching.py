@@ -9,7 +9,18 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, OpDef, Spec, String, register
+from paddlelike.framework.opdef import (
+    NO_LOD,
+    Array,
+    Attrs,
+    Context,
+    Float,
+    Int,
+    OpDef,
+    Spec,
+    String,
+    register,
+)
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_unstable
 
@@ -44,7 +55,7 @@ class BipartiteMatch(OpDef):
                 f"bipartite_match: match_type is {match_type!r}", hint="take 'bipartite' or 'per_prediction'"
             )
         # As Paddle declares it; the first dim is the number of images.
-        return Spec(matrix.shape, VarType.INT32, 0), Spec(matrix.shape, matrix.dtype, 0)
+        return Spec(matrix.shape, VarType.INT32, NO_LOD), Spec(matrix.shape, matrix.dtype, NO_LOD)
 
     @staticmethod
     def forward(
@@ -124,7 +135,7 @@ class TargetAssign(OpDef):
                 "(rows, P, K) and (N, M)"
             )
         dims = match.shape
-        return Spec((*dims, x.shape[2]), x.dtype, 0), Spec((*dims, 1), VarType.FP32, 0)
+        return Spec((*dims, x.shape[2]), x.dtype, NO_LOD), Spec((*dims, 1), VarType.FP32, NO_LOD)
 
     @staticmethod
     def forward(
@@ -190,7 +201,7 @@ class MineHardExamples(OpDef):
                     f"mine_hard_examples: {slot} has shape {spec.shape}; it needs (images, anchors)"
                 )
         _check_mining(attrs)
-        return Spec((-1, 1), VarType.INT32, 0), Spec(match.shape, VarType.INT32, 0)
+        return Spec((-1, 1), VarType.INT32, NO_LOD), Spec(match.shape, VarType.INT32, NO_LOD)
 
     @staticmethod
     def forward(

@@ -77,7 +77,7 @@ class RoiAlign(OpDef):
 def sample_regions(
     x: Array, rois: Array, attrs: AlignAttrs, *, shift: float = 0.0, least: int = 1
 ) -> tuple[list[AxisWeights], list[AxisWeights]]:
-    """Return, for each region, how much each of its rows and columns of bins takes of the rows and columns of X.
+    """Return, for each region, how much its rows and columns of bins take of the rows and columns of X.
 
     Regions are moved back by ``shift`` pixels and are at least ``least`` pixels long.
     """

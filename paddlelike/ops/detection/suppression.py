@@ -14,6 +14,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     REQUIRED,
     Array,
     Attrs,
@@ -244,7 +245,7 @@ class LocalityAwareNms(OpDef):
 
     @staticmethod
     def infer(boxes: Spec, scores: Spec) -> Spec:
-        return _infer("locality_aware_nms", boxes, sequences=False)._replace(lod_level=0)
+        return _infer("locality_aware_nms", boxes, sequences=False)._replace(lod_level=NO_LOD)
 
     @staticmethod
     def forward(ctx: Context, boxes: Array, scores: Array, *, attrs: NmsAttrs) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     REQUIRED,
     Array,
     Attrs,
@@ -78,7 +79,7 @@ class YoloBox(OpDef):
             raise ShapeError(f"yolo_box: X has shape {x.shape}, ImgSize {size.shape}; ImgSize needs (N, 2)")
         cells = -1 if min(x.shape[2:]) < 0 else count * x.shape[2] * x.shape[3]
         dims = (x.shape[0], cells)
-        return Spec((*dims, 4), x.dtype, 0), Spec((*dims, attrs.class_num), x.dtype, 0)
+        return Spec((*dims, 4), x.dtype, NO_LOD), Spec((*dims, attrs.class_num), x.dtype, NO_LOD)
 
     @staticmethod
     def forward(x: Array, size: Array, *, attrs: YoloBoxAttrs) -> tuple[Array, Array]:
@@ -177,9 +178,9 @@ class Yolov3Loss(OpDef):
                 )
         mask = (x.shape[0], len(attrs.anchor_mask), *x.shape[2:])
         return (
-            Spec((x.shape[0],), x.dtype, 0),
-            Spec(mask, VarType.INT32, 0),  # of X's dtype, but Paddle's layer declares it so
-            Spec(box.shape[:2], VarType.INT32, 0),
+            Spec((x.shape[0],), x.dtype, NO_LOD),
+            Spec(mask, VarType.INT32, NO_LOD),  # of X's dtype, but Paddle's layer declares it so
+            Spec(box.shape[:2], VarType.INT32, NO_LOD),
         )
 
     @staticmethod

@@ -14,7 +14,7 @@ from paddlelike.ops.paddle2.registration import register_kernel
 
 
 class LaterAlignAttrs(AlignAttrs):
-    """Attributes of the later roi_align; ``aligned``: pixels are points half a pixel away from their corner."""
+    """Attributes of the later roi_align; ``aligned``: pixels are points in the middle of their squares."""
 
     aligned: bool = Bool(False)
 
