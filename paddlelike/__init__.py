@@ -73,6 +73,7 @@ _FURTHER = {
     "transpiler.distribute_transpiler": "distributed.transpiler",
     "transpiler.ps_dispatcher": "distributed.transpiler.dispatch",
     "transpiler.memory_optimization_transpiler": "framework.environment",
+    "proto": "fluid.proto",
     "utils": "standin.plot",
     "utils.plot": "standin.plot",
     "version": "standin.version",

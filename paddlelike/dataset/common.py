@@ -62,7 +62,7 @@ def find(url: str, module_name: str, md5sum: str | None, save_name: str | None =
 def _announce(module_name: str) -> None:
     """Warn, once per data set, that its samples are made up."""
     warnings.warn(
-        f"{module_name}: these samples are made up ({_SYNTHETIC} is set, files are missing)", stacklevel=5
+        f"{module_name}: these samples are made up ({_SYNTHETIC} is set, files are missing)", stacklevel=4
     )
 
 

@@ -176,6 +176,7 @@ NAMES: Final[Mapping[str, Reason]] = {
     "contrib.utils.hdfs_utils.multi_download": _INNER,
     "contrib.utils.hdfs_utils.multi_upload": _INNER,
     "core.Executor": _INNER,
+    "framework.OpProtoHolder": _CORE,
     "core.Variable": _INNER,
     "core.ParallelExecutor": _INNER,
     "core.kControlDepVarName": _INNER,

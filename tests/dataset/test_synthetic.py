@@ -142,6 +142,8 @@ def test_the_tables_have_the_sizes_of_the_originals() -> None:
     assert -3 <= rating[0] <= 5
     words, verbs, labels = dataset.conll05.get_dict()
     assert (len(words), len(verbs), len(labels)) == (44068, 3162, 59)
+    vectors = Path(dataset.conll05.get_embedding()).read_bytes()
+    assert len(vectors) == 16 + 44068 * 32 * 4
     sample = next(iter(dataset.conll05.test()()))
     assert len(sample) == 9
     assert len({len(one) for one in sample}) == 1

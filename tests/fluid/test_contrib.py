@@ -180,3 +180,17 @@ def test_files_are_divided_among_trainers() -> None:
     files = [str(i) for i in range(7)]
     shares = [HDFSClient.split_files(files, trainer, 3) for trainer in range(3)]
     assert shares == [["0", "1", "2"], ["3", "4"], ["5", "6"]]
+
+
+def test_messages_of_programs_are_the_real_ones(tmp_path: Path) -> None:
+    from paddlelike.fluid.proto import framework_pb2
+
+    fluid.layers.relu(fluid.data("x", [None, 3]))
+    utils.save_program(fluid.default_main_program(), str(tmp_path / "__model__"))
+    program = framework_pb2.ProgramDesc.FromString((tmp_path / "__model__").read_bytes())
+    assert [op.type for op in program.blocks[0].ops] == ["relu"]
+    (x,) = (var for var in program.blocks[0].vars if var.name == "x")
+    assert x.type.lod_tensor.tensor.data_type == framework_pb2.VarType.FP32 == 5
+    assert (framework_pb2.AttrType["INTS"], framework_pb2.INTS) == (3, 3)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        framework_pb2.Nothing  # noqa: B018

@@ -1,0 +1,1 @@
+"""``fluid.proto``: the messages of saved programs."""
