@@ -62,8 +62,8 @@ _TABLES: Final = Reason(
     "use fluid.io.save_persistables and fluid.io.load_persistables",
 )
 _MATCHING: Final = Reason(
-    "hashed pyramids of words and attention by ranks are left out",
-    "use layers.hash and layers.embedding, or layers.matmul and layers.softmax",
+    "it has a kernel for GPUs alone, or belongs to Baidu's search engine",
+    "use layers.embedding and layers.hash",
 )
 _FLOAT16: Final = Reason(
     "there is no float16 arithmetic on the CPU", "contrib.mixed_precision.decorate trains in float32"
@@ -138,9 +138,7 @@ MODULES: Final[Mapping[str, Reason]] = {
     "utils.preprocess_util": _IMAGES,
 }
 
-_MATCHING_NAMES: Final = """
-    rank_attention search_pyramid_hash
-"""
+_MATCHING_NAMES: Final = "rank_attention search_pyramid_hash"
 _TABLE_NAMES: Final = """
     convert_dist_to_sparse_program load_persistables_for_increment load_persistables_for_inference
     multi_download multi_upload

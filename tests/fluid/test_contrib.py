@@ -131,7 +131,9 @@ def test_programs_travel_through_files(tmp_path: Path) -> None:
     main = fluid.default_main_program()
     path = str(tmp_path / "__model__")
     utils.save_program(main, path)
-    assert str(utils.load_program(path)) == str(main)
+    found = utils.load_program(path)
+    assert [str(op) for op in found.global_block().ops] == [str(op) for op in main.global_block().ops]
+    assert sorted(found.global_block().vars) == sorted(main.global_block().vars)
     utils.save_program(main, path, is_text=True)
     assert "relu" in Path(path).read_text()
     with pytest.raises(NotImplementedError, match="in text cannot be read"):
