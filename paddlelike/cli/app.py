@@ -9,7 +9,21 @@ import typer
 
 __all__ = ["app", "main"]
 
-COMMANDS: Final = ("inspect", "doctor", "verify", "diff", "plan", "convert", "graph", "check", "env")
+COMMANDS: Final = (
+    "inspect",
+    "doctor",
+    "verify",
+    "diff",
+    "plan",
+    "convert",
+    "merge",
+    "split",
+    "prune",
+    "graph",
+    "check",
+    "quirks",
+    "env",
+)
 
 app = typer.Typer(
     name="paddlelike",

@@ -19,8 +19,8 @@ from paddlelike.cli.output import (
     progress,
 )
 from paddlelike.errors import LoadError
-from paddlelike.inspection.content import open_content
 from paddlelike.inspection.inspect import Inspection, array_of, inspect
+from paddlelike.interop.content import open_content
 
 __all__ = ["command"]
 

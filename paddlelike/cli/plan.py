@@ -10,7 +10,7 @@ import typer
 from paddlelike.cli.output import FOUND, Json, end, escape, exits, print_json
 from paddlelike.errors import LoadError
 from paddlelike.framework.graph.program import Program
-from paddlelike.inspection.content import open_content
+from paddlelike.interop.content import open_content
 from paddlelike.io.load.preview import plan_load
 
 __all__ = ["command", "find_program"]

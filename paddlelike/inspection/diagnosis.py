@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats import registry
-from paddlelike.inspection.content import Content, list_persistables, open_content
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
+from paddlelike.interop.content import Content, list_persistables, open_content
 from paddlelike.io.verify import verify
 from paddlelike.storage.names import MANIFEST
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from paddlelike.errors import FormatError
 from paddlelike.framework.graph.program import Program
-from paddlelike.inspection.content import Content, Held, open_content
 from paddlelike.inspection.inspect import array_of
+from paddlelike.interop.content import Content, Held, open_content
 from paddlelike.storage import hashing
 
 __all__ = ["Change", "Difference", "compare"]

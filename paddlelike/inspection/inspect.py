@@ -12,8 +12,8 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.framework.graph.program import Program
-from paddlelike.inspection.content import Content, FileFacts, Held, list_persistables, open_content
 from paddlelike.inspection.statistics import Statistics, summarize
+from paddlelike.interop.content import Content, FileFacts, Held, list_persistables, open_content
 
 __all__ = ["FileFacts", "Inspection", "ProgramFacts", "VariableFacts", "array_of", "inspect"]
 

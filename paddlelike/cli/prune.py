@@ -1,0 +1,30 @@
+"""``paddlelike prune``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paddlelike.cli.output import exits, say
+from paddlelike.interop.repack import prune
+
+__all__ = ["command"]
+
+
+def command(
+    model: Annotated[str, typer.Argument(help="A directory with a program and its parameters.")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="A new directory.")],
+    fetch: Annotated[list[str], typer.Option(help="A variable that is computed; may be given again.")],
+    feed: Annotated[
+        list[str] | None, typer.Option(help="A variable that is fed; may be given again. Else those needed.")
+    ] = None,
+) -> None:
+    """Write the part of a model that computes some variables.
+
+    Training programs become models for prediction.
+    """
+    with exits():
+        done = prune(model, target, feed, fetch)
+    alone = "" if len(done.files) > 1 else ", the program alone: no parameters lie beside it"
+    say(f"wrote {len(done.files)} files to {done.directory}{alone}")

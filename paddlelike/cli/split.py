@@ -1,0 +1,31 @@
+"""``paddlelike split``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paddlelike.cli.output import exits, say
+from paddlelike.interop.repack import split
+
+__all__ = ["command"]
+
+
+def command(
+    source: Annotated[
+        str, typer.Argument(metavar="SRC", help="A directory with a combined file, or the file.")
+    ],
+    target: Annotated[str, typer.Argument(metavar="DST", help="A new directory.")],
+    names: Annotated[
+        str | None, typer.Option(help="The variables, if nothing says their names: a,b,c.")
+    ] = None,
+) -> None:
+    """Write every variable into a file of its own.
+
+    The names come from the manifest, or from the program beside the file. Programs are copied. Values are
+    copied bit for bit.
+    """
+    with exits():
+        done = split(source, target, None if names is None else [name.strip() for name in names.split(",")])
+    say(f"wrote {len(done.files)} files to {done.directory}")

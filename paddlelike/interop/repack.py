@@ -1,0 +1,190 @@
+"""Models in another arrangement: merged into one file, split into many, pruned to some outputs.
+
+Values are copied as they are, bit for bit, and programs byte for byte unless they are pruned.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.errors import GraphError, LoadError, SaveError
+from paddlelike.formats.paddle.combined import CombinedFile
+from paddlelike.formats.paddle.directory import encode_value
+from paddlelike.framework.codec.encode import encode_program
+from paddlelike.framework.graph.program import Program
+from paddlelike.interop.content import Content, Held, list_persistables, open_content
+from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
+from paddlelike.storage.interfaces import Committed, Writing
+from paddlelike.storage.location import locate
+
+__all__ = ["merge", "prune", "split"]
+
+Path = str | os.PathLike[str]
+_MODEL: Final = "__model__"
+
+
+def merge(source: Path, target: Path, filename: str = "__params__") -> Committed:
+    """Write the variables of a directory into one combined file in another, beside its programs.
+
+    Raises
+    ------
+    LoadError
+        The source holds no variables, or SelectedRows, which a combined file does not hold.
+    SaveError
+        ``target`` exists, or cannot be written.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
+    >>> with fluid.scope_guard(fluid.Scope()):
+    ...     exe.run(startup)
+    ...     report = fluid.io.save_persistables(exe, home + "/a", main)
+    []
+    >>> sorted(merge(home + "/a", home + "/b").files)
+    ['__params__']
+    >>> sorted(split(home + "/b", home + "/c").files)
+    ['fc_0.b_0', 'fc_0.w_0']
+    """
+    _check_absent(target)
+    with open_content(source) as content:
+        held = sorted(_check_variables(content), key=lambda one: one.name)
+        sparse = [one.name for one in held if one.entry.height is not None]
+        if sparse:
+            raise LoadError(f"a combined file holds no SelectedRows: {', '.join(sparse)}")
+        writing = locate(target).begin()
+        _copy_programs(content, writing)
+        buffers = CombinedFile().write({one.name: content.read(one) for one in held})
+        facts = [[one.name, one.entry.dtype.name, list(one.entry.shape)] for one in held]
+        writing.add(filename, buffers, {"kind": "combined", "variables": facts})
+        return writing.commit()
+
+
+def split(source: Path, target: Path, names: Sequence[str] | None = None) -> Committed:
+    """Write every variable of a combined file into a file of its own, beside the programs.
+
+    Parameters
+    ----------
+    names
+        The variables, if neither a manifest nor a program beside the file says them; their sorted order is
+        that of the file.
+
+    Raises
+    ------
+    LoadError
+        The source holds no variables, or their names are not known.
+    SaveError
+        ``target`` exists, or cannot be written.
+    """
+    _check_absent(target)
+    with open_content(source) as content:
+        held = _check_variables(content)
+        if content.unnamed and names is None:
+            raise LoadError(
+                f"{', '.join(content.unnamed)} stores no names, and nothing beside it says them",
+                hint="copy the program (__model__ or .pdmodel) beside it, or pass the names",
+            )
+        if names is not None:
+            if len(names) != len(held):
+                raise LoadError(f"{content.path} holds {len(held)} variables, {len(names)} names were given")
+            held = [one._replace(name=name) for one, name in zip(held, sorted(names), strict=True)]
+        writing = locate(target).begin()
+        _copy_programs(content, writing)
+        for one in held:
+            _add_variable(content, one, writing)
+        return writing.commit()
+
+
+def prune(source: Path, target: Path, feeds: Iterable[str] | None, fetches: Iterable[str]) -> Committed:
+    """Write the part of a model that computes some variables from some feeds, with a file per parameter.
+
+    Parameters
+    ----------
+    feeds
+        None: those of the model that are still needed.
+
+    Raises
+    ------
+    GraphError
+        A name is no variable of the program, or a feed is missing or unused.
+    LoadError
+        The source holds no program or several, or a parameter that is needed is not there.
+    SaveError
+        ``target`` exists, or cannot be written.
+    """
+    _check_absent(target)
+    with open_content(source) as content:
+        program = _check_program(content)
+        wanted = list(fetches)
+        block = program.global_block()
+        unknown = [name for name in wanted if not block.has_var(name)]
+        if unknown:
+            raise GraphError(f"the program has no variable {', '.join(map(repr, unknown))}")
+        given = list(feeds) if feeds is not None else _find_needed_feeds(program, wanted)
+        check_feeds(program, given, [block.var(name) for name in wanted])
+        pruned = make_inference_program(program, given, wanted)
+        needed = {one.name for one in list_persistables(pruned)}
+        held = {one.name: one for one in content.variables}
+        missing = sorted(needed - held.keys())
+        if missing and held:
+            raise LoadError(f"{content.path} holds no {', '.join(missing)}, which the pruned program needs")
+        writing = locate(target).begin()
+        writing.add(_MODEL, [encode_program(pruned)])
+        for name in sorted(needed & held.keys()):
+            _add_variable(content, held[name], writing)
+        return writing.commit()
+
+
+def _find_needed_feeds(program: Program, wanted: list[str]) -> list[str]:
+    """Return the feeds of a model that some of its variables depend on."""
+    from paddlelike.framework.passes.views import find_needed_ops
+
+    feeds, _ = find_ports(program, "the program")
+    block = program.global_block()
+    needed = find_needed_ops(block, targets=set(wanted), fed=set(feeds))
+    read = {name for index in needed for name in block.ops[index].input_arg_names}
+    return [name for name in feeds if name in read]
+
+
+def _check_absent(target: Path) -> None:
+    where = locate(target)
+    if where.exists() and where.list_names():
+        raise SaveError(f"{where.path} exists and holds files", hint="choose a new directory")
+
+
+def _check_variables(content: Content) -> list[Held]:
+    if not content.variables:
+        raise LoadError(f"{content.path} holds no variables")
+    return content.variables
+
+
+def _check_program(content: Content) -> Program:
+    if len(content.programs) != 1:
+        names = ", ".join(content.programs) or "none"
+        raise LoadError(f"{content.path} holds {len(content.programs)} programs ({names}); one is expected")
+    return next(iter(content.programs.values()))
+
+
+def _copy_programs(content: Content, writing: Writing) -> None:
+    for name in content.programs:
+        with content.where.open_file(name) as file:
+            writing.add(name, [file.read()])
+
+
+def _add_variable(content: Content, held: Held, writing: Writing) -> None:
+    value = content.read(held)
+    assert isinstance(value, LoDTensor | SelectedRows)
+    kind = "lod_tensor" if isinstance(value, LoDTensor) else "selected_rows"
+    facts = {
+        "variable": held.name,
+        "kind": kind,
+        "dtype": held.entry.dtype.name,
+        "shape": list(held.entry.shape),
+        "lod": [list(level) for level in held.entry.lod],
+    }
+    writing.add(held.name, encode_value(value), facts)

@@ -1,0 +1,62 @@
+"""Merged, split and pruned models: the bytes of the files that Paddle itself writes in those forms."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import GraphError, LoadError, SaveError
+from paddlelike.interop.repack import merge, prune, split
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "fit_a_line"
+
+
+def test_merged_parameters_are_the_bytes_of_paddle(tmp_path: Path) -> None:
+    merge(GOLDEN / "inference", tmp_path / "m", "params")
+    assert (tmp_path / "m" / "params").read_bytes() == (GOLDEN / "inference_combined" / "params").read_bytes()
+    assert (tmp_path / "m" / "__model__").read_bytes() == (GOLDEN / "inference" / "__model__").read_bytes()
+    assert fluid.io.verify(tmp_path / "m")
+
+
+def test_split_parameters_are_the_bytes_of_paddle(tmp_path: Path) -> None:
+    split(GOLDEN / "inference_combined", tmp_path / "s")
+    for name in ("fc_0.w_0", "fc_0.b_0"):
+        assert (tmp_path / "s" / name).read_bytes() == (GOLDEN / "inference" / name).read_bytes()
+
+
+def test_names_that_nothing_says_are_asked_for(tmp_path: Path) -> None:
+    shutil.copy(GOLDEN / "inference_combined" / "params", tmp_path / "params")
+    with pytest.raises(LoadError, match="stores no names"):
+        split(tmp_path / "params", tmp_path / "s")
+    with pytest.raises(LoadError, match="2 variables, 1 names"):
+        split(tmp_path / "params", tmp_path / "s", ["w"])
+    split(tmp_path / "params", tmp_path / "s", ["w", "b"])  # in sorted order, as Fluid writes them
+    assert (tmp_path / "s" / "b").read_bytes() == (GOLDEN / "inference" / "fc_0.b_0").read_bytes()
+
+
+def test_a_pruned_training_program_predicts(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "persistables", tmp_path / "t")
+    shutil.copy(GOLDEN / "programs" / "main_train.pb", tmp_path / "t" / "__model__")
+    done = prune(tmp_path / "t", tmp_path / "p", ["x"], ["fc_0.tmp_1"])
+    assert sorted(done.files) == ["__model__", "fc_0.b_0", "fc_0.w_0"]
+    exe = fluid.Executor(fluid.CPUPlace())
+    data = np.load(GOLDEN / "io.npz")
+    x = next(data[name] for name in data.files if data[name].shape[-1] == 13)
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / "p"), exe)
+        (made,) = exe.run(program, feed={feeds[0]: x}, fetch_list=fetches)
+    w = np.frombuffer((GOLDEN / "persistables" / "fc_0.w_0").read_bytes()[-52:], "<f4").reshape(13, 1)
+    b = np.frombuffer((GOLDEN / "persistables" / "fc_0.b_0").read_bytes()[-4:], "<f4")
+    np.testing.assert_allclose(made, x @ w + b, rtol=1e-5)  # two orders of a float32 sum of 13
+
+
+def test_refusals_write_nothing(tmp_path: Path) -> None:
+    with pytest.raises(GraphError, match="no variable 'nothing'"):
+        prune(GOLDEN / "inference", tmp_path / "p", None, ["nothing"])
+    with pytest.raises(SaveError, match="exists and holds files"):
+        merge(GOLDEN / "inference", GOLDEN / "persistables")
+    assert list(tmp_path.iterdir()) == []
