@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from paddlelike.errors import GraphError
+from paddlelike.errors import GraphError, QuirkWarning, UnsupportedError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import GRAD, registry
 from paddlelike.framework.passes.views import collect_reads, collect_writes
+from paddlelike.framework.quirks import QUIRKS, follows_fluid
 
 __all__ = [
     "check_sequence",
@@ -68,7 +69,7 @@ def find_path(
 
     ``differentiable``: those that have a gradient.
 
-    Raises as :func:`has_gradient` does.
+    Raises as :func:`has_gradient` does, and UnsupportedError as :func:`_report_ends`.
     """
     ops = block.ops
     if inputs is not None:
@@ -89,12 +90,24 @@ def find_path(
         elif op.type.endswith("_grad") and needed.intersection(op.output_arg_names) - blocked:
             ends.add(op.type)
     if ends:
-        warnings.warn(
-            f"gradients of gradients stop at {', '.join(sorted(ends))}: as in Fluid, what these operators "
-            "compute counts as a constant",
-            stacklevel=_find_caller(),
-        )
+        _report_ends(", ".join(sorted(ends)))
     return path[::-1]
+
+
+def _report_ends(types: str) -> None:
+    """Warn of operators at which gradients of gradients stop. Raises UnsupportedError by the flag."""
+    row = QUIRKS["stopped_second_gradients"]
+    if not follows_fluid(row.name):
+        raise UnsupportedError(
+            f"{types} have no gradients of their own, so that gradients of gradients would stop there",
+            hint="set stop_gradient = True on a gradient that counts as a constant",
+        )
+    warnings.warn(
+        f"{row.where}: as in Fluid 1.8.5, what {types} compute counts as a constant. "
+        "fluid.set_flags({'FLAGS_fluid_quirks': False}) makes it an error; fluid.quirks() lists all of these",
+        QuirkWarning,
+        stacklevel=_find_caller(),
+    )
 
 
 def _find_caller() -> int:

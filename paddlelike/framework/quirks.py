@@ -162,6 +162,13 @@ _ROWS: Final = (
         "operators/controlflow/compare_op.h",
     ),
     Quirk(
+        "stopped_second_gradients",
+        "gradients of gradients",
+        "what tanh_grad and other operators without a second gradient compute counts as a constant",
+        "an error that names the operators",
+        "backward.py: operators without a maker of gradients are left out of the path",
+    ),
+    Quirk(
         "string_slots",
         "incubate.data_generator.MultiSlotStringDataGenerator",
         "a string is a list of its characters",

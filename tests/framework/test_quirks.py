@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import QuirkWarning
+from paddlelike.errors import QuirkWarning, UnsupportedError
 from paddlelike.framework import flags
 from paddlelike.framework.quirks import QUIRKS
 from paddlelike.reader.data_generator import MultiSlotStringDataGenerator
@@ -54,6 +54,18 @@ def gru_step() -> Any:
 def top_shape() -> Any:
     x = fluid.data("x", [None, 4])
     return layers.topk(x, k=layers.fill_constant([1], "int32", 2))[0].shape
+
+
+def second_gradient() -> Any:
+    """Whether the second gradient of tanh(x^2) takes the slope of tanh as a constant."""
+    x = fluid.data("x", [None, 4])
+    x.stop_gradient = False
+    (first,) = fluid.gradients([layers.tanh(layers.square(x))], [x])
+    try:
+        (second,) = fluid.gradients([first], [x])
+    except UnsupportedError:
+        return "refused"
+    return bool(np.allclose(run(second, x=X), 2 / np.cosh(X**2) ** 2, atol=1e-6))
 
 
 def ftrl() -> Any:
@@ -231,6 +243,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "detection_map_background": (average_precision, 0.5, 1.0),
     "auc_curve": (areas, [0.75, 0.75], [5 / 6, 5 / 6]),
     "equal_tolerance": (nearly_equal, [True, True, False], [False, True, False]),
+    "stopped_second_gradients": (second_gradient, True, "refused"),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 
