@@ -25,7 +25,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.load.load import load_vars
 from paddlelike.io.report import LoadReport, Moved, SaveReport
-from paddlelike.io.select import is_parameter, is_persistable, program_of, select
+from paddlelike.io.select import get_program, is_parameter, is_persistable, select
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.location import locate_prefix
 from paddlelike.storage.manifest import library_version
@@ -67,7 +67,7 @@ def save_hdf5(
         h5py is not installed.
     """
     begin = time.perf_counter()
-    chosen = select(program_of(main_program), vars, _default(vars, predicate))
+    chosen = select(get_program(main_program), vars, _default(vars, predicate))
     values = {variable.name: _value(variable) for variable in chosen}
     extra = {_VERSION: library_version() or "unknown", **(attributes or {})}
     directory, name = os.path.split(os.fspath(path))
@@ -158,7 +158,7 @@ def build_param_setters(
     >>> np.array(fluid.global_scope().find_var("w").get_tensor()).ravel().tolist()
     [1.0, 1.0]
     """
-    chosen = select(program_of(program), None, _default(None, predicate))
+    chosen = select(get_program(program), None, _default(None, predicate))
     return {variable.name: _build_setter(variable) for variable in chosen}
 
 

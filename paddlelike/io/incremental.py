@@ -19,7 +19,7 @@ from paddlelike.core.scope import ScopeVariable
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.storage.manifest import Manifest, Record
 
-__all__ = ["Known", "Ledger", "Location", "State", "array_of", "ledger", "state_of"]
+__all__ = ["Known", "Ledger", "Location", "State", "get_array", "get_state", "ledger"]
 
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
@@ -52,15 +52,15 @@ class State(NamedTuple):
         if holder.version != self.version:
             return False
         held = self.array()
-        return held is not None and held is array_of(holder.value)
+        return held is not None and held is get_array(holder.value)
 
 
-def state_of(holder: ScopeVariable) -> State:
+def get_state(holder: ScopeVariable) -> State:
     """Return the state of a variable that holds a tensor."""
-    return State(holder.version, ref(array_of(holder.value)))
+    return State(holder.version, ref(get_array(holder.value)))
 
 
-def array_of(value: Any) -> Any:
+def get_array(value: Any) -> Any:
     """Return the array of a value without copying it, also where it is a view of a mapped file."""
     return value._array if isinstance(value, LoDTensor) else getattr(value, "array", None)
 
@@ -82,12 +82,12 @@ class Known:
         self._location = location
         self._files: Mapping[str, Record] | None = None  # of a load, looked up when they are needed
 
-    def saved(self, holder: ScopeVariable) -> Record | None:
+    def find_saved(self, holder: ScopeVariable) -> Record | None:
         """Return the record of the file into which this value of the variable was saved, or None."""
         saved = self._saves.get(holder)
         return saved[1] if saved is not None and saved[0].is_of(holder) else None
 
-    def loaded(self, holder: ScopeVariable, name: str) -> Record | None:
+    def find_loaded(self, holder: ScopeVariable, name: str) -> Record | None:
         """Return the record of the file from which this value was loaded, or None. Its shape may differ."""
         state = None if self._loaded is None else self._loaded.states.get(holder)
         if state is None or not state.is_of(holder) or "/" in name:  # the stamp is of the top folder only
@@ -139,7 +139,7 @@ class Ledger:
         """
         if stamp is None:
             return
-        states = WeakKeyDictionary({holder: state_of(holder) for holder in holders})
+        states = WeakKeyDictionary({holder: get_state(holder) for holder in holders})
         with self._lock:
             self._loaded.pop(location.key, None)
             self._loaded[location.key] = _Loaded(stamp, states)

@@ -23,7 +23,7 @@ from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.location import is_remote
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["TABLE_FOLDER", "GatheredFile", "LoadShare", "Partition", "SaveShare", "partition_of"]
+__all__ = ["TABLE_FOLDER", "GatheredFile", "LoadShare", "Partition", "SaveShare", "get_partition"]
 
 #: The folder of a saved directory in which servers save the shards of tables, as in Fluid.
 TABLE_FOLDER: Final = "__lookup_table__"
@@ -110,7 +110,7 @@ class Partition(Protocol):
         """Return the program for a process without servers, as far as inference needs it."""
 
 
-def partition_of(program: Program, directory: str | None = None) -> Partition | None:
+def get_partition(program: Program, directory: str | None = None) -> Partition | None:
     """Return how a program is distributed; None for an ordinary one.
 
     An ordinary program that loads from a ``directory`` with shards of tables has a partition, too: it reads

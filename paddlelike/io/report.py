@@ -85,7 +85,7 @@ class LoadReport:
             ("in the directory, not asked for", self.unexpected),
         ):
             if names:
-                lines.append(f"  {label}: {_listed(names)}")
+                lines.append(f"  {label}: {_list_names(names)}")
         lines += [f"  does not fit: {name}: {why}" for name, why in list(self.misfits.items())[:8]]
         if len(self.misfits) > 8:
             lines.append(f"  and {len(self.misfits) - 8} more do not fit")
@@ -142,9 +142,10 @@ class SaveReport:
                 f"; {_count(self.kept, 'file')} kept, {self.written} written ({_size(self.written_bytes)})"
             )
         if self.stale:
-            line += f"\n  stale, of an earlier save (remove_stale=True deletes them): {_listed(self.stale)}"
+            names = _list_names(self.stale)
+            line += f"\n  stale, of an earlier save (remove_stale=True deletes them): {names}"
         if self.removed:
-            line += f"\n  stale files deleted: {_listed(self.removed)}"
+            line += f"\n  stale files deleted: {_list_names(self.removed)}"
         return line + "".join(f"\n  note: {note}" for note in self.notes)
 
 
@@ -152,7 +153,7 @@ def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _listed(names: tuple[str, ...], most: int = 8) -> str:
+def _list_names(names: tuple[str, ...], most: int = 8) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 

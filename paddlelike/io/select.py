@@ -11,12 +11,12 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, Parameter, Variable
 
 __all__ = [
+    "get_program",
     "get_program_parameter",
     "get_program_persistable_vars",
     "is_belong_to_optimizer",
     "is_parameter",
     "is_persistable",
-    "program_of",
     "select",
 ]
 
@@ -88,7 +88,7 @@ def get_program_persistable_vars(program: Program) -> list[Variable]:
     return [v for v in program.list_vars() if is_persistable(v)]
 
 
-def program_of(main_program: Any) -> Program:
+def get_program(main_program: Any) -> Program:
     """Return the Program in ``main_program``: itself, the default one for None, that of a CompiledProgram.
 
     Raises TypeError when it is none of these.

@@ -29,7 +29,7 @@ from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, r
 from paddlelike.io.planning.match import format_near_names
 from paddlelike.io.planning.plan import explain_misfit
 from paddlelike.io.report import LoadReport, Moved, SaveReport
-from paddlelike.io.select import is_belong_to_optimizer, is_parameter, is_persistable, program_of
+from paddlelike.io.select import get_program, is_belong_to_optimizer, is_parameter, is_persistable
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import SaveOptions
 
@@ -77,7 +77,7 @@ def save(program: Any, model_path: str | os.PathLike[str]) -> SaveReport:
     >>> sorted(os.listdir(home))
     ['net.pdmanifest', 'net.pdmodel', 'net.pdopt', 'net.pdparams']
     """
-    program = program_of(program)
+    program = get_program(program)
     path = os.fspath(model_path)
     where, base = locate_prefix(path)
     if not base:
@@ -139,7 +139,7 @@ def load(
     >>> sorted(report.loaded), report.verified
     (['fc_0.b_0', 'fc_0.w_0'], True)
     """
-    program = program_of(program)
+    program = get_program(program)
     prefix = strip_suffix(model_path)
     asynchronous.wait_for_pending()
     begin = time.perf_counter()
@@ -201,7 +201,7 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
     >>> list(report.loaded)
     ['fc_0.b_0']
     """
-    program = program_of(program)
+    program = get_program(program)
     wanted = [v for v in program.list_vars() if is_persistable(v) and v.name in state_dict]
     unused = [name for name in state_dict if name not in {v.name for v in wanted}]
     if not wanted:

@@ -21,10 +21,10 @@ __all__ = [
     "Verification",
     "check_problems",
     "choose_comparison",
+    "get_record",
+    "get_records",
     "is_of_another_save",
     "make_refusal",
-    "record_of",
-    "records_of",
     "verify",
 ]
 
@@ -94,12 +94,12 @@ def choose_comparison(
         return NO_COMPARISON
     if verify:
         if filename is None:
-            return Comparison(records_of(where), complete=True)
-        record = record_of(where, filename, needed=True)
+            return Comparison(get_records(where), complete=True)
+        record = get_record(where, filename, needed=True)
         return Comparison({} if record is None else {filename: record}, complete=True)
     try:
         if filename is not None:
-            record = record_of(where, filename, needed=True) if _read(where) is not None else None
+            record = get_record(where, filename, needed=True) if _read(where) is not None else None
             return Comparison(None if record is None else {filename: record})
         return Comparison(_read(where))
     except (FormatError, LoadError, StorageError) as error:
@@ -140,7 +140,7 @@ def check_problems(
     return (note,)
 
 
-def records_of(directory: Location) -> Mapping[str, Record]:
+def get_records(directory: Location) -> Mapping[str, Record]:
     """Return the records in the manifest of a directory, by file name.
 
     Raises
@@ -159,7 +159,7 @@ def records_of(directory: Location) -> Mapping[str, Record]:
     return found
 
 
-def record_of(directory: Location, filename: str, *, needed: bool) -> Record | None:
+def get_record(directory: Location, filename: str, *, needed: bool) -> Record | None:
     """Return the record of one file in the manifest of its directory; None: it has none.
 
     Raises
@@ -172,7 +172,7 @@ def record_of(directory: Location, filename: str, *, needed: bool) -> Record | N
         if found is None and isinstance(directory, LocalDirectory):
             found = _read(LocalDirectory(os.path.join(directory.path, filename)))
         if found is None and needed:
-            found = records_of(directory)  # raises the error
+            found = get_records(directory)  # raises the error
     except (LoadError, StorageError):
         if needed:
             raise

@@ -47,7 +47,7 @@ __all__ = [
     "encode_json",
     "is_complete",
     "library_version",
-    "stamp_of",
+    "make_stamp",
 ]
 
 _FORMAT: Final = 2
@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
     def is_still(self, facts: os.stat_result) -> bool:
         """Return whether a file with these facts is the one that was saved."""
-        return stat.S_ISREG(facts.st_mode) and facts.st_size == self.size and stamp_of(facts) == self.stamp
+        return stat.S_ISREG(facts.st_mode) and facts.st_size == self.size and make_stamp(facts) == self.stamp
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Manifest:
         return self.author.program
 
 
-def stamp_of(facts: os.stat_result) -> tuple[int, int]:
+def make_stamp(facts: os.stat_result) -> tuple[int, int]:
     """Return the inode and the time of writing of a file."""
     return facts.st_ino, facts.st_mtime_ns
 

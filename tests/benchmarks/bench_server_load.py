@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import paddlelike as fluid
-from paddlelike.io.partition import partition_of
+from paddlelike.io.partition import get_partition
 from tests.helpers.fresh import fresh_programs
 
 WIDTH = 64
@@ -70,7 +70,7 @@ def load_rows(home: Path, rows: int, servers: int, *, in_place: bool) -> float:
         exe = fluid.Executor()
         if in_place:
             exe.run(startup)
-        assert partition_of(main) is not None  # imports are no part of a load
+        assert get_partition(main) is not None  # imports are no part of a load
         begin = time.process_time()
         report = fluid.io.load_persistables(exe, str(home / "model"), main, in_place=in_place)
         seconds = time.process_time() - begin

@@ -16,7 +16,7 @@ import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.framework.opdef import registry
 from paddlelike.io import incremental
-from paddlelike.io.incremental import Ledger, ledger, state_of
+from paddlelike.io.incremental import Ledger, get_state, ledger
 from paddlelike.storage import manifest
 from paddlelike.storage.local import manifest_file
 
@@ -363,13 +363,13 @@ def test_what_was_loaded_counts_until_the_variable_or_the_directory_changes() ->
     book, location = Ledger(), FakeLocation()
     holder = fluid.global_scope().find_var("v0")
     book.note_loaded(location, 1, [holder])
-    assert book.known(location).loaded(holder, "v0") is location.files["v0"]
-    assert book.known(location).loaded(holder, "sub/v0") is None
+    assert book.known(location).find_loaded(holder, "v0") is location.files["v0"]
+    assert book.known(location).find_loaded(holder, "sub/v0") is None
     location.now = 2
-    assert book.known(location).loaded(holder, "v0") is None
+    assert book.known(location).find_loaded(holder, "v0") is None
     location.now = 1
     put("v0", 2)
-    assert book.known(location).loaded(holder, "v0") is None
+    assert book.known(location).find_loaded(holder, "v0") is None
 
 
 def test_the_ledger_keeps_no_variable_and_not_every_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,9 +382,9 @@ def test_the_ledger_keeps_no_variable_and_not_every_directory(monkeypatch: pytes
     for number in range(40):
         location = FakeLocation()
         location.key = f"location{number}"
-        book.note_saved(location, None, [(holder, state_of(holder), record)])
+        book.note_saved(location, None, [(holder, get_state(holder), record)])
     assert len(book._saves) == 20
-    assert book.known(location).saved(holder) is record
+    assert book.known(location).find_saved(holder) is record
     saves = book.known(location)._saves
     assert len(saves) == 1
     scope.erase(["w"])

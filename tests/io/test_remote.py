@@ -513,7 +513,7 @@ class Interrupted(fsspec_store.FsspecStore):
 
 def test_a_marker_is_made_once(url: str) -> None:
     where = remote(url)
-    path = marker.path_of(where.base, 1)
+    path = marker.make_path(where.base, 1)
     where.store.write(where.root, {"x": [b"1"]})
     assert where.store.create(path, b"first")
     assert not where.store.create(path, b"second")
@@ -526,15 +526,15 @@ def test_what_killed_savers_left_is_removed_by_the_next_one(
 ) -> None:
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
-    where.store.put(f"{marker.path_of(where.base, 2)}.0123abcd", b"not made yet")
+    where.store.put(f"{marker.make_path(where.base, 2)}.0123abcd", b"not made yet")
     for number in (1, 2, 9):
         where.store.write(f"{where.root}.saving-{number}-abcd", {"v2": [b"of somebody who was killed"]})
     fill(5)
     fluid.io.save_persistables(exe, url, program)
     left = [name for name in where.store.list_prefix(where.root) if ".saving-" in name]
     assert left == [where.root.rpartition("/")[2] + ".saving-9-abcd"]  # of a save that may still come
-    newest = marker.path_of(where.base, 2)
-    assert sorted(where.store.list_prefix(marker.path_of(where.base))) == [newest.rpartition("/")[2]]
+    newest = marker.make_path(where.base, 2)
+    assert sorted(where.store.list_prefix(marker.make_path(where.base))) == [newest.rpartition("/")[2]]
     assert loaded(exe, url, program, verify=True) == [5] * 5
 
 
@@ -597,7 +597,7 @@ def test_the_marker_is_a_manifest(exe: fluid.Executor, program: fluid.Program) -
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
     assert decode(where.store.read(where.copy)).files == where.read_marker().manifest.files
-    found = decode(where.store.read(marker.path_of(where.base, 1)))
+    found = decode(where.store.read(marker.make_path(where.base, 1)))
     assert sorted(found.files) == NAMES
     assert found.files["big"].facts["shape"] == [3000]
     assert found.files["big"].checksum.startswith("xxh3_128:")
@@ -608,8 +608,8 @@ def test_a_damaged_marker_is_not_trusted(exe: fluid.Executor, program: fluid.Pro
     url = f"memory://{uuid.uuid4().hex}/model"
     fluid.io.save_persistables(exe, url, program)
     where = remote(url)
-    data = where.store.read(marker.path_of(where.base, 1))
-    where.store.put(marker.path_of(where.base, 2), data.replace(b'"big"', b'"bag"', 1))
+    data = where.store.read(marker.make_path(where.base, 1))
+    where.store.put(marker.make_path(where.base, 2), data.replace(b'"big"', b'"bag"', 1))
     with pytest.raises(FormatError, match="damaged"):
         fluid.io.load_persistables(exe, url, program)
 
@@ -621,7 +621,7 @@ def test_a_marker_cannot_point_elsewhere(exe: fluid.Executor, program: fluid.Pro
     found = decode(where.store.read(where.copy))
     for folder in ("/etc", where.root + ".saving-1/../..", where.root):
         twisted = {n: r._replace(facts={**r.facts, "at": folder}) for n, r in found.files.items()}
-        where.store.put(marker.path_of(where.base, 2), manifest.encode(twisted))
+        where.store.put(marker.make_path(where.base, 2), manifest.encode(twisted))
         with pytest.raises(PaddlelikeError, match="not a staging folder"):
             fluid.io.load_persistables(exe, url, program)
 

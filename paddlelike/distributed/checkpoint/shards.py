@@ -22,7 +22,7 @@ from paddlelike.errors import LoadError
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.selected_rows import IDS_OFFSET
-from paddlelike.io.contents.allocation import offset_of
+from paddlelike.io.contents.allocation import get_offset
 from paddlelike.io.contents.interface import Contents, Held, Reading, Unreadable, Want
 from paddlelike.io.contents.read import view_bytes
 from paddlelike.storage.location import File, Location
@@ -275,7 +275,7 @@ def _chunks(file: File, held: Held, count: int) -> Iterator[tuple[int, Array]]:
     buffer = np.empty((min(most, count), *header.shape[1:]), dtype)
     for first in range(0, count, most):
         rows = buffer[: min(most, count - first)]
-        offset = offset_of(header) + first * width * dtype.itemsize
+        offset = get_offset(header) + first * width * dtype.itemsize
         target = view_bytes(rows)
         if file.readinto_at(offset, target) != len(target):
             raise LoadError(f"{held.name} became shorter while it was read")

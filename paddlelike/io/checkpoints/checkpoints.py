@@ -25,7 +25,7 @@ from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import save_chosen
-from paddlelike.io.select import get_program_persistable_vars, program_of
+from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.storage.location import locate
 from paddlelike.storage.options import SaveKeywords, SaveOptions, show_options
 
@@ -139,7 +139,7 @@ class Checkpoints:
         if step % self._every and not force:
             return None
         asynchronous.check_pending()
-        program = program_of(program)
+        program = get_program(program)
         path = self._checkpoints.path(step)
         self._checkpoints.reserve(path)
         entry = encode_entry(step, metric, global_scope().generator.state, state)

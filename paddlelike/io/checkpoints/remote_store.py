@@ -13,7 +13,7 @@ from typing import Final
 
 from paddlelike.errors import PaddlelikeError
 from paddlelike.storage.manifest import Manifest
-from paddlelike.storage.remote.base import reaching
+from paddlelike.storage.remote.base import translate_errors
 from paddlelike.storage.remote.directory import RemoteDirectory, locate
 
 __all__ = ["RemoteCheckpointStore"]
@@ -50,21 +50,21 @@ class RemoteCheckpointStore:
     def reserve(self, path: str) -> None:
         """Delete the files of a removed checkpoint at this path, and the note of its removal."""
         name = path.rpartition("/")[2]
-        with reaching(path):
+        with translate_errors(path):
             if "removed" in self._list_kinds(name).get(name, ()):
                 self._clear(locate(path), name)
 
     def remove(self, path: str) -> None:
         where = locate(path)
         name = path.rpartition("/")[2]
-        with contextlib.suppress(PaddlelikeError), reaching(path):
+        with contextlib.suppress(PaddlelikeError), translate_errors(path):
             self._store.put(f"{where.base}.removed", b"")
             markers = self._list_kinds(name)[name] - {"removed"}
             self._store.remove(self._folder, [f"{name}.{kind}" for kind in markers])
             self._suspects[name] = None  # its files are deleted at the next sweep
 
     def sweep(self) -> None:
-        with contextlib.suppress(PaddlelikeError), reaching(self.root):
+        with contextlib.suppress(PaddlelikeError), translate_errors(self.root):
             listed = self._store.list_prefix(f"{self._folder}/step-")
             for name, kinds in _group_kinds(listed).items():
                 if "removed" in kinds and self._suspects.pop(name, name) is not None:
@@ -77,7 +77,7 @@ class RemoteCheckpointStore:
             self._suspects |= stagings
 
     def _list_kinds(self, begin: str = "step-") -> dict[str, set[str]]:
-        with reaching(self.root):
+        with translate_errors(self.root):
             return _group_kinds(self._store.list_prefix(f"{self._folder}/{begin}"))
 
     def _clear(self, where: RemoteDirectory, name: str, *, only_note: bool = False) -> None:

@@ -15,7 +15,7 @@ from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.io.contents.interface import Array, Value, Want
 from paddlelike.io.contents.read import Job, Part, view_bytes
 
-__all__ = ["allocate", "copy_from", "count_bytes", "offset_of", "to_native"]
+__all__ = ["allocate", "copy_from", "count_bytes", "get_offset", "to_native"]
 
 _SMALL: Final = 64 << 10  # bytes; larger arrays are copied one by one
 
@@ -35,9 +35,9 @@ def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
     if header.height is not None:
         ids = np.empty(header.row_count, "<i8")
         array = arena.empty(header.shape, dtype)
-        parts = [Part(selected_rows.IDS_OFFSET, view_bytes(ids)), Part(offset_of(header), view_bytes(array))]
+        parts = [Part(selected_rows.IDS_OFFSET, view_bytes(ids)), Part(get_offset(header), view_bytes(array))]
         return SelectedRows(ids, header.height, array), [part for part in parts if part.target.nbytes]
-    offset, shape = offset_of(header), header.shape
+    offset, shape = get_offset(header), header.shape
     if rows is not None:
         offset, _ = header.locate_rows(*rows)
         shape = (rows[1] - rows[0], *shape[1:])
@@ -50,7 +50,7 @@ def allocate(want: Want, arena: Arena) -> tuple[Value, list[Part]]:
 def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:
     """Copy values out of a file that is in memory; runs of small ones of one type and shape at once."""
     arena = Arena(sum(count_bytes(want) for want in wants))
-    order = sorted(range(len(wants)), key=lambda index: offset_of(wants[index].held.header))
+    order = sorted(range(len(wants)), key=lambda index: get_offset(wants[index].held.header))
     values: list[Value] = []
     for run in _group_runs([wants[index] for index in order]):
         values += _copy_run(data, run, arena) if len(run) > 1 else [_copy_one(data, run[0], arena)]
@@ -58,7 +58,7 @@ def copy_from(data: bytes, wants: Sequence[Want]) -> list[Value]:
     return [placed[index] for index in range(len(wants))]
 
 
-def offset_of(entry: Entry) -> int:
+def get_offset(entry: Entry) -> int:
     """Return where the elements of an entry begin that is not encoded."""
     assert entry.offset is not None
     return entry.offset
@@ -77,7 +77,7 @@ def to_native(values: list[Value], jobs: Sequence[Job]) -> list[Value]:
 def _copy_one(data: bytes, want: Want, arena: Arena) -> Value:
     header, rows = want.held.header, want.rows
     dtype = TENSOR_DTYPES[header.dtype].numpy
-    array: Array = np.ndarray(header.shape, dtype, data, offset_of(header))
+    array: Array = np.ndarray(header.shape, dtype, data, get_offset(header))
     array = array if rows is None else array[slice(*rows)]
     copy = arena.empty(array.shape, dtype)
     copy[...] = array
@@ -88,9 +88,9 @@ def _copy_one(data: bytes, want: Want, arena: Arena) -> Value:
 def _copy_run(data: bytes, run: Sequence[Want], arena: Arena) -> list[Value]:
     header = run[0].held.header
     dtype = TENSOR_DTYPES[header.dtype].numpy
-    stride = offset_of(run[1].held.header) - offset_of(header)
+    stride = get_offset(run[1].held.header) - get_offset(header)
     size = stride * (len(run) - 1) + header.nbytes
-    raw = np.frombuffer(data, np.uint8, size, offset_of(header))
+    raw = np.frombuffer(data, np.uint8, size, get_offset(header))
     raw = np.lib.stride_tricks.as_strided(raw, (len(run), header.nbytes), (stride, 1))
     arrays = arena.empty((len(run), header.nbytes), np.dtype(np.uint8))
     arrays[...] = raw
@@ -107,7 +107,7 @@ def _group_runs(wants: Sequence[Want]) -> Iterator[list[Want]]:
         header = want.held.header
         plain = want.rows is None and not header.lod and header.shape and 0 < header.nbytes < _SMALL
         this = (header.dtype, header.shape) if plain else None
-        offset = offset_of(header)
+        offset = get_offset(header)
         distance = offset - last
         if run and (this is None or this != form or (len(run) > 1 and distance != stride) or distance < 0):
             yield run

@@ -15,7 +15,7 @@ from paddlelike.errors import FormatError, MissingFileError, StorageError
 from paddlelike.formats.entry import Entry
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.formats.paddle.directory import VariableDirectory
-from paddlelike.io.contents.allocation import allocate, count_bytes, offset_of, to_native
+from paddlelike.io.contents.allocation import allocate, count_bytes, get_offset, to_native
 from paddlelike.io.contents.compare import compare_buffer, compare_file, compare_size
 from paddlelike.io.contents.interface import Array, Held, Reading, Unreadable, Value, Want
 from paddlelike.io.contents.lazy import Mapper
@@ -197,7 +197,7 @@ def _is_part(want: Want) -> bool:
 
 def _copy_small(data: bytes, header: Entry) -> LoDTensor:
     """Return the value of a small file that was read whole."""
-    view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, offset_of(header))
+    view: Array = np.ndarray(header.shape, TENSOR_DTYPES[header.dtype].numpy, data, get_offset(header))
     lod = [list(level) for level in header.lod] if header.lod else []
     return LoDTensor(lod_tensor.to_native(view.copy()), lod)
 

@@ -28,9 +28,9 @@ from paddlelike.io.export.program import (
 from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.load.stable import read_stable
-from paddlelike.io.partition import partition_of
+from paddlelike.io.partition import get_partition
 from paddlelike.io.save.chosen import add_to
-from paddlelike.io.select import get_program_persistable_vars, program_of
+from paddlelike.io.select import get_program, get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.options import DEFAULT_OPTIONS
@@ -108,13 +108,13 @@ def save_inference_model(
     check_executor(executor, "save_inference_model")
     feeds = _list_feeds(feeded_var_names)
     targets = _list_targets(target_vars)
-    program = program_of(main_program)
+    program = get_program(main_program)
     if dirname is None:
         raise TypeError("save_inference_model: dirname is a path, not None")
     where = locate(dirname)
     asynchronous.check_pending()
     check_feeds(program, feeds, targets)
-    partition = partition_of(program)
+    partition = get_partition(program)
     idle = (
         None
         if partition is None

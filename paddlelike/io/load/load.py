@@ -25,10 +25,10 @@ from paddlelike.io.report import LoadReport
 from paddlelike.io.rules.rule import Rule
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import (
+    get_program,
     is_belong_to_optimizer,
     is_parameter,
     is_persistable,
-    program_of,
     select,
 )
 from paddlelike.storage.location import locate
@@ -147,7 +147,7 @@ def load_vars(
     check_executor(executor, "load_vars")
     if executor._closed:
         raise RuntimeError("this Executor was closed; make a new one")
-    program = program_of(main_program)
+    program = get_program(main_program)
     chosen = select(program, vars, predicate)
     begin = time.perf_counter()
     every = Rules.of(rules, rename, skip, init)
@@ -212,7 +212,7 @@ def load_params(
     >>> sorted(report.loaded), report.verified
     (['fc_0.b_0', 'fc_0.w_0'], True)
     """
-    _warn_of_updates(program_of(main_program))
+    _warn_of_updates(get_program(main_program))
     return load_vars(executor, dirname, main_program, predicate=is_parameter, filename=filename, **choices)
 
 

@@ -20,7 +20,7 @@ from paddlelike.io.load.values import make_constant, read_values
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.rules.rule import Rule
 from paddlelike.io.rules.rules import Rules
-from paddlelike.io.select import is_persistable, program_of, select
+from paddlelike.io.select import get_program, is_persistable, select
 from paddlelike.storage.location import locate, locate_prefix
 
 __all__ = ["fit_state", "plan_load"]
@@ -77,7 +77,7 @@ def plan_load(
     >>> bool(fluid.io.plan_load(home + "/fc", second[0], rules=plan.rules()))
     True
     """
-    program = program_of(program)
+    program = get_program(program)
     chosen = select(program, vars, predicate)
     request = make_request(
         program, chosen, Rules.of(rules, rename, skip, init), strict, list_names(names), dirname
@@ -115,7 +115,7 @@ def fit_state(
     {'w': array([[1.],
            [2.]], dtype=float32)}
     """
-    program = program_of(program)
+    program = get_program(program)
     wanted = select(program, None, is_persistable)
     contents = ArrayContents("a dict", state_dict)
     plan = LoadRequest(program, wanted, Rules.of(rules, rename, skip, init), strict, None).plan(contents)

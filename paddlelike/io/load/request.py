@@ -11,13 +11,13 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents
-from paddlelike.io.partition import partition_of
+from paddlelike.io.partition import get_partition
 from paddlelike.io.planning.naming import assign_names
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.planning.planner import make_plan
 from paddlelike.io.rules.rules import Rules
 from paddlelike.io.select import is_persistable
-from paddlelike.io.verify import NO_COMPARISON, Comparison, record_of
+from paddlelike.io.verify import NO_COMPARISON, Comparison, get_record
 from paddlelike.storage.location import locate
 
 __all__ = ["LoadRequest", "list_names", "make_request", "open_contents"]
@@ -78,7 +78,7 @@ def make_request(
     """
     partition = None
     if isinstance(where, str | os.PathLike):
-        partition = partition_of(program, locate(where).path)
+        partition = get_partition(program, locate(where).path)
     if partition is None:
         return LoadRequest(program, chosen, rules, strict, names)
     share = partition.plan_load(chosen, str(where))
@@ -124,5 +124,5 @@ def open_contents(
     if filename is None:
         return DirectoryContents(where, comparison.records, complete=comparison.complete)
     name = os.fsdecode(filename)
-    record = record_of(where, name, needed=False)
+    record = get_record(where, name, needed=False)
     return FileContents(name, where, verify=comparison.complete or comparison.covers([name]), record=record)

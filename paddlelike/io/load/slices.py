@@ -17,7 +17,7 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Want
 from paddlelike.io.load.request import list_names
 from paddlelike.io.planning.match import format_near_names
-from paddlelike.io.verify import Comparison, check_problems, choose_comparison, record_of
+from paddlelike.io.verify import Comparison, check_problems, choose_comparison, get_record
 from paddlelike.storage.location import Location, locate
 from paddlelike.storage.names import relative_path
 
@@ -127,7 +127,7 @@ def _open_file(
         filename,
         where,
         verify=comparison.complete or comparison.covers([filename]),
-        record=record_of(where, filename, needed=False),
+        record=get_record(where, filename, needed=False),
         only_headers=True,
     )
     if contents.unnamed is None:

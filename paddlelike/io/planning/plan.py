@@ -22,7 +22,7 @@ from paddlelike.io.planning.table import format_table
 from paddlelike.io.rules.encoding import describe_changes
 from paddlelike.io.rules.rules import Rules
 
-__all__ = ["PROBLEMS", "Fill", "LoadPlan", "Row", "Step", "What", "explain_misfit", "facts_of"]
+__all__ = ["PROBLEMS", "Fill", "LoadPlan", "Row", "Step", "What", "explain_misfit", "get_facts"]
 
 What = Literal[
     "load", "rename", "skip", "keep", "init", "missing", "does not fit", "bad rule", "not asked for"
@@ -64,7 +64,7 @@ class Step(NamedTuple):
     def row(self) -> Row:
         """The row of this value in the table."""
         header = self.held[0].header
-        wants, has = facts_of(self.variable), (header.dtype, header.shape)
+        wants, has = get_facts(self.variable), (header.dtype, header.shape)
         if self.recipe is None:
             return Row(self.variable.name, self.held[0].name, "load", wants, has)
         what: What = "load" if self.recipe.files == (self.variable.name,) else "rename"
@@ -185,6 +185,6 @@ def explain_misfit(variable: Variable, dtype: VarType, shape: tuple[int, ...]) -
     return f"the file has shape {list(shape)}, the program wants {list(want)}"
 
 
-def facts_of(variable: Variable) -> tuple[VarType, tuple[int, ...]]:
+def get_facts(variable: Variable) -> tuple[VarType, tuple[int, ...]]:
     """Return the declared element type and shape of a variable."""
     return variable.dtype, variable.shape

@@ -9,7 +9,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
 from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, format_near_names, propose
-from paddlelike.io.planning.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, explain_misfit, facts_of
+from paddlelike.io.planning.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, explain_misfit, get_facts
 from paddlelike.io.planning.recipe import Misfit, Recipe, infer_facts
 from paddlelike.io.rules.rule import Init, Rename, Skip, find_sources, get_matcher, match_targets
 from paddlelike.io.rules.rules import Rules
@@ -148,7 +148,7 @@ class _Planner:
     def _decide(self, variable: Variable, recipe: Recipe | None, strict: bool) -> None:
         name = variable.name
         if self.skips and any(matches(name) for matches in self.skips):
-            self.rows.append(Row(name, None, "skip", facts_of(variable)))
+            self.rows.append(Row(name, None, "skip", get_facts(variable)))
             return
         files = (name,) if recipe is None else recipe.files
         held: list[Held] = []
@@ -167,7 +167,7 @@ class _Planner:
             return
         has = held[0].header.dtype, held[0].header.shape
         self._add_unloaded(
-            variable, Row(name, " + ".join(files), "does not fit", facts_of(variable), has, problem), strict
+            variable, Row(name, " + ".join(files), "does not fit", get_facts(variable), has, problem), strict
         )
 
     def _look(self, file: str, variable: Variable, recipe: Recipe | None) -> Held | Row:
@@ -178,15 +178,15 @@ class _Planner:
         if isinstance(found, Held):
             return found
         if isinstance(found, Unreadable) and found.is_missing:
-            return Row(variable.name, found.name, "missing", facts_of(variable), None, found.what)
+            return Row(variable.name, found.name, "missing", get_facts(variable), None, found.what)
         if isinstance(found, Unreadable):
             self.used.add(found.name)
-            wants = facts_of(variable)
+            wants = get_facts(variable)
             return Row(variable.name, file, "does not fit", wants, None, found.what, found.hint)
         why = "there is no such file" if recipe is None else f"there is no file {file}"
         if recipe is None and file in self.moved:
             why = f"a rule gives the file of that name to {self.moved[file]}"
-        return Row(variable.name, None, "missing", facts_of(variable), None, why)
+        return Row(variable.name, None, "missing", get_facts(variable), None, why)
 
     def _find_problem(
         self, variable: Variable, held: list[Held], recipe: Recipe | None, base: str | float

@@ -15,7 +15,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import warn_user
 from paddlelike.io.fingerprint import fingerprint
-from paddlelike.io.partition import Partition, SaveShare, partition_of
+from paddlelike.io.partition import Partition, SaveShare, get_partition
 from paddlelike.io.programs import build_save_program, collections_paused, run_program
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.files import RunFiles
@@ -71,7 +71,7 @@ def save_chosen(
         if not options.blocking:
             turn.enter_context(asynchronous.pending_lock())
             asynchronous.check_pending()  # also for one that another thread began meanwhile
-        partition = partition_of(program)
+        partition = get_partition(program)
         share = SaveShare(chosen)
         if partition is not None:
             share = partition.plan_save(executor, chosen, where.path, part, options)

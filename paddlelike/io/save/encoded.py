@@ -14,7 +14,7 @@ from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.formats.paddle.directory import encode_value
 from paddlelike.formats.sources import Buffer
-from paddlelike.io.incremental import State, array_of, state_of
+from paddlelike.io.incremental import State, get_array, get_state
 from paddlelike.io.report import Moved
 
 __all__ = ["Item", "check_value", "describe_combined", "describe_item", "encode_combined", "get_item"]
@@ -34,7 +34,7 @@ class Item(NamedTuple):
     @property
     def array(self) -> Array:
         """The elements, in the scope's memory or a copy of it."""
-        array: Array = array_of(self.value)
+        array: Array = get_array(self.value)
         return array
 
     @property
@@ -66,7 +66,7 @@ def get_item(name: str, scope: Scope) -> Item:
     if type(value) is not LoDTensor or value._array is None:  # of thousands of variables nearly none
         value = check_value(name, value)
     assert holder is not None
-    return Item(name, holder, value, state_of(holder))
+    return Item(name, holder, value, get_state(holder))
 
 
 def check_value(name: str, value: Any) -> Value:
@@ -79,7 +79,7 @@ def check_value(name: str, value: Any) -> Value:
     SaveError
         The value is no tensor.
     """
-    if value is None or (isinstance(value, Value) and array_of(value) is None):
+    if value is None or (isinstance(value, Value) and get_array(value) is None):
         raise NotInitializedError(
             f"variable {name!r} cannot be saved: it holds no value",
             hint="a gradient lives for one run: fetch it, or add `and v.persistable` to the predicate"

@@ -20,7 +20,7 @@ from paddlelike.errors import SaveError
 from paddlelike.formats.paddle.lod_tensor import to_fp16
 from paddlelike.framework.opdef import Context, OpView
 from paddlelike.io import asynchronous
-from paddlelike.io.incremental import state_of
+from paddlelike.io.incremental import get_state
 from paddlelike.io.load.operators import OperatorReader, copy_value
 from paddlelike.io.save.encoded import Item, check_value, encode_combined, get_item
 from paddlelike.io.save.writer import Writer
@@ -139,7 +139,7 @@ class RunFiles:
         if as_half or holder is None or not holder.is_initialized():  # not the value that the scope holds
             holder = ScopeVariable(name)
             holder.set_value(value)
-        return Item(name, holder, value, state_of(holder))
+        return Item(name, holder, value, get_state(holder))
 
 
 def _add(writer: Writer, file: str, op_type: str, items: list[Item]) -> None:

@@ -13,7 +13,7 @@ from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import save_chosen, save_to_memory
-from paddlelike.io.select import is_parameter, is_persistable, program_of, select
+from paddlelike.io.select import get_program, is_parameter, is_persistable, select
 from paddlelike.storage.options import BlockingKeywords, SaveKeywords, SaveOptions, show_options
 
 __all__ = ["save_params", "save_persistables", "save_vars"]
@@ -268,7 +268,7 @@ def _save(
     check_executor(executor, "save_vars")
     if dirname is None and filename is not None:
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
-    program = program_of(main_program)
+    program = get_program(main_program)
     _warn_of_trainers(program)
     chosen = select(program, variables, predicate)
     if not chosen:

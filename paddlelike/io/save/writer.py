@@ -131,9 +131,9 @@ class Writer:
     def _is_kept(self, file: str, item: Item) -> bool:
         """Return whether the file of an unchanged variable is kept, or shared with the base."""
         for known, base in self._list_sources(None):
-            record = known.saved(item.holder)
+            record = known.find_saved(item.holder)
             if record is None:
-                record = known.loaded(item.holder, file)
+                record = known.find_loaded(item.holder, file)
                 if record is None or record.facts != describe_item(item):
                     continue
             if self._has_checksum(record) and self._writing.keep(file, record, base=base):
@@ -143,7 +143,7 @@ class Writer:
     def _are_kept(self, file: str, items: list[Item]) -> bool:
         """Return whether a combined file is kept because none of its variables changed."""
         for known, base in self._list_sources(file):
-            records = [known.saved(item.holder) for item in items]
+            records = [known.find_saved(item.holder) for item in items]
             record = records[0]
             if record is None or not self._has_checksum(record):
                 continue

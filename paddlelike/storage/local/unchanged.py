@@ -9,7 +9,7 @@ from paddlelike.errors import SaveError
 from paddlelike.storage import hashing
 from paddlelike.storage.local.files import File
 from paddlelike.storage.local.system import reflink
-from paddlelike.storage.manifest import Record, stamp_of
+from paddlelike.storage.manifest import Record, make_stamp
 
 __all__ = ["is_still", "recognize_copy", "share_file"]
 
@@ -27,7 +27,7 @@ def recognize_copy(path: str, record: Record) -> Record | None:
                 return None
     except OSError:  # also a StorageError: whatever it is, it is not known
         return None
-    return record._replace(stamp=stamp_of(facts))
+    return record._replace(stamp=make_stamp(facts))
 
 
 def share_file(source: str, target: str, record: Record) -> Record:
@@ -52,7 +52,7 @@ def share_file(source: str, target: str, record: Record) -> Record:
             shutil.copyfile(source, target)
     if not record.is_still(facts):
         raise SaveError(f"{source} was changed by somebody else during the save", hint="save again")
-    return record._replace(stamp=stamp_of(os.stat(target)))
+    return record._replace(stamp=make_stamp(os.stat(target)))
 
 
 def is_still(path: str, record: Record) -> bool:

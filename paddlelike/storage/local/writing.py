@@ -18,7 +18,7 @@ from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import LARGE
 from paddlelike.storage.local.mapping import is_free
-from paddlelike.storage.manifest import NOBODY, Author, Record, stamp_of
+from paddlelike.storage.manifest import NOBODY, Author, Record, make_stamp
 from paddlelike.storage.problems import explain
 from paddlelike.storage.threads import run_in_threads
 
@@ -173,7 +173,7 @@ class _Writer:
         except OSError as error:
             raise _WriteError(path, error) from error
         checksum, pieces = (None, ()) if hasher is None else hashing.finish(hasher, str(self._algorithm))
-        return Record(facts.st_size, checksum, stamp_of(facts), piece.facts, pieces, self._author)
+        return Record(facts.st_size, checksum, make_stamp(facts), piece.facts, pieces, self._author)
 
     def _write_shared(self, path: str, piece: Piece, shared: Shared) -> Record:
         """Write the beginning of a file, make room for the rest, and have it written."""
@@ -190,7 +190,7 @@ class _Writer:
             raise _WriteError(path, error) from error
         if shared.size not in (None, facts.st_size):
             raise SaveError(f"{path} has {facts.st_size} bytes after others wrote it, not {shared.size}")
-        return record._replace(size=facts.st_size, checksum=checksum, stamp=stamp_of(facts), pieces=pieces)
+        return record._replace(size=facts.st_size, checksum=checksum, stamp=make_stamp(facts), pieces=pieces)
 
 
 def _known_size(buffers: Iterable[Buffer]) -> int:

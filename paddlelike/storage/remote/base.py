@@ -2,7 +2,7 @@
 
 A store is any object with the methods of :class:`Store`. Its paths are text with "/" between the parts; a
 "folder" is a path that files begin with, whether the store has folders or not. Every method may raise any
-exception; :func:`reaching` turns it into a StorageError that names the address.
+exception; :func:`translate_errors` turns it into a StorageError that names the address.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from paddlelike.errors import ExtraMissingError, PaddlelikeError, StorageError
 from paddlelike.storage.interfaces import Buffer
 
-__all__ = ["PIECE", "Info", "Store", "missing_extra", "reaching"]
+__all__ = ["PIECE", "Info", "Store", "missing_extra", "translate_errors"]
 
 PIECE: Final = 8 << 20  # bytes of one request
 
@@ -73,7 +73,7 @@ class Store(Protocol):
 
 
 @contextlib.contextmanager
-def reaching(what: str) -> Iterator[None]:
+def translate_errors(what: str) -> Iterator[None]:
     """Raise every error of a store as a StorageError that names what could not be reached.
 
     Raises

@@ -17,7 +17,7 @@ from paddlelike.storage.manifest import Author, Manifest, Record
 from paddlelike.storage.names import relative_path
 from paddlelike.storage.options import DEFAULT_OPTIONS, SaveOptions
 from paddlelike.storage.remote import marker
-from paddlelike.storage.remote.base import PIECE, Info, Store, reaching
+from paddlelike.storage.remote.base import PIECE, Info, Store, translate_errors
 from paddlelike.storage.remote.registry import open_store
 from paddlelike.storage.remote.root import RemoteRoot
 from paddlelike.storage.remote.transaction import RemoteTransaction
@@ -121,7 +121,7 @@ class RemoteDirectory(RemoteRoot):
                     return prefix.verify()
         except FormatError as error:
             return Verification(self.path, problem=error.message)
-        with reaching(self.path):
+        with translate_errors(self.path):
             present = self.present()
         if found.manifest is None:
             return Verification(
@@ -138,14 +138,14 @@ class RemoteDirectory(RemoteRoot):
         return compare_files(self.path, found.manifest, extra, compare)
 
     def stamp(self) -> object:
-        with reaching(self.path):
-            number = marker.newest(self.store, self.base)
+        with translate_errors(self.path):
+            number = marker.find_newest(self.store, self.base)
         if number:
             return number
         found = self.read_marker()
         if found.manifest is not None:
             return found.number, hashlib.sha256(found.data).hexdigest()
-        with reaching(self.path):
+        with translate_errors(self.path):
             return tuple(sorted(self.present().items()))
 
     def begin(
@@ -162,7 +162,7 @@ class RemoteDirectory(RemoteRoot):
     def _list(self) -> _Listing:
         if self._listing is None:
             found = self.read_marker()
-            with reaching(self.path):
+            with translate_errors(self.path):
                 names = {name: (f"{self.root}/{name}", info) for name, info in self.present().items()}
                 if found.manifest is not None:
                     names = {name: where for name, where in names.items() if name in found.manifest.files}
@@ -187,7 +187,7 @@ class RemoteDirectory(RemoteRoot):
             folders: dict[str, list[str]] = {}
             for name, (where, _) in listing.names.items():
                 folders.setdefault(where[: -len(name) - 1], []).append(name)
-            with reaching(self.path):
+            with translate_errors(self.path):
                 for folder, names in folders.items():
                     for name, head in self.store.fetch(folder, names).items():
                         listing.heads[f"{folder}/{name}"] = head
@@ -233,7 +233,7 @@ class RemoteFile:
             return b""
         if stop <= len(self._head):
             return self._head[offset:stop]
-        with reaching(self.path):
+        with translate_errors(self.path):
             for other in range(len(self._places)):
                 try:
                     return self._store.read(self._places[other], offset, stop)

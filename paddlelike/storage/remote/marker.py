@@ -13,7 +13,7 @@ their plain names, and which files of an earlier save are still to be removed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -21,19 +21,19 @@ from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage import manifest
 from paddlelike.storage.manifest import NOBODY, Author, Manifest, Record
 from paddlelike.storage.names import MANIFEST
-from paddlelike.storage.remote.base import Store, reaching
+from paddlelike.storage.remote.base import Store, translate_errors
 
 __all__ = [
     "Marker",
-    "copy_path",
     "encode",
-    "newest",
-    "numbers",
-    "outdated",
-    "path_of",
+    "find_newest",
+    "list_numbers",
+    "list_stagings",
+    "list_stale",
+    "make_copy_path",
+    "make_path",
+    "make_staging",
     "read",
-    "staging",
-    "stagings",
 ]
 
 _TRIES: Final = 5  # to read the newest one while others save
@@ -49,30 +49,30 @@ class Marker(NamedTuple):
     gone: tuple[str, ...] = ()  # files that are still to be removed
 
 
-def copy_path(base: str, *, is_prefix: bool) -> str:
+def make_copy_path(base: str, *, is_prefix: bool) -> str:
     """Return the path of the manifest inside the directory, or of that of files with a prefix.
 
-    >>> copy_path("bucket/model", is_prefix=False), copy_path("bucket/net", is_prefix=True)
+    >>> make_copy_path("bucket/model", is_prefix=False), make_copy_path("bucket/net", is_prefix=True)
     ('bucket/model/__manifest__', 'bucket/net.pdmanifest')
     """
     return f"{base}.pdmanifest" if is_prefix else f"{base}/{MANIFEST}"
 
 
-def path_of(base: str, number: int | None = None) -> str:
+def make_path(base: str, number: int | None = None) -> str:
     """Return the path of a marker; without a number that of the copy that earlier versions wrote.
 
-    >>> path_of("bucket/model", 3), path_of("bucket/model")
+    >>> make_path("bucket/model", 3), make_path("bucket/model")
     ('bucket/model.manifest.json.3', 'bucket/model.manifest.json')
     """
     return f"{base}.manifest.json" if number is None else f"{base}.manifest.json.{number}"
 
 
-def staging(base: str, number: int, token: str) -> str:
+def make_staging(base: str, number: int, token: str) -> str:
     """Return the folder in which the files of the save ``number`` wait."""
     return f"{base}.saving-{number}-{token}"
 
 
-def stagings(names: Iterable[str], base: str, number: int) -> list[str]:
+def list_stagings(names: Iterable[str], base: str, number: int) -> list[str]:
     """Return the folders, among names beside ``base``, of saves that cannot be committed after ``number``."""
     above, _, front = base.rpartition("/")
     name = re.compile(re.escape(front) + r"\.saving-(?:(\d+)-)?[0-9a-f]+")
@@ -80,20 +80,20 @@ def stagings(names: Iterable[str], base: str, number: int) -> list[str]:
     return [f"{above}/{each}" for each, match in found.items() if match and int(match[1] or 0) <= number]
 
 
-def numbers(names: Iterable[str], base: str) -> list[int]:
+def list_numbers(names: Iterable[str], base: str) -> list[int]:
     """Return the numbers of the markers among names, sorted; -1 is the copy of earlier versions."""
-    front = path_of(base).rpartition("/")[2]
+    front = make_path(base).rpartition("/")[2]
     rests = [name[len(front) :] for name in names if name.startswith(front)]
     return sorted(-1 if not rest else int(rest[1:]) for rest in rests if re.fullmatch(r"(\.\d{1,15})?", rest))
 
 
-def outdated(names: Iterable[str], base: str, number: int) -> list[str]:
+def list_stale(names: Iterable[str], base: str, number: int) -> list[str]:
     """Return, of names beside ``base``, the markers before the newest and those left half made by a kill."""
     names = list(names)
-    front = path_of(base).rpartition("/")[2]
-    top = max([*numbers(names, base), number])
-    old = {f"{front}.{each}" for each in numbers(names, base) if 0 <= each < top}
-    old |= {front for each in numbers(names, base) if each == -1 and number}
+    front = make_path(base).rpartition("/")[2]
+    top = max([*list_numbers(names, base), number])
+    old = {f"{front}.{each}" for each in list_numbers(names, base) if 0 <= each < top}
+    old |= {front for each in list_numbers(names, base) if each == -1 and number}
     aside = re.compile(
         re.escape(front) + r"\.(\d{1,15})\.[0-9a-f]{8}"
     )  # of stores that move them to their names
@@ -101,9 +101,9 @@ def outdated(names: Iterable[str], base: str, number: int) -> list[str]:
     return sorted(old) + [name for name, match in found.items() if match and int(match[1]) <= number]
 
 
-def newest(store: Store, base: str) -> int:
+def find_newest(store: Store, base: str) -> int:
     """Return the number of the last save; 0 where there is no marker."""
-    return max([*numbers(store.list_prefix(path_of(base)), base), 0])
+    return max([*list_numbers(store.list_prefix(make_path(base)), base), 0])
 
 
 def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
@@ -120,18 +120,13 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
         It cannot be read.
     """
     for _ in range(_TRIES):
-        with reaching(path_of(base)):
+        with translate_errors(make_path(base)):
             names = store.list_prefix(base)
-            known = numbers(names, base)
+            known = list_numbers(names, base)
             top = max([*known, 0])
-            copy = copy_path(base, is_prefix=is_prefix)
-            paths = [path_of(base, number) for number in reversed(known) if number > 0]
-            if _exists(store, copy, names):
-                paths.insert(1, copy)
-            elif known == [-1]:
-                paths = [path_of(base)]
+            copy = make_copy_path(base, is_prefix=is_prefix)
             try:
-                for path in paths:
+                for path in _list_places(store, base, copy, names, known):
                     data = store.read(path)
                     if top and not manifest.is_complete(data):
                         continue
@@ -141,7 +136,20 @@ def read(store: Store, base: str, *, is_prefix: bool) -> Marker:
             except FormatError as error:
                 raise FormatError(f"{path}: {error.message}", hint=error.hint) from error
             return Marker(top)
-    raise StorageError(f"{path_of(base)} was saved again and again while it was read")
+    raise StorageError(f"{make_path(base)} was saved again and again while it was read")
+
+
+def _list_places(
+    store: Store, base: str, copy: str, names: Mapping[str, object], known: Sequence[int]
+) -> Iterator[str]:
+    """Yield where the manifest may be, the newest marker first; the others count only if that one is cut."""
+    markers = [make_path(base, number) for number in reversed(known) if number > 0]
+    yield from markers[:1]
+    if _exists(store, copy, names):
+        yield copy
+    elif known == [-1]:
+        yield make_path(base)
+    yield from markers[1:]
 
 
 def _exists(store: Store, path: str, names: Mapping[str, object]) -> bool:

@@ -33,7 +33,7 @@ class RemoteRoot:
     @property
     def copy(self) -> str:
         """The path of the manifest inside the directory."""
-        return marker.copy_path(self.base, is_prefix=self.is_prefix)
+        return marker.make_copy_path(self.base, is_prefix=self.is_prefix)
 
     def read_marker(self) -> Marker:
         """Return the newest marker.
@@ -53,5 +53,5 @@ class RemoteRoot:
         if not self.is_prefix:
             return {name: info for name, info in self.store.find(self.root).items() if name != MANIFEST}
         named = self.store.list_prefix(self.base).items()
-        helpers = (marker.path_of(self.base).rpartition("/")[2], self.copy.rpartition("/")[2])
+        helpers = (marker.make_path(self.base).rpartition("/")[2], self.copy.rpartition("/")[2])
         return {name: info for name, info in named if info is not None and not name.startswith(helpers)}

@@ -19,7 +19,6 @@ import contextlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from paddlelike.errors import SaveError, StorageError
@@ -29,7 +28,8 @@ from paddlelike.storage.manifest import Author, Record, encode
 from paddlelike.storage.names import is_remote, relative_path
 from paddlelike.storage.options import SaveOptions
 from paddlelike.storage.remote import marker
-from paddlelike.storage.remote.base import Info, reaching
+from paddlelike.storage.remote.base import Info, translate_errors
+from paddlelike.storage.remote.finishing import finish_committed, move_into_place, split_path
 from paddlelike.storage.remote.marker import Marker
 from paddlelike.storage.remote.root import RemoteRoot
 from paddlelike.storage.stale import find_stale
@@ -85,7 +85,7 @@ class RemoteTransaction:
         if other is None:
             return False
         if other.root not in self._listings:
-            with reaching(other.path):
+            with translate_errors(other.path):
                 self._listings[other.root] = other.store.find(other.root)
         path = relative_path(name)
         info = self._listings[other.root].get(path)
@@ -111,7 +111,7 @@ class RemoteTransaction:
         if not (self._pieces or self._kept or self._shared):
             return Committed(where.path, {})
         try:
-            with reaching(where.path):
+            with translate_errors(where.path):
                 records, stale, removed = self._commit()
         except StorageError as error:
             reason = error.message if error.__cause__ is None else error.__cause__
@@ -131,7 +131,7 @@ class RemoteTransaction:
     def _commit(self) -> tuple[dict[str, Record], tuple[str, ...], tuple[str, ...]]:
         """Return the records of all files, the stale files, and those of them that are removed."""
         where, store = self._location, self._store
-        before = _finish_committed(where, where.read_marker())
+        before = finish_committed(where, where.read_marker())
         present = where.present()
         others = _others(before, present)
         self._check_kept(present)
@@ -145,7 +145,7 @@ class RemoteTransaction:
         if self._state is None and last is not None and last.program != self._author.program:
             self._state = last.state  # of the other program
         number = before.number + 1
-        folder = marker.staging(where.base, number, secrets.token_hex(4))
+        folder = marker.make_staging(where.base, number, secrets.token_hex(4))
         changed = [*self._pieces, *self._shared]
         safe = True  # to remove what was written
         try:
@@ -153,17 +153,17 @@ class RemoteTransaction:
             files = {path: record for path, record in left.items() if path not in removed} | records
             at = dict.fromkeys(changed, folder)
             if not at.keys() <= (store.find(folder).keys() if at else set()):
-                if marker.newest(store, where.base) >= number:
+                if marker.find_newest(store, where.base) >= number:
                     raise self._conflict_error()
                 raise SaveError(f"{folder} was removed by somebody during the save", hint="save again")
             data = self._encode(files, at, removed)
             safe = False
-            mark = marker.path_of(where.base, number)
+            mark = marker.make_path(where.base, number)
             if not store.create(mark, data):
                 safe = True
                 raise self._conflict_error()
-            if marker.newest(store, where.base) > number:  # it was removed again before it was made here
-                store.remove(*_split(mark))
+            if marker.find_newest(store, where.base) > number:  # it was removed again before it was made here
+                store.remove(*split_path(mark))
                 safe = True
                 raise self._conflict_error()
         except BaseException:
@@ -209,7 +209,7 @@ class RemoteTransaction:
     ) -> dict[str, Record]:
         """Move the files to their plain names and record their stamps; the next save does what fails now."""
         with contextlib.suppress(Exception):
-            return _move_into_place(self._location, of, files, at, gone, self._encode_final)
+            return move_into_place(self._location, of, files, at, gone, self._encode_final)
         return files
 
     def _encode(
@@ -268,59 +268,6 @@ class _Hashed:
             self.checksum, self.pieces = hashing.finish(hasher, str(self._algorithm))
 
 
-def _finish_committed(where: RemoteRoot, found: Marker) -> Marker:
-    """Finish a save that was killed after its commit, and return the marker."""
-    if found.manifest is None or not (found.at or found.gone):
-        return found
-
-    of = found.manifest
-
-    def contents(files: Mapping[str, Record]) -> tuple[bytes, bytes | None]:
-        return (
-            marker.encode(files, is_prefix=of.is_prefix, author=of.author, state=of.state),
-            encode(files, is_prefix=of.is_prefix, author=of.author, state=of.state),
-        )
-
-    files = _move_into_place(where, found, found.manifest.files, found.at, found.gone, contents)
-    return found._replace(manifest=replace(found.manifest, files=files), at={}, gone=())
-
-
-def _move_into_place(
-    where: RemoteRoot,
-    of: Marker,
-    files: dict[str, Record],
-    at: Mapping[str, str],
-    gone: Iterable[str],
-    contents: Callable[[Mapping[str, Record]], tuple[bytes, bytes | None]],
-) -> dict[str, Record]:
-    """Move files to their plain names, remove those that go, write the final marker, clear up."""
-    store = where.store
-    for folder in set(at.values()):
-        store.move(folder, where.root, sorted(name for name in at if at[name] == folder))
-    store.remove(where.root, list(gone))
-    present = where.present()
-    missing = sorted(at.keys() - present.keys())
-    if missing:
-        raise StorageError(f"{where.path}/{missing[0]} is not there, though it was saved")
-    files = {
-        path: record._replace(stamp=present[path].stamp) if path in at else record
-        for path, record in files.items()
-    }
-    data, copy = contents(files)
-    if copy is not None:  # before the marker, in whose place it is read if the process is killed below
-        store.put(where.copy, copy)
-    else:
-        store.remove(*_split(where.copy))
-    if of.number:
-        store.put(marker.path_of(where.base, of.number), data)
-    above = where.base.rpartition("/")[0]
-    names = store.list_prefix(where.base + ".")
-    store.remove(above, marker.outdated(names, where.base, of.number))
-    for folder in marker.stagings(names, where.base, of.number):
-        store.remove(folder, [])
-    return files
-
-
 def _others(before: Marker, present: Mapping[str, Info]) -> dict[str, Record]:
     """Return the files that were there before and belong to the directory."""
     if before.manifest is None:
@@ -330,8 +277,3 @@ def _others(before: Marker, present: Mapping[str, Info]) -> dict[str, Record]:
 
 def _is_still(record: Record, info: Info | None) -> bool:
     return info is not None and (info.size, info.stamp) == (record.size, record.stamp)
-
-
-def _split(path: str) -> tuple[str, list[str]]:
-    above, _, name = path.rpartition("/")
-    return above, [name]

@@ -33,7 +33,7 @@ def saved(tmp_path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def array_of(name: str) -> np.ndarray:
+def get_array(name: str) -> np.ndarray:
     return fluid.global_scope().find_var(name).get_tensor().array
 
 
@@ -43,10 +43,10 @@ def load(directory: Path, filename: str | None = None, **choices: bool) -> fluid
 
 
 def test_the_arrays_stay_and_take_the_values(tmp_path: Path, saved: dict[str, np.ndarray]) -> None:
-    before = {name: (array_of(name), fluid.global_scope().find_var(name).version) for name in ("a", "b")}
+    before = {name: (get_array(name), fluid.global_scope().find_var(name).version) for name in ("a", "b")}
     assert load(tmp_path)
     for name, (array, version) in before.items():
-        assert array_of(name) is array
+        assert get_array(name) is array
         assert fluid.global_scope().find_var(name).version > version
     for name, array in saved.items():
         np.testing.assert_array_equal(value(name), array)
