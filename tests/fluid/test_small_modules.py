@@ -1,0 +1,89 @@
+"""wrapped_decorator, annotations, log_helper, default_scope_funcs, install_check."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from paddlelike.fluid import annotations, default_scope_funcs, install_check, log_helper, wrapped_decorator
+
+
+def test_decorated_functions_keep_their_face() -> None:
+    @wrapped_decorator.wrap_decorator
+    def twice(function: Callable[..., int]) -> Callable[..., int]:
+        return lambda *args, **kwargs: 2 * function(*args, **kwargs)
+
+    @twice
+    def add(x: int, y: int = 1) -> int:
+        """Add."""
+        return x + y
+
+    assert (add(2), add(2, y=5), add.__name__, add.__doc__) == (6, 14, "add", "Add.")
+    assert list(inspect.signature(add).parameters) == ["x", "y"]
+
+
+def test_context_managers_are_left_on_errors() -> None:
+    steps = []
+
+    @wrapped_decorator.signature_safe_contextmanager
+    def opened(name: str) -> Iterator[str]:
+        steps.append("in")
+        try:
+            yield name
+        finally:
+            steps.append("out")
+
+    with opened("a") as name:
+        assert name == "a"
+    with pytest.raises(ZeroDivisionError), opened("a"):
+        raise ZeroDivisionError
+    assert steps == ["in", "out"] * 2
+    assert list(inspect.signature(opened).parameters) == ["name"]
+
+
+def test_deprecated_functions_say_so_at_each_call(capsys: pytest.CaptureFixture[str]) -> None:
+    @annotations.deprecated("1.5", "new", extra_message="soon")
+    def old(x: int) -> int:
+        """Old."""
+        return x
+
+    assert old(3) == 3
+    assert capsys.readouterr().err == "API old is deprecated since 1.5. Please use new instead.\nsoon\n"
+    assert "is deprecated since 1.5" in (old.__doc__ or "")
+
+
+def test_a_logger_writes_to_stderr_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    logger = log_helper.get_logger("paddlelike.tests.log", logging.INFO, fmt="%(levelname)s: %(message)s")
+    try:
+        logger.info("a line")
+        logger.debug("not shown")
+        assert not logger.propagate
+    finally:
+        logger.handlers.clear()
+    assert capsys.readouterr().err == "INFO: a line\n"
+
+
+def test_scopes_are_stacked_per_thread() -> None:
+    default_scope_funcs.var("outer")
+    seen: list[bool] = []
+
+    def inner() -> None:
+        default_scope_funcs.var("inner")
+        seen.append(default_scope_funcs.find_var("outer") is not None)
+
+    default_scope_funcs.scoped_function(inner)
+    assert seen == [True]
+    assert default_scope_funcs.find_var("inner") is None
+    thread = threading.Thread(target=lambda: seen.append(default_scope_funcs.find_var("outer") is None))
+    thread.start()
+    thread.join()
+    assert seen == [True, True]
+
+
+def test_the_check_of_an_installation_trains(capsys: pytest.CaptureFixture[str]) -> None:
+    install_check.run_check()
+    assert "is installed and works" in capsys.readouterr().out
