@@ -18,7 +18,7 @@ from paddlelike.errors import StandInError
 from paddlelike.lazy import AliasFinder
 from paddlelike.standin.version import full_version
 
-__all__ = ["FOLDER", "add_to_path", "install"]
+__all__ = ["FOLDER", "add_to_path", "install", "is_installed"]
 
 #: The folder that holds a ``paddle`` which is paddlelike.
 FOLDER: Final = Path(__file__).parent / "path"
@@ -72,6 +72,11 @@ def install() -> None:
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
     import_module("paddle")
+
+
+def is_installed() -> bool:
+    """Return whether ``import paddle`` gives paddlelike in this process: its scripts were written for Fluid."""
+    return isinstance(sys.modules.get("paddle"), _Paddle)
 
 
 def add_to_path(environment: Mapping[str, str]) -> dict[str, str]:

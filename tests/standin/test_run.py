@@ -133,3 +133,14 @@ def test_an_interpreter_that_ignores_the_environment_is_refused(tmp_path: Path) 
     assert done.returncode == 2
     assert "Python was started with -E or -I" in done.stderr
     assert "paddlelike.install()" in done.stderr
+
+
+def test_a_variable_is_true_where_a_script_imports_paddle(tmp_path: Path) -> None:
+    (tmp_path / "ask.py").write_text(
+        "import paddle.fluid as fluid\n"
+        "x = fluid.data('x', [None])\n"
+        "print('there' if x else 'not there', not x)\n"
+    )
+    ours = run(tmp_path, "ask.py")
+    assert ours.stdout == "there False\n"
+    assert "ask.py:3: UserWarning: variable 'x' is always true while the program is built" in ours.stderr

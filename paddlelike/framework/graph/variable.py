@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
@@ -18,6 +19,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.desc import VariableDesc
 from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState
+from paddlelike.standin import is_installed
 
 if TYPE_CHECKING:
     from paddlelike.framework.graph.block import Block
@@ -137,8 +139,20 @@ class Variable(EncodedState):
 
     __hash__ = object.__hash__  # containers compare variables by identity: == appends an operator
 
-    def __bool__(self) -> NoReturn:
-        """Raise TypeError: a variable has no value while the program is built."""
+    def __bool__(self) -> bool:
+        """Raise TypeError: a variable has no value while the program is built.
+
+        In a script that imports ``paddle``, return True with a warning, as Fluid does without one: published
+        programs ask so whether there is a variable.
+        """
+        if is_installed():
+            warnings.warn(
+                f"variable {self.name!r} is always true while the program is built; its value does not matter. "
+                "Use layers.cond for its value, `is not None` to ask whether it is there",
+                UserWarning,
+                stacklevel=2,
+            )
+            return True
         raise TypeError(
             f"variable {self.name!r} has no truth value: it gets its value when the program runs, so that "
             "`if`, `and`, `or`, `not` and `in` cannot depend on it\n"
