@@ -78,7 +78,7 @@ class MemberNames:
         return name
 
     def _see_named(self, value: Any) -> None:
-        """An object with a ``name`` and one array, as a shared variable, or with arrays as attributes."""
+        """Note the arrays of an object: of its ``name`` if it has just one, else of its attributes."""
         held = {key: item for key, item in vars(value).items() if isinstance(item, np.ndarray)}
         own = vars(value).get("name")
         if isinstance(own, str) and own and len(held) == 1:

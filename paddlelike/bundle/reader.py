@@ -121,7 +121,7 @@ def _unpickle(
 ) -> Any:
     unpickler = RestrictedUnpickler(
         file,
-        _size_of(file),
+        _measure(file),
         classes=build_class_table(classes),
         rename=rename or {},
         find_array=find_array,
@@ -130,7 +130,7 @@ def _unpickle(
     return unpickler.read_object()
 
 
-def _size_of(file: IO[bytes]) -> int:
+def _measure(file: IO[bytes]) -> int:
     at = file.tell()
     end = file.seek(0, os.SEEK_END)
     file.seek(at)

@@ -127,7 +127,7 @@ class RestrictedUnpickler(pickle._Unpickler):
 
     def _call(self, function: Any, arguments: Any) -> Any:
         may = any(function is known for known in (*_PLAIN.values(), *self._classes.values()))
-        may = may or (isinstance(function, type) and stand_in(*_names_of(function)) is not None)
+        may = may or (isinstance(function, type) and stand_in(*_find_names(function)) is not None)
         may = may or (is_own_enum(function) and _is_one_integer(arguments))
         if not may or not isinstance(arguments, tuple):
             raise FormatError(f"the pickle calls {function!r:.80}, which is no function of the list")
@@ -216,7 +216,7 @@ def _is_one_integer(arguments: Any) -> bool:
     return isinstance(arguments, tuple) and len(arguments) == 1 and type(arguments[0]) is int
 
 
-def _names_of(made: type) -> tuple[str, str]:
+def _find_names(made: type) -> tuple[str, str]:
     module, _, name = getattr(made, "class_name", "").rpartition(".")
     return module, name
 
@@ -238,7 +238,7 @@ def _from_buffer(raw: Any, dtype: Any, shape: Any, order: str, *_: object) -> Ar
 
 
 def _scalar(dtype: Any, raw: Any = b"") -> Any:
-    """A numpy scalar: its dtype and bytes."""
+    """Return a numpy scalar from its dtype and bytes."""
     raw = raw.encode("latin1") if isinstance(raw, str) else raw
     if not isinstance(dtype, np.dtype) or dtype.hasobject or len(raw) != dtype.itemsize:
         raise FormatError("a numpy scalar whose bytes are not those of its dtype")

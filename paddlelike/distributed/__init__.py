@@ -52,4 +52,4 @@ def find_partition(program: Program) -> Partition | None:
         return LocalPartition(program)
     from paddlelike.distributed.checkpoint import partitions  # late: imports much more, needed by few
 
-    return partitions.distributed_partition_of(program)
+    return partitions.find_distributed_partition(program)

@@ -72,10 +72,10 @@ class Communicator:
             A flag is not a number.
         """
         from paddlelike.distributed.client.background import Background
-        from paddlelike.distributed.client.trainers import client_of, trainer_id_of
+        from paddlelike.distributed.client.trainers import find_client, find_trainer_id
 
         block = self._program.global_block()
-        client = client_of(global_scope(), trainer_id_of(block), block)
+        client = find_client(global_scope(), find_trainer_id(block), block)
         if client.mode == "sync" or self.is_running():
             return
         most = self._flag("communicator_max_merge_var_num", 20)

@@ -10,11 +10,11 @@ import numpy as np
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.checkpoint import operators
-from paddlelike.distributed.checkpoint.partitions import placement_of
+from paddlelike.distributed.checkpoint.partitions import find_placement
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.client.exits import exit_by_code
 from paddlelike.distributed.client.outbox import SAME_NETWORK
-from paddlelike.distributed.client.trainers import client_of, close_client, root_scope, trainer_id_of
+from paddlelike.distributed.client.trainers import close_client, find_client, find_trainer_id, root_scope
 from paddlelike.distributed.placement import Kind
 from paddlelike.distributed.server.serve import serve
 from paddlelike.distributed.server.service import Service
@@ -52,8 +52,8 @@ class RemoteOperators:
         """Return the client of the trainer whose program has ``block`` and whose scope is ``scope``."""
         trainer = self._trainer_ids.get(block.program)
         if trainer is None:
-            trainer = self._trainer_ids[block.program] = trainer_id_of(block)
-        client = client_of(scope, trainer, block)
+            trainer = self._trainer_ids[block.program] = find_trainer_id(block)
+        client = find_client(scope, trainer, block)
         key = root_scope(scope), trainer
         if key not in self._used:
             self._used.append(key)
@@ -175,7 +175,7 @@ class RemoteOperators:
 
     def checkpoint_notify(self, ctx: Context) -> None:
         """Have every server's shard of a table written."""
-        placement = placement_of(ctx.op.block.program)  # type: ignore[attr-defined]
+        placement = find_placement(ctx.op.block.program)  # type: ignore[attr-defined]
         operators.checkpoint_notify(self._client(ctx), ctx.op.attrs, placement)
 
     def close(self) -> None:

@@ -128,7 +128,7 @@ _ORDERED_DICT: Final = pickle.GLOBAL + b"collections\nOrderedDict\n" + pickle.EM
 
 
 def _encode_row(name: str, key: str, array: Any) -> bytes:
-    """A name, and the call of ``torch._utils._rebuild_tensor_v2`` that makes its tensor."""
+    """Encode a name, and the call of ``torch._utils._rebuild_tensor_v2`` that makes its tensor."""
     storage = _NAMES[convert_dtype(array.dtype)]
     strides = [math.prod(array.shape[axis + 1 :]) for axis in range(array.ndim)]
     identifier = (

@@ -44,7 +44,7 @@ def emit(
     """
     helper = LayerHelper(type if layer is None else layer, name=name, act=act)
     if out is None:
-        found = _dtype_of(inputs) if dtype is None else convert_dtype(dtype)
+        found = _find_dtype(inputs) if dtype is None else convert_dtype(dtype)
         out = helper.create_variable_for_type_inference(found, constant)
     helper.append_op(type=type, inputs=_drop_absent(inputs), outputs={slot: [out]}, attrs=attrs)
     return helper.append_activation(out)
@@ -72,7 +72,7 @@ def emit_all(
     return tuple(created.values())
 
 
-def _dtype_of(inputs: Mapping[str, Any] | None) -> VarType:
+def _find_dtype(inputs: Mapping[str, Any] | None) -> VarType:
     """Return the element type of the first input."""
     first = next(value for value in (inputs or {}).values() if value is not None)
     variable: Variable = first[0] if isinstance(first, list | tuple) else first

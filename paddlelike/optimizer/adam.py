@@ -140,7 +140,7 @@ class LambOptimizer(AdamOptimizer):
         self._excluded = exclude_from_weight_decay_fn
         self._attrs = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
 
-    def _attrs_of(self, param: Parameter) -> dict[str, Any]:
+    def _make_attrs(self, param: Parameter) -> dict[str, Any]:
         excluded = self._excluded is not None and self._excluded(param)
         return {**self._attrs, "weight_decay": 0.0 if excluded else self._weight_decay}
 

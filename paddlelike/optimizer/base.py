@@ -181,10 +181,10 @@ class Optimizer(State):
         for slot, accumulator in self.accumulators.items():
             inputs[slot] = self._get_accumulator(accumulator.name, param)
         outputs = {slot: inputs[source] for slot, source in cls.inplace.items()}
-        attrs = self._attrs_of(param)
+        attrs = self._make_attrs(param)
         return block.append_op(type=self.type, inputs=inputs, outputs=outputs, attrs=attrs)
 
-    def _attrs_of(self, param: Parameter) -> dict[str, Any]:
+    def _make_attrs(self, param: Parameter) -> dict[str, Any]:
         """Return the attributes of the operator that updates ``param``."""
         return self._attrs
 

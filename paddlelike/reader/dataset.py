@@ -224,7 +224,7 @@ class InMemoryDataset(DatasetBase):
 
     def local_shuffle(self) -> None:
         """Shuffle the samples by Python's ``random``. Raises FeedError before they are loaded."""
-        random.shuffle(self._loaded_samples())
+        random.shuffle(self._take_loaded_samples())
 
     def global_shuffle(self, fleet: Any = None, thread_num: int = 12) -> None:
         """Do the same as :meth:`local_shuffle`. Raises UnsupportedError when a fleet is passed."""
@@ -238,16 +238,16 @@ class InMemoryDataset(DatasetBase):
 
     def get_memory_data_size(self, fleet: Any = None) -> int:
         """Return the count of samples in memory."""
-        return len(self._loaded_samples() if self._was_loaded else self._memory or ())
+        return len(self._take_loaded_samples() if self._was_loaded else self._memory or ())
 
     def get_shuffle_data_size(self, fleet: Any = None) -> int:
         """Return the count of samples in memory."""
         return self.get_memory_data_size(fleet)
 
     def _samples(self) -> Iterable[Sample]:
-        return self._loaded_samples()
+        return self._take_loaded_samples()
 
-    def _loaded_samples(self) -> list[Sample]:
+    def _take_loaded_samples(self) -> list[Sample]:
         if self._memory is None and self._was_loaded:
             self.load_into_memory()
         if self._memory is None:

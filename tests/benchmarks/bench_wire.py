@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.distributed.wire import Channel, Into, Part, Server, as_bytes, parts_of
+from paddlelike.distributed.wire import Channel, Into, Part, Server, as_bytes, make_parts
 from tests.benchmarks.meters import Child, Meter, answer_questions
 
 HERE = "tests.benchmarks.bench_wire"
@@ -129,7 +129,7 @@ class Wire:
         self.channel = Channel(f"127.0.0.1:{port}")
 
     def push(self, array: Array) -> None:
-        self.channel.call("Push", {"size": array.nbytes}, parts_of({0: array}))
+        self.channel.call("Push", {"size": array.nbytes}, make_parts({0: array}))
 
     def pull(self, array: Array) -> None:
         into = Into({0: array})

@@ -12,7 +12,7 @@ import numpy as np
 
 from paddlelike.distributed.placement import ServerTable
 from paddlelike.distributed.protocol import messages as protocol
-from paddlelike.distributed.wire import Into, parts_of
+from paddlelike.distributed.wire import Into, make_parts
 from paddlelike.distributed.wire.frames import Intake, messages, split
 from tests.fuzz.makers.control_files import change_json
 from tests.fuzz.makers.mutations import mutate
@@ -64,7 +64,7 @@ def _make_call(rng: Random) -> bytes:
     header = json.dumps(rng.choice(_HEADERS)).encode()
     if rng.random() < 0.6:
         header = change_json(rng, header)
-    body = next(messages({}, parts_of(_arrays() if rng.random() < 0.7 else {})))[6:]
+    body = next(messages({}, make_parts(_arrays() if rng.random() < 0.7 else {})))[6:]
     if rng.random() < 0.4:
         body = mutate(rng, body, ())
     first = struct.pack("<I", len(header)) + header

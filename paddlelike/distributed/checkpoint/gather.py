@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.distributed.checkpoint.servers import Servers
-from paddlelike.distributed.checkpoint.streams import Gathering, gather_large, header_of, make_extra
+from paddlelike.distributed.checkpoint.streams import Gathering, gather_large, make_extra, make_header
 from paddlelike.distributed.checkpoint.tables import gather_shard, join_shards
 from paddlelike.distributed.placement import Placement, Slice
 from paddlelike.errors import SaveError
@@ -127,6 +127,6 @@ class _SmallFile:
         self._slices = slices
 
     def __iter__(self) -> Iterator[Buffer]:
-        yield header_of(self._slices[0])
+        yield make_header(self._slices[0])
         for one in self._slices:
             yield elements.view_elements(self._batch.take(one))

@@ -14,7 +14,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.distributed.checkpoint.export import with_local_lookups
 from paddlelike.distributed.checkpoint.gather import Gathering, gather_files
-from paddlelike.distributed.checkpoint.servers import read_positions, servers_of
+from paddlelike.distributed.checkpoint.servers import connect_servers, read_positions
 from paddlelike.distributed.checkpoint.view import View
 from paddlelike.distributed.placement import Kind, Placement, Slice
 from paddlelike.distributed.server.position import note_empty_load, read_position
@@ -30,7 +30,13 @@ from paddlelike.storage.local.manifest_file import manifest_path
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.options import SaveOptions
 
-__all__ = ["ServerPartition", "TrainerPartition", "distributed_partition_of", "endpoint_of", "placement_of"]
+__all__ = [
+    "ServerPartition",
+    "TrainerPartition",
+    "find_distributed_partition",
+    "find_endpoint",
+    "find_placement",
+]
 
 #: Operators of trainers' programs only.
 _TRAINERS = frozenset(
@@ -38,27 +44,27 @@ _TRAINERS = frozenset(
 )
 
 
-def distributed_partition_of(program: Program) -> Partition | None:
+def find_distributed_partition(program: Program) -> Partition | None:
     """Return how ``program`` is saved and loaded in this process; None: as an ordinary one."""
-    placement, endpoint = placement_of(program), endpoint_of(program)
+    placement, endpoint = find_placement(program), find_endpoint(program)
     if endpoint is not None:
         return ServerPartition(program, placement, endpoint)
     return None if placement is None else TrainerPartition(program, placement)
 
 
-def placement_of(program: Program) -> Placement | None:
+def find_placement(program: Program) -> Placement | None:
     """Return the placement that the transpiler put on the program, or None."""
     found = program._parameters_on_pservers
     return found if isinstance(found, Placement) else None
 
 
-def endpoint_of(program: Program) -> str | None:
+def find_endpoint(program: Program) -> str | None:
     """Return the endpoint of the server whose main or startup program this is, or None."""
     block = program.global_block()
     for op in block.ops:
         if op.type == "listen_and_serv":
             return str(op.attrs["endpoint"])
-    if placement_of(program) is None or program._ps_endpoint is None:
+    if find_placement(program) is None or program._ps_endpoint is None:
         return None
     if any(op.type in _TRAINERS for op in block.ops) or any(v.is_data for v in block.vars.values()):
         return None
@@ -150,7 +156,10 @@ class TrainerPartition:
     def plan_save(
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
-        """Return the variables that are here and the files to gather: in asynchronous training all."""
+        """Return the variables that are here and the files to gather: in asynchronous training all.
+
+        Raises SaveError where the servers of the program cannot be reached or lack a variable.
+        """
         if not self._program._is_chief:
             return SaveShare([], idle=f"nothing was saved into {where}: trainer 0 saves for all trainers")
         names = {variable.name for variable in chosen}
@@ -177,7 +186,7 @@ class TrainerPartition:
                 f"{where}: servers write by themselves only into a directory that all can see",
                 hint="save without by_servers=",
             )
-        servers = servers_of(executor, self._program)
+        servers = connect_servers(executor, self._program)
         is_synchronous = self._is_synchronous()
         positions = read_positions(servers, is_synchronous=is_synchronous)
         how = Gathering(options.checksum, by_servers, local, joined=part == "params")
@@ -198,7 +207,10 @@ class TrainerPartition:
         return with_local_lookups(program)
 
     def plan_load(self, chosen: list[Variable], where: str) -> LoadShare:
-        """Return the trainer's own variables; no server keeps some of them, such as moving means."""
+        """Return the trainer's own variables; no server keeps some of them, such as moving means.
+
+        Raises LoadError in the process of a parameter server, and where the trainer has no such variable.
+        """
         role = os.environ.get("TRAINING_ROLE") or os.environ.get("PADDLE_TRAINING_ROLE")
         if role == "PSERVER":
             raise LoadError(

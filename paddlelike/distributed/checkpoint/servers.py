@@ -13,7 +13,7 @@ from paddlelike.distributed.client.receivers import Sink
 from paddlelike.errors import SaveError
 from paddlelike.framework.graph.program import Program
 
-__all__ = ["OneByOne", "Servers", "Wanted", "read_positions", "servers_of"]
+__all__ = ["OneByOne", "Servers", "Wanted", "connect_servers", "read_positions"]
 
 Array = np.ndarray[Any, Any]
 Wanted = tuple[str, str]  # endpoint, name of the variable there
@@ -66,7 +66,7 @@ class OneByOne:
             return self._servers.save(directory, names)
 
 
-def servers_of(executor: Any, program: Program) -> Servers:
+def connect_servers(executor: Any, program: Program) -> Servers:
     """Return the servers that a trainer's program works with; connect to them if ``executor`` has not yet.
 
     Raises

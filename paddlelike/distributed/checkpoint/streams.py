@@ -29,9 +29,9 @@ __all__ = [
     "OffsetFile",
     "StreamSum",
     "gather_large",
-    "header_of",
     "join_answers",
     "make_extra",
+    "make_header",
     "stream_sink",
 ]
 
@@ -81,7 +81,7 @@ def make_extra(one: Slice, buffers: Iterable[Buffer]) -> GatheredFile:
     return GatheredFile(one.origin, buffers, facts, moved)
 
 
-def header_of(one: Slice) -> bytes:
+def make_header(one: Slice) -> bytes:
     """Return the header of the file of the variable that ``one`` is a slice of."""
     return lod_tensor.encode_header(one.dtype, one.whole)
 
@@ -91,7 +91,7 @@ def gather_large(servers: Servers, slices: Sequence[Slice], how: Gathering) -> G
     one = slices[0]
     if not how.local:
         return make_extra(one, _SequentialFile(servers, slices))
-    header = header_of(one)
+    header = make_header(one)
     size = len(header) + math.prod(one.whole) * numpy_dtype(one.dtype).itemsize
     make_fill = _write_by_servers if how.by_servers else _stream
     return make_extra(one, Shared(header, size, make_fill(servers, slices, header, how)))
@@ -105,7 +105,7 @@ class _SequentialFile:
         self._slices = slices
 
     def __iter__(self) -> Iterator[Buffer]:
-        yield header_of(self._slices[0])
+        yield make_header(self._slices[0])
         for one in self._slices:
             yield elements.view_elements(self._servers.pull([(one.endpoint, one.name)])[0])
 

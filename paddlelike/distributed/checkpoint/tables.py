@@ -15,9 +15,9 @@ from paddlelike.distributed.checkpoint.streams import (
     Gathering,
     OffsetFile,
     StreamSum,
-    header_of,
     join_answers,
     make_extra,
+    make_header,
     stream_sink,
 )
 from paddlelike.distributed.client.receivers import Sink
@@ -63,7 +63,7 @@ def join_shards(servers: Servers, slices: Sequence[Slice], how: Gathering) -> Ga
         The file is not to be written on this machine's file systems.
     """
     one = slices[0]
-    header = header_of(one)
+    header = make_header(one)
     width = math.prod(one.whole[1:]) * numpy_dtype(one.dtype).itemsize
     if not how.local:
         raise SaveError(

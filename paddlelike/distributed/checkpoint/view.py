@@ -71,7 +71,7 @@ class View:
         problem = self._problem(one, found)
         if problem is not None:
             return Unreadable(found.name, problem)
-        return _rows_of(found, one) if one.is_slice else found
+        return _slice_rows(found, one) if one.is_slice else found
 
     def read(self, wants: Sequence[Want], *, lazily: bool = False) -> Reading:
         return self._shards.read(wants, lazily=lazily)
@@ -119,7 +119,7 @@ def _name_values(contents: Positional) -> None:
     contents.assign_names(names)
 
 
-def _rows_of(found: Held, one: Slice) -> Held:
+def _slice_rows(found: Held, one: Slice) -> Held:
     """Return the rows of a slice as a value of its own: the same file, another offset and shape."""
     header = found.header
     last = one.first_row + one.rows

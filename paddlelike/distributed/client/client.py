@@ -99,7 +99,7 @@ class Client:
         if self.step_discarded:
             return
         if self.parameters_stale:
-            raise self._rolled_back()
+            raise self._make_rollback_error()
         server, entry = self._find(endpoint, base_name(name))
         value = fit_gradient(entry, name, value, endpoint)
         if self._background is not None:
@@ -214,7 +214,7 @@ class Client:
             return pieces[-1]
 
         self._pull_one(server, len(self.tables[server]) + entry.index, receiver)
-        return np.frombuffer(pieces[-1].joined(), np.int64)
+        return np.frombuffer(pieces[-1].join_pieces(), np.int64)
 
     def save(self, directory: str, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Have every server write its rows of these files; return their answers by endpoint."""
@@ -280,7 +280,7 @@ class Client:
     def _push_sums(self, outboxes: Sequence[Outbox]) -> None:
         """Push, then pull all parameters: what the background thread does. Raises RoundRolledBack."""
         if not (self._push(outboxes) and self._pull_parameters()):
-            raise self._rolled_back()
+            raise self._make_rollback_error()
 
     # Checks
 
@@ -296,10 +296,10 @@ class Client:
         self._received.clear()
         self.parameters_stale = True
         if not (self.follows_rollbacks and in_step):
-            raise self._rolled_back()
+            raise self._make_rollback_error()
         self.step_discarded = True
 
-    def _rolled_back(self) -> RoundRolledBack:
+    def _make_rollback_error(self) -> RoundRolledBack:
         return RoundRolledBack(
             f"the servers went back to step {self.round}",
             step=self.round,

@@ -59,4 +59,4 @@ def describe(channel: Channel, window: float) -> Description:
                 f"expected a mode and a count of trainers, got {mode!r} and {trainers!r}",
                 hint="is the process at this endpoint a parameter server of the same version?",
             )
-        return Description(ServerTable.from_bytes(text.joined()), mode, trainers)
+        return Description(ServerTable.from_bytes(text.join_pieces()), mode, trainers)

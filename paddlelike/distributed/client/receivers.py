@@ -23,7 +23,7 @@ class Pieces:
     >>> pieces = Pieces(10)
     >>> pieces.place(0, 0, 3)[:] = b"abc"
     >>> pieces.place(0, 3, 2)[:] = b"de"
-    >>> pieces.joined()
+    >>> pieces.join_pieces()
     b'abcde'
     """
 
@@ -46,7 +46,7 @@ class Pieces:
     def check(self) -> None:
         """Accept any length."""
 
-    def joined(self) -> bytes:
+    def join_pieces(self) -> bytes:
         """Return all bytes."""
         return b"".join(self._pieces)
 

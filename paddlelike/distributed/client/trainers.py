@@ -10,7 +10,7 @@ from paddlelike.core.scope import Scope, global_scope
 from paddlelike.distributed.client.client import Client
 from paddlelike.framework.graph.block import Block
 
-__all__ = ["client_of", "close_client", "leave_jobs", "resumable_steps", "root_scope", "trainer_id_of"]
+__all__ = ["close_client", "find_client", "find_trainer_id", "leave_jobs", "resumable_steps", "root_scope"]
 
 #: Operators whose attribute ``trainer_id`` is right, the most reliable first.
 _WITH_TRAINER_ID: Final = (
@@ -21,7 +21,7 @@ _WITH_TRAINER_ID: Final = (
 _clients: weakref.WeakKeyDictionary[Scope, dict[int, Client]] = weakref.WeakKeyDictionary()
 
 
-def client_of(scope: Scope, trainer: int, block: Block) -> Client:
+def find_client(scope: Scope, trainer: int, block: Block) -> Client:
     """Return the client of trainer ``trainer`` (an id) whose parameters are in ``scope``.
 
     Connects to the servers that the operators of ``block`` name, if it is not connected.
@@ -67,7 +67,7 @@ def resumable_steps(steps: int, scope: Scope | None = None) -> Iterator[int]:
         client.follows_rollbacks = False
 
 
-def trainer_id_of(block: Block) -> int:
+def find_trainer_id(block: Block) -> int:
     """Return the id of the trainer whose program this is; real Fluid writes 0 into every ``send``."""
     found = {op.type: op.attrs["trainer_id"] for op in block.ops if op.type in _WITH_TRAINER_ID}
     return next((found[name] for name in _WITH_TRAINER_ID if name in found), 0)

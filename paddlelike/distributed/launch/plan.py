@@ -98,7 +98,7 @@ class JobPlan:
 
     def _server(self, index: int) -> ProcessPlan:
         host, _, port = self.servers[index].rpartition(":")
-        variables = self._shared("PSERVER", host) | {
+        variables = self._make_shared_variables("PSERVER", host) | {
             "PADDLE_CURRENT_ENDPOINT": self.servers[index],
             "PADDLE_PORT": port,
             "PADDLE_PSERVER_ID": str(index),
@@ -108,12 +108,12 @@ class JobPlan:
 
     def _trainer(self, index: int) -> ProcessPlan:
         host = self.trainer_hosts[index]
-        variables = self._shared("TRAINER", host) | {"PADDLE_TRAINER_ID": str(index)}
+        variables = self._make_shared_variables("TRAINER", host) | {"PADDLE_TRAINER_ID": str(index)}
         if self.trainer_endpoints:
             variables["PADDLE_CURRENT_ENDPOINT"] = self.trainer_endpoints[index]
         return ProcessPlan("worker", index, host, f"workerlog.{index}", variables)
 
-    def _shared(self, role: str, host: str) -> dict[str, str]:
+    def _make_shared_variables(self, role: str, host: str) -> dict[str, str]:
         hosts, ports = zip(*(server.rpartition(":")[::2] for server in self.servers), strict=True)
         trainers = str(len(self.trainer_hosts))
         variables = {

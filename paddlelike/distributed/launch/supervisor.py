@@ -142,7 +142,7 @@ class Supervisor:
 
     def interrupt(self, signum: int) -> None:
         """End the job with this signal, and report it; a second call kills the processes."""
-        name, count = signal.Signals(signum).name, len(self._unfinished())
+        name, count = signal.Signals(signum).name, len(self._list_unfinished())
         if self.interrupted is None:
             self.interrupted = signum
             self.report(
@@ -204,7 +204,7 @@ class Supervisor:
                 if not self._restart_single or not await self._restart_alone(failure):
                     return failure
             if self.interrupted is None:
-                await self._wait_for(self._unfinished())  # servers that end by themselves
+                await self._wait_for(self._list_unfinished())  # servers that end by themselves
             return None
         finally:
             await self._end_all()
@@ -266,7 +266,7 @@ class Supervisor:
                 servers = [task.done() for task in self._tasks("server")]
                 some = any(servers) and not all(servers)
                 ended, _ = await asyncio.wait(
-                    [*self._unfinished(), *news],
+                    [*self._list_unfinished(), *news],
                     timeout=self.grace + _SETTLE if some else None,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
@@ -294,9 +294,9 @@ class Supervisor:
     async def _end_all(self) -> None:
         """End the processes that still run, with SIGTERM, then with SIGKILL."""
         if self.interrupted is not None:
-            await self._wait_for(self._unfinished())  # they were sent the signal of the interrupt
+            await self._wait_for(self._list_unfinished())  # they were sent the signal of the interrupt
         for signum in (signal.SIGTERM, signal.SIGKILL):
-            unfinished = self._unfinished()
+            unfinished = self._list_unfinished()
             if not unfinished:
                 break
             await asyncio.gather(*(self._running[task].send(signum) for task in unfinished))
@@ -312,7 +312,7 @@ class Supervisor:
     def _tasks(self, kind: str) -> list[asyncio.Task[int]]:
         return [task for task, slot in self._running.items() if slot.plan.kind == kind]
 
-    def _unfinished(self) -> list[asyncio.Task[int]]:
+    def _list_unfinished(self) -> list[asyncio.Task[int]]:
         return [task for task in self._running if not task.done()]
 
     async def _report_failure(self, failure: _Failure) -> None:

@@ -49,7 +49,7 @@ class Placement(Sequence[Slice]):
     >>> table = Placement(slices, endpoints=["127.0.0.1:6174", "127.0.0.1:6175"], trainers=2)
     >>> [s.name for s in table.on("127.0.0.1:6175")]
     ['w.block1']
-    >>> table.endpoint_of("w", row=3)
+    >>> table.find_endpoint("w", row=3)
     '127.0.0.1:6175'
     >>> Placement.from_json(table.to_json()) == table
     True
@@ -119,7 +119,7 @@ class Placement(Sequence[Slice]):
         """Return the slice that a server calls ``name``, or None."""
         return self._by_name.get((endpoint, name))
 
-    def endpoint_of(self, origin: str, *, row: int) -> str:
+    def find_endpoint(self, origin: str, *, row: int) -> str:
         """Return the server that keeps a row. Raises GraphError when none does."""
         for one in self.of(origin):
             distance = row - one.first_row

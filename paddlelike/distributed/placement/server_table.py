@@ -104,7 +104,7 @@ class ServerTable:
 
     @cached_property
     def digest(self) -> str:
-        """The sha256 of :meth:`to_bytes`. Two processes with the same digest mean the same indexes."""
+        """Return the sha256 of :meth:`to_bytes`. Two processes with the same digest mean the same indexes."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
     @classmethod

@@ -37,7 +37,7 @@ _MAX_ITEMS = 65536
 def read_integer(value: Any) -> int:
     """Return an integer from 0 to 2**63 - 1. Raises ValueError for another value."""
     if type(value) is not int or not 0 <= value < 1 << 63:
-        raise ValueError("wants an integer from 0 to 2**63 - 1")
+        raise ValueError("expected an integer from 0 to 2**63 - 1")
     return value
 
 
@@ -49,14 +49,14 @@ def read_optional_integer(value: Any) -> int | None:
 def read_text(value: Any) -> str:
     """Return a short string. Raises ValueError for another value."""
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise ValueError(f"wants a string of at most {_MAX_TEXT} characters")
+        raise ValueError(f"expected a string of at most {_MAX_TEXT} characters")
     return value
 
 
 def read_flag(value: Any) -> bool:
     """Return a boolean. Raises ValueError for another value."""
     if not isinstance(value, bool):
-        raise ValueError("wants true or false")
+        raise ValueError("expected true or false")
     return value
 
 
@@ -68,13 +68,13 @@ def read_seconds(value: Any) -> float:
         or not math.isfinite(value)
         or value < 0
     ):
-        raise ValueError("wants a number of seconds")
+        raise ValueError("expected a number of seconds")
     return float(value)
 
 
 def _read_list(value: Any) -> list[Any] | tuple[Any, ...]:
     if not isinstance(value, (list, tuple)) or len(value) > _MAX_ITEMS:
-        raise ValueError(f"wants a list of at most {_MAX_ITEMS} items")
+        raise ValueError(f"expected a list of at most {_MAX_ITEMS} items")
     return value
 
 
@@ -92,23 +92,23 @@ def read_pairs(value: Any) -> tuple[tuple[int, int], ...]:
     """Return a tuple of pairs of integers. Raises ValueError for another value."""
     pairs = [read_integers(item) for item in _read_list(value)]
     if any(len(pair) != 2 for pair in pairs):
-        raise ValueError("wants a list of pairs of integers")
+        raise ValueError("expected a list of pairs of integers")
     return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def read_object(value: Any) -> Mapping[str, Any]:
     """Return a JSON object as a dict. Raises ValueError for another value."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise ValueError("wants an object")
+        raise ValueError("expected an object")
     return dict(value)
 
 
 def choice_reader(*names: str) -> Callable[[Any], str]:
-    """Return a reader of one of these strings."""
+    """Return a function that checks a string; it raises ValueError for one that is not among ``names``."""
 
     def read(value: Any) -> str:
         if value not in names:
-            raise ValueError(f"wants one of {', '.join(names)}")
+            raise ValueError(f"expected one of {', '.join(names)}")
         return str(value)
 
     return read
@@ -144,7 +144,7 @@ class Message:
         """
         known = {one.name: one for one in dataclasses.fields(cls)}
         if unknown := set(header) - set(known) - own:
-            raise FormatError(f"header of {cls.__name__} holds {sorted(unknown)}, which it does not have")
+            raise FormatError(f"header of {cls.__name__} holds the unknown fields {sorted(unknown)}")
         values = {}
         for name, one in known.items():
             if name not in header:
@@ -154,5 +154,5 @@ class Message:
             try:
                 values[name] = one.metadata["read"](header[name])
             except ValueError as error:
-                raise FormatError(f"{cls.__name__}.{name} {error}, got {str(header[name])[:80]!r}") from None
+                raise FormatError(f"{cls.__name__}.{name}: {error}, got {str(header[name])[:80]!r}") from None
         return cls(**values)

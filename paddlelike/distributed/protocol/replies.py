@@ -68,7 +68,7 @@ def _read_staged(value: Any) -> Staged | None:
         return None
     three = read_integers(value)
     if len(three) != 3:
-        raise ValueError("wants three integers: round, process, session")
+        raise ValueError("expected three integers: round, process, session")
     return Staged(*three)
 
 

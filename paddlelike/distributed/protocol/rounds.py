@@ -26,7 +26,7 @@ class Round:
         self.staged: dict[int, tuple[Staged, Any]] = {}
         self.marks: set[int] = set()
 
-    def held(self, trainer: int) -> Staged | None:
+    def find_push(self, trainer: int) -> Staged | None:
         """Return the push that is staged for a trainer."""
         staged = self.staged.get(trainer)
         return None if staged is None else staged[0]

@@ -136,7 +136,7 @@ class ServerState:
             base=self.base,
             busy=self._restoring,
             lost=self._lost,
-            staged=self._round.held(request.trainer),
+            staged=self._round.find_push(request.trainer),
             marked=request.trainer in self._round.marks,
             checkpoints=tuple(sorted(self._checkpoints())),
             completed=tuple(sorted(self.completed.items())),
@@ -156,7 +156,7 @@ class ServerState:
             return PushReply(**self._status(), duplicate=True)
         if request.number > self.round:
             return self._refuse("ahead", f"round {request.number} is pushed, this server is at {self.round}")
-        if self._round.held(trainer) == Staged(request.number, request.process, request.session):
+        if self._round.find_push(trainer) == Staged(request.number, request.process, request.session):
             return PushReply(**self._status(), duplicate=True)
         if trainer in self._round.marks:
             return self._refuse("stale", f"trainer {trainer} has committed another push of this round")
@@ -186,7 +186,7 @@ class ServerState:
             return self._refuse(
                 "ahead", f"round {request.round} is committed, this server is at {self.round}"
             )
-        if self._round.held(request.trainer) is None:
+        if self._round.find_push(request.trainer) is None:
             return self._refuse("nopush", f"no push of trainer {request.trainer} is staged for {self.round}")
         self._round.marks.add(request.trainer)
         missing = self.missing_trainers()

@@ -207,9 +207,9 @@ class RoleReader:
             for name, port in ports.items():
                 if (address := variables.value(host)) is not None and port is not None:
                     given[f"{host} and {name}"] = f"{address}:{port}"
-        return self._listed_endpoint(servers, given)
+        return self._find_listed_endpoint(servers, given)
 
-    def _listed_endpoint(self, servers: tuple[str, ...], given: Mapping[str, str]) -> str | None:
+    def _find_listed_endpoint(self, servers: tuple[str, ...], given: Mapping[str, str]) -> str | None:
         listed = {name: endpoint for name, endpoint in given.items() if endpoint in servers}
         if len(set(listed.values())) > 1:
             self._problems.append(

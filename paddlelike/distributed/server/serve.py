@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paddlelike.distributed.server.service import Service, stop_on_signals
-from paddlelike.distributed.server.verbs import verbs_of
+from paddlelike.distributed.server.verbs import make_verbs
 from paddlelike.distributed.wire import Server, workers_for
 
 __all__ = ["serve"]
@@ -19,6 +19,6 @@ def serve(service: Service) -> None:
     OperatorError
         A round could not be applied; names the endpoint.
     """
-    wire = Server(service.served.endpoint, verbs_of(service), workers=workers_for(service.served.trainers))
+    wire = Server(service.served.endpoint, make_verbs(service), workers=workers_for(service.served.trainers))
     with stop_on_signals(service.stop), wire:
         service.run()

@@ -86,7 +86,8 @@ class Served:
         block = self.op.block
         for gradient in sorted(self.blocks):
             parameter = block._var_recursive(self.parameters[gradient])
-            variable = block._find_var_recursive(gradient) or parameter
+            found = block._find_var_recursive(gradient)
+            variable = parameter if found is None else found
             is_table = parameter.type == VarType.SELECTED_ROWS
             shape = variable.shape if is_table else parameter.shape
             yield gradient, Kind.GRADIENT, tuple(shape), parameter.dtype

@@ -70,7 +70,7 @@ class Service:
         self.variables = Variables(ctx, self.served)
         lock = threading.RLock()
         self.asked, self.changed = threading.Condition(lock), threading.Condition(lock)
-        loaded = self._loaded_from()
+        loaded = self._find_loaded_directory()
         position = self._read_position(loaded)
         self._points = self._find_points(settings) if settings.rollback else None
         self._tasks: deque[Task] = deque()
@@ -90,7 +90,7 @@ class Service:
             checkpoints=tuple if self._points is None else self._points.rounds,
         )
 
-    def _loaded_from(self) -> str | None:
+    def _find_loaded_directory(self) -> str | None:
         """Return the directory that this server's parameters were loaded from; None: they were not.
 
         A server without parameters goes by its optimizer state and schedules, one without any variable by

@@ -54,7 +54,9 @@ class Contribution(Into):
         for rows in self.sparse.values():
             ids = rows.row_array
             if ids.size and not (ids.min() >= 0 and ids.max() < rows.height()):
-                raise FrameError(f"selected rows {ids.min()} to {ids.max()} of {rows.height()} rows")
+                raise FrameError(
+                    f"the gradient has rows {ids.min()} to {ids.max()}; its variable has {rows.height()} rows"
+                )
         came = {index: array for index, array in self.dense.items() if self._filled[values_at(index)]}
         return came | self.sparse
 

@@ -59,7 +59,7 @@ class Variables:
         EnforceNotMet
             The scope holds something else than the program declares.
         """
-        value = self._held(entry)
+        value = self._find_value(entry)
         if not isinstance(value, np.ndarray) or tuple(value.shape) != entry.shape:
             found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise EnforceNotMet(
@@ -70,7 +70,7 @@ class Variables:
 
     def shard(self, entry: Entry) -> tuple[Array, Array]:
         """Return the ids that a table which is sharded by id has met, and all its rows, also unused ones."""
-        value = self._held(entry)
+        value = self._find_value(entry)
         assert isinstance(value, SelectedRows)
         assert value.array is not None
         return value.row_array, value.array
@@ -85,7 +85,9 @@ class Variables:
         """
         entry = self._served.table[table]
         if ids.size and not (ids.min() >= 0 and ids.max() < entry.shape[0]):
-            raise FrameError(f"ids from {ids.min()} to {ids.max()} in {table!r} of {entry.shape[0]} rows")
+            raise FrameError(
+                f"ids from {ids.min()} to {ids.max()}; table {table!r} has {entry.shape[0]} rows"
+            )
         with self.guards.get(table, contextlib.nullcontext()):
             return self.value(entry)[ids]
 
@@ -145,13 +147,13 @@ class Variables:
     def reread(self) -> None:
         """Let the run see the values that were set in its scope from outside."""
         for entry in self._served.table:
-            value = self._held(entry)
+            value = self._find_value(entry)
             if entry.kind != Kind.GRADIENT and value is not None:
                 self._ctx.write(entry.name, value)
 
     # Helpers
 
-    def _held(self, entry: Entry) -> Array | SelectedRows | None:
+    def _find_value(self, entry: Entry) -> Array | SelectedRows | None:
         holder = self._ctx.scope.find_var(entry.name)
         value = None if holder is None else holder.value
         return value.array if isinstance(value, LoDTensor) else value
@@ -159,7 +161,7 @@ class Variables:
     def _check_values(self) -> None:
         computed = self._served.computed
         wanted = [e for e in self._served.table if e.kind != Kind.GRADIENT and e.name not in computed]
-        missing = [e.name for e in wanted if self._held(e) is None]
+        missing = [e.name for e in wanted if self._find_value(e) is None]
         if missing:
             raise NotInitializedError(
                 f"the server at {self._served.endpoint} has no values of {', '.join(missing[:5])}"

@@ -29,7 +29,7 @@ from paddlelike.distributed.server.staging import Contribution
 from paddlelike.distributed.wire import CHUNK, Header, Into, Part, Refused, as_bytes
 from paddlelike.errors import FormatError, FrameError
 
-__all__ = ["verbs_of"]
+__all__ = ["make_verbs"]
 
 Asked = TypeVar("Asked", bound=Request)
 Answer = tuple[Header, Iterable[Part]]
@@ -38,7 +38,7 @@ _LONGEST_TURN = 30.0  # seconds that one call may wait for something on this ser
 _MOST_IDS = 1 << 24  # of one prefetch
 
 
-def verbs_of(service: Service) -> dict[str, Any]:
+def make_verbs(service: Service) -> dict[str, Any]:
     """Return the verbs of a server by name."""
     return {
         "Describe": _Describe(service),
@@ -149,7 +149,7 @@ class _PullVerb(_Verb):
         table = service.served.table
         if request.slices is None:
             return reply.to_header(), _values(service, [e.index for e in table.having(Kind.PARAMETER)])
-        return reply.to_header(), _asked(service, request.slices)
+        return reply.to_header(), _yield_asked(service, request.slices)
 
 
 class _PrefetchVerb(_Verb):
@@ -182,7 +182,7 @@ class _Ids(Into):
         self.ids = ids
 
 
-def _asked(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
+def _yield_asked(service: Service, indexes: Iterable[int]) -> Iterator[Part]:
     """Return the values of entries by index. Index ``len(table) + i`` asks for the row ids of table ``i``."""
     table = service.served.table
     for asked in indexes:

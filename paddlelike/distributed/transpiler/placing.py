@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.placement import Kind, Overview, Slice
 from paddlelike.distributed.transpiler.plan import Piece, Plan, Trained
-from paddlelike.distributed.transpiler.state import shape_on_server, state_of
-from paddlelike.distributed.transpiler.table_server import rows_of_shard
-from paddlelike.distributed.transpiler.training import Training, is_update, schedule_ops, target_of
+from paddlelike.distributed.transpiler.state import shape_on_server, yield_state
+from paddlelike.distributed.transpiler.table_server import count_shard_rows
+from paddlelike.distributed.transpiler.training import Training, find_target, is_update, schedule_ops
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
@@ -19,7 +19,7 @@ __all__ = ["place_all"]
 
 def place_all(source: Program, startup: Program, training: Training, plan: Plan) -> Overview:
     """Return all slices of a job; ``source`` has the network with updates, ``startup`` its initializers."""
-    slices = list(_trained(plan))
+    slices = list(_yield_trained(plan))
     slices += _optimizer_state(source, training, plan)
     slices += _table(source, plan)
     slices += _schedules(source, startup, training, plan)
@@ -27,7 +27,7 @@ def place_all(source: Program, startup: Program, training: Training, plan: Plan)
     return Overview(slices, endpoints=plan.job.endpoints, trainers=plan.job.trainers)
 
 
-def _trained(plan: Plan) -> Iterator[Slice]:
+def _yield_trained(plan: Plan) -> Iterator[Slice]:
     for one in plan.trained:
         for piece in one.pieces:
             yield _slice(
@@ -75,11 +75,11 @@ def _optimizer_state(source: Program, training: Training, plan: Plan) -> Iterato
             one = trained[op.input("Param")[0]]
             for piece in one.pieces:
                 if piece.endpoint == endpoint:
-                    yield from _state_of_piece(source, op, one, piece)
+                    yield from _yield_state_slices(source, op, one, piece)
 
 
-def _state_of_piece(source: Program, op: Operator, one: Trained, piece: Piece) -> Iterator[Slice]:
-    for slot, whole in sorted(state_of(op, source.global_block()), key=lambda pair: pair[0]):
+def _yield_state_slices(source: Program, op: Operator, one: Trained, piece: Piece) -> Iterator[Slice]:
+    for slot, whole in sorted(yield_state(op, source.global_block()), key=lambda pair: pair[0]):
         shape = shape_on_server(op, slot, whole, piece.param.shape)
         yield _slice(whole, piece, name=whole.name, shape=shape, kind=Kind.OPTIMIZER, owner=one.param.name)
 
@@ -88,7 +88,7 @@ def _table(source: Program, plan: Plan) -> Iterator[Slice]:
     if plan.table is None:
         return
     table, servers = source.global_block().var(plan.table), len(plan.job.endpoints)
-    shape = (rows_of_shard(table.shape[0], servers), *table.shape[1:])
+    shape = (count_shard_rows(table.shape[0], servers), *table.shape[1:])
     suffix = "" if plan.job.sync else ".pserver_{}"
     for server, endpoint in enumerate(plan.job.endpoints):
         yield Slice(
@@ -139,7 +139,7 @@ def _averages(
     trained = {one.param.name: one for one in plan.trained}
     written = {name for op in training.ops for name in op.output_arg_names}
     for op in training.ops:
-        one = trained.get(target_of(op))
+        one = trained.get(find_target(op))
         if one is None or is_update(op):
             continue
         for name in sorted(initialised.intersection(op.input_arg_names) - set(trained)):

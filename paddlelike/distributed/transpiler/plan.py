@@ -10,7 +10,7 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.transpiler.config import Job
-from paddlelike.distributed.transpiler.slicing import block_name, rows_of_blocks
+from paddlelike.distributed.transpiler.slicing import block_name, count_block_rows
 from paddlelike.distributed.transpiler.training import Training, trainable_pairs
 from paddlelike.errors import GraphError
 from paddlelike.framework.codec.schema import messages
@@ -108,7 +108,7 @@ def make_plan(program: Program, training: Training, job: Job, table: str | None)
     renamed: dict[str, str] = {}
     for param, grad in trainable_pairs(training, without=table):
         cut = job.config.slice_var_up and param.name not in whole
-        heights = rows_of_blocks(
+        heights = count_block_rows(
             param.shape,
             servers=len(job.endpoints) if cut else 1,
             min_block_size=job.config.min_block_size,
@@ -156,7 +156,7 @@ def _rename(program: Program, new: Mapping[str, str]) -> None:
                 slots[slot] = [new.get(name, name) for name in names]
         if op.attrs.get("op_role_var"):
             op.attrs["op_role_var"] = [new.get(name, name) for name in op.attrs["op_role_var"]]
-    program._changed()
+    program._note_change()
 
 
 def _sending_order(trained: list[Trained], job: Job, seed: int) -> list[Trained]:

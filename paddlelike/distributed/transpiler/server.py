@@ -10,9 +10,9 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.transpiler.config import thread_counts
 from paddlelike.distributed.transpiler.plan import Piece, Plan
 from paddlelike.distributed.transpiler.schedule import add_schedule
-from paddlelike.distributed.transpiler.state import shape_on_server, state_of
+from paddlelike.distributed.transpiler.state import shape_on_server, yield_state
 from paddlelike.distributed.transpiler.table_server import TableBlocks, add_table
-from paddlelike.distributed.transpiler.training import Training, is_update, own_attrs, target_of
+from paddlelike.distributed.transpiler.training import Training, find_target, is_update, own_attrs
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
@@ -119,11 +119,11 @@ class _Server:
         """Add the blocks that update the pieces of this server, and return them."""
         by_target: dict[str, list[Operator]] = {}
         for op in self.training.ops:
-            by_target.setdefault(target_of(op), []).append(op)
+            by_target.setdefault(find_target(op), []).append(op)
         blocks = []
         for op in self.training.ops:
             if is_update(op) and op.input("Param")[0] in self.of_param:
-                target = target_of(op)
+                target = find_target(op)
                 block = self.program._create_block(parent)
                 self._add_update(block, by_target[target], self.of_param[target])
                 blocks.append(block)
@@ -147,7 +147,7 @@ class _Server:
         for name in op.input_arg_names:
             if name not in self.here and not self.block.has_var(name):
                 like = self.source.var(name)
-                if like.persistable and like.shape == self.source.var(target_of(op)).shape:
+                if like.persistable and like.shape == self.source.var(find_target(op)).shape:
                     self._variable(name, like, persistable=True).shape = piece.param.shape
 
     def _copy(self, block: Block, op: Operator) -> None:
@@ -165,10 +165,10 @@ class _Server:
         return name
 
     def _copy_update(self, block: Block, op: Operator, piece: Piece) -> None:
-        inputs: dict[str, Any] = {"Param": piece.param.name, "Grad": self._gradient_of(op, piece)}
+        inputs: dict[str, Any] = {"Param": piece.param.name, "Grad": self._find_gradient(op, piece)}
         if op.input("LearningRate"):
             inputs["LearningRate"] = self._learning_rate(op.input("LearningRate")[0])
-        for slot, whole in state_of(op, self.source):
+        for slot, whole in yield_state(op, self.source):
             shape = shape_on_server(op, slot, whole, piece.param.shape)
             self.block.create_var(
                 name=whole.name, persistable=whole.persistable, dtype=whole.dtype, shape=shape
@@ -183,7 +183,7 @@ class _Server:
         if grad.type == VarType.SELECTED_ROWS:
             self.sparse.append(f"{grad.name}:{piece.param.name}")
 
-    def _gradient_of(self, op: Operator, piece: Piece) -> str:
+    def _find_gradient(self, op: Operator, piece: Piece) -> str:
         """Return the gradient, or its sum with the decay if it is sparse."""
         name = op.input("Grad")[0]
         return name if _NEW_GRAD in name and self.block.has_var(name) else piece.merged

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["block_name", "origin_name", "rows_of_blocks"]
+__all__ = ["block_name", "count_block_rows", "origin_name"]
 
 
-def rows_of_blocks(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
+def count_block_rows(shape: Sequence[int], *, servers: int, min_block_size: int) -> list[int]:
     """Return the count of rows of each block: a block per server, unless they would be too small.
 
-    >>> rows_of_blocks([201, 130], servers=3, min_block_size=8192)
+    >>> count_block_rows([201, 130], servers=3, min_block_size=8192)
     [67, 67, 67]
-    >>> rows_of_blocks([3001, 8], servers=2, min_block_size=8192)
+    >>> count_block_rows([3001, 8], servers=2, min_block_size=8192)
     [1501, 1500]
-    >>> rows_of_blocks([128], servers=2, min_block_size=8192)
+    >>> count_block_rows([128], servers=2, min_block_size=8192)
     [128]
     """
     elements = math.prod(shape)

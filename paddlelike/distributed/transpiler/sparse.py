@@ -90,7 +90,7 @@ def _insert(block: Block, at: int, append: Callable[[], None]) -> None:
     append()
     ops, added = block.ops[:count], block.ops[count:]
     block.ops = [*ops[:at], *added, *ops[at:]]
-    block.program._changed()
+    block.program._note_change()
 
 
 # Sharded by id

@@ -12,7 +12,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["shape_on_server", "state_of"]
+__all__ = ["shape_on_server", "yield_state"]
 
 #: By optimizer the slots that are cut; its other state is whole on every server.
 _CUT = {
@@ -28,7 +28,7 @@ _CUT = {
 _NO_STATE = ("Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor")
 
 
-def state_of(op: Operator, block: Block) -> Iterator[tuple[str, Variable]]:
+def yield_state(op: Operator, block: Block) -> Iterator[tuple[str, Variable]]:
     """Yield the slots of an update operator that hold state, and the whole variables in them."""
     for slot, names in op.inputs.items():
         if slot not in _NO_STATE and names:

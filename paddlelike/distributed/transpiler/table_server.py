@@ -17,7 +17,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["TableBlocks", "add_table", "rows_of_shard"]
+__all__ = ["TableBlocks", "add_table", "count_shard_rows"]
 
 
 class TableBlocks(NamedTuple):
@@ -30,7 +30,7 @@ class TableBlocks(NamedTuple):
     save: Block
 
 
-def rows_of_shard(rows: int, servers: int) -> int:
+def count_shard_rows(rows: int, servers: int) -> int:
     """Return the count of rows that a server declares."""
     return math.ceil(rows / servers)
 
@@ -43,7 +43,7 @@ def add_table(
     block, whole = program.global_block(), source.global_block().var(str(plan.table))
     table = block.create_var(
         name=whole.name,
-        shape=[rows_of_shard(whole.shape[0], len(plan.job.endpoints)), *whole.shape[1:]],
+        shape=[count_shard_rows(whole.shape[0], len(plan.job.endpoints)), *whole.shape[1:]],
         dtype=whole.dtype,
         type=VarType.SELECTED_ROWS,
         persistable=True,
@@ -63,7 +63,7 @@ def _add_update(
 ) -> str:
     """Update the table by sgd; return the name of the gradient that arrives or is summed."""
     block, network = update.program.global_block(), source.global_block()
-    op = _update_of(training, table.name)
+    op = _find_update(training, table.name)
     whole = network.var(f"{table.name}@GRAD")
     rate = op.input("LearningRate")[0]
     if not block.has_var(rate):
@@ -82,7 +82,7 @@ def _add_update(
     return grad
 
 
-def _update_of(training: Training, table: str) -> Operator:
+def _find_update(training: Training, table: str) -> Operator:
     return next(op for op in training.ops if op.input("Param") == [table])
 
 

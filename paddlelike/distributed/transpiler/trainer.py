@@ -54,7 +54,7 @@ def _send_gradients(program: Program, plan: Plan) -> None:
         writer = id(writers[one.grad.name])
         behind[writer] = [*block.ops[start:], *behind.get(writer, [])]
     block.ops = [step for op in block.ops[:count] for step in (op, *behind.get(id(op), ()))]
-    program._changed()
+    program._note_change()
 
 
 def _send(block: Block, plan: Plan, one: Trained) -> None:
@@ -146,4 +146,4 @@ def remove_updates(program: Program, startup: Program, training: Training) -> No
     block.ops = [op for op in block.ops if id(op) not in gone]
     for where in (first, block):
         where.vars = {name: var for name, var in where.vars.items() if name not in surplus}
-        where.program._changed()
+        where.program._note_change()

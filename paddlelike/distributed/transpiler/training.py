@@ -23,13 +23,13 @@ __all__ = [
     "LOOKUPS",
     "Training",
     "find_table",
+    "find_target",
     "find_training",
     "is_update",
     "own_attrs",
     "remote_lookups",
     "schedule_ops",
     "tables_read_whole",
-    "target_of",
     "trainable_pairs",
 ]
 
@@ -96,7 +96,7 @@ def own_attrs(op: Operator) -> dict[str, Any]:
     return {name: value for name, value in op.attrs.items() if name not in _LOCAL_ATTRS}
 
 
-def target_of(op: Operator) -> str:
+def find_target(op: Operator) -> str:
     """Return the parameter that an operator of the optimizer belongs to."""
     return str(op.attrs["op_role_var"][0])
 

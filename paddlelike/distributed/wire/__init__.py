@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from paddlelike.distributed.wire.channel import Channel
 from paddlelike.distributed.wire.frames import CHUNK, MAX_HEADER, WHOLE, Header
-from paddlelike.distributed.wire.parts import Into, Part, Receiver, as_bytes, parts_of
+from paddlelike.distributed.wire.parts import Into, Part, Receiver, as_bytes, make_parts
 from paddlelike.distributed.wire.ready import wait_for_servers
 from paddlelike.distributed.wire.security import Security, Tls, is_loopback, parse_endpoint
 from paddlelike.distributed.wire.server import Server, workers_for
@@ -31,8 +31,8 @@ __all__ = [
     "Verb",
     "as_bytes",
     "is_loopback",
+    "make_parts",
     "parse_endpoint",
-    "parts_of",
     "wait_for_servers",
     "workers_for",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.errors import FrameError
 
-__all__ = ["Into", "Part", "Receiver", "as_bytes", "parts_of"]
+__all__ = ["Into", "Part", "Receiver", "as_bytes", "make_parts"]
 
 Array = np.ndarray[Any, Any]
 
@@ -52,7 +52,7 @@ def as_bytes(array: Array) -> memoryview:
         return array.reshape(-1).view(np.uint8).data
 
 
-def parts_of(arrays: Mapping[int, Array]) -> list[Part]:
+def make_parts(arrays: Mapping[int, Array]) -> list[Part]:
     """Return whole arrays as parts, each under its index."""
     return [Part(index, 0, as_bytes(array)) for index, array in arrays.items()]
 

@@ -111,7 +111,7 @@ class StepContext:
         """Return the values of a sub-block's own variables."""
         return self._take_snapshot(self._frame.layout.get_own_positions(index))
 
-    def overwritten(self) -> Snapshot:
+    def snapshot_overwritten(self) -> Snapshot:
         """Return the values of the outer variables that the sub-block reads and then overwrites."""
         return self._take_snapshot(self._frame.layout.get_overwritten_positions(self.op))
 

@@ -111,13 +111,13 @@ class Machine:
         self._stack.append(view if len(view) > _LONG else str(view, "latin1"))
 
     def push_literal(self, line: str) -> None:
-        """A byte string of protocol 0, as Python 2 writes it down: with quotes and escapes."""
+        """Push a byte string of protocol 0, as Python 2 writes it down: with quotes and escapes."""
         if len(line) < 2 or line[0] not in "'\"" or line[-1] != line[0]:
             raise FormatError("a string without quotes")
         self._stack.append(codecs.escape_decode(line[1:-1].encode("latin1"))[0].decode("latin1"))
 
     def push_decimal(self, line: str) -> None:
-        """A whole number of protocol 0; ``00`` and ``01`` are False and True."""
+        """Push a whole number of protocol 0; ``00`` and ``01`` are False and True."""
         flags = {"00": False, "01": True}
         self._stack.append(flags[line] if line in flags else int(line.removesuffix("L")))
 

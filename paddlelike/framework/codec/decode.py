@@ -56,7 +56,7 @@ def decode_message(kind: str, data: bytes) -> Any:
     Raises FormatError for another kind and for bytes that are no such message.
     """
     if kind not in ("ProgramDesc", "VarDesc", "OpDesc") or not isinstance(data, bytes):
-        raise FormatError(f"{kind!r:.40} is no message that a program keeps")
+        raise FormatError(f"{kind!r:.40} is not a message of a program")
     return parse(getattr(messages(), kind), data)
 
 
@@ -150,5 +150,5 @@ def _check_attr_types(op: Operator) -> None:
         strict = name in COMMON_ATTRS or want in _BLOCKS or kind in _BLOCKS
         if kind != want and strict:
             raise FormatError(
-                f"attribute {name!r} of operator {op.type!r} is of type {kind.name}, Paddle has {want.name}"
+                f"attribute {name!r} of operator {op.type!r} is of type {kind.name}, expected {want.name}"
             )

@@ -89,7 +89,7 @@ def convert_attr(op: str, name: str, kind: AttrType, value: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         raise EnforceNotMet(
             f"operator {op!r}: attribute {name!r} is {value!r} ({value.__class__.__name__}), "
-            f"Paddle wants {kind.name}"
+            f"expected {kind.name}"
         ) from None
 
 
@@ -123,7 +123,7 @@ def _to_bool(value: Any) -> bool:
     return bool(value)
 
 
-def _to_list_of(one: Any) -> Any:
+def _make_list_converter(one: Any) -> Any:
     def convert(values: Sequence[Any]) -> list[Any]:
         if isinstance(values, str | bytes):
             raise TypeError
@@ -139,10 +139,10 @@ _CONVERTERS: Final = {
     AttrType.FLOAT: _to_float,
     AttrType.STRING: _to_string,
     AttrType.BOOLEAN: _to_bool,
-    AttrType.INTS: _to_list_of(_to_int),
-    AttrType.LONGS: _to_list_of(_to_int),
-    AttrType.BLOCKS: _to_list_of(_to_int),
-    AttrType.FLOATS: _to_list_of(_to_float),
-    AttrType.STRINGS: _to_list_of(_to_string),
-    AttrType.BOOLEANS: _to_list_of(_to_bool),
+    AttrType.INTS: _make_list_converter(_to_int),
+    AttrType.LONGS: _make_list_converter(_to_int),
+    AttrType.BLOCKS: _make_list_converter(_to_int),
+    AttrType.FLOATS: _make_list_converter(_to_float),
+    AttrType.STRINGS: _make_list_converter(_to_string),
+    AttrType.BOOLEANS: _make_list_converter(_to_bool),
 }

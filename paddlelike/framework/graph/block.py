@@ -131,12 +131,12 @@ class Block(Versioned):
         if old is not None:
             _check_same(old, variable)
         self.vars[variable.name] = variable
-        self.program._changed()
+        self.program._note_change()
         return variable
 
     def _remove_var(self, name: str) -> None:
         del self.vars[name]
-        self.program._changed()
+        self.program._note_change()
 
     def _rename_var(self, name: str, new_name: str) -> Variable:
         """Rename a variable of this block, also in the operators of this block.
@@ -257,11 +257,11 @@ class Block(Versioned):
             if written is not None:
                 written.op = op
         self.ops.insert(index, op)
-        self.program._changed()
+        self.program._note_change()
 
     def _remove_op(self, index: int) -> None:
         del self.ops[index]
-        self.program._changed()
+        self.program._note_change()
 
     def to_string(self, throw_on_error: bool, with_details: bool = False) -> str:
         """Return this block as text; ``with_details`` adds attributes that a ProgramDesc does not hold."""

@@ -143,10 +143,10 @@ class Operator(EncodedState):
 
     def _set_attr(self, name: str, value: Any) -> None:
         """Set an attribute, converted to its declared type. Raises EnforceNotMet for a wrong type."""
-        self.attrs[name] = convert_attr(self.type, name, self._declared_type(name, value), value)
-        self.block.program._changed()
+        self.attrs[name] = convert_attr(self.type, name, self._find_declared_type(name, value), value)
+        self.block.program._note_change()
 
-    def _declared_type(self, name: str, value: Any) -> AttrType:
+    def _find_declared_type(self, name: str, value: Any) -> AttrType:
         known = registry.find_or_none(self.type)
         if known is not None and name in known.attrs:
             return known.attrs[name].type
@@ -155,12 +155,12 @@ class Operator(EncodedState):
     def _rename_input(self, old: str, new: str) -> None:
         """Read variable ``new`` instead of ``old``."""
         _rename(self.inputs, old, new)
-        self.block.program._changed()
+        self.block.program._note_change()
 
     def _rename_output(self, old: str, new: str) -> None:
         """Write variable ``new`` instead of ``old``."""
         _rename(self.outputs, old, new)
-        self.block.program._changed()
+        self.block.program._note_change()
 
     def sub_blocks(self) -> list[int]:
         """Return the indexes of the blocks that its attributes name."""

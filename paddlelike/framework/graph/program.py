@@ -171,7 +171,7 @@ class Program(EncodedState):
 
     # Changes
 
-    def _changed(self) -> None:
+    def _note_change(self) -> None:
         self._version += 1
         if self.plans:
             self.plans.clear()
@@ -180,7 +180,7 @@ class Program(EncodedState):
         parent = self.current_block_idx if parent_idx is None else parent_idx
         self.blocks.append(Block(self, len(self.blocks), parent))
         self.current_block_idx = len(self.blocks) - 1
-        self._changed()
+        self._note_change()
         return self.current_block()
 
     def _rollback(self) -> None:

@@ -101,7 +101,7 @@ class Variable(EncodedState):
     @persistable.setter
     def persistable(self, persistable: bool) -> None:
         self._persistable = persistable
-        self.block.program._changed()  # cached plans keep other values
+        self.block.program._note_change()  # cached plans keep other values
 
     @property
     def desc(self) -> VariableDesc:

@@ -66,7 +66,7 @@ class Context(Protocol):
     def snapshot(self, index: int) -> Any:
         """Return the values of a sub-block's own variables."""
 
-    def overwritten(self) -> Any:
+    def snapshot_overwritten(self) -> Any:
         """Return a snapshot of the variables around the sub-block that it reads and then overwrites.
 
         Counters are not among them: the gradient of the block takes them back.

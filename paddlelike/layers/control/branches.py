@@ -12,7 +12,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe, is_whole
-from paddlelike.layers.control.sub_blocks import ConditionalBlock, parent_of, select_input
+from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent, select_input
 from paddlelike.layers.elementwise.comparison import equal, logical_not
 from paddlelike.layers.emit import emit
 from paddlelike.layers.helper import LayerHelper
@@ -66,7 +66,7 @@ def _branch(pred: Variable, function: Branch) -> Any:
     block = ConditionalBlock([pred], is_scalar_condition=True)
     with block.block():
         found = function()
-        around = parent_of(block.helper.main_program.current_block())
+        around = find_parent(block.helper.main_program.current_block())
         return None if found is None else map_structure(partial(_copy_out, around), found)
 
 

@@ -11,7 +11,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable
 from paddlelike.layers.control.masked_rows import merge_lod_tensor
-from paddlelike.layers.control.sub_blocks import ConditionalBlock, parent_of
+from paddlelike.layers.control.sub_blocks import ConditionalBlock, find_parent
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 
@@ -110,7 +110,7 @@ class IfElse:
             raise GraphError(
                 f"IfElse.{method} must be called inside `with ie.true_block():` or the other block"
             )
-        return self._side, parent_of(self.helper.main_program.current_block())
+        return self._side, find_parent(self.helper.main_program.current_block())
 
     def __call__(self) -> list[Variable]:
         """Return the results.

@@ -11,7 +11,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import BOOL, check_variable, describe
-from paddlelike.layers.control.sub_blocks import outer_names, parent_of, sub_block
+from paddlelike.layers.control.sub_blocks import find_parent, outer_names, sub_block
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.tensor.creation import assign
 from paddlelike.layers.utils import have_same_structure, map_structure
@@ -52,7 +52,7 @@ class While:
                 "While: a loss is minimized inside of the loop, whose steps Fluid does not train one by one",
                 hint="minimize the loss after the loop",
             )
-        around = parent_of(inside)
+        around = find_parent(inside)
         taken, given = outer_names(inside)
         given = list(dict.fromkeys([self.cond_var.name, *given]))
         scopes = around.create_var(type=VarType.STEP_SCOPES)

@@ -14,7 +14,7 @@ from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.helper import LayerHelper
 
-__all__ = ["ConditionalBlock", "outer_names", "parent_of", "select_input", "sub_block"]
+__all__ = ["ConditionalBlock", "find_parent", "outer_names", "select_input", "sub_block"]
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def sub_block(program: Program) -> Iterator[Block]:
         program._rollback()
 
 
-def parent_of(block: Block) -> Block:
+def find_parent(block: Block) -> Block:
     """Return the parent of a sub-block."""
     around = block.parent
     assert around is not None
@@ -44,7 +44,7 @@ def outer_names(block: Block) -> tuple[list[str], list[str]]:
     for op in block.ops:
         read.update((name, None) for name in op.input_arg_names if name not in written)
         written.update(dict.fromkeys(op.output_arg_names))
-    around = parent_of(block)
+    around = find_parent(block)
     return [name for name in read if around._has_var_recursive(name) or not _is_array(block, name)], list(
         written
     )
@@ -81,7 +81,7 @@ class ConditionalBlock:
 
     def _complete(self, inside: Block) -> None:
         """Append the operator that runs the block."""
-        around = parent_of(inside)
+        around = find_parent(inside)
         read, written = outer_names(inside)
         around.append_op(
             type="conditional_block",

@@ -14,7 +14,7 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
 from paddlelike.layers.control.loops import While
 from paddlelike.layers.control.rank_table import array_to_lod_tensor, shrink_memory
-from paddlelike.layers.control.sub_blocks import parent_of
+from paddlelike.layers.control.sub_blocks import find_parent
 from paddlelike.layers.control.tensor_array import array_read, array_write
 from paddlelike.layers.elementwise.arithmetic import increment
 from paddlelike.layers.elementwise.comparison import less_than
@@ -85,7 +85,7 @@ class DynamicRNN:
         """Return the index of the step, and the parent of the block being built."""
         if self._step is None:
             raise GraphError(f"DynamicRNN.{method} must be called inside `with rnn.block():`")
-        return self._step, parent_of(self.helper.main_program.current_block())
+        return self._step, find_parent(self.helper.main_program.current_block())
 
     def step_input(self, x: Variable, level: int = 0) -> Variable:
         """Return step ``t`` of every sequence of ``x`` (by its LoD at ``level``) that has one, longest first.

@@ -13,7 +13,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.checks import check_variable
-from paddlelike.layers.control.sub_blocks import parent_of, sub_block
+from paddlelike.layers.control.sub_blocks import find_parent, sub_block
 from paddlelike.layers.helper import LayerHelper
 
 __all__ = ["StaticRNN"]
@@ -110,7 +110,7 @@ class StaticRNN:
             if shape is None or batch_ref is None:
                 raise GraphError("StaticRNN.memory needs init, or shape and batch_ref")
             dims = init_batch_dim_idx, ref_batch_dim_idx
-            init = self._fill(parent_of(block), shape, batch_ref, init_value, dims)
+            init = self._fill(find_parent(block), shape, batch_ref, init_value, dims)
         check_variable("static_rnn", "init", init)
         name = unique_name.generate(f"{self.helper.name}@mem")
         before = block.create_var(name=name, dtype=init.dtype, shape=init.shape)
@@ -159,7 +159,7 @@ class StaticRNN:
         part = self._copy(block, o)
         steps = -1 if self.seq_len is None else self.seq_len
         self._outputs.append(
-            parent_of(block).create_var(name=part.name, shape=(steps, *part.shape), dtype=part.dtype)
+            find_parent(block).create_var(name=part.name, shape=(steps, *part.shape), dtype=part.dtype)
         )
 
     def output(self, *outputs: Variable) -> None:
@@ -189,7 +189,7 @@ class StaticRNN:
 
     def _complete(self, block: Block, states: list[str]) -> None:
         """Append the operator that runs the block."""
-        around = parent_of(block)
+        around = find_parent(block)
         scopes = around.create_var(type=VarType.STEP_SCOPES)
         around.append_op(
             type="recurrent",

@@ -72,7 +72,7 @@ class _BlockIf(OpDef):
         if not _is_condition_true(cls.type, conditions, scalar=is_scalar_condition):
             return None, []
         wanted = ctx.is_read("Scope")
-        before = ctx.overwritten() if wanted else None
+        before = ctx.snapshot_overwritten() if wanted else None
         ctx.clear(sub_block)
         ctx.run_block(sub_block)
         return None, [_Snapshots(before, ctx.snapshot(sub_block))] if wanted else []
@@ -183,7 +183,7 @@ class While(OpDef):
         scopes = []
         wanted = not is_test and ctx.is_read("StepScopes")
         while _is_condition_true("while", conditions, scalar=True):
-            before = ctx.overwritten() if wanted else None
+            before = ctx.snapshot_overwritten() if wanted else None
             ctx.clear(sub_block)
             ctx.run_block(sub_block)
             if wanted:

@@ -82,7 +82,7 @@ class Dropout(OpDef):
         ctx.set_lod("Out", ctx.lod("X"))
         upscale = attrs.dropout_implementation == _UPSCALE
         if attrs.is_test:
-            return x if upscale else x * _kept_fraction(x, attrs.dropout_prob), None
+            return x if upscale else x * _compute_kept_fraction(x, attrs.dropout_prob), None
         if seed_tensor is not None:
             generator = Generator(int(seed_tensor.reshape(-1)[0]))
         else:
@@ -92,14 +92,14 @@ class Dropout(OpDef):
             return np.zeros_like(x), np.zeros(x.shape, np.uint8)
         out = np.where(kept, x, x.dtype.type(0))
         if upscale:
-            out /= _kept_fraction(x, attrs.dropout_prob)
+            out /= _compute_kept_fraction(x, attrs.dropout_prob)
         return out, kept.view(np.uint8)
 
     @staticmethod
     def backward(ctx: Context, d_out: Array, mask: Array, *, attrs: DropoutAttrs) -> Array:
         d_x = d_out * mask
         if attrs.dropout_implementation == _UPSCALE and attrs.dropout_prob < 1:
-            d_x /= _kept_fraction(d_out, attrs.dropout_prob)
+            d_x /= _compute_kept_fraction(d_out, attrs.dropout_prob)
         return d_x
 
     @classmethod
@@ -112,6 +112,6 @@ class Dropout(OpDef):
         return super().make_grad(op)
 
 
-def _kept_fraction(x: Array, dropout_prob: float) -> np.generic:
+def _compute_kept_fraction(x: Array, dropout_prob: float) -> np.generic:
     """``1 - p`` in float32, as X's element type."""
     return x.dtype.type(np.float32(1) - np.float32(dropout_prob))

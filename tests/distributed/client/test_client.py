@@ -253,7 +253,7 @@ def test_malformed_requests_are_refused_and_training_continues(verb: str, head: 
     with Job(MOMENTUM, servers=1, trainers=1).start() as job:
         with Channel(job.endpoints[0]) as channel:
             describe(channel, 20.0)
-            with pytest.raises(RejectedError, match=r"holds|lacks|wants|protocol"):
+            with pytest.raises(RejectedError, match=r"holds|lacks|expected|protocol"):
                 channel.call(verb, head)
         assert len(job.train(perceptron_feeds, 2)[0]) == 2
 

@@ -23,7 +23,7 @@ def test_any_pieces_arrive_whole_and_in_order(pieces: list[bytes]) -> None:
         offset += len(piece)
     sink.check()
     whole.check()
-    assert whole.joined() == b"".join(some for _, some in came) == data
+    assert whole.join_pieces() == b"".join(some for _, some in came) == data
     assert [at for at, _ in came] == [sum(len(some) for _, some in came[:i]) for i in range(len(came))]
 
 
@@ -34,7 +34,7 @@ def test_pieces_refuse_gaps_and_more_than_the_limit() -> None:
         pieces.place(0, 5, 1)
     with pytest.raises(FrameError, match="at most 10 bytes"):
         pieces.place(0, 4, 7)
-    assert pieces.joined() == bytes(4)
+    assert pieces.join_pieces() == bytes(4)
 
 
 def test_a_sink_refuses_what_does_not_follow() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
-from paddlelike.distributed.client.trainers import resumable_steps, root_scope, trainer_id_of
+from paddlelike.distributed.client.trainers import find_trainer_id, resumable_steps, root_scope
 from tests.distributed.jobs import MOMENTUM, SEED, Job
 from tests.helpers.fresh import fresh_programs
 
@@ -15,11 +15,11 @@ def test_a_trainers_program_has_its_id(trainer: int) -> None:
     with fresh_programs(SEED):
         job, _ = Job(MOMENTUM, trainers=5).transpiler(trainer=trainer)
         program = job.get_trainer_program(wait_port=False)
-    assert trainer_id_of(program.global_block()) == trainer
+    assert find_trainer_id(program.global_block()) == trainer
 
 
 def test_an_ordinary_program_counts_as_trainer_0() -> None:
-    assert trainer_id_of(fluid.Program().global_block()) == 0
+    assert find_trainer_id(fluid.Program().global_block()) == 0
 
 
 def test_without_servers_the_steps_are_a_range() -> None:

@@ -64,7 +64,7 @@ def find_process(mark: str, *variables: str) -> int:
     return found
 
 
-def parent_of(pid: int) -> int:
+def find_parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 

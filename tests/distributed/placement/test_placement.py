@@ -13,7 +13,7 @@ import paddlelike as fluid
 from paddlelike.core.dtypes import VarType
 from paddlelike.distributed.placement import Kind, Placement, Slice, base_name
 from paddlelike.distributed.server.served import Served
-from paddlelike.distributed.transpiler.slicing import block_name, origin_name, rows_of_blocks
+from paddlelike.distributed.transpiler.slicing import block_name, count_block_rows, origin_name
 from paddlelike.errors import GraphError
 from tests.distributed.transpiler.cases import CASES
 from tests.distributed.transpiler.networks import endpoints, transpile_case
@@ -25,7 +25,7 @@ SHAPES = st.lists(st.integers(1, 300), min_size=1, max_size=3)
 
 @given(shape=SHAPES, servers=st.integers(1, 9), least=st.sampled_from([8192, 10000, 50000]))
 def test_blocks_hold_every_row_once_and_are_not_too_small(shape: list[int], servers: int, least: int) -> None:
-    rows = rows_of_blocks(shape, servers=servers, min_block_size=least)
+    rows = count_block_rows(shape, servers=servers, min_block_size=least)
     assert sum(rows) == shape[0]
     assert 1 <= len(rows) <= servers
     assert all(0 < n <= rows[0] for n in rows)
@@ -54,7 +54,7 @@ def test_every_row_of_every_variable_has_one_server(name: str) -> None:
         declared = len(slices) * slices[0].rows if slices[0].kind == Kind.TABLE else whole
         assert sorted(rows) == list(range(declared))  # shards are declared with equal heights
         assert declared - whole < len(slices)
-        assert all(table.endpoint_of(origin, row=row) for row in (0, whole // 2, whole - 1))
+        assert all(table.find_endpoint(origin, row=row) for row in (0, whole // 2, whole - 1))
     trained = {p.name for p in main.all_parameters() if p.trainable}
     assert set(table.origins(Kind.PARAMETER, Kind.REMOTE, Kind.TABLE)) == trained
 
@@ -130,10 +130,10 @@ def test_the_order_of_the_slices_given_does_not_count(seed: int) -> None:
 
 def test_rows_and_their_servers() -> None:
     table = Placement(some_slices(), endpoints=ENDPOINTS)
-    assert [table.endpoint_of("w", row=row) for row in range(6)] == [e for e in ENDPOINTS for _ in range(2)]
-    assert [table.endpoint_of("t", row=row) for row in range(4)] == ["e:0", "e:1", "e:2", "e:0"]
+    assert [table.find_endpoint("w", row=row) for row in range(6)] == [e for e in ENDPOINTS for _ in range(2)]
+    assert [table.find_endpoint("t", row=row) for row in range(4)] == ["e:0", "e:1", "e:2", "e:0"]
     with pytest.raises(GraphError, match="no server keeps row 6 of 'w'"):
-        table.endpoint_of("w", row=6)
+        table.find_endpoint("w", row=6)
     assert table.find("e:2", "w.block2") is table.of("w")[2]
     assert table.find("e:2", "w.block1") is None
     assert table.origins(Kind.SCHEDULE) == ["rate"]

@@ -15,10 +15,10 @@ import pytest
 from tests.distributed.launch.clicks import (
     PROJECT,
     SCRIPT,
+    find_parent,
     find_process,
     last_save,
     launch_tutorial,
-    parent_of,
 )
 from tests.distributed.launch.launcher import wait_until
 
@@ -42,7 +42,7 @@ def test_kills_do_not_change_a_bit(tmp_path: Path) -> None:
         os.kill(server, signal.SIGKILL)
         wait_until(lambda: "---- restart 1 ----" in log.read_text(), "a restart")
         trainer = find_process(mark, "TRAINING_ROLE=TRAINER", "PADDLE_TRAINER_ID=1")
-        os.kill(parent_of(trainer), signal.SIGKILL)  # the actor
+        os.kill(find_parent(trainer), signal.SIGKILL)  # the actor
         _, said = process.communicate(timeout=200)
         assert process.returncode == 0, said
     assert "server 1 was killed by SIGKILL" in said

@@ -98,5 +98,5 @@ def test_row_numbers_outside_of_the_table_are_refused(row: int) -> None:
     into = staging().take([(1, 1)])
     put(into, rows_at(1), np.array([row]))
     put(into, values_at(1), VALUES[:1])
-    with pytest.raises(FrameError, match="selected rows"):
+    with pytest.raises(FrameError, match="the gradient has rows"):
         into.finish(whole=False)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paddlelike.distributed.wire import CHUNK, WHOLE, Channel, Into, Part, Server, parts_of
+from paddlelike.distributed.wire import CHUNK, WHOLE, Channel, Into, Part, Server, make_parts
 from paddlelike.errors import (
     DeadlineError,
     EndpointError,
@@ -44,7 +44,7 @@ def test_arrays_come_back_as_they_were_sent(serve: Serve, size: int) -> None:
     back = {100: np.zeros_like(sent[0]), 101: np.zeros_like(sent[1])}
     head = {"sizes": {str(index): array.nbytes for index, array in sent.items()}}
     into = Into(back)
-    assert channel.call("Store", head, parts_of(sent), into) == {"kept": [0, 1]}
+    assert channel.call("Store", head, make_parts(sent), into) == {"kept": [0, 1]}
     into.check()
     np.testing.assert_array_equal(back[100], sent[0])
     np.testing.assert_array_equal(back[101], sent[1])
@@ -74,7 +74,7 @@ def test_the_receiver_may_be_made_from_the_header_of_the_answer(serve: Serve) ->
         seen.append(head)
         return Into({100: np.zeros(3, np.uint8)})
 
-    channel.call("Store", {"sizes": {"0": 3}}, parts_of({0: np.arange(3, dtype=np.uint8)}), begin)
+    channel.call("Store", {"sizes": {"0": 3}}, make_parts({0: np.arange(3, dtype=np.uint8)}), begin)
     assert seen == [{"kept": [0]}]
 
 
@@ -102,7 +102,7 @@ def test_many_threads_share_a_channel(serve: Serve) -> None:
         size = 2 * WHOLE if number % 5 == 0 else 100
         sent = np.random.default_rng(number).integers(0, 256, size, np.uint8)
         into = Into({100: np.zeros_like(sent)})
-        channel.call("Store", {"sizes": {"0": size}}, parts_of({0: sent}), into)
+        channel.call("Store", {"sizes": {"0": size}}, make_parts({0: sent}), into)
         into.check()
         return bool((into.arrays[100] == sent).all())
 
@@ -133,7 +133,7 @@ def test_calls_wait_for_a_free_thread(serve: Serve) -> None:
 @pytest.mark.parametrize("size", [10, 5 * CHUNK], ids=["whole", "streamed"])
 def test_a_refusal_is_an_answer(serve: Serve, size: int) -> None:
     _, channel = serve({"Refuse": Refuse()})
-    parts = parts_of({0: np.zeros(size, np.uint8)})
+    parts = make_parts({0: np.zeros(size, np.uint8)})
     assert channel.call("Refuse", {"when": "begin"}, parts) == {"err": "stale"}
     assert channel.call("Refuse", {"when": "end", "size": size}, parts) == {"err": "late"}
     into = Into({})

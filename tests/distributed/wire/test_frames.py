@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
-from paddlelike.distributed.wire import CHUNK, MAX_HEADER, WHOLE, Into, Part, parts_of
+from paddlelike.distributed.wire import CHUNK, MAX_HEADER, WHOLE, Into, Part, make_parts
 from paddlelike.distributed.wire.frames import Intake, messages, split
 from paddlelike.errors import FrameError
 
@@ -83,7 +83,7 @@ def test_a_call_is_read_as_it_was_sent(header: dict[str, Any], lengths: list[int
     sent = {
         3 * n: np.random.default_rng(n).integers(0, 256, size, np.uint8) for n, size in enumerate(lengths)
     }
-    frames = list(messages(header, parts_of(sent)))
+    frames = list(messages(header, make_parts(sent)))
     received = {index: np.zeros_like(array) for index, array in sent.items()}
     assert read(frames, received) == header
     for index, array in sent.items():
@@ -235,7 +235,7 @@ def test_a_place_of_another_length_is_refused() -> None:
 
 
 VALID = next(
-    messages({"tid": 1, "sizes": [4, 8]}, parts_of({0: np.arange(4, dtype=np.uint8), 1: np.arange(8.0)}))
+    messages({"tid": 1, "sizes": [4, 8]}, make_parts({0: np.arange(4, dtype=np.uint8), 1: np.arange(8.0)}))
 )
 
 

@@ -15,7 +15,7 @@ BOTH = """
 import sys
 import grpc
 import numpy as np
-from paddlelike.distributed.wire import Channel, Into, Security, Server, parts_of
+from paddlelike.distributed.wire import Channel, Into, Security, Server, make_parts
 from tests.distributed.wire.verbs import Verb
 
 array = np.full(64 << 20, int(sys.argv[1]), np.uint8)
@@ -29,7 +29,7 @@ class Push(Verb):
 
 class Pull(Verb):
     def end(self, head, receiver):
-        return {}, parts_of({0: array})
+        return {}, make_parts({0: array})
 
 def status(key):
     with open("/proc/self/status") as file:
@@ -47,7 +47,7 @@ with Server("127.0.0.1:0", {"Push": Push(), "Pull": Pull()}, security=Security()
 CLIENT = """
 with Channel("127.0.0.1:" + sys.argv[2], security=Security()) as channel:
     if sys.argv[3] == "Push":
-        channel.call("Push", {}, parts_of({0: array}))
+        channel.call("Push", {}, make_parts({0: array}))
     else:
         channel.call("Pull", {}, (), Into({0: array}))
         assert array[-1] == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paddlelike.distributed.wire import Into, as_bytes, parts_of
+from paddlelike.distributed.wire import Into, as_bytes, make_parts
 from paddlelike.errors import FrameError
 
 
@@ -37,7 +37,7 @@ def test_an_array_that_is_not_contiguous_is_refused() -> None:
 
 
 def test_arrays_are_parts_under_their_indexes() -> None:
-    first, second = parts_of({7: np.zeros(2, np.float32), 3: np.ones(1, np.int8)})
+    first, second = make_parts({7: np.zeros(2, np.float32), 3: np.ones(1, np.int8)})
     assert (first.index, first.offset, bytes(first.data)) == (7, 0, bytes(8))
     assert (second.index, second.offset, bytes(second.data)) == (3, 0, b"\1")
 

@@ -16,8 +16,8 @@ from paddlelike.distributed.wire import (
     Server,
     Tls,
     is_loopback,
+    make_parts,
     parse_endpoint,
-    parts_of,
 )
 from paddlelike.errors import EndpointError, RejectedError, UnreachableError
 from tests.distributed.wire.conftest import CLEAR, Serve
@@ -155,7 +155,7 @@ def test_two_processes_of_a_job_talk_over_tls(serve: Serve, size: int) -> None:
     _, channel = serve({"Store": Store()}, security=Security(tls=OURS, token="job 7"))
     sent = np.arange(size, dtype=np.uint8)
     into = Into({100: np.zeros_like(sent)})
-    channel.call("Store", {"sizes": {"0": size}}, parts_of({0: sent}), into)
+    channel.call("Store", {"sizes": {"0": size}}, make_parts({0: sent}), into)
     into.check()
     np.testing.assert_array_equal(into.arrays[100], sent)
 
@@ -218,7 +218,7 @@ def test_a_certificate_for_another_host_is_refused(serve: Serve) -> None:
 @pytest.mark.parametrize("size", [0, 3 * CHUNK], ids=["whole", "streamed"])
 def test_another_job_is_refused(serve: Serve, token: str | None, size: int) -> None:
     server, _ = serve({"Store": Store()}, security=Security(token="secret"))
-    call = ("Store", {"sizes": {"0": size}}, parts_of({0: np.zeros(size, np.uint8)}))
+    call = ("Store", {"sizes": {"0": size}}, make_parts({0: np.zeros(size, np.uint8)}))
     with Channel(f"127.0.0.1:{server.port}", security=Security(token=token)) as channel:
         with pytest.raises(RejectedError, match=r"(?s)token.*PADDLELIKE_JOB_TOKEN") as caught:
             channel.call(*call)

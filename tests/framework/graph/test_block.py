@@ -31,7 +31,7 @@ def snapshot() -> tuple[str, int]:
         ({"type": "relu", "inputs": {"X": "nobody"}}, "'nobody' is not in block 0"),
         ({"type": "relu", "inputs": {"X": 3}}, "a slot takes variables or their names, not 3"),
         ({"type": "relu", "outputs": {}}, "'relu' needs its output 'Out'"),
-        ({"type": "scale", "attrs": {"scale": "two"}}, r"'scale' is 'two' \(str\), Paddle wants FLOAT"),
+        ({"type": "scale", "attrs": {"scale": "two"}}, r"'scale' is 'two' \(str\), expected FLOAT"),
         ({"type": "mul", "inputs": {"X": "x", "Y": "y"}}, "mul"),
     ],
     ids=["type", "input", "many", "unknown", "number", "output", "attribute", "shapes"],

@@ -23,7 +23,7 @@ def saved_by(name: str) -> str:
     return str(RUNS / name / "saved_by_trainer0")
 
 
-def placement_of(name: str) -> Placement:
+def find_placement(name: str) -> Placement:
     """Fluid's own table of the run, as its transpiler gave it."""
     placed = json.loads((RUNS / name / "programs" / "manifest.json").read_text())
     slices = [
@@ -47,7 +47,7 @@ def program_of(name: str, which: str, placement: Placement | None = None) -> flu
     """One of the run's programs, with the table that its bytes do not hold."""
     data = (RUNS / name / "programs" / f"{which}.pb").read_bytes()
     program = fluid.Program.parse_from_string(data, trusted=True)
-    program._parameters_on_pservers = placement_of(name) if placement is None else placement
+    program._parameters_on_pservers = find_placement(name) if placement is None else placement
     program._is_distributed = True
     number = int(which.removeprefix("pserver").split("_")[0])
     program._ps_endpoint = program._parameters_on_pservers.endpoints[number]

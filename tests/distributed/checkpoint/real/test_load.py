@@ -11,7 +11,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError
-from tests.distributed.checkpoint.real.runs import placement_of, program_of, run_of, saved_by
+from tests.distributed.checkpoint.real.runs import find_placement, program_of, run_of, saved_by
 
 RUN = "mlp_momentum_sync_2x2"
 
@@ -89,7 +89,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_learning_rate_that_was_not_saved_stays_as_startup_made_it() -> None:
-    placement = placement_of(RUN)
+    placement = find_placement(RUN)
     exe = fluid.Executor()
     exe.run(program_of(RUN, "pserver0_startup", placement))
     fluid.io.load_persistables(exe, saved_by(RUN), program_of(RUN, "pserver0", placement))
@@ -124,7 +124,7 @@ def test_a_server_that_loads_the_trainers_program_is_an_error(monkeypatch: pytes
     """Its own rows would stay as startup made them, and nobody would notice."""
     fluid.layers.fc(fluid.data("x", [None, 130]), 128)
     program = fluid.default_main_program()
-    program._is_distributed, program._parameters_on_pservers = True, placement_of(RUN)
+    program._is_distributed, program._parameters_on_pservers = True, find_placement(RUN)
     assert fluid.io.load_persistables(fluid.Executor(), saved_by(RUN), program)
     monkeypatch.setenv("TRAINING_ROLE", "PSERVER")
     with pytest.raises(LoadError, match="this process is a parameter server"):

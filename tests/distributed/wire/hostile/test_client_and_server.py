@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from paddlelike.distributed.wire import CHUNK, Channel, Into, Security, parts_of
+from paddlelike.distributed.wire import CHUNK, Channel, Into, Security, make_parts
 from paddlelike.distributed.wire.frames import messages
 from paddlelike.distributed.wire.idle import FIRST_MESSAGE, IdleWatch
 from paddlelike.errors import RejectedError, RemoteError, UnreachableError
@@ -63,7 +63,7 @@ class Victim:
         size = 100
         sent = np.arange(size, dtype=np.uint8)
         into = Into({100: np.zeros_like(sent)})
-        self.channel.call("Store", {"sizes": {"0": size}}, parts_of({0: sent}), into, timeout=timeout)
+        self.channel.call("Store", {"sizes": {"0": size}}, make_parts({0: sent}), into, timeout=timeout)
         np.testing.assert_array_equal(into.arrays[100], sent)
         assert self._process.poll() is None
 
