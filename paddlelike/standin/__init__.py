@@ -75,7 +75,7 @@ def install() -> None:
 
 
 def is_installed() -> bool:
-    """Return whether ``import paddle`` gives paddlelike in this process: its scripts were written for Fluid."""
+    """Return whether ``import paddle`` gives paddlelike in this process."""
     return isinstance(sys.modules.get("paddle"), _Paddle)
 
 

@@ -147,7 +147,7 @@ class Variable(EncodedState):
         """
         if is_installed():
             warnings.warn(
-                f"variable {self.name!r} is always true while the program is built; its value does not matter. "
+                f"variable {self.name!r} is always true while the program is built, whatever its value. "
                 "Use layers.cond for its value, `is not None` to ask whether it is there",
                 UserWarning,
                 stacklevel=2,
