@@ -148,6 +148,13 @@ _ROWS: Final = (
         "layers/detection.py does not pass it; operators/detection_map_op.h compares it with a count",
     ),
     Quirk(
+        "conv_transpose_groups",
+        "layers.conv2d_transpose, conv3d_transpose(groups=g)",
+        "channels after the last whole group are ignored",
+        "an error unless g divides the channels",
+        "layers/nn.py: the groups are not checked; operators/conv_transpose_op.h rounds channels / g down",
+    ),
+    Quirk(
         "auc_curve",
         "layers.auc, metrics.Auc(curve='PR')",
         "the area under the ROC curve",

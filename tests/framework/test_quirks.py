@@ -147,6 +147,21 @@ def dilated() -> Any:
     return run(out, x=np.arange(7, dtype="float32").reshape(1, 1, 1, 7))[0, 0, 0]
 
 
+def leftover_channel() -> Any:
+    """Three channels in two groups, by a filter of ones of size 1; an error without quirks."""
+    x = fluid.data("x", [None, 3, 1, 1])
+    x.stop_gradient = False
+    ones = fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0))
+    options = {"filter_size": 1, "groups": 2, "param_attr": ones, "bias_attr": False}
+    try:
+        out = layers.conv2d_transpose(x, 2, **options)
+    except ValueError:
+        return "refused"
+    gradient = fluid.gradients(layers.reduce_sum(out), x)[0]
+    found = run([out, gradient], x=np.array([1.0, 2.0, 4.0], "float32").reshape(1, 3, 1, 1))
+    return np.concatenate([one.reshape(-1) for one in found])
+
+
 SCORES, LABELS = np.array([0.9, 0.8, 0.7, 0.3], "float32"), np.array([[1], [0], [1], [0]])
 
 
@@ -241,6 +256,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "bilinear_weights": (bilinear, SHIFTED, np.outer(LINE, LINE)),
     "detection_output_options": (options_of_detections, [0, 1.0], [2, 0.5]),
     "detection_map_background": (average_precision, 0.5, 1.0),
+    "conv_transpose_groups": (leftover_channel, [1, 2, 1, 1, 0], "refused"),
     "auc_curve": (areas, [0.75, 0.75], [5 / 6, 5 / 6]),
     "equal_tolerance": (nearly_equal, [True, True, False], [False, True, False]),
     "stopped_second_gradients": (second_gradient, True, "refused"),

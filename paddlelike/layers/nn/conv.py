@@ -120,7 +120,11 @@ def _split_channels(
         )
     groups = 1 if groups is None else groups
     if groups <= 0 or channels % groups:
-        raise GraphError(f"{described} has {channels} channels, which cannot be divided into {groups} groups")
+        ignored = layer.endswith("_transpose") and channels > groups
+        if not (ignored and warn_quirk("conv_transpose_groups", stacklevel=5)):
+            raise GraphError(
+                f"{described} has {channels} channels, which cannot be divided into {groups} groups"
+            )
     return axis, channels, groups
 
 

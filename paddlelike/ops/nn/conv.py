@@ -19,6 +19,7 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.conv import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.windows import (
     Windows,
@@ -118,7 +119,8 @@ def check_sizes(
     channels = x.shape[-1 if is_channels_last(data_format) else 1]
     first, second = w.shape[:2]
     taken, given = (first, second * groups) if transposed else (second * groups, first)
-    if not can_be_equal(channels, taken) or first % groups:
+    ignores = transposed and first >= groups and follows_fluid("conv_transpose_groups")
+    if not can_be_equal(channels, taken) or (first % groups and not ignores):
         raise ShapeError(
             f"{op}: Input of shape {x.shape} ({data_format}) has {channels} channels; "
             f"Filter of shape {w.shape} in {groups} groups takes {taken}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
 from paddlelike.ops.kernels.conv import convolve, convolve_dw, convolve_dx
@@ -57,10 +59,26 @@ class _ConvTranspose(OpDef):
         x = to_channels_first(x, attrs.data_format)
         d_out = to_channels_first(bias_and_d_out[-1], attrs.data_format)
         windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
-        dx = convolve(d_out, w, windows, attrs.groups) if wanted[0] else None
-        dw = convolve_dw(d_out, x, windows, attrs.groups) if wanted[1] else None
+        used = _count_grouped(x, attrs.groups)
+        grouped = np.ascontiguousarray(x[:, :used])
+        dx = convolve(d_out, w[:used], windows, attrs.groups) if wanted[0] else None
+        dw = convolve_dw(d_out, grouped, windows, attrs.groups) if wanted[1] else None
+        if used < len(w):
+            dx = None if dx is None else _add_zeros(dx, 1, len(w))
+            dw = None if dw is None else _add_zeros(dw, 0, len(w))
         results = (None if dx is None else to_format(dx, attrs.data_format), dw)
         return results if len(wanted) == 2 else (*results, bias_gradient(d_out) if wanted[2] else None)
+
+
+def _count_grouped(x: Array, groups: int) -> int:
+    """Return the count of channels in whole groups; as in Fluid those after it are ignored."""
+    return x.shape[1] // groups * groups
+
+
+def _add_zeros(x: Array, axis: int, size: int) -> Array:
+    """Return an array with zeros up to a size of one dim."""
+    missing = [(0, size - n if i == axis else 0) for i, n in enumerate(x.shape)]
+    return np.pad(x, missing)
 
 
 def transpose_convolve(
@@ -80,7 +98,8 @@ def transpose_convolve(
     dims = _output_dims(op, windows, x.shape[2:], attrs.output_size)
     if more and not attrs.output_size:
         dims = tuple(size + extra for size, extra in zip(dims, more, strict=True))
-    out = convolve_dx(x, w, windows, attrs.groups, dims)
+    used = _count_grouped(x, attrs.groups)
+    out = convolve_dx(np.ascontiguousarray(x[:, :used]), w[:used], windows, attrs.groups, dims)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(windows.kernel))
     return to_format(out, attrs.data_format)

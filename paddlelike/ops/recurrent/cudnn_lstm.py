@@ -183,7 +183,8 @@ class CudnnLstm(OpDef):
             raise ShapeError(f"cudnn_lstm: W is {list(w.shape)}, expected ({count},)")
         directions = 2 if attrs.is_bidirec else 1
         for slot, initial in (("InitH", h), ("InitC", c)):
-            wanted = (attrs.num_layers * directions, x.shape[1], attrs.hidden_size)
+            # As in Fluid N is compared when the program runs: its documentation declares states of another N.
+            wanted = (attrs.num_layers * directions, -1, attrs.hidden_size)
             fits = len(initial.shape) == 3
             if not fits or any(
                 a != b for a, b in zip(initial.shape, wanted, strict=True) if -1 not in (a, b)
@@ -196,6 +197,12 @@ class CudnnLstm(OpDef):
     def forward(
         ctx: Context, x: Array, h: Array, c: Array, w: Array, cache: Any, *, attrs: CudnnLstmAttrs
     ) -> tuple[Array, Array, Array]:
+        if not h.shape[1] == c.shape[1] == x.shape[1]:
+            raise ShapeError(
+                f"cudnn_lstm: Input {list(x.shape)} holds {x.shape[1]} sequences, InitH {list(h.shape)} "
+                f"states of {h.shape[1]}, InitC {list(c.shape)} of {c.shape[1]}",
+                hint="transpose an input of shape (N, T, D), or declare the states with its N",
+            )
         widths = _list_input_widths(attrs.input_size, attrs.hidden_size, attrs.num_layers, attrs.is_bidirec)
         random = ctx.random(max(attrs.seed, 0)) if attrs.dropout_prob and not attrs.is_test else None
         layers = _run(

@@ -467,3 +467,9 @@ def a_parameter_of_the_first_pass_only(fluid):
     first = _named(fluid.backward.append_backward(one))
     second = _named(fluid.backward.append_backward(two))
     return dict(_built(fluid, [first, second]))
+
+
+def dropout_for_test_in_training(fluid):
+    x = fluid.data("x", [None, 4])
+    loss = fluid.layers.mean(fluid.layers.dropout(fluid.layers.fc(x, 3), 0.5, is_test=True))
+    return refused(fluid.optimizer.SGD(0.1).minimize, loss)

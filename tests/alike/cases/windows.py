@@ -103,3 +103,16 @@ def unfolded(fluid):
         return layers.unfold(x, d["kernel"], d["stride"], d["padding"], d["dilation"])
 
     return _run_all(fluid, build, 2, dilated=True)
+
+
+def transposed_in_groups(fluid):
+    """Of channels that the groups divide, and that they do not."""
+    found = []
+    for groups, filters, channels in ((2, 4, 4), (2, 3, 4), (3, 4, 4), (2, 4, 3)):
+
+        def build(layers, x, drawn, groups=groups, filters=filters, channels=channels):
+            wide = layers.concat([x] * 2, 1) if channels == 4 else layers.concat([x, x], 1)[:, :3]
+            return layers.conv2d_transpose(wide, filters, filter_size=3, stride=2, padding=1, groups=groups)
+
+        found.append(refused(_run, fluid, build, {"size": [3, 3]}, np.random.RandomState(groups)))
+    return found

@@ -130,3 +130,17 @@ def test_rows_without_lod_are_refused_with_a_hint() -> None:
         with pytest.raises(EnforceNotMet, match=r"sequence_pool: X \('x'\) has no LoD") as caught:
             exe.run(feed=feed, fetch_list=[out])
         assert "create_lod_tensor" in str(caught.value)
+
+
+def test_states_of_another_batch_are_declared_as_in_fluid_and_refused_in_the_run() -> None:
+    """The example of Fluid's text declares states for 20 sequences beside an input (N, 100, D)."""
+    x = fluid.data("x", [None, 7, 6])
+    states = [fluid.layers.fill_constant([1, 2, 4], "float32", 0.0) for _ in range(2)]
+    out, last, _ = fluid.layers.lstm(x, *states, max_len=7, hidden_size=4, num_layers=1)
+    assert (out.shape, last.shape) == ((-1, 7, 4), (1, 2, 4))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    with pytest.raises(
+        EnforceNotMet, match=r"Input \[3, 7, 6\] holds 7 sequences, InitH \[1, 2, 4\] states of 2"
+    ):
+        exe.run(feed={"x": np.ones((3, 7, 6), "float32")}, fetch_list=[out])
