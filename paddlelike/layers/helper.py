@@ -6,6 +6,8 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.errors import GraphError
@@ -132,12 +134,20 @@ class LayerHelper:
         if attr.name is None:
             attr.name = unique_name.generate(f"{self.name}.{'b' if is_bias else 'w'}")
         dtype = VarType.FP32 if dtype is None else convert_dtype(dtype)
-        shape = [int(dim) for dim in shape]
+        shape = [self._check_dim(dim, shape) for dim in shape]
         if isinstance(attr, WeightNormParamAttr):
             from paddlelike.layers.nn.weight_norm import create_weight_normalized
 
             return create_weight_normalized(self, attr, shape, dtype)
         return self._make_parameter(attr, shape, dtype, stop_gradient, type)
+
+    def _check_dim(self, dim: Any, shape: Any) -> int:
+        if isinstance(dim, int | float | np.number):
+            return int(dim)
+        raise TypeError(
+            f"layer {self.layer_type!r}: a parameter cannot have the shape {list(shape)}: {dim!r} is a "
+            f"{type(dim).__name__}, expected an int"
+        )
 
     def _make_parameter(
         self,

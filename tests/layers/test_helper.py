@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import paddlelike as fluid
@@ -57,3 +60,24 @@ def test_inputs_share_a_dtype_and_their_attributes_are_as_many() -> None:
         LayerHelper("mine", input=[x, x]).input()
     with pytest.raises(GraphError, match="has 3 inputs and 2 param_attr"):
         LayerHelper("mine", param_attr=["a", "b"]).multiple_param_attr(3)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: fluid.layers.fc(fluid.data("x", [None, 3]), "10"), r"'fc': .*\[3, '10'\]: '10' is a str"),
+        (
+            lambda: fluid.layers.embedding(fluid.data("x", [None, 1], "int64"), ["10", 3]),
+            r"'embedding': .*\['10', 3\]",
+        ),
+        (
+            lambda: fluid.layers.conv2d(fluid.data("x", [None, 3, 8, 8]), "4", 3),
+            "num_filters is '4' ",
+        ),
+        (lambda: fluid.layers.fc(fluid.data("x", [None, 3]), None), r"None is a NoneType, expected an int"),
+    ],
+    ids=["fc", "embedding", "conv2d", "none"],
+)
+def test_a_size_that_is_no_number_is_a_type_error(build: Callable[[], Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        build()

@@ -9,7 +9,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Normal
-from paddlelike.layers.checks import FLOATS, check_variable
+from paddlelike.layers.checks import FLOATS, check_variable, describe, is_whole
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import Padding, channel_axis, parse_padding
 from paddlelike.layers.tensor.sizes import repeat_size
@@ -78,6 +78,7 @@ def _conv(
 ) -> Variable:
     stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn, act, name = settings
     axis, channels, groups = _split_channels(type, dims, input, groups, data_format)
+    _check_filters(type, num_filters)
     if num_filters % groups:
         raise GraphError(f"layer {type!r}: {num_filters} filters cannot be divided into {groups} groups")
     if dims == 2 and channels == groups and num_filters % channels == 0 and not use_cudnn:
@@ -101,6 +102,11 @@ def _conv(
     if str(padding).upper() == "SAME" and max(attrs["dilations"]) > 1:
         warn_quirk("same_padding_dilation", stacklevel=4)
     return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)
+
+
+def _check_filters(layer: str, num_filters: Any) -> None:
+    if not is_whole(num_filters):
+        raise TypeError(f"layer {layer!r}: num_filters is {describe(num_filters)}, expected an int")
 
 
 def _split_channels(
@@ -221,6 +227,7 @@ def _conv_transpose(
 ) -> Variable:
     padding, stride, dilation, groups, param_attr, bias_attr, use_cudnn, act, name = settings
     axis, channels, groups = _split_channels(type, dims, input, groups, data_format)
+    _check_filters(type, num_filters)
     if dims == 2 and channels == groups == num_filters and not use_cudnn:
         type = "depthwise_conv2d_transpose"
     strides = repeat_size(type, "stride", stride, dims)
