@@ -1,4 +1,4 @@
-"""Gradients of gradients, activations computed again, losses in branches: as in real Fluid 1.8.5."""
+"""Gradients of gradients, activations computed again, nested control flow: as in real Fluid 1.8.5."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.backward import branch_cases, recompute_cases, second_order_cases
+from tests.backward import branch_cases, nested_cases, recompute_cases, second_order_cases
 from tests.helpers.canonical import Canonical, assert_same_program, canonical
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import table
 
-MODULES = {"second_order": second_order_cases, "recompute": recompute_cases, "branches": branch_cases}
+MODULES = {
+    "second_order": second_order_cases,
+    "recompute": recompute_cases,
+    "branches": branch_cases,
+    "nested": nested_cases,
+}
 CASES = [(kind, name) for kind, module in MODULES.items() for name in module.CASES]
 
 
