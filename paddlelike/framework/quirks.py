@@ -155,6 +155,13 @@ _ROWS: Final = (
         "layers/nn.py: the groups are not checked; operators/conv_transpose_op.h rounds channels / g down",
     ),
     Quirk(
+        "moving_average_correction",
+        "optimizer.ExponentialMovingAverage.apply",
+        "the corrected averages are stored, and corrected again the next time",
+        "the stored averages do not change",
+        "optimizer.py: layers.assign(output=ema, input=ema / (1.0 - decay_pow))",
+    ),
+    Quirk(
         "auc_curve",
         "layers.auc, metrics.Auc(curve='PR')",
         "the area under the ROC curve",

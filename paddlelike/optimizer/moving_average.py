@@ -15,6 +15,7 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, name_scope, program_guard
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.framework.quirks import follows_fluid, warn_quirk
 from paddlelike.layers.checks import INTEGERS
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
@@ -31,9 +32,10 @@ class ExponentialMovingAverage(Versioned):
     """``average = decay * average + (1 - decay) * parameter`` for every parameter, at every step.
 
     Call ``update`` once, after ``minimize``; inside of ``with ema.apply(exe):`` the parameters are the
-    averages, corrected for their start at zero: ``average / (1 - decay^steps)``. The stored averages do not
-    change, so that ``apply`` may be used repeatedly (Fluid 1.8 stores the corrected ones, which is wrong
-    from the second time on). Parameters with ``do_model_average=False`` are not averaged.
+    averages, corrected for their start at zero: ``average / (1 - decay^steps)``. As in Fluid 1.8 the
+    corrected ones are stored, so that training goes on from them and a second ``apply`` corrects them
+    again; unless ``FLAGS_fluid_quirks`` is False, when the stored ones do not change. Parameters with
+    ``do_model_average=False`` are not averaged.
 
     Parameters
     ----------
@@ -51,6 +53,7 @@ class ExponentialMovingAverage(Versioned):
         self, decay: float = 0.999, thres_steps: Variable | None = None, name: str | None = None
     ) -> None:
         self._decay = decay
+        self._stores_corrected = follows_fluid("moving_average_correction")
         self._name = "" if name is None else name
         self._decay_var = self._create_decay(thres_steps)
         self._params_tmps = create_copies(default_main_program(), ".ema_tmp", self._name)
@@ -78,6 +81,8 @@ class ExponentialMovingAverage(Versioned):
 
         With ``need_restore=False`` they stay replaced until :meth:`restore`.
         """
+        if self._stores_corrected:
+            warn_quirk("moving_average_correction", stacklevel=4)
         executor.run(self.apply_program)
         try:
             yield
@@ -130,9 +135,12 @@ class ExponentialMovingAverage(Versioned):
             value = block._clone_variable(param)
             assign(value, output=block._clone_variable(copy))
             average = block._clone_variable(self._ema_vars[param.name])
-            assign(average, output=value)
+            if not self._stores_corrected:
+                assign(average, output=value)
             with Switch() as switch, switch.case(step > 0.0):
-                assign(average / (1.0 - faded), output=value)
+                assign(average / (1.0 - faded), output=average if self._stores_corrected else value)
+            if self._stores_corrected:
+                assign(average, output=value)
 
 
 def _create_constant_like(variable: Variable, value: float) -> Variable:

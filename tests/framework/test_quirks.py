@@ -81,6 +81,22 @@ def ftrl_formula(l2: float) -> Any:
     return p
 
 
+def second_average() -> Any:
+    """What a second ``apply`` takes for a parameter of ones, after two steps with decay 0.9."""
+    ones = fluid.ParamAttr(name="w", initializer=fluid.initializer.Constant(1.0))
+    layers.create_parameter([2], "float32", attr=ones)
+    average = optimizer.ExponentialMovingAverage(0.9)
+    average.update()
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    for _ in range(2):
+        exe.run()
+    for _ in range(2):
+        with average.apply(exe):
+            found = np.array(fluid.global_scope().find_var("w").get_tensor())
+    return found
+
+
 def adadelta() -> Any:
     return follow(optimizer.Adadelta(1.0, epsilon=1e-3, rho=0.9), START, GRADIENTS)[-1]
 
@@ -243,6 +259,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "gru_unit_activations": (
         gru_step, (1 - GATE) * np.tanh(X), (1 - np.tanh(X)) * np.maximum(X, 0)
     ),
+    "moving_average_correction": (second_average, np.full(2, 1 / (1 - 0.9**2)), np.ones(2)),
     "uniform_random_dtype": (one_dtype, "float32", "float64"),
     "uniform_distribution": (drawn_below, True, False),
     "topk_variable": (top_shape, (-1, 1), (-1, -1)),

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
+from paddlelike.framework import flags
 from tests.optimizer.training import W, network, steps, value
 
 
-def test_a_moving_average_is_corrected_for_its_start(exe: fluid.Executor) -> None:
+def test_a_moving_average_is_corrected_for_its_start(
+    exe: fluid.Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flags, "_flags", {})
+    fluid.set_flags({"FLAGS_fluid_quirks": False})  # Fluid stores the corrected average: test_quirks.py
     network()
     ema = fluid.optimizer.ExponentialMovingAverage(0.9)
     ema.update()

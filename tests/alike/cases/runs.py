@@ -401,3 +401,26 @@ def graph_attention_with_dropout(fluid):
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
     return [exe.run(feed=feed, fetch_list=[loss])[0] for _ in range(4)]
+
+
+def moving_averages_applied_twice(fluid):
+    x = fluid.data("x", [None, 5])
+    cost = fluid.layers.mean(fluid.layers.fc(x, 2, param_attr=fluid.initializer.Constant(0.5)))
+    test = fluid.default_main_program().clone(for_test=True)
+    fluid.optimizer.SGD(0.1).minimize(cost)
+    steps = fluid.layers.cast(fluid.layers.autoincreased_step_counter(), "float32")
+    average = fluid.optimizer.ExponentialMovingAverage(0.9, thres_steps=steps)
+    average.update()
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    feed = {"x": np.linspace(0, 1, 15, dtype="float32").reshape(3, 5)}
+    found = []
+    for _ in range(2):
+        for _ in range(2):
+            exe.run(feed=feed)
+        with average.apply(exe):
+            found.append(exe.run(test, feed=feed, fetch_list=[cost])[0])
+        with average.apply(exe, need_restore=False):
+            found.append(exe.run(test, feed=feed, fetch_list=[cost])[0])
+        average.restore(exe)
+    return [found, average.apply_program]
