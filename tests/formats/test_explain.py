@@ -71,7 +71,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_a_file_is(name):
+def test_an_error_says_what_a_file_is(name):
     data, words = FILES[name]
     data = data if isinstance(data, bytes) else pickle.dumps(data, 2)
     with pytest.raises(FormatError, match=words) as caught:
@@ -98,12 +98,12 @@ def test_rows_read_as_a_dense_tensor_and_the_reverse():
         selected_rows.read(STREAM)
 
 
-def test_bytes_that_nobody_knows():
+def test_nothing_is_said_of_unknown_bytes():
     assert explain(bytes(range(160, 240)), 5000) is None
 
 
 @given(st.binary(max_size=HEAD), st.integers(0, 5000))
-def test_it_never_fails(head, size):
+def test_an_explanation_never_fails(head, size):
     for asked in ("dense", "rows", None):
         told = explain(head, size, asked)
         assert told is None or told

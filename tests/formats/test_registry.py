@@ -108,7 +108,7 @@ def test_a_format_that_raises_while_it_recognizes_is_warned_of(fresh_registry: R
         assert registry.sniff(b"hello") is None
 
 
-def test_what_cannot_be_registered() -> None:
+def test_what_is_no_format_cannot_be_registered() -> None:
     with pytest.raises(FormatError, match="a format named 'combined' is registered already"):
         registry.register(type(registry.find("combined")))
     with pytest.raises(FormatError, match=r"register\(\) is a dict, not a FileFormat or FolderFormat"):

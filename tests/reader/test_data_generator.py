@@ -29,14 +29,16 @@ class Counted(fluid.data_generator.MultiSlotDataGenerator):
         return lambda: reversed(samples)
 
 
-def test_lines_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_samples_are_generated_without_input(capsys: pytest.CaptureFixture[str]) -> None:
     generator = Counted()
     generator.set_batch(2)
     generator.run_from_memory()
     assert capsys.readouterr().out.splitlines() == ["2 1 2 1 2", "2 0 1 1 2", "2 2 3 1 2"]
 
 
-def test_lines_of_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_line_of_the_input_becomes_samples(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("1 2 3\n4 5\n\n6\n"))
     generator = Counted()
     generator.set_batch(2)

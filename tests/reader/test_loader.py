@@ -152,7 +152,7 @@ def inside(inputs: list[Any], generator: Any, **options: Any) -> tuple[Any, Any]
     return made, fluid.layers.scale(inputs[0], 2.0)
 
 
-def test_epochs_inside_a_program(inputs: list[Any], exe: fluid.Executor) -> None:
+def test_a_loader_inside_a_program_is_started_for_each_epoch(inputs: list[Any], exe: fluid.Executor) -> None:
     made, out = inside(inputs, batches())
     for _ in range(2):
         made.start()

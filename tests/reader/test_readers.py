@@ -131,7 +131,7 @@ def test_mapping_in_any_order_loses_nothing() -> None:
     assert sorted(xmap_readers(slow, count(20), 4, 8)()) == [2 * i for i in range(20)]
 
 
-def test_several_readers_at_once() -> None:
+def test_several_readers_are_read_at_once() -> None:
     assert sorted(multiprocess_reader([count(5), count(9, 5)])()) == list(range(9))
 
 

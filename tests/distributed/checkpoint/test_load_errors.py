@@ -41,7 +41,9 @@ def test_a_directory_that_does_not_exist(job_and_model: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [None, b"hello, not a variable"], ids=["empty", "foreign"])
-def test_a_directory_without_variables(job_and_model: Any, tmp_path: Path, content: bytes | None) -> None:
+def test_a_directory_without_variables_is_refused_with_every_name(
+    job_and_model: Any, tmp_path: Path, content: bytes | None
+) -> None:
     job, _ = job_and_model
     if content is not None:
         (tmp_path / "notes.txt").write_bytes(content)

@@ -28,7 +28,7 @@ def test_without_faults_every_update_is_applied(start):
 
 
 @pytest.mark.parametrize("moment", ["server.push", "server.apply", "server.apply.done"])
-def test_a_hung_server(moment, start):
+def test_every_update_is_applied_once_when_a_server_hangs(moment, start):
     settings = {"FLAGS_rpc_deadline": "3000", "FLAGS_rpc_retry_times": "20"}  # a slow start is no fault
     job = start(faults={"server 1": {"at": moment, "number": 5, "do": "stop"}}, settings=settings)
     hung = job.until_stopped("server 1")
@@ -37,14 +37,14 @@ def test_a_hung_server(moment, start):
     assert updates(job) == ([2 * STEPS] * 2, 2 * STEPS)
 
 
-def test_a_late_trainer(start):
+def test_every_update_is_applied_once_when_a_trainer_comes_late(start):
     job = start(late=("trainer 1",))
     job.until_said("trainer 0", "done", 8)
     job.start("trainer 1")
     assert updates(job) == ([2 * STEPS] * 2, 2 * STEPS)
 
 
-def test_lost_answers(start):
+def test_every_update_is_applied_once_when_answers_are_lost(start):
     job = start(faults={"trainer 0": {"lose": 5}, "trainer 1": {"lose": 7}})
     assert updates(job) == ([2 * STEPS] * 2, 2 * STEPS)
     assert job.restarts == 0

@@ -41,7 +41,7 @@ def test_three_of_each_and_one_of_each_killed_at_once(run, undisturbed):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_random_kills_and_stops(seed, run, undisturbed):
+def test_a_job_ends_with_the_same_bits_after_random_kills_and_stops(seed, run, undisturbed):
     """Kills and stops of anybody at any time; the seed chooses them, not their timing."""
     choose = random.Random(seed)
     options = {"steps": 60, "every": 5, "think": 0.02}

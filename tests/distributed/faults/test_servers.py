@@ -27,7 +27,7 @@ KILL_AT = {
 
 
 @pytest.mark.parametrize("moment", KILL_AT)
-def test_a_server_killed_when(moment, run, undisturbed):
+def test_a_job_ends_with_the_same_bits_when_a_server_is_killed_and(moment, run, undisturbed):
     job = run(faults={"server 1": KILL_AT[moment] | {"do": "kill"}})
     assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 1
@@ -48,7 +48,7 @@ def test_a_save_cut_short_is_not_there_and_is_made_again(run, undisturbed):
     assert fluid.io.verify(str(job.saves))
 
 
-def test_both_servers_killed(run, undisturbed):
+def test_a_job_ends_with_the_same_bits_when_both_servers_are_killed(run, undisturbed):
     fault = {"at": "server.apply.mid", "number": 7, "do": "kill"}
     job = run(faults={"server 0": fault, "server 1": fault})
     assert Result(job.finish()) == undisturbed()

@@ -23,7 +23,7 @@ KILL_AT = {
 
 
 @pytest.mark.parametrize("moment", KILL_AT)
-def test_a_trainer_killed_when(moment, run, undisturbed):
+def test_a_job_ends_with_the_same_bits_when_a_trainer_is_killed_and(moment, run, undisturbed):
     job = run(faults={"trainer 1": KILL_AT[moment] | {"do": "kill"}})
     assert Result(job.finish()) == undisturbed()
     assert job.restarts >= 1
@@ -54,7 +54,7 @@ def test_a_trainer_without_rollback_killed(run, undisturbed):
     assert job.restarts == 1
 
 
-def test_every_trainer_killed(run, undisturbed):
+def test_a_job_ends_with_the_same_bits_when_every_trainer_is_killed(run, undisturbed):
     job = run(
         faults={
             "trainer 0": {"at": "trainer.commit", "number": 5, "do": "kill"},

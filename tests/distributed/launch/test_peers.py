@@ -105,7 +105,7 @@ def test_a_launcher_joins_the_attempt_of_the_other() -> None:
     assert world.attempts == {A: 1, B: 1}
 
 
-def test_both_fail_at_once() -> None:
+def test_launchers_that_fail_at_once_meet_at_the_next_attempt() -> None:
     world = run_job({A: [0], B: [0]}, {A: 0.01, B: 0.01}, max_restarts=1)
     assert world.attempts == {A: 1, B: 1}
 

@@ -128,7 +128,7 @@ def test_the_order_of_the_slices_given_does_not_count(seed: int) -> None:
     assert [s.name for s in one.on("e:1")] == ["t", "w.block1", "rate"]
 
 
-def test_rows_and_their_servers() -> None:
+def test_each_row_has_one_server() -> None:
     table = Placement(some_slices(), endpoints=ENDPOINTS)
     assert [table.find_endpoint("w", row=row) for row in range(6)] == [e for e in ENDPOINTS for _ in range(2)]
     assert [table.find_endpoint("t", row=row) for row in range(4)] == ["e:0", "e:1", "e:2", "e:0"]

@@ -195,7 +195,7 @@ def test_tables_with_padding_without_rounds() -> None:
     check_one_trainer(lambda: word2vec(padding=3), OPTIMIZERS["sgd"], sync=False, feeds=words)
 
 
-def test_ids_of_one_dim() -> None:
+def test_ids_of_one_dim_train_alike() -> None:
     """Fluid's own lookup refuses what ``fluid.embedding`` is for."""
     network, feeds = lambda: word2vec(new=True), lambda rng: words(rng, new=True)
     check_one_trainer(network, OPTIMIZERS["sgd"], feeds=feeds)
@@ -221,7 +221,7 @@ def test_tables_that_other_operators_read() -> None:
     check_one_trainer(tied, OPTIMIZERS["sgd"], feeds=words)
 
 
-def test_sparse_nce() -> None:
+def test_a_sparse_nce_trains_alike() -> None:
     """Fluid's own fails while it transpiles."""
     check_one_trainer(nce, OPTIMIZERS["sgd"], feeds=words)
 
@@ -238,7 +238,7 @@ def test_variables_dealt_out_by_name() -> None:
     check_one_trainer(mlp, OPTIMIZERS["adam"], config)
 
 
-def test_uncut_variables() -> None:
+def test_variables_that_are_not_cut_train_alike() -> None:
     config = fluid.DistributeTranspilerConfig()
     config.slice_var_up = False
     check_one_trainer(mlp, OPTIMIZERS["momentum"], config)

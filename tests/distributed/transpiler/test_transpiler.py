@@ -143,7 +143,7 @@ def test_config_and_arguments_that_say_different_things() -> None:
         fluid.DistributeTranspiler(config).transpile(0, trainers=2)
 
 
-def test_nothing_transpiled_yet() -> None:
+def test_programs_are_refused_before_transpile_is_called() -> None:
     with pytest.raises(GraphError, match="transpile") as caught:
         fluid.DistributeTranspiler().get_pserver_program(FIRST)
     assert "transpile()" in caught.value.hint
@@ -186,7 +186,7 @@ def test_a_startup_program_that_does_not_fit() -> None:
     fluid.DistributeTranspiler().transpile(0, trainers=2)  # it can still be
 
 
-def test_an_unknown_endpoint() -> None:
+def test_an_unknown_endpoint_is_refused() -> None:
     made, _, _ = transpile_case(fluid, CASES["sgd"])
     for method in (made.get_pserver_program, made.get_pserver_programs, made.get_startup_program):
         with pytest.raises(GraphError, match=f"'localhost:6174' is not one of .*{FIRST}"):
@@ -216,7 +216,7 @@ def test_a_server_with_an_id_of_no_trainer_counts_the_steps_of_all(case: str) ->
     assert_same_program(mask_program(made.get_startup_program(FIRST)), wanted)
 
 
-def test_a_network_without_updates() -> None:
+def test_a_network_without_updates_is_refused() -> None:
     NETWORKS["mlp"](fluid)
     with pytest.raises(GraphError, match="no updates") as caught:
         fluid.DistributeTranspiler().transpile(0, trainers=2)

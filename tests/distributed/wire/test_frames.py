@@ -104,7 +104,7 @@ def test_no_message_holds_more_than_its_limit() -> None:
     assert max(map(len, frames)) <= CHUNK + (1 << 14) * 16 + 4
 
 
-def test_golden_bytes() -> None:
+def test_a_message_has_the_documented_bytes() -> None:
     frames = list(messages({"v": 1}, [Part(2, 8, memoryview(b"abc"))]))
     expected = "07000000 7b2276223a317d 01000000 02000000 0800000000000000 03000000 616263"
     assert frames == [bytes.fromhex(expected)]

@@ -115,7 +115,9 @@ def test_selected_rows_count_rows_height_and_values() -> None:
 
 
 @pytest.mark.parametrize("filename", [None, "all"])
-def test_loads_write(exe: fluid.Executor, tmp_path: Path, filename: str | None) -> None:
+def test_a_load_raises_the_versions_of_all_variables(
+    exe: fluid.Executor, tmp_path: Path, filename: str | None
+) -> None:
     built(fluid.optimizer.Momentum(0.1, 0.9))
     exe.run(fluid.default_startup_program())
     main = fluid.default_main_program()
@@ -125,7 +127,7 @@ def test_loads_write(exe: fluid.Executor, tmp_path: Path, filename: str | None) 
         fluid.io.load_persistables(exe, str(tmp_path), main, filename)
 
 
-def test_states_write(exe: fluid.Executor, tmp_path: Path) -> None:
+def test_loading_a_state_raises_the_versions_of_its_variables(exe: fluid.Executor, tmp_path: Path) -> None:
     built(fluid.optimizer.Momentum(0.1, 0.9))
     exe.run(fluid.default_startup_program())
     main = fluid.default_main_program()
@@ -138,7 +140,7 @@ def test_states_write(exe: fluid.Executor, tmp_path: Path) -> None:
         fluid.set_program_state(main, {"fc_0.w_0": state["fc_0.w_0"]})
 
 
-def test_counters_and_kept_temporaries(exe: fluid.Executor) -> None:
+def test_a_run_raises_the_versions_of_counters_and_kept_temporaries(exe: fluid.Executor) -> None:
     step = fluid.layers.autoincreased_step_counter()
     kept = fluid.layers.cast(step, "float32")
     kept.persistable = True
@@ -148,7 +150,7 @@ def test_counters_and_kept_temporaries(exe: fluid.Executor) -> None:
         exe.run()
 
 
-def test_moving_means(exe: fluid.Executor) -> None:
+def test_a_run_raises_the_versions_of_moving_means(exe: fluid.Executor) -> None:
     fluid.layers.batch_norm(fluid.data("x", [None, 4]))
     exe.run(fluid.default_startup_program())
     with raised("batch_norm_0.w_1", "batch_norm_0.w_2"):

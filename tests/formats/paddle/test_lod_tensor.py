@@ -54,13 +54,13 @@ def described(desc: str, data: bytes = b"") -> bytes:
 # --- golden bytes ---------------------------------------------------------------------------------
 
 
-def test_six_floats():
+def test_a_matrix_has_the_bytes_of_paddle():
     array = np.arange(6, dtype="float32").reshape(2, 3)
     assert dumps(array) == SIX_FLOATS
     np.testing.assert_array_equal(lod_tensor.read(SIX_FLOATS).array, array)
 
 
-def test_two_levels():
+def test_two_lod_levels_have_the_bytes_of_paddle():
     value = LoDTensor(np.arange(1, 6).reshape(5, 1), [[0, 1, 3], [0, 2, 3, 5]])
     assert dumps(value) == TWO_LEVELS
     read = lod_tensor.read(TWO_LEVELS)
@@ -81,7 +81,7 @@ def test_two_levels():
         pytest.param(np.zeros(1, "uint16"), "0816 1001", id="bf16 as its bit patterns"),
     ],
 )
-def test_descriptions(array, desc):
+def test_each_dtype_and_shape_is_described_as_in_paddle(array, desc):
     assert dumps(array) == described(desc, array.tobytes())
     read = lod_tensor.read(dumps(array)).array
     assert (read.shape, read.dtype) == (array.shape, array.dtype)

@@ -31,7 +31,7 @@ def dumps(value: SelectedRows) -> bytes:
     return b"".join(selected_rows.encode(value))
 
 
-def test_three_rows():
+def test_three_rows_have_the_bytes_of_paddle():
     value = SelectedRows([0, 4, 7], 10, np.float32([[1], [2], [3]]))
     assert dumps(value) == THREE_ROWS
     read = selected_rows.read(THREE_ROWS)
@@ -55,7 +55,7 @@ def test_a_table_with_room_for_more_rows():
     assert selected_rows.read(dumps(value)).rows() == [17, 3]
 
 
-def test_a_negative_height():
+def test_a_negative_height_is_refused():
     with pytest.raises(FormatError, match="offset 36: height -10 is negative"):
         selected_rows.read(dumps(SelectedRows([0, 4, 7], -10, np.zeros((3, 1)))))
 

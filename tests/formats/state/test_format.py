@@ -54,7 +54,7 @@ def old_names(data: bytes) -> bytes:
 # --- golden bytes and real files ------------------------------------------------------------------
 
 
-def test_one_array():
+def test_one_array_has_the_bytes_of_paddle():
     array = np.float32([1, -0.0])
     assert dumps({"w": array}) == ONE
     assert loads(ONE)["w"].tobytes() == array.tobytes()
@@ -147,7 +147,7 @@ class Reduced:
         return self.call
 
 
-def test_names_kept_apart():
+def test_a_table_of_parameter_names_is_kept_apart_from_the_arrays():
     held = {"weight": np.ones(2), "StructuredToParameterName@@": {"weight": "linear_0.w_0"}}
     got = state.decode(pickle.dumps(held, 4))
     assert got.parameter_names == {"weight": "linear_0.w_0"}

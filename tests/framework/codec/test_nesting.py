@@ -54,7 +54,7 @@ def test_a_block_that_is_its_own_gradient():
         parsed(program)
 
 
-def test_thousands_of_levels():
+def test_thousands_of_levels_are_refused():
     with pytest.raises(FormatError, match="101 levels deep"):
         parsed(blocks(3000))
 
@@ -109,7 +109,7 @@ def test_attributes_of_all_operators_have_their_type(name):
 
 
 @pytest.mark.parametrize("what", ["variable", "type", "slot", "argument", "attribute"])
-def test_names_are_text(what):
+def test_names_that_are_not_utf_8_are_refused(what):
     program = blocks(1)
     block = program.blocks[0]
     block.vars.add(name="variable").type.type = 7
@@ -128,7 +128,7 @@ def test_what_must_be_there_is_there():
         parsed(program)
 
 
-def test_a_program_without_blocks():
+def test_a_program_without_blocks_is_refused_and_no_bytes_are_an_empty_one():
     with pytest.raises(FormatError, match="a program without blocks"):
         parsed(messages().ProgramDesc(version=messages().Version(version=1)))
     assert Program.parse_from_string(b"").num_blocks == 0  # as in Fluid

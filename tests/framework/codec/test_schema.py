@@ -36,7 +36,7 @@ PROGRAM = bytes.fromhex(
 )
 
 
-def test_a_small_program():
+def test_a_small_program_has_the_bytes_of_paddle():
     m = messages()
     program = m.ProgramDesc()
     block = program.blocks.add(idx=0, parent_idx=-1)
@@ -103,7 +103,7 @@ def test_fields_that_nobody_knows_survive():
     assert parse(messages().VarDesc, data).SerializeToString() == data
 
 
-def test_attributes_of_paddle_2():
+def test_attributes_of_paddle_2_come_back():
     m = messages()
     attr = m.OpDesc.Attr(name="value", type=AttrType.SCALARS)
     attr.scalars.add(type=m.Scalar.FLOAT64, r=0.5)
@@ -121,7 +121,7 @@ def test_enumerations_are_those_of_the_dtype_table():
         "type"].enum_type.values} == {kind.name: kind for kind in AttrType}  # fmt: skip
 
 
-def test_defaults():
+def test_messages_have_the_defaults_of_paddle():
     m = messages()
     assert m.BlockDesc().forward_block_idx == -1
     assert m.VarDesc().persistable is False

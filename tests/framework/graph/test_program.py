@@ -15,7 +15,7 @@ def test_a_seed_is_an_integer(seed: Any) -> None:
         fluid.Program().random_seed = seed
 
 
-def test_a_seed_for_everything() -> None:
+def test_a_global_seed_is_that_of_the_default_programs_too() -> None:
     program = fluid.Program()
     program.global_seed(5)
     seeds = [p.random_seed for p in (program, fluid.default_main_program(), fluid.default_startup_program())]

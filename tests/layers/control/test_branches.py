@@ -40,7 +40,7 @@ def test_without_a_default_nothing_may_happen() -> None:
     assert run(out, step=np.array([7], "float32")) == [-1.0]
 
 
-def test_a_branch_without_results() -> None:
+def test_a_branch_without_results_writes_and_cond_returns_none() -> None:
     out = layers.create_global_var([1], 0.0, "float32", persistable=True, name="out")
     seven = layers.fill_constant([1], "float32", 7.0)
 

@@ -16,7 +16,7 @@ MASK = np.array([[True], [False], [True]])
 
 @pytest.mark.parametrize("lod", [[], ONE], ids=["rows", "sequences"])
 @pytest.mark.parametrize("merge", ["merge_lod_tensor", "merge_lod_tensor_infer"])
-def test_split_and_merged_again(lod: LoD, merge: str) -> None:
+def test_rows_that_are_split_merge_to_the_same_tensor(lod: LoD, merge: str) -> None:
     x = X if lod else X[:3]
     (true, false), ctx = call("split_lod_tensor", x, MASK, lods={"X": lod})
     np.testing.assert_array_equal(true, x[[0, 1, 6]] if lod else x[[0, 2]])

@@ -89,7 +89,7 @@ def test_steps_shrink_with_the_sequences() -> None:
     assert Steps.of(np.array([0, 2, 2, 5]), reverse=True).rows.tolist() == [4, 1, 3, 0, 2]
 
 
-def test_no_sequence_at_all() -> None:
+def test_a_batch_without_sequences_has_no_steps() -> None:
     steps = Steps.of(np.array([0, 0]))
     assert (steps.rows.size, steps.bounds, steps.owner().size) == (0, [0], 0)
 

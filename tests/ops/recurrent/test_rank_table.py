@@ -90,7 +90,7 @@ def test_no_gradient_of_shrunk_memory_is_zero() -> None:
 
 
 @pytest.mark.parametrize("lod", [[], ONE], ids=["rows", "sequences"])
-def test_reordered_and_put_back(lod: LoD) -> None:
+def test_sequences_are_reordered_and_their_gradients_put_back(lod: LoD) -> None:
     x = X if lod else X[:3]
     out, ctx = call("reorder_lod_tensor_by_rank", x, table(ONE), lods={"X": lod})
     np.testing.assert_array_equal(out, x[[2, 3, 4, 5, 0, 1, 6] if lod else [1, 0, 2]])
