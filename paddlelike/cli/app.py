@@ -23,6 +23,7 @@ COMMANDS: Final = (
     "check",
     "quirks",
     "env",
+    "demo",
 )
 
 app = typer.Typer(
