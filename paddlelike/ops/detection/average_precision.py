@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.kernels.boxes import find_overlaps
+from paddlelike.ops.kernels.detection.boxes import find_overlaps
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
 

@@ -24,7 +24,7 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.regions import check_regions, index_images, round_half_away, scatter_add
+from paddlelike.ops.kernels.detection.regions import check_regions, index_images, round_half_away, scatter_add
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["DeformablePsRoiPooling"]

@@ -14,7 +14,7 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Context, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.box_targets import overlap_pixels
+from paddlelike.ops.kernels.detection.box_targets import overlap_pixels
 from paddlelike.ops.kernels.lod import make_lod, read_last_level, read_levels
 
 __all__ = ["GenerateMaskLabels"]

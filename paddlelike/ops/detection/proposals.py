@@ -13,11 +13,11 @@ import numpy as np
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Int, LoD, OpDef, Spec, register
-from paddlelike.ops.kernels.boxes import measure_areas
+from paddlelike.ops.kernels.detection.boxes import measure_areas
+from paddlelike.ops.kernels.detection.suppression import suppress
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
-from paddlelike.ops.kernels.suppression import suppress
 
 __all__ = ["CollectFpnProposals", "DistributeFpnProposals", "GenerateProposals"]
 

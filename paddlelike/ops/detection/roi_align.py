@@ -12,7 +12,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet
 from paddlelike.framework.opdef import Array, Attrs, Context, Float, Gradient, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.regions import (
+from paddlelike.ops.kernels.detection.regions import (
     AxisWeights,
     check_regions,
     crop_weights,

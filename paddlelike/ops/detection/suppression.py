@@ -26,11 +26,16 @@ from paddlelike.framework.opdef import (
     Spec,
     register,
 )
-from paddlelike.ops.kernels.boxes import find_overlaps
+from paddlelike.ops.kernels.detection.boxes import find_overlaps
+from paddlelike.ops.kernels.detection.suppression import (
+    find_shape_overlaps,
+    measure_shapes,
+    rank_scores,
+    suppress,
+)
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
 from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
-from paddlelike.ops.kernels.suppression import find_shape_overlaps, measure_shapes, rank_scores, suppress
 
 __all__ = ["LocalityAwareNms", "MatrixNms", "MulticlassNms", "MulticlassNms2"]
 

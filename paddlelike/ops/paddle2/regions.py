@@ -9,7 +9,7 @@ import numpy as np
 from paddlelike.framework.opdef import Array, Bool
 from paddlelike.ops.detection.roi_align import AlignAttrs, RoiAttrs, sample_regions
 from paddlelike.ops.detection.roi_pool import RoiPool
-from paddlelike.ops.kernels.regions import pool_by_axes
+from paddlelike.ops.kernels.detection.regions import pool_by_axes
 from paddlelike.ops.paddle2.registration import register_kernel
 
 

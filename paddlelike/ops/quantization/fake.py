@@ -11,7 +11,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, OpDef, Spec, register
-from paddlelike.ops.kernels.regions import round_half_away
+from paddlelike.ops.kernels.detection.regions import round_half_away
 
 __all__ = [
     "FakeChannelWiseQuantizeAbsMax",

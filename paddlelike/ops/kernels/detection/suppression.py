@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.framework.opdef import Array
-from paddlelike.ops.kernels.boxes import Boxes
-from paddlelike.ops.kernels.polygons import Polygons
+from paddlelike.ops.kernels.detection.boxes import Boxes
+from paddlelike.ops.kernels.detection.polygons import Polygons
 from paddlelike.ops.kernels.sorting import argsort_descending
 
 __all__ = ["find_shape_overlaps", "measure_shapes", "rank_scores", "suppress"]

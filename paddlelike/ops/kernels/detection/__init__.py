@@ -1,0 +1,1 @@
+"""Kernels of detectors: boxes, regions, suppression."""
