@@ -30,7 +30,8 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
     if isinstance(error, OperatorError):  # from a sub-block: explained already
         return error
     line = format_line(op)
-    if not isinstance(error, UnsupportedError | NotInitializedError):
+    # Operators that serve or call other processes have inputs that come from there, and errors of their own.
+    if not isinstance(error, UnsupportedError | NotInitializedError) and not registry.find(op.type).external:
         try:
             missing = _find_missing_inputs(frame, op, block)
         except EnforceNotMet:
