@@ -12,7 +12,7 @@ from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.errors import FeedError
 from paddlelike.executor.run import Executor
-from paddlelike.io.export.inference import load_inference_model
+from paddlelike.io.export.load import load_inference_model
 
 __all__ = ["command"]
 

@@ -15,7 +15,7 @@ from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.executor.run import Executor
 from paddlelike.framework import Program, program_guard
 from paddlelike.input import data
-from paddlelike.io.export.inference import save_inference_model
+from paddlelike.io.export.save import save_inference_model
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.save.save import save_persistables
 from paddlelike.optimizer import Adam

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from paddlelike.io.asynchronous import PendingSave
 from paddlelike.io.checkpoints.checkpoint import Checkpoint
 from paddlelike.io.checkpoints.checkpoints import Checkpoints
-from paddlelike.io.export.inference import load_inference_model, save_inference_model
+from paddlelike.io.export.load import load_inference_model
+from paddlelike.io.export.save import save_inference_model
 from paddlelike.io.load.load import load_params, load_persistables, load_vars
 from paddlelike.io.load.preview import fit_state, plan_load
 from paddlelike.io.load.slices import load_slice

@@ -1,4 +1,4 @@
-"""Save and load models for prediction: a pruned program with its parameters, in a directory."""
+"""Load a model for prediction: a program that only computes, with its parameters."""
 
 from __future__ import annotations
 
@@ -9,138 +9,23 @@ from typing import Any
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.codec.decode import decode_program
-from paddlelike.framework.codec.encode import PADDLE_VERSION, build_message
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.calls import check_executor
 from paddlelike.io.contents.compare import compare_buffer
-from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.export.program import (
-    append_scales,
-    check_feeds,
-    clear_devices,
     find_ports,
-    make_inference_program,
-    warn_of_metrics,
 )
-from paddlelike.io.fingerprint import fingerprint
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.load.stable import read_stable
-from paddlelike.io.partition import get_partition
-from paddlelike.io.save.chosen import add_to
-from paddlelike.io.select import get_program, get_program_persistable_vars
+from paddlelike.io.select import get_program_persistable_vars
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate
-from paddlelike.storage.options import DEFAULT_OPTIONS
 
-__all__ = ["load_inference_model", "save_inference_model"]
+__all__ = ["load_inference_model"]
 
 _MOST = 1 << 31  # bytes of a program: what protobuf reads
-
-
-def save_inference_model(
-    dirname: str | os.PathLike[str],
-    feeded_var_names: Sequence[str] | str,
-    target_vars: Sequence[Variable] | Variable,
-    executor: Executor,
-    main_program: Any = None,
-    model_filename: str | None = None,
-    params_filename: str | None = None,
-    export_for_deployment: bool = True,
-    program_only: bool = False,
-) -> list[str]:
-    """Save the part of a program that computes ``target_vars``, in the form of Paddle's inference tools.
-
-    As in Fluid, each call appends one ``scale`` operator per target to ``main_program``, whose output names
-    the target.
-
-    The program and its parameters replace the files of an earlier export in one transaction; files that only
-    the earlier export had are not deleted.
-
-    Parameters
-    ----------
-    dirname
-        The directory, made when missing; or a URL such as ``s3://bucket/model``, see the extra "remote".
-    feeded_var_names
-        The names of the variables that are fed when the model runs.
-    target_vars
-        The variables that it computes.
-    model_filename
-        File of the program; None: ``__model__``.
-    params_filename
-        One file for all parameters; None: a file each.
-    export_for_deployment
-        False: the whole program, as ``<model>.main_program``, and all its persistables.
-    program_only
-        Save the program without values.
-
-    Returns
-    -------
-    The names under which the targets are fetched.
-
-    Raises
-    ------
-    GraphError
-        A feed is missing, unknown or unused.
-    SaveError
-        A file cannot be written; the earlier export is as it was.
-    NotInitializedError
-        A variable holds no value.
-    TypeError, ValueError
-        An argument is of another type, or lists no variables or names.
-
-    >>> import os
-    >>> import tempfile
-    >>> import paddlelike as fluid
-    >>> main, startup = fluid.Program(), fluid.Program()
-    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
-    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
-    >>> exe, home = fluid.Executor(fluid.CPUPlace()), tempfile.mkdtemp()
-    >>> with fluid.scope_guard(fluid.Scope()):
-    ...     exe.run(startup)
-    ...     names = fluid.io.save_inference_model(home, ["x"], [out], exe, main)
-    []
-    >>> sorted(os.listdir(home))
-    ['__manifest__', '__model__', 'fc_0.b_0', 'fc_0.w_0']
-    """
-    check_executor(executor, "save_inference_model")
-    feeds = _list_feeds(feeded_var_names)
-    targets = _list_targets(target_vars)
-    program = get_program(main_program)
-    if dirname is None:
-        raise TypeError("save_inference_model: dirname is a path, not None")
-    where = locate(dirname)
-    asynchronous.check_pending()
-    check_feeds(program, feeds, targets)
-    partition = get_partition(program)
-    idle = (
-        None
-        if partition is None
-        else partition.plan_save(executor, [], where.path, "params", DEFAULT_OPTIONS).idle
-    )
-    if idle is not None:
-        warn_user(idle)
-        return [f"save_infer_model/scale_{index}.tmp_0" for index in range(len(targets))]
-    warn_of_metrics(program)
-    clear_devices(program)
-    outputs = append_scales(program, targets)
-    names = [v.name for v in outputs]
-    model = os.path.basename(model_filename) if model_filename else "__model__"
-    params = os.path.basename(params_filename) if params_filename else None
-    if not export_for_deployment:
-        model += ".main_program"
-    exported = program
-    if export_for_deployment:
-        plain = program if partition is None else partition.localize(program)
-        exported = make_inference_program(plain, feeds, names)
-    writing = where.begin(program=fingerprint(exported), part=None if program_only else "export")
-    writing.add(model, [_encode(exported)])
-    if not program_only:
-        add_to(executor, writing, where, get_program_persistable_vars(exported), params, partition)
-    writing.commit()
-    return names
 
 
 def load_inference_model(
@@ -251,27 +136,6 @@ def _check_computes_only(program: Program, where: str) -> None:
             f"{describe_operators(found)}",
             hint="if you trust the source of this model: load_inference_model(..., trusted=True)",
         )
-
-
-def _list_feeds(given: Any) -> list[str]:
-    names = [given] if isinstance(given, str) else list(given)
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"feeded_var_names holds names (str), not {given!r}")
-    return names
-
-
-def _list_targets(given: Any) -> list[Variable]:
-    targets = [given] if isinstance(given, Variable) else list(given)
-    if not targets or not all(isinstance(target, Variable) for target in targets):
-        raise ValueError(f"target_vars holds variables, at least one, not {given!r}")
-    return targets
-
-
-def _encode(program: Program) -> bytes:
-    message = build_message(program)
-    message.version.version = PADDLE_VERSION
-    add_compatibility(message)
-    return bytes(message.SerializeToString(deterministic=True))
 
 
 def _check_bytes(model: Any, params: Any) -> bytes:
