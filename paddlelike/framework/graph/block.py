@@ -58,9 +58,13 @@ class Block(Versioned):
     def create_var(self, **kwargs: Any) -> Variable:
         """Create a variable in this block; the arguments are those of :class:`Variable`.
 
-        Raises GraphError when the block has a variable of that name with another shape or type.
+        With ``initializer=`` the operator that gives it its value is appended to this block. Raises
+        GraphError when the block has a variable of that name with another shape or type.
         """
-        return self._put(Variable(self, **kwargs))
+        variable = self._put(Variable(self, **kwargs))
+        if kwargs.get("initializer") is not None:
+            kwargs["initializer"](variable, self)
+        return variable
 
     def create_parameter(self, **kwargs: Any) -> Parameter:
         """Create a parameter, always in block 0; the arguments are those of :class:`Parameter`.

@@ -444,3 +444,13 @@ def parameters_of(fluid):
 def arrays_of_dims(fluid):
     x = fluid.data("x", np.array([2, 3]).tolist(), "float64")
     return [list(x.shape), int(x.dtype)]
+
+
+def a_variable_with_an_initializer(fluid):
+    for program in (fluid.default_startup_program(), fluid.default_main_program()):
+        options = {"name": "tree", "dtype": "int32", "shape": [2, 3], "persistable": True}
+        if program is fluid.default_startup_program():
+            options["initializer"] = fluid.initializer.ConstantInitializer(4)
+        program.global_block().create_var(**options)
+    fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+    return [fluid.default_startup_program(), np.array(fluid.global_scope().find_var("tree").get_tensor())]
