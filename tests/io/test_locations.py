@@ -14,7 +14,7 @@ import pytest
 import paddlelike as fluid
 from paddlelike.errors import LoadError, MissingFileError, SaveError
 from paddlelike.io import asynchronous
-from paddlelike.io.export import inference
+from paddlelike.io.export import load as loading
 from paddlelike.io.incremental import ledger
 from paddlelike.storage.local.transaction import Transaction
 from paddlelike.storage.location import locate
@@ -250,7 +250,7 @@ def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.
     first, second = Net(3), Net(5)
     path = str(tmp_path / "model")
     first.export(path)
-    real, calls = inference._load_model, []
+    real, calls = loading._load_model, []
 
     def between(*arguments: Any, **options: Any) -> Any:
         calls.append(1)
@@ -258,7 +258,7 @@ def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.
             second.export(path)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(inference, "_load_model", between)
+    monkeypatch.setattr(loading, "_load_model", between)
     np.testing.assert_array_equal(answer(path), second.predict())
     assert len(calls) == 2
 
@@ -266,6 +266,6 @@ def test_a_load_of_two_saves_is_begun_again(tmp_path: Path, monkeypatch: pytest.
         first.export(path)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(inference, "_load_model", always)
+    monkeypatch.setattr(loading, "_load_model", always)
     with pytest.raises(LoadError, match="saved anew"):
         answer(path)
