@@ -68,6 +68,10 @@ def init_on_cpu() -> Iterator[None]:
 class Initializer(Versioned):
     """Base of the initializers; a call with variable and block inserts an operator at its front."""
 
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name.strip('_')}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({fields})"
+
     def __call__(self, var: Variable, block: Block) -> Operator:
         """Insert the operator that initializes ``var``, and return it."""
         raise NotImplementedError

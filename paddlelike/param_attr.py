@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from paddlelike.core.versioned import Versioned
+from paddlelike.display import Displayed
 
 __all__ = ["ParamAttr", "WeightNormParamAttr"]
 
 
-class ParamAttr(Versioned):
+class ParamAttr(Versioned, Displayed):
     """The attributes of one parameter.
 
     Parameters
@@ -42,6 +44,16 @@ class ParamAttr(Versioned):
         self.regularizer = regularizer
         self.trainable = trainable
         self.do_model_average = do_model_average
+
+    def __repr__(self) -> str:
+        """Return the arguments that differ from their defaults, as a call."""
+        defaults = inspect.signature(type(self)).parameters
+        given = [
+            f"{name}={value!r}"
+            for name, value in vars(self).items()
+            if name in defaults and value is not defaults[name].default
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     @staticmethod
     def _to_attr(arg: Any) -> Any:

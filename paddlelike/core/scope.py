@@ -12,9 +12,12 @@ from typing import Any, Final, TypeVar
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.core.versioned import Versioned
+from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet
 
 __all__ = ["Scope", "ScopeVariable", "global_scope", "scope_guard"]
+
+_LISTED: Final = 8  # names in the repr of a scope
 
 Value = TypeVar("Value")
 
@@ -22,7 +25,7 @@ Value = TypeVar("Value")
 _PICKLED: Final = (LoDTensor, SelectedRows, LoDTensorArray, bool, int, float, str, bytes)
 
 
-class ScopeVariable(Versioned):
+class ScopeVariable(Versioned, Displayed):
     """A named value in a scope. Its kind is decided by the first access."""
 
     __slots__ = ("__weakref__", "_past", "_value", "name", "origin")
@@ -93,7 +96,7 @@ class ScopeVariable(Versioned):
         return f"ScopeVariable({self.name!r}, version={self.version}, value={self._value!r})"
 
 
-class Scope(Versioned):
+class Scope(Versioned, Displayed):
     """A mapping from names to values; a name that it lacks is looked up in its parent.
 
     >>> scope = Scope()
@@ -161,7 +164,9 @@ class Scope(Versioned):
         self._kids.clear()
 
     def __repr__(self) -> str:
-        return f"Scope({', '.join(self._vars)})"
+        names = list(self._vars)
+        more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+        return f"Scope({', '.join(names[:_LISTED])}{more})"
 
 
 _global_scope = Scope()

@@ -18,6 +18,7 @@ from paddlelike.core.elements import ElementAccess
 from paddlelike.core.places import Place
 from paddlelike.core.rows import sum_rows
 from paddlelike.core.versioned import Versioned
+from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet
 
 __all__ = ["Array", "LoD", "LoDTensor", "LoDTensorArray", "SelectedRows"]
@@ -26,7 +27,7 @@ Array = np.ndarray[Any, Any]
 LoD = list[list[int]]
 
 
-class LoDTensor(ElementAccess, Versioned):
+class LoDTensor(ElementAccess, Versioned, Displayed):
     """An array with an optional LoD.
 
     >>> t = LoDTensor()
@@ -138,7 +139,7 @@ def _lod_problem(lod: LoD, rows: int | None) -> str:
     return ""
 
 
-class SelectedRows(Versioned):
+class SelectedRows(Versioned, Displayed):
     """Some rows of a tall matrix: ``value[i]`` belongs to row ``rows()[i]`` of ``height()`` rows.
 
     Rows may be unsorted and repeat; as a gradient, repeated rows add up.
@@ -228,7 +229,8 @@ class SelectedRows(Versioned):
         return sum_rows(self._rows, value, self._height)
 
     def __repr__(self) -> str:
-        return f"SelectedRows(rows={self.rows()}, height={self._height}, value={self._tensor!r})"
+        rows = np.array2string(self._rows, separator=", ", threshold=20, edgeitems=3)
+        return f"SelectedRows(rows={rows}, height={self._height}, value={self._tensor!r})"
 
 
 class LoDTensorArray(Versioned, list[LoDTensor]):

@@ -9,6 +9,7 @@ from typing import Any
 from paddlelike.core import memory
 from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
+from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet, FeedError
 from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.feeds import get_single_feed, put_feeds, warn_unknown
@@ -26,7 +27,7 @@ from paddlelike.framework.passes.views import find_needed_ops
 __all__ = ["Executor"]
 
 
-class Executor:
+class Executor(Displayed):
     """Runs programs. Raises UnsupportedError for a place that is not a CPU.
 
     >>> import paddlelike as fluid
@@ -43,6 +44,9 @@ class Executor:
         self._closed = False
         self._remote = RemoteSwitch()
         self._services: dict[str, Any] = {"remote": self._remote}
+
+    def __repr__(self) -> str:
+        return f"Executor({self.place}{', closed' if self._closed else ''})"
 
     def close(self) -> None:
         """Close this executor, which can then run nothing, and leave the job of parameter servers."""

@@ -3,6 +3,7 @@
 from paddlelike.inspection.diagnosis import Diagnosis, Finding, diagnose
 from paddlelike.inspection.difference import Change, Difference, compare
 from paddlelike.inspection.inspect import FileFacts, Inspection, VariableFacts, inspect
+from paddlelike.inspection.layers import Layer, LayerTable, list_layers
 from paddlelike.inspection.statistics import Statistics, summarize
 
 __all__ = [
@@ -12,10 +13,13 @@ __all__ = [
     "FileFacts",
     "Finding",
     "Inspection",
+    "Layer",
+    "LayerTable",
     "Statistics",
     "VariableFacts",
     "compare",
     "diagnose",
     "inspect",
+    "list_layers",
     "summarize",
 ]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
+from paddlelike.display import Displayed
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.inspection.inspect import FileFacts, Inspection, inspect
@@ -35,8 +36,8 @@ class Finding(NamedTuple):
     paddle: str = ""
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Displayed):
     """The findings about a path, and how to open it; true when nothing is wrong.
 
     Attributes
@@ -52,6 +53,9 @@ class Diagnosis:
 
     def __bool__(self) -> bool:
         return all(finding.level == "note" for finding in self.findings)
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {self.path}: {self.title}, {len(self.findings)} findings>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from paddlelike.display import Displayed
 from paddlelike.errors import FormatError
 from paddlelike.framework.graph.program import Program
 from paddlelike.inspection.inspect import array_of
@@ -47,8 +48,8 @@ class Change(NamedTuple):
     elements: int = 0
 
 
-@dataclass(frozen=True)
-class Difference:
+@dataclass(frozen=True, repr=False)
+class Difference(Displayed):
     """The difference of two sets of values; true when there is any.
 
     Attributes
@@ -74,6 +75,13 @@ class Difference:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.renamed or self.changed or self.operators)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Difference: {self.left} and {self.right}: {len(self.changed)} changed, "
+            f"{len(self.added)} added, {len(self.removed)} removed, {len(self.renamed)} renamed, "
+            f"{self.same} equal>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""

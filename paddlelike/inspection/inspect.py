@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from paddlelike.core.tensor import LoDTensor, SelectedRows
+from paddlelike.display import Displayed
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.framework.graph.program import Program
@@ -58,8 +59,8 @@ class ProgramFacts(NamedTuple):
     persistables: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Inspection:
+@dataclass(frozen=True, repr=False)
+class Inspection(Displayed):
     """What a path holds.
 
     Attributes
@@ -98,6 +99,10 @@ class Inspection:
     def __bool__(self) -> bool:
         """Whether everything could be read and is finite."""
         return not self.flagged and not any(file.problem for file in self.files)
+
+    def __repr__(self) -> str:
+        flagged = f", {len(self.flagged)} flagged" if self.flagged else ""
+        return f"<Inspection: {self.path}: {self.title}, {len(self.variables)} variables{flagged}>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""

@@ -78,7 +78,8 @@ def summarize(array: np.ndarray[Any, Any]) -> Statistics:
         # means and sums of squares of two parts are joined without cancellation (Chan, Golub, LeVeque 1979)
         here = float(values.mean())
         delta, total = here - mean, count + len(values)
-        squares += float(np.square(values - here).sum()) + delta * delta * count * len(values) / total
+        with np.errstate(over="ignore"):  # beyond 1e154 the squares, and so the deviation, are infinite
+            squares += float(np.square(values - here).sum()) + delta * delta * count * len(values) / total
         mean += delta * len(values) / total
         count = total
     if not count:

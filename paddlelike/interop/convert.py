@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.display import Displayed
 from paddlelike.errors import FormatError, LoadError, MissingFileError, SaveError
 from paddlelike.formats import registry
 from paddlelike.formats.base import FileFormat, FolderFormat, Value
@@ -34,8 +35,8 @@ _HEAD: Final = 1024
 _LISTED: Final = 20
 
 
-@dataclass(frozen=True)
-class ConvertReport:
+@dataclass(frozen=True, repr=False)
+class ConvertReport(Displayed):
     """The result of a conversion; prints as one line.
 
     Attributes
@@ -53,6 +54,9 @@ class ConvertReport:
     names: tuple[str, ...]
     nbytes: int
     seconds: float
+
+    def __repr__(self) -> str:
+        return f"<ConvertReport: {str(self).partition(chr(10))[0]}>"
 
     def __str__(self) -> str:
         return (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from paddlelike.display import Displayed
+
 __all__ = ["LoadReport", "Moved", "SaveReport"]
 
 
@@ -17,8 +19,8 @@ class Moved(NamedTuple):
     had_value: bool = False  # whether a value was replaced
 
 
-@dataclass(frozen=True)
-class LoadReport:
+@dataclass(frozen=True, repr=False)
+class LoadReport(Displayed):
     """The result of a load.
 
     True if every requested variable was loaded, or was left out on purpose (``skip``, ``init``). After
@@ -69,6 +71,9 @@ class LoadReport:
     def __bool__(self) -> bool:
         return bool(self.loaded) and not self.missing and not self.misfits
 
+    def __repr__(self) -> str:
+        return f"<LoadReport: {str(self).partition(chr(10))[0]}>"
+
     def __str__(self) -> str:
         replaced = sum(moved.had_value for moved in self.loaded.values())
         what = f"{_count(len(self.loaded), 'variable')} ({_size(self.nbytes)})"
@@ -93,8 +98,8 @@ class LoadReport:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class SaveReport:
+@dataclass(frozen=True, repr=False)
+class SaveReport(Displayed):
     """The result of a save.
 
     Attributes
@@ -131,6 +136,9 @@ class SaveReport:
 
     def __bool__(self) -> bool:
         return bool(self.saved)
+
+    def __repr__(self) -> str:
+        return f"<SaveReport: {str(self).partition(chr(10))[0]}>"
 
     def __str__(self) -> str:
         line = (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from paddlelike.display import Displayed
 from paddlelike.storage import hashing
 from paddlelike.storage.manifest import Manifest, Record
 from paddlelike.storage.names import MANIFEST
@@ -24,8 +25,8 @@ _SLOW_FILE: Final = 5_000_000  # nanoseconds to create a file and
 _SLOW_BYTE: Final = 50  # to write each byte of it, where that is slow
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Displayed):
     """The result of comparing a directory with its manifest; true when every file is as it was saved.
 
     Attributes
@@ -54,6 +55,9 @@ class Verification:
 
     def __bool__(self) -> bool:
         return not (self.problem or self.missing or self.cut or self.changed or self.extra or self.unchecked)
+
+    def __repr__(self) -> str:
+        return f"<Verification: {str(self).partition(chr(10))[0]}>"
 
     def __str__(self) -> str:
         if self.problem:

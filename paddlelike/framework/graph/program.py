@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from paddlelike.display import Displayed
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.context import CONTEXT
@@ -14,6 +15,7 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.hooks import find_provider
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Program"]
 
 
-class Program(EncodedState):
+class Program(EncodedState, Displayed):
     """What an :class:`Executor` runs.
 
     A network is built into two programs: the main program computes and trains, the startup program
@@ -134,7 +136,35 @@ class Program(EncodedState):
         return self.to_string(True)
 
     def __repr__(self) -> str:
-        return self.to_string(True)
+        blocks = f" in {len(self.blocks)} blocks" if len(self.blocks) > 1 else ""
+        return (
+            f"<Program: {sum(len(block.ops) for block in self.blocks)} operators{blocks}, "
+            f"{sum(len(block.vars) for block in self.blocks)} variables, "
+            f"{len(self.all_parameters())} parameters>"
+        )
+
+    def summary(self) -> None:
+        """Print the layers of the forward part: operators, shapes of outputs, parameters, and their sums.
+
+        :func:`paddlelike.inspection.list_layers` returns the same as values. Text of every operator:
+        :meth:`to_string`.
+
+        >>> import paddlelike as fluid
+        >>> main = fluid.Program()
+        >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+        ...     y = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+        >>> main.summary()
+        layer  operators            output   parameters  reads
+        ------------------------------------------------------
+        x      (input)              [-1, 4]           0
+        fc_0   mul elementwise_add  [-1, 3]          15  x
+        ------------------------------------------------------
+        parameters: 15 (60 bytes), 15 trained, 0 not trained
+        operators: 2 forward
+        """
+        print_layers = find_provider("print_layers")
+        assert print_layers is not None  # the face provides it
+        print_layers(self)
 
     def graph(self) -> nx.DiGraph[Any]:
         """Return operators and variables as a directed networkx graph, for tools and pictures."""

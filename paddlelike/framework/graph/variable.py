@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.display import Displayed
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.desc import VariableDesc
 from paddlelike.framework.graph.services import services
@@ -33,7 +34,7 @@ TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TEN
 HOLDERS: Final = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
 
 
-class Variable(EncodedState):
+class Variable(EncodedState, Displayed):
     """A named value in a :class:`Block`; created by :meth:`Block.create_var`.
 
     Python's operators on a variable append operators to the current block of its program.

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from paddlelike.core.dtypes import VarType
+from paddlelike.display import Displayed
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.contents.interface import Held
@@ -80,8 +82,8 @@ class Fill(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True)
-class LoadPlan:
+@dataclass(frozen=True, repr=False)
+class LoadPlan(Displayed):
     """The outcome of a load that is not carried out. True if the load would succeed; prints as a table.
 
     Attributes
@@ -127,6 +129,13 @@ class LoadPlan:
         if any(row.what == "bad rule" for row in self.others):
             return False
         return bool(self.steps) and not (self.strict and self.problems)
+
+    def __repr__(self) -> str:
+        verdict = "fits" if self else "does not fit"
+        counts = Counter(row.what for row in self.rows)
+        return (
+            f"<LoadPlan: {self.source} {verdict}; {', '.join(f'{n} {what}' for what, n in counts.items())}>"
+        )
 
     def __str__(self) -> str:
         return format_table(self)

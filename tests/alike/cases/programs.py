@@ -148,7 +148,7 @@ def texts(fluid):
         "variable": str(block.var("x")).split("\n"),
         "input": block.var("x").to_string(True, True).split("\n"),
         "details": [one for one in weight.to_string(True, True).split("\n") if "lod_level" not in one],
-        "same": [str(main) == repr(main), str(main) == main.to_string(True)],
+        "same": str(main) == main.to_string(True),
         "head": str(main).split("\n")[:4],
         "tail": str(main).split("\n")[-4:],
     }

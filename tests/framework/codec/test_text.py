@@ -38,4 +38,4 @@ def test_details_tell_what_only_python_knows(main: fluid.Program) -> None:
         "optimize_attr: {'learning_rate': 1.0}", "regularizer: None", "do_model_average: True",
     ]  # fmt: skip
     assert "error_clip" not in str(weight)
-    assert str(main) == repr(main) == main.to_string(True)
+    assert str(main) == main.to_string(True)
