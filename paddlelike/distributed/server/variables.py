@@ -60,6 +60,8 @@ class Variables:
             The scope holds something else than the program declares.
         """
         value = self._find_value(entry)
+        if isinstance(value, np.ndarray) and value.shape == () and entry.shape == (1,):
+            return value.reshape(1)  # scripts set a learning rate as a number without dims, which Fluid takes
         if not isinstance(value, np.ndarray) or tuple(value.shape) != entry.shape:
             found = f"shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise EnforceNotMet(
