@@ -29,6 +29,7 @@ __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with
 _hooks.provide("load_operators", "paddlelike.ops:load_operators")
 _hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
 _hooks.provide("open_files", "paddlelike.io.save.files:open_files")
+_hooks.provide("draw_program", "paddlelike.inspection.drawing:draw")
 _hooks.provide("format_html", "paddlelike.view.html:format_html")
 _hooks.provide("print_layers", "paddlelike.inspection.layers:print_layers")
 _hooks.provide("find_partition", "paddlelike.distributed:find_partition")

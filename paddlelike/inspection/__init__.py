@@ -2,6 +2,7 @@
 
 from paddlelike.inspection.diagnosis import Diagnosis, Finding, diagnose
 from paddlelike.inspection.difference import Change, Difference, compare
+from paddlelike.inspection.drawing import Drawing, draw
 from paddlelike.inspection.inspect import FileFacts, Inspection, VariableFacts, inspect
 from paddlelike.inspection.layers import Layer, LayerTable, list_layers
 from paddlelike.inspection.statistics import Statistics, summarize
@@ -10,6 +11,7 @@ __all__ = [
     "Change",
     "Diagnosis",
     "Difference",
+    "Drawing",
     "FileFacts",
     "Finding",
     "Inspection",
@@ -19,6 +21,7 @@ __all__ = [
     "VariableFacts",
     "compare",
     "diagnose",
+    "draw",
     "inspect",
     "list_layers",
     "summarize",

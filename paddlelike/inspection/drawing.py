@@ -1,15 +1,19 @@
-"""A program as a graph in Graphviz's language."""
+"""A program as a graph in Graphviz's language, and as a picture where Graphviz is installed."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
 from typing import Final
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.errors import GraphError
+from paddlelike.errors import ExtraMissingError, GraphError, UnsupportedError
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
-__all__ = ["COLORS", "format_dot"]
+__all__ = ["COLORS", "Drawing", "draw", "format_dot"]
 
 #: Fill colours by kind; dark text is readable on each.
 COLORS: Final = {
@@ -23,6 +27,91 @@ COLORS: Final = {
 }
 _UPDATES: Final = 2  # the bit of op_role that Fluid's optimizers set
 _BACKWARD: Final = 1
+
+
+PATIENCE: Final = 10.0  # seconds that a notebook waits for a picture
+_LARGE: Final = (
+    500  # edges: Graphviz takes seconds for so many, and minutes for a training program of 400 operators
+)
+_PICTURES: Final = ("svg", "png", "pdf")
+
+
+@dataclass(frozen=True, repr=False)
+class Drawing:
+    """A graph in Graphviz's language, which notebooks show as a picture where Graphviz is installed."""
+
+    dot: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file: ``.dot``, or a picture, ``.svg``, ``.png`` or ``.pdf``.
+
+        Raises
+        ------
+        UnsupportedError
+            The path ends otherwise.
+        ExtraMissingError
+            A picture is wanted, and Graphviz is not installed.
+        """
+        kind = os.path.splitext(path)[1][1:].lower()
+        if kind not in ("dot", *_PICTURES):
+            raise UnsupportedError(f"{os.fspath(path)}: a picture is .dot, .svg, .png or .pdf")
+        data = self.dot.encode() + b"\n" if kind == "dot" else self._render(kind)
+        with open(path, "wb") as file:
+            file.write(data)
+
+    def _repr_svg_(self) -> str | None:
+        """Return the picture for a notebook; None, so that it shows the repr, if there is no picture.
+
+        There is none without Graphviz, and where Graphviz needs more than ten seconds.
+        """
+        if shutil.which("dot") is None:
+            return None
+        try:
+            text = self._render("svg", PATIENCE).decode()
+        except subprocess.TimeoutExpired:
+            return None
+        return text[text.index("<svg") :]
+
+    def _render(self, kind: str, seconds: float | None = None) -> bytes:
+        dot = shutil.which("dot")
+        if dot is None:
+            raise ExtraMissingError(
+                f"a .{kind} needs Graphviz, and there is no program dot",
+                hint="apt-get install graphviz; or write a .dot",
+            )
+        command = [dot, f"-T{kind}"]
+        graph = self.dot.encode()
+        done = subprocess.run(command, input=graph, stdout=subprocess.PIPE, check=True, timeout=seconds)  # noqa: S603
+        return done.stdout
+
+    def __repr__(self) -> str:
+        edges = self.dot.count(" -> ")
+        if shutil.which("dot") is None:
+            remark = "; no picture without Graphviz (apt-get install graphviz)"
+        elif edges > _LARGE:
+            remark = (
+                "; too large for a notebook: program.clone(for_test=True).plot() has the forward part alone"
+            )
+        else:
+            remark = ""
+        return f"<Drawing: {edges} edges{remark}>"
+
+
+def draw(
+    program: Program,
+    path: str | os.PathLike[str] | None = None,
+    block: int = 0,
+    *,
+    only_operators: bool = False,
+) -> Drawing:
+    """Return a block of a program as a graph, and write it to ``path``; see :func:`format_dot`.
+
+    Raises GraphError where there is no such block, otherwise as :meth:`Drawing.save`.
+    """
+    drawing = Drawing(format_dot(program, block, only_operators=only_operators))
+    if path is not None:
+        drawing.save(path)
+    return drawing
 
 
 def format_dot(program: Program, block: int = 0, *, only_operators: bool = False) -> str:

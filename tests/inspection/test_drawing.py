@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import GraphError
-from paddlelike.inspection.drawing import format_dot
+from paddlelike.errors import ExtraMissingError, GraphError, UnsupportedError
+from paddlelike.inspection.drawing import Drawing, format_dot
 
 
 def make_program(name: str) -> fluid.Program:
@@ -40,3 +43,56 @@ def test_names_cannot_leave_their_quotes() -> None:
 def test_an_unknown_block_is_refused() -> None:
     with pytest.raises(GraphError, match="there is no block 3"):
         format_dot(make_program("x"), 3)
+
+
+needs_graphviz = pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+
+
+def test_a_plot_is_written_as_dot(tmp_path: Path) -> None:
+    main = make_program("x")
+    drawing = main.plot(tmp_path / "net.dot", only_operators=True)
+    assert (tmp_path / "net.dot").read_text() == drawing.dot + "\n"
+    assert drawing.dot == format_dot(main, only_operators=True)
+    with pytest.raises(GraphError, match="no block 5"):
+        main.plot(block=5)
+
+
+@needs_graphviz
+def test_notebooks_show_a_picture_of_every_operator() -> None:
+    name = "x<script>&lt;i&gt;"
+    main = make_program(name)
+    picture = ET.fromstring(main.plot()._repr_svg_())
+    assert not [one for one in picture.iter() if one.tag.endswith(("script", "}i"))]
+    texts = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert [op.type for op in main.global_block().ops if op.type not in texts] == []
+    assert any(text and "<script>" in text for text in texts)
+
+
+@needs_graphviz
+def test_pictures_are_what_their_ending_says(tmp_path: Path) -> None:
+    for kind, begin in {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}.items():
+        make_program("x").plot(tmp_path / f"net.{kind}")
+        assert (tmp_path / f"net.{kind}").read_bytes().startswith(begin)
+
+
+def test_without_graphviz_a_picture_is_refused_and_shown_as_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    drawing = make_program("x").plot()
+    assert drawing._repr_svg_() is None
+    assert "no picture without Graphviz" in repr(drawing)
+    with pytest.raises(ExtraMissingError, match="apt-get install graphviz"):
+        drawing.save(tmp_path / "net.png")
+    assert not (tmp_path / "net.png").exists()
+    with pytest.raises(UnsupportedError, match=r"\.dot, \.svg, \.png or \.pdf"):
+        drawing.save(tmp_path / "net.gif")
+
+
+def test_a_notebook_does_not_wait_for_a_large_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dot").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    (tmp_path / "dot").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("paddlelike.inspection.drawing.PATIENCE", 0.1)
+    assert make_program("x").plot()._repr_svg_() is None
+    assert "clone(for_test=True)" in repr(Drawing(" -> " * 501))

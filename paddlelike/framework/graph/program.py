@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -142,6 +143,29 @@ class Program(EncodedState, Displayed):
             f"{sum(len(block.vars) for block in self.blocks)} variables, "
             f"{len(self.all_parameters())} parameters>"
         )
+
+    def plot(
+        self, path: str | os.PathLike[str] | None = None, block: int = 0, *, only_operators: bool = False
+    ) -> Any:
+        """Return a block as a graph of operators and variables, which a notebook shows as a picture.
+
+        With ``path`` it is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. Pictures need
+        Graphviz, which takes minutes for a training program of some hundred operators: plot its forward part,
+        ``program.clone(for_test=True).plot()``. ``only_operators`` leaves out the variables.
+
+        Raises GraphError where there is no such block, UnsupportedError for another ending, ExtraMissingError
+        where ``path`` is a picture and Graphviz is not installed.
+
+        >>> import paddlelike as fluid
+        >>> main = fluid.Program()
+        >>> with fluid.program_guard(main, fluid.Program()):
+        ...     y = fluid.layers.relu(fluid.data("x", [None, 4]))
+        >>> print(main.plot().dot.splitlines()[0])
+        digraph program {
+        """
+        draw_program = find_provider("draw_program")
+        assert draw_program is not None  # the face provides it
+        return draw_program(self, path, block, only_operators=only_operators)
 
     def summary(self) -> None:
         """Print the layers of the forward part: operators, shapes of outputs, parameters, and their sums.
