@@ -31,6 +31,7 @@ _hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
 _hooks.provide("open_files", "paddlelike.io.save.files:open_files")
 _hooks.provide("draw_program", "paddlelike.inspection.drawing:draw")
 _hooks.provide("format_html", "paddlelike.view.html:format_html")
+_hooks.provide("plot_log", "paddlelike.view.curves:plot_log")
 _hooks.provide("print_layers", "paddlelike.inspection.layers:print_layers")
 _hooks.provide("find_partition", "paddlelike.distributed:find_partition")
 

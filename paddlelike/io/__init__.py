@@ -23,6 +23,7 @@ from paddlelike.io.select import (
     is_persistable,
 )
 from paddlelike.io.state import load, load_program_state, save, set_program_state
+from paddlelike.io.training_log import TrainingLog
 from paddlelike.io.verify import Verification, verify
 from paddlelike.left_out import make_getattr
 from paddlelike.reader import (
@@ -55,6 +56,7 @@ __all__ = [
     "Rules",
     "SaveReport",
     "Skip",
+    "TrainingLog",
     "Verification",
     "batch",
     "buffered",

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import Array, LoDTensor, SelectedRows
+from paddlelike.errors import ExtraMissingError
 from paddlelike.executor import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable, variable_kind
@@ -19,8 +20,10 @@ from paddlelike.inspection.layers import LayerTable, list_layers
 from paddlelike.inspection.statistics import Statistics, summarize
 from paddlelike.io.planning.plan import LoadPlan
 from paddlelike.io.report import LoadReport, Moved, SaveReport
+from paddlelike.io.training_log import TrainingLog
 from paddlelike.param_attr import ParamAttr
 from paddlelike.storage.verification import Verification
+from paddlelike.view.curves import format_svg
 from paddlelike.view.elements import Html, format_details, format_heading, format_lines, format_table, join
 
 __all__ = ["format_html"]
@@ -139,6 +142,22 @@ def _(plan: LoadPlan) -> Html:
         format_details("Proposed renames", format_table(("file", "variable"), proposals)),
         format_lines([f"hint: {plan.hint}"]) if plan.hint else Html(""),
     )
+
+
+@format_html.register
+def _(log: TrainingLog) -> Html:
+    curves = log.curves()
+    rows = [
+        (name, len(one.steps), one.steps[-1], _number(one.values[-1]), _number(min(one.values)))
+        for name, one in curves.items()
+    ]
+    heading = format_heading("TrainingLog", f"{log.path}, restarts: {len(log.restarts())}")
+    table = format_table(("value", "steps", "last step", "last", "smallest"), rows)
+    try:
+        picture = Html(format_svg(log)) if curves else Html("")
+    except ExtraMissingError as error:
+        picture = format_lines([str(error)])
+    return join(heading, table, picture)
 
 
 @format_html.register

@@ -1,0 +1,142 @@
+"""The losses of a training run in a file of JSON lines, which goes on across restarts.
+
+A line is ``{"run": 2, "step": 30, "values": {"loss": 0.25}}``; what is not finite is a text, "nan" or "inf".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddlelike.display import Displayed
+from paddlelike.hooks import find_provider
+
+__all__ = ["Curve", "TrainingLog"]
+
+
+class Curve(NamedTuple):
+    """A value by step; the steps rise."""
+
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+class TrainingLog(Displayed):
+    """A file of losses and other numbers by step, to which one process at a time appends.
+
+    The first write of each object begins a run. A run that resumes from a checkpoint repeats the steps behind
+    it: :meth:`curves` has those of the later run. Keep the file outside of saved directories: Paddle takes
+    every file there for a variable.
+
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/losses.jsonl"
+    >>> log = TrainingLog(path)
+    >>> for step in range(4):
+    ...     log.write(step, loss=1.0 / (step + 1))
+    >>> TrainingLog(path).write(2, loss=0.25)  # resumed from the checkpoint after step 1
+    >>> log.curves()["loss"], log.restarts()
+    (Curve(steps=(0, 1, 2), values=(1.0, 0.5, 0.25)), [2])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._run: int | None = None
+
+    def write(self, step: int, **values: Any) -> None:
+        """Append the values of a step: numbers, or arrays of one element as ``Executor.run`` returns them.
+
+        Raises
+        ------
+        ValueError
+            There is no value, one has several elements, or the step is negative.
+        OSError
+            The file cannot be written.
+        """
+        if not values or step < 0:
+            raise ValueError(
+                f"TrainingLog.write takes a step of 0 or more and values, got {step} and {values}"
+            )
+        record = {name: _encode_number(name, value) for name, value in values.items()}
+        begin = ""
+        if self._run is None:
+            begin, self._run = self._begin_run()
+        line = json.dumps({"run": self._run, "step": int(step), "values": record})
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            os.write(file, f"{begin}{line}\n".encode())  # one call, so that readers see whole lines
+        finally:
+            os.close(file)
+
+    def curves(self) -> dict[str, Curve]:
+        """Return the values by name; of steps that a later run repeated, those of that run. None: empty."""
+        found: dict[str, dict[int, float]] = {}
+        run = None
+        for record in self._read():
+            if record["run"] != run:
+                run = record["run"]
+                for points in found.values():
+                    for step in [step for step in points if step >= record["step"]]:
+                        del points[step]
+            for name, value in record["values"].items():
+                found.setdefault(name, {})[record["step"]] = value
+        return {name: Curve(*_sort(points)) for name, points in found.items() if points}
+
+    def restarts(self) -> list[int]:
+        """Return the first step of every run but the first."""
+        firsts: dict[int, int] = {}
+        for record in self._read():
+            firsts.setdefault(record["run"], record["step"])
+        return list(firsts.values())[1:]
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draw the curves into a file, ``.svg``, ``.png`` or ``.pdf``; restarts are dotted lines.
+
+        Raises ExtraMissingError without matplotlib, ValueError for another ending.
+        """
+        plot_log = find_provider("plot_log")
+        assert plot_log is not None  # the face provides it
+        plot_log(self, path)
+
+    def __repr__(self) -> str:
+        return f"TrainingLog({self.path!r})"
+
+    def _begin_run(self) -> tuple[str, int]:
+        """Return what ends a line that a killed process left, and the index of the new run."""
+        run = 1 + max((record["run"] for record in self._read()), default=0)
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(-1, os.SEEK_END)
+                return ("" if file.read() == b"\n" else "\n"), run
+        except OSError:  # there is no file, or it is empty
+            return "", run
+
+    def _read(self) -> Iterator[dict[str, Any]]:
+        """Yield the records; lines that are none, as a killed process leaves one, are passed over."""
+        if not os.path.exists(self.path):
+            return
+        with open(self.path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                try:
+                    record = json.loads(line)
+                    values = {str(name): float(value) for name, value in record["values"].items()}
+                    yield {"run": int(record["run"]), "step": int(record["step"]), "values": values}
+                except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+                    continue
+
+
+def _encode_number(name: str, value: Any) -> float | str:
+    array = np.asarray(value)
+    if array.size != 1:
+        raise ValueError(f"TrainingLog.write: {name} has shape {array.shape}, expected one element")
+    number = float(array.reshape(-1)[0])
+    return number if math.isfinite(number) else str(number)
+
+
+def _sort(points: dict[int, float]) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    steps = tuple(sorted(points))
+    return steps, tuple(points[step] for step in steps)

@@ -1,0 +1,90 @@
+"""Losses by step, across restarts."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.io import TrainingLog
+
+
+def test_a_resumed_run_replaces_what_it_repeats(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    log = TrainingLog(path)
+    for step in range(5):
+        log.write(step, loss=np.float32([10 - step]), accuracy=step / 10)
+    resumed = TrainingLog(path)
+    for step in range(3, 5):
+        resumed.write(step, loss=100 + step)
+    curves = log.curves()
+    assert curves["loss"] == ((0, 1, 2, 3, 4), (10, 9, 8, 103, 104))
+    assert curves["accuracy"] == ((0, 1, 2), (0, 0.1, 0.2))
+    assert log.restarts() == [3]
+
+
+def test_a_line_that_a_killed_process_cut_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    TrainingLog(path).write(0, loss=1.0)
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole + whole[:length])
+        TrainingLog(path).write(1, loss=2.0)
+        assert TrainingLog(path).curves()["loss"] == ((0, 1), (1.0, 2.0))
+
+
+def test_numbers_that_are_not_finite_stay_and_lines_are_json(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    log = TrainingLog(path)
+    log.write(0, loss=math.nan)
+    log.write(1, loss=-math.inf)
+    values = log.curves()["loss"].values
+    assert math.isnan(values[0])
+    assert values[1] == -math.inf
+
+    def refuse(text: str) -> None:
+        raise AssertionError(f"{text} is no JSON")
+
+    for line in path.read_text().splitlines():
+        json.loads(line, parse_constant=refuse)
+
+
+def test_lines_of_others_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "losses.jsonl"
+    path.write_bytes(
+        b'\xff\n[]\n3\n{"run": 1, "step": "x", "values": {}}\n{"run": 1e999, "step": 1, "values": {}}\n'
+    )
+    log = TrainingLog(path)
+    assert log.curves() == {}
+    log.write(7, loss=1)
+    assert log.curves() == {"loss": ((7,), (1.0,))}
+
+
+def test_what_is_no_number_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    log = TrainingLog(tmp_path / "losses.jsonl")
+    with pytest.raises(ValueError, match=r"loss has shape \(2,\), expected one element"):
+        log.write(0, loss=[1, 2])
+    with pytest.raises(ValueError, match="takes a step of 0 or more and values"):
+        log.write(0)
+    with pytest.raises(ValueError, match="takes a step of 0 or more and values"):
+        log.write(-1, loss=1)
+    assert not (tmp_path / "losses.jsonl").exists()
+    assert log.curves() == {}
+
+
+def test_curves_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    log = fluid.io.TrainingLog(tmp_path / "losses.jsonl")
+    log.write(0, **{"<script>$\\frac": 1.0})
+    TrainingLog(log.path).write(1, **{"<script>$\\frac": 0.5})
+    log.plot(tmp_path / "losses.png")
+    assert (tmp_path / "losses.png").read_bytes().startswith(b"\x89PNG")
+    shown = log._repr_html_()
+    assert shown is not None
+    assert "<script" not in shown
+    assert "<svg" in shown
+    assert "restarts: 1" in shown
