@@ -173,9 +173,11 @@ class ChunkEval(OpDef):
             chunks.append(_find_chunks(sequences, chunk_scheme, num_chunk_types, excluded_chunk_types))
         found, true = chunks
         correct = len(found & true)
-        precision = correct / len(found) if found else 0.0
-        recall = correct / len(true) if true else 0.0
-        f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
+        # float32 throughout, in the order of operators/chunk_eval_op.h: equal to the last bit
+        hits = np.float32(correct)
+        precision = hits / np.float32(len(found)) if found else np.float32(0)
+        recall = hits / np.float32(len(true)) if true else np.float32(0)
+        f1 = 2 * precision * recall / (precision + recall) if correct else np.float32(0)
         shares = [np.array([value], np.float32) for value in (precision, recall, f1)]
         numbers = [np.array([value], np.int64) for value in (len(found), len(true), correct)]
         return (*shares, *numbers)

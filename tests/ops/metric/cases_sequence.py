@@ -89,7 +89,7 @@ def _chunk_case(scheme, *, excluded=(), padded=False):
         lambda: _chunk_eval(*sequences, scheme, types, excluded),
         attrs,
         note=note,
-        rtol=1e-7,  # float32
+        rtol=4e-7,  # four roundings of float32 in F1
     )
 
 
