@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from paddlelike.framework import flags
 from tests.helpers.fork_server import start_fork_server
 from tests.helpers.fresh import fresh_programs
 
@@ -32,6 +33,13 @@ def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the fork server of this run of tests."""
     with start_fork_server(tmp_path_factory.mktemp("fork_server") / "socket") as (address, _):
         yield address
+
+
+@pytest.fixture
+def textbook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the textbook's way where Fluid is odd: see ``fluid.quirks()``."""
+    monkeypatch.setattr(flags, "_flags", {})
+    flags.set_flags({"FLAGS_fluid_quirks": False})
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paddlelike.backward import steps as transform
-from paddlelike.backward.paths import find_constants, find_path, has_gradient
+from paddlelike.backward.paths import find_caller, find_constants, find_path, has_gradient
 from paddlelike.backward.steps import GradBlock, Step
+from paddlelike.core.dtypes import VarType
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import BlockGradient, grad_name, registry
+from paddlelike.framework.opdef import BlockGradient, GradOp, grad_name, registry
+from paddlelike.framework.quirks import warn_quirk
 
 __all__ = ["build_steps"]
 
@@ -39,7 +41,10 @@ def build_steps(
                 steps.append(step._replace(grad=grad))
                 existing.update(transform.collect_gradients(grad.outputs))
     steps = transform.drop_unfed_steps(transform.drop_zero_steps(steps, stops), given)
-    return transform.add_zeros(transform.add_sums([*starts, *steps], block.idx), stops)
+    steps = transform.add_zeros(transform.add_sums([*starts, *steps], block.idx), stops)
+    if any(_ends_at_last_step(step.grad, block) for step in steps):
+        warn_quirk("loop_gradient", stacklevel=find_caller())
+    return steps
 
 
 def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
@@ -68,6 +73,15 @@ def _build_block_steps(op: Operator, existing: set[str]) -> list[Step]:
     )
     inner = GradBlock(block, steps)
     return [Step(grad, op, inner) for grad in registry.find(op.type).make_block_grad(op, gradient)]
+
+
+def _ends_at_last_step(grad: GradOp, block: Block) -> bool:
+    """Return whether a ``while_grad`` takes and gives the gradient of the same tensor."""
+    if grad.type != "while_grad":
+        return False
+    shared = set(grad.inputs["Out@GRAD"]).intersection(grad.outputs["X@GRAD"])
+    tensors = [block._find_var_recursive(transform.find_variable_name(name)) for name in shared]
+    return any(var is not None and var.type == VarType.LOD_TENSOR for var in tensors)
 
 
 def _find_carried_gradients(op: Operator) -> set[str]:

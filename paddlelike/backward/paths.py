@@ -19,6 +19,7 @@ from paddlelike.framework.quirks import QUIRKS, follows_fluid
 __all__ = [
     "check_sequence",
     "collect_stops",
+    "find_caller",
     "find_constants",
     "find_path",
     "find_unused_outputs",
@@ -106,11 +107,11 @@ def _report_ends(types: str) -> None:
         f"{row.where}: as in Fluid 1.8.5, what {types} compute counts as a constant. "
         "fluid.set_flags({'FLAGS_fluid_quirks': False}) makes it an error; fluid.quirks() lists all of these",
         QuirkWarning,
-        stacklevel=_find_caller(),
+        stacklevel=find_caller(),
     )
 
 
-def _find_caller() -> int:
+def find_caller() -> int:
     """Return the ``stacklevel`` of the first frame outside of this package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -183,6 +183,13 @@ _ROWS: Final = (
         "backward.py: operators without a maker of gradients are left out of the path",
     ),
     Quirk(
+        "loop_gradient",
+        "layers.While, while_loop that overwrite a tensor",
+        "the gradient ends at the loop's last step and reads the tensor's last value; all before gets 0",
+        "the gradient passes through all steps, with the values of each",
+        "operators/controlflow/while_op.cc: X@GRAD, which is Out@GRAD, is filled with 0 after the last step",
+    ),
+    Quirk(
         "string_slots",
         "incubate.data_generator.MultiSlotStringDataGenerator",
         "a string is a list of its characters",

@@ -197,6 +197,18 @@ def nearly_equal() -> list[bool]:
     return [bool(one) for one in found]
 
 
+def loop_gradients() -> list[float]:
+    """Return the gradients of w and s for the sum of s = s * w, three times, from s = 2 with w = 1.5."""
+    w, start = (
+        layers.create_parameter([1], "float32", default_initializer=fluid.initializer.Constant(value))
+        for value in (1.5, 2.0)
+    )
+    i, n = (layers.fill_constant([1], "int64", value) for value in (0, 3))
+    _, s = layers.while_loop(lambda i, s: i < n, lambda i, s: [i + 1, s * w], [i, layers.scale(start, 1.0)])
+    gradients = dict(fluid.backward.append_backward(layers.reduce_sum(s)))
+    return [float(value[0]) for value in run([gradients[w], gradients[start]])]
+
+
 def line_of_strings() -> str:
     return MultiSlotStringDataGenerator()._gen_str([("words", "17"), ("label", ["1"])])
 
@@ -277,6 +289,8 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "auc_curve": (areas, [0.75, 0.75], [5 / 6, 5 / 6]),
     "equal_tolerance": (nearly_equal, [True, True, False], [False, True, False]),
     "stopped_second_gradients": (second_gradient, True, "refused"),
+    # of one step and with the last s, 2 * 1.5^3; or of d(s w^3)
+    "loop_gradient": (loop_gradients, [2 * 1.5**3, 0], [2 * 3 * 1.5**2, 1.5**3]),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 

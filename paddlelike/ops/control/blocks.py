@@ -28,6 +28,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.addition import add_values
 
 __all__ = ["ConditionalBlock", "ConditionalBlockGrad", "ConditionalBlockInfer", "While", "WhileGrad"]
@@ -231,7 +232,8 @@ class WhileGrad(OpDef):
     """Gradient of ``while``: runs the gradient of its block for every step, the last one first.
 
     ``original_output_grad`` are the names by which the block knows Out@GRAD. What a step computes for a
-    variable that the loop overwrites is what the step before it takes; all else is added up.
+    variable that the loop overwrites is what the step before it takes; all else is added up. As in Fluid,
+    what it takes is 0 for a tensor, and every step reads the tensor's last value: see ``fluid.quirks()``.
     """
 
     type = "while_grad"
@@ -262,18 +264,22 @@ class WhileGrad(OpDef):
             EMPTY if target == EMPTY else grad_name(name)
             for name, target in zip(ctx.op.input("X"), ctx.op.output("X@GRAD"), strict=True)
         ]
+        forgotten = _find_forgotten(ctx.op, xs, list(passed)) if follows_fluid("loop_gradient") else set()
         totals: dict[str, Any] = {}
-        now = [ctx.restore(snapshot) for snapshot in scopes[-1]] if scopes else []
+        if forgotten:  # Fluid keeps no values of overwritten tensors: its gradients read the last ones
+            scopes = [_Snapshots(None, after) for _, after in scopes]
+        now = _restore(ctx, scopes[-1]) if scopes else []
         for snapshots in reversed(scopes):
-            for snapshot in snapshots:
-                ctx.restore(snapshot)
+            _restore(ctx, snapshots)
             ctx.clear(sub_block)
             for name, value in passed.items():
                 _write_gradient(inside, name, value)
             ctx.run_block(sub_block)
             for name in names:
                 found = None if name == EMPTY else inside.read(name)
-                if name in passed:
+                if name in forgotten:
+                    passed[name] = found if found is None else np.zeros_like(found)
+                elif name in passed:
                     passed[name] = _merge_arrays(passed[name], found)
                 elif found is not None:
                     totals[name] = add_values([totals[name], found]) if name in totals else found
@@ -282,6 +288,24 @@ class WhileGrad(OpDef):
         ctx.reveal(scopes[0].before if scopes else None)
         results = [totals.get(name, passed.get(name)) for name in names]
         return [_zeros(x) if d_x is None else d_x for x, d_x in zip(xs, results, strict=True)]
+
+
+def _restore(ctx: Context, snapshots: _Snapshots) -> list[Any]:
+    """Put the values of a step back; return snapshots of the values they replace."""
+    return [ctx.restore(snapshot) for snapshot in snapshots if snapshot is not None]
+
+
+def _find_forgotten(op: OpView, xs: list[Any], passed: list[str]) -> set[str]:
+    """Return the gradients, by their names inside, that Fluid sets to 0 after the last step of the loop.
+
+    They are those of tensors that the loop overwrites. None, if one of them is summed with others after the
+    loop: Fluid's program then reads a variable that nothing writes, which is not copied.
+    """
+    outside = dict(zip(passed, op.input("Out@GRAD"), strict=True))
+    targets = dict(zip(map(grad_name, op.input("X")), op.output("X@GRAD"), strict=True))
+    arrays = {grad_name(n) for n, x in zip(op.input("X"), xs, strict=True) if isinstance(x, LoDTensorArray)}
+    tensors = {name for name in passed if name not in arrays and targets.get(name, EMPTY) != EMPTY}
+    return tensors if all(targets[name] == outside[name] for name in tensors) else set()
 
 
 def _write_gradient(inside: Context, name: str, value: Any) -> None:

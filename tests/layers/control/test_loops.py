@@ -11,6 +11,7 @@ import paddlelike as fluid
 from tests.helpers.small_networks import number, run, x
 
 layers = fluid.layers
+pytestmark = pytest.mark.filterwarnings("ignore:layers.While, while_loop that overwrite")
 
 
 def test_a_loop_over_a_nest_of_variables() -> None:
@@ -45,6 +46,7 @@ def test_a_variable_of_a_loop_keeps_its_last_value_through_training() -> None:
     assert run([state])[0].tolist() == [8]
 
 
+@pytest.mark.usefixtures("textbook")
 def test_sparse_gradients_of_a_loop_add_up() -> None:
     ids = fluid.data("ids", [None], "int64")
     total = layers.fill_constant([1], "float32", 0.0)
@@ -62,6 +64,7 @@ def test_sparse_gradients_of_a_loop_add_up() -> None:
     np.testing.assert_array_equal(table, [[1, 1], [-5, -5], [1, 1], [-2, -2]])
 
 
+@pytest.mark.usefixtures("textbook")
 def test_a_loop_in_a_loop_has_gradients() -> None:
     weight = layers.create_parameter([1], "float32", default_initializer=fluid.initializer.Constant(1.5))
 
