@@ -190,6 +190,20 @@ _ROWS: Final = (
         "operators/controlflow/while_op.cc: X@GRAD, which is Out@GRAD, is filled with 0 after the last step",
     ),
     Quirk(
+        "tree_conv_gradient",
+        "contrib.layers.tree_conv",
+        "the gradient of nodes_vector mixes up the numbers of the filter",
+        "the gradient",
+        "operators/tree_conv_op.h: the filter (D, 3, O, F) is read as if it were (D, O, F, 3)",
+    ),
+    Quirk(
+        "fused_activation_gradient",
+        "contrib.layers.fused_elemwise_activation([mul, tanh or sigmoid], save_intermediate_out=False)",
+        "the gradient of y takes y itself for tanh(y) or sigmoid(y)",
+        "the gradient",
+        "operators/fused/fused_elemwise_activation_op.h: y stands for the intermediate value",
+    ),
+    Quirk(
         "string_slots",
         "incubate.data_generator.MultiSlotStringDataGenerator",
         "a string is a list of its characters",

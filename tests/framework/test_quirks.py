@@ -209,6 +209,43 @@ def loop_gradients() -> list[float]:
     return [float(value[0]) for value in run([gradients[w], gradients[start]])]
 
 
+def tree_gradient() -> Any:
+    """Return the gradient of the nodes of a tree of 4, of small whole numbers."""
+    rng = np.random.RandomState(4)
+    nodes, filters, above = (
+        rng.randint(-4, 5, shape).astype("float32") for shape in [(1, 4, 2), (2, 3, 2, 2), (1, 4, 2, 2)]
+    )
+    x, edges = fluid.data("x", [1, 4, 2]), fluid.data("edges", [1, 3, 2], "int32")
+    x.stop_gradient = False
+    attr = fluid.ParamAttr(initializer=fluid.initializer.NumpyArrayInitializer(filters))
+    options = {"max_depth": 2, "act": None, "bias_attr": False, "param_attr": attr}
+    out = fluid.contrib.layers.tree_conv(x, edges, 2, 2, **options)
+    (gradient,) = fluid.gradients(layers.reduce_sum(out * layers.assign(above)), x)
+    return run(gradient, x=nodes, edges=np.array([[[1, 2], [1, 3], [2, 4]]], "int32"))[0]
+
+
+def tree_formula() -> Any:
+    """Return the sum over the trees in which a node is: a node at depth 1 has weights left, right and top."""
+    rng = np.random.RandomState(4)
+    rng.randint(-4, 5, (1, 4, 2))
+    filters, above = rng.randint(-4, 5, (2, 3, 2, 2)), rng.randint(-4, 5, (1, 4, 2, 2))[0]
+    top = np.einsum("dof,nof->nd", filters[:, 2], above).astype(float)
+    for node, root, (left, right) in ((1, 0, (0, 0.5)), (2, 0, (0.5, 0.25)), (3, 1, (0.25, 0.375))):
+        weighed = left * filters[:, 0] + right * filters[:, 1] + 0.5 * filters[:, 2]
+        top[node] = top[node] + np.einsum("dof,of->d", weighed, above[root])
+    return top
+
+
+def fused_gradient() -> Any:
+    """Return the gradient of y for the sum of X * tanh(y), y being a row."""
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [4])
+    y.stop_gradient = False
+    out = fluid.contrib.layers.fused_elemwise_activation(
+        x, y, ["elementwise_mul", "tanh"], save_intermediate_out=False
+    )
+    return run(fluid.gradients(layers.reduce_sum(out), y)[0], x=X, y=X[0])
+
+
 def line_of_strings() -> str:
     return MultiSlotStringDataGenerator()._gen_str([("words", "17"), ("label", ["1"])])
 
@@ -291,6 +328,13 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "stopped_second_gradients": (second_gradient, True, "refused"),
     # of one step and with the last s, 2 * 1.5^3; or of d(s w^3)
     "loop_gradient": (loop_gradients, [2 * 1.5**3, 0], [2 * 3 * 1.5**2, 1.5**3]),
+    # Fluid 1.8.5's gradient of these numbers
+    "tree_conv_gradient": (
+        tree_gradient, [[-18, -29], [-13, -37.5], [-20, -55], [-1.5, -13]], tree_formula()
+    ),
+    "fused_activation_gradient": (
+        fused_gradient, X.sum(0) * (1 - X[0] ** 2), X.sum(0) * (1 - np.tanh(X[0]) ** 2)
+    ),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Int, OpDef, Spec, register
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["TreeConv"]
@@ -21,7 +22,7 @@ class TreeConv(OpDef):
     NodesVector ``(B, N, D)``; EdgeSet ``(B, E, 2)`` int32: (parent, child), nodes from 1 on, until a pair
     with a 0; Filter ``(D, 3, O, F)``: for the left, the right and the top of a tree; Out ``(B, N, O, F)``.
     A node at depth d counts ``(max_depth - d) / max_depth`` for the top, the rest by its place among its
-    siblings. The gradient of NodesVector is exact, where Paddle 1.8's mixes up the numbers of the filter.
+    siblings. The gradient of NodesVector is Fluid's: see ``fluid.quirks()``.
     """
 
     type = "tree_conv"
@@ -59,11 +60,16 @@ class TreeConv(OpDef):
     ) -> tuple[Array, Array]:
         flat = w.reshape(-1, w.shape[2] * w.shape[3])
         d_nodes, dw = np.empty_like(nodes), np.zeros_like(flat)
+        mixed = follows_fluid("tree_conv_gradient")
         for i, (vectors, pairs) in enumerate(zip(nodes, edges, strict=True)):
             weights = _weigh_places(pairs, len(vectors), max_depth, nodes.dtype)
             above = d_out[i].reshape(len(vectors), -1)
             patches = (weights @ vectors).transpose(1, 2, 0).reshape(len(vectors), -1)
             dw += patches.T @ above
+            if mixed:  # patches (O, F, 3), but the filter is read as (D, 3, O, F)
+                patches = np.einsum("krn,ro->nok", weights, above).reshape(len(vectors), -1)
+                d_nodes[i] = patches @ w.reshape(len(w), -1).T
+                continue
             d_patches = (above @ flat.T).reshape(len(vectors), vectors.shape[1], 3).transpose(2, 0, 1)
             d_nodes[i] = (weights.swapaxes(1, 2) @ d_patches).sum(0)
         return d_nodes, dw.reshape(w.shape)

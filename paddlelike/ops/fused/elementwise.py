@@ -22,6 +22,7 @@ from paddlelike.framework.opdef import (
     Strings,
     register,
 )
+from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape, sum_to
 
 __all__ = ["FusedElemwiseActivation"]
@@ -130,5 +131,7 @@ class FusedElemwiseActivation(OpDef):
             d_joined = d_out * plan.unary.slope(a, out, scale)
         dx = sum_to(x.shape, d_joined if plan.is_sum else d_joined * b, attrs.axis)
         d_first = sum_to(y.shape, d_joined if plan.is_sum else d_joined * a, attrs.axis)
+        if kept is None and follows_fluid("fused_activation_gradient"):
+            first = y
         dy = d_first * plan.unary.slope(y, first, scale) if plan.on_y else d_first
         return dx, dy, None

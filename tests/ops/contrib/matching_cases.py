@@ -52,7 +52,7 @@ for _note, _in, _out, _kernel, _stride in (
 _edges = np.zeros((2, 6, 2), I32)
 _edges[0] = [[1, 2], [1, 3], [1, 4], [2, 5], [2, 6], [4, 7]]
 _edges[1] = [[1, 2], [2, 3], [2, 4], [4, 5], [5, 6], [2, 7]]
-# The real gradient of NodesVector mixes up numbers of the filter; cases_tree_conv checks that of ours.
+# The gradient of NodesVector is odd; tests/framework/test_quirks.py checks it.
 for _depth in (2, 3, 4):
     case(
         "tree_conv", {"NodesVector": real(2, 7, 3), "EdgeSet": _edges, "Filter": real(3, 3, 4, 2)},

@@ -104,7 +104,7 @@ for _functors in (
     ["elementwise_mul", "tanh"], ["elementwise_mul", "sigmoid"],
 ):  # fmt: skip
     for _keep in (False, True):
-        # The real gradient of Y takes Y itself for tanh(Y), when that is not kept.
+        # The gradient of Y is odd when tanh(Y) is not kept: tests/framework/test_quirks.py checks it.
         _exact = _keep or _functors[1] not in ("tanh", "sigmoid")
         case(
             "fused_elemwise_activation", {"X": real(2, 3, 4), "Y": real(3, 4) if _keep else real(3)},

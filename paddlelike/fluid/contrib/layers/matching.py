@@ -6,6 +6,7 @@ from typing import Any
 
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.checks import check_variable, describe
 from paddlelike.layers.emit import emit_all
 from paddlelike.layers.helper import LayerHelper
@@ -44,6 +45,8 @@ def fused_elemwise_activation(
             "layer 'fused_elemwise_activation': functor_list must be a list of two names, got "
             f"{describe(names)}"
         )
+    if names[0] == "elementwise_mul" and names[1] in ("tanh", "sigmoid") and not save_intermediate_out:
+        warn_quirk("fused_activation_gradient")
     out, _ = emit_all(
         "fused_elemwise_activation",
         {"X": x, "Y": y},
@@ -231,6 +234,8 @@ def tree_conv(
     """
     check_variable("tree_conv", "nodes_vector", nodes_vector)
     check_variable("tree_conv", "edge_set", edge_set)
+    if not nodes_vector.stop_gradient:
+        warn_quirk("tree_conv_gradient")
     helper = LayerHelper("tree_conv", name=name, act=act, bias_attr=bias_attr)
     weight = helper.create_parameter(
         param_attr, [nodes_vector.shape[2], 3, output_size, num_filters], nodes_vector.dtype
