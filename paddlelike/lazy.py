@@ -50,7 +50,8 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         else:
             found = find_left_out(f"{package}.{name}".partition(".")[2].removeprefix("fluid."))
             if found is None:
-                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+                obj = sys.modules[package]  # from which the interpreter suggests a near name
+                raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=obj)
             return found
         setattr(sys.modules[package], name, found)
         return found

@@ -25,7 +25,10 @@ __all__ = ["explain_error", "format_line"]
 
 
 def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
-    """Return the error to raise for one that an operator raised."""
+    """Return the error to raise for one that an operator raised.
+
+    Its ``__cause__`` is the error of code that is not ours; what our own checks refuse is said in full.
+    """
     block = op.block
     if isinstance(error, OperatorError):  # from a sub-block: explained already
         return error
@@ -52,10 +55,13 @@ def explain_error(frame: Frame, op: Operator, error: Exception) -> Exception:
         text = _get_message(error)
     else:
         text = f"{type(error).__name__}: {error}"
-    return OperatorError(
+    explained = OperatorError(
         f"operator {op.type!r} -> {op.output_arg_names} failed: {text}\n  inputs{variables}{line}",
         hint=getattr(error, "hint", None),
     )
+    if misfit is None:
+        explained.__cause__ = error.__cause__ if isinstance(error, PaddlelikeError) else error
+    return explained
 
 
 def _find_misfit(frame: Frame, op: Operator, error: Exception) -> str | None:

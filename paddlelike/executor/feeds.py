@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.describe import describe
 from paddlelike.core.dtypes import convert_dtype, numpy_dtype
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import FeedError
@@ -36,7 +37,9 @@ def get_single_feed(feed: Any) -> Mapping[str, Any]:
             )
         feed = feed[0]
     if not isinstance(feed, Mapping):
-        raise TypeError(f"feed is {feed!r}, expected a dict of arrays by variable name")
+        raise TypeError(
+            f"feed is {describe(feed)}, expected a dict of arrays by variable name: {{'x': array}}"
+        )
     return feed
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from paddlelike.core.describe import describe
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.core.tensor import LoDTensor, LoDTensorArray, SelectedRows
 from paddlelike.errors import EnforceNotMet, NotInitializedError
@@ -45,7 +46,7 @@ def collect_names(fetch_list: Any) -> list[str]:
         return [name for one in fetch_list for name in collect_names(one)]
     if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
         return [fetch_list.name]
-    raise TypeError(f"fetch_list holds {fetch_list!r}, expected variables or names")
+    raise TypeError(f"fetch_list holds {describe(fetch_list)}, expected variables or names")
 
 
 def collect_updates(fetch_list: Any) -> list[Operator]:

@@ -110,7 +110,10 @@ class Executor(Displayed):
         if not isinstance(program, Program):
             runner = getattr(program, "_run", None)
             if runner is None:
-                raise TypeError(f"Executor.run takes a Program or CompiledProgram, got {program!r}")
+                raise TypeError(
+                    f"Executor.run: program must be a Program or CompiledProgram, got {program!r}\n"
+                    "  hint: the program comes first; variables go to fetch_list=[...], arrays to feed={...}"
+                )
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
         fetches, updates = collect_names(fetch_list), collect_updates(fetch_list)
         feeds = get_single_feed(feed)

@@ -45,8 +45,7 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
         if is_batched(step.op.type):  # its error names the files
             raise
         explained = explain_error(frame, step.op, error)
-        # What is missing or does not fit is said in full; where the kernel stumbled over it adds nothing.
-        raise explained from (error if isinstance(explained, OperatorError) else None)
+        raise explained from explained.__cause__
     except BaseException:
         _mark_written(frame)
         raise

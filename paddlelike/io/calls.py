@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Any
 
 from paddlelike.executor.run import Executor
 
-__all__ = ["check_executor", "warn_user"]
+__all__ = ["check_directory", "check_executor", "warn_user"]
 
 
 def check_executor(executor: Any, function: str) -> None:
     """Raise TypeError when what was passed to ``function`` as its executor is none."""
     if not isinstance(executor, Executor):
-        raise TypeError(f"{function}: executor is a fluid.Executor, not {executor!r}")
+        raise TypeError(
+            f"{function}: executor must be a fluid.Executor, got {executor!r}\n"
+            "  hint: make one with fluid.Executor(fluid.CPUPlace()); saves and loads take it before the "
+            "directory, save_inference_model after the targets"
+        )
+
+
+def check_directory(dirname: Any, function: str) -> None:
+    """Raise TypeError when what was passed to ``function`` as its directory is no path."""
+    if dirname is not None and not isinstance(dirname, str | bytes | os.PathLike):
+        raise TypeError(
+            f"{function}: dirname must be a path, got a {type(dirname).__name__}\n"
+            "  hint: the executor comes first, then the directory, then the program"
+        )
 
 
 def warn_user(message: str) -> None:

@@ -24,7 +24,7 @@ from paddlelike.io.contents.file import FileContents
 from paddlelike.io.export.compat import add_compatibility
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.load import load_vars
-from paddlelike.io.load.misplaced import list_prefixes
+from paddlelike.io.load.misplaced import check_tensor_file, list_prefixes, suggest_prefix
 from paddlelike.io.load.program_state import PROGRAM_FILE, load_program_state, read_pickles, strip_suffix
 from paddlelike.io.planning.match import format_near_names
 from paddlelike.io.planning.plan import explain_misfit
@@ -215,9 +215,12 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
             hint="run the startup program first",
         )
     values = {v.name: np.asarray(state_dict[v.name]) for v in wanted}
-    problems = _find_misfits(wanted, values)
+    problems = [problem.replace("the file has", "the state has") for problem in _find_misfits(wanted, values)]
     if problems:
-        raise LoadError("set_program_state changed nothing:\n  " + "\n  ".join(problems))
+        raise LoadError(
+            "set_program_state changed nothing:\n  " + "\n  ".join(problems),
+            hint="the state must be of the same network; leave these names out of the dict to set the others",
+        )
     if unused:
         warn_user(f"the program has no persistable {', '.join(map(repr, unused[:8]))}")
     moved = _set_all(wanted, values, "a dict")
@@ -236,12 +239,20 @@ def _load_older(
     directory, (where, name) = locate(path), locate_prefix(path)
     is_directory = directory.exists()
     if not is_directory and not where.has(name):
-        raise MissingFileError(f"there is neither {path}.pdparams, nor a directory or file {path}")
+        raise MissingFileError(
+            f"there is neither {path}.pdparams, nor a directory or file {path}", hint=suggest_prefix(path)
+        )
     saved = list_prefixes(path.rstrip("/"), directory.list_names()) if is_directory else []
     if saved:
         raise LoadError(f"{path} is a directory that holds {saved[0][0]}", hint=f"pass {saved[0][1]!r}")
+    if not is_directory:
+        check_tensor_file(where, name)
     if executor is None:
-        raise ValueError(f"{path} holds variables in Paddle's older form; loading them needs executor=")
+        raise ValueError(
+            f"{path} is a {'directory' if is_directory else 'file'} of variables, not the path prefix of a "
+            "fluid.save; loading it needs executor=\n  hint: fluid.load(program, path, executor=exe), or "
+            "fluid.io.load_persistables(exe, directory)"
+        )
     wanted = list(program.list_vars() if var_list is None else var_list)
     if is_directory:
         present = set(directory.list_names())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Final, NamedTuple
 
 from paddlelike.errors import FormatError, LoadError, StorageError
@@ -21,6 +21,7 @@ __all__ = [
     "Verification",
     "check_problems",
     "choose_comparison",
+    "count_unlike",
     "get_record",
     "get_records",
     "is_of_another_save",
@@ -181,6 +182,11 @@ def get_record(directory: Location, filename: str, *, needed: bool) -> Record | 
     return None if found is None else found.get(name, found.get(os.path.basename(name)))
 
 
+def count_unlike(bad: Sized) -> str:
+    """Return how many files differ from what was saved, in words."""
+    return "1 file is not what was saved" if len(bad) == 1 else f"{len(bad)} files are not what was saved"
+
+
 def make_refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
     """Return the error for files that differ from what was saved; it names every one."""
     hint = (
@@ -193,9 +199,7 @@ def make_refusal(where: str, bad: Sequence[str], count: int) -> LoadError:
             "verify=False loads the files as they are"
         )
     lines = "".join(f"\n  {problem}" for problem in sorted(bad))
-    return LoadError(
-        f"nothing was loaded from {where}: {len(bad)} files are not what was saved{lines}", hint=hint
-    )
+    return LoadError(f"nothing was loaded from {where}: {count_unlike(bad)}{lines}", hint=hint)
 
 
 def _read(directory: Location) -> Mapping[str, Record] | None:

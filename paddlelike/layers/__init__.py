@@ -4,6 +4,7 @@ A layer is a function that appends operators to the default program and returns 
 folders by family; the names of this package are those that the families' modules list.
 """
 
+import typing as _typing
 from types import ModuleType as _ModuleType
 
 import paddlelike.core as core  # scripts take fluid.layers.core.VarDesc
@@ -81,6 +82,10 @@ from paddlelike.layers.tensor.joining import *
 from paddlelike.layers.tensor.padding import *
 from paddlelike.layers.tensor.selected_rows import *
 from paddlelike.layers.tensor.shaping import *
+from paddlelike.left_out import make_getattr as _make_getattr
+
+if not _typing.TYPE_CHECKING:
+    __getattr__ = _make_getattr(__name__, "layers")
 
 __all__ = sorted(
     name

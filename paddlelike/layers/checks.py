@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from paddlelike.core.describe import describe
 from paddlelike.core.dtypes import VarType, convert_dtype, numpy_dtype
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
@@ -79,13 +80,6 @@ def check_type(layer: str, argument: str, value: Any, *kinds: type) -> None:
 def is_whole(value: Any) -> bool:
     """Return whether ``value`` is an integer of Python or numpy."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def describe(value: Any) -> str:
-    """Return a description of a value for an error, arrays by their shape."""
-    if isinstance(value, np.ndarray):
-        return f"a numpy array of shape {list(value.shape)}"
-    return f"{value!r} ({type(value).__name__})"
 
 
 def tensor_dtype(layer: str, dtype: Any) -> VarType:

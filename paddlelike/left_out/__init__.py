@@ -6,6 +6,8 @@ which says why it is not here and what to do.
 
 from __future__ import annotations
 
+import difflib
+import sys
 from collections.abc import Callable
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -59,10 +61,19 @@ def make_getattr(module: str, path: str) -> Callable[[str], type]:
     def get(name: str) -> type:
         found = find_left_out(f"{path}.{name}")
         if found is None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise AttributeError(f"module {module!r} has no attribute {name!r}{_suggest(module, name)}")
         return found
 
     return get
+
+
+def _suggest(module: str, name: str) -> str:
+    """Return the public name of a module that is nearest to ``name``, as a question; "" if none is near."""
+    if name.startswith("_"):
+        return ""
+    known = [one for one in vars(sys.modules[module]) if not one.startswith("_")]
+    near = difflib.get_close_matches(name, known, 1, 0.75)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def raise_left_out(path: str, reason: Reason) -> NoReturn:

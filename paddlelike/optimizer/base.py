@@ -6,6 +6,7 @@ The operator itself declares which accumulator an output overwrites.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, NoReturn
@@ -137,13 +138,21 @@ class Optimizer(State):
         self._dtype = loss.dtype
         frozen = {p.name for p in program.all_parameters() if not p.trainable}
         with program_guard(program, startup_program):
-            return append_backward(
+            pairs = append_backward(
                 loss,
                 parameter_list=chosen,
                 no_grad_set={*(no_grad_set or ()), *frozen},
                 callbacks=[*(callbacks or ()), error_clip_callback],
                 checkpoints=self._checkpoints,
             )
+        if not pairs:
+            warnings.warn(
+                f"{type(self).__name__}: {loss.name!r} depends on no parameter that is trained, so that "
+                "nothing will be updated",
+                UserWarning,
+                stacklevel=3,
+            )
+        return pairs
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
         """Append gradient clips, weight decay and update operators, and return the latter."""

@@ -38,6 +38,12 @@ def create_lod_tensor(
         data = np.concatenate(flat).astype(np.int64).reshape(-1, 1)
     if not isinstance(data, np.ndarray):
         raise TypeError(f"data must be a numpy array, a LoDTensor or a list of lists, got {data!r}")
+    if recursive_seq_lens and sum(recursive_seq_lens[-1]) != len(data):
+        raise FeedError(
+            f"recursive_seq_lens is {recursive_seq_lens}: the last lengths add up to "
+            f"{sum(recursive_seq_lens[-1])} rows, the data has {len(data)}",
+            hint="give the number of rows of each sequence (lengths, not offsets)",
+        )
     tensor = LoDTensor()
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)

@@ -43,12 +43,25 @@ def test_a_failing_gradient_names_the_line_of_its_forward(exe: fluid.Executor) -
     assert __file__ in forward.line
 
 
-def test_the_first_cause_is_kept(exe: fluid.Executor) -> None:
+def test_what_our_own_check_refuses_is_said_once(exe: fluid.Executor) -> None:
     label = fluid.data("l", [None, 1], "int64")
     fluid.layers.cross_entropy(fluid.data("x", [None, 4]), label)
     with pytest.raises(OperatorError, match="cross_entropy2") as caught:
         exe.run(feed={"x": X, "l": np.array([[1], [9]])})
-    assert caught.value.__cause__ is not None
+    assert caught.value.__cause__ is None
+    assert "Label holds 9" in str(caught.value)
+
+
+def test_the_error_of_a_users_own_function_is_the_cause(exe: fluid.Executor) -> None:
+    def refuse(x: object) -> None:
+        raise KeyError("no such row")
+
+    x = fluid.data("x", [None, 4])
+    out = fluid.default_main_program().global_block().create_var(name="out", dtype="float32", shape=[-1, 4])
+    fluid.layers.py_func(refuse, x, out)
+    with pytest.raises(OperatorError, match="py_func") as caught:
+        exe.run(feed={"x": X}, fetch_list=[out])
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 def test_a_missing_feed_is_named_with_what_to_do(exe: fluid.Executor) -> None:

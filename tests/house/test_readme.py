@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from paddlelike.formats import registry
+
 PROJECT = Path(__file__).parent.parent.parent
 README = (PROJECT / "README.md").read_text()
-PAGES = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "paddlelike").rglob("*.md"))]
+GUIDES = sorted((PROJECT / "tutorials").glob("*.md"))
+PAGES = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "paddlelike").rglob("*.md")), *GUIDES]
 
 
 def blocks(language: str) -> list[str]:
@@ -26,6 +31,35 @@ def test_the_scripts_run_in_an_empty_directory(
     out = capsys.readouterr().out
     assert out.startswith("loaded 5 variables")
     assert "5 files are as they were saved" in out
+
+
+def test_the_script_for_old_models_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(PROJECT / "tests" / "golden" / "fit_a_line" / "inference", tmp_path / "old_model")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    page = (PROJECT / "tutorials" / "old_models.md").read_text()
+    for script in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(script, "old_models.md", "exec"), names)
+    assert names["result"].shape == (4, 1)
+    assert set(names["values"]) == {"fc_0.w_0", "fc_0.b_0"}
+    assert (tmp_path / "values.safetensors").stat().st_size > 56
+
+
+def test_the_page_of_formats_lists_every_format_and_what_it_holds() -> None:
+    page = (PROJECT / "tutorials" / "formats.md").read_text()
+    rows = {
+        row[0]: row[1:]
+        for row in re.findall(r"^\| `(\w+)` \| .* \| (\w+).* \| (\w+) \| (\w+) \| .* \|", page, re.MULTILINE)
+    }
+    said = {name: tuple(word == "yes" for word in words) for name, words in rows.items()}
+    formats = {name: registry.find(name).holds for name in registry.all_formats()}
+    assert said == {name: (held.names, held.lod, held.selected_rows) for name, held in formats.items()}
+
+
+def test_the_index_of_tutorials_has_every_file() -> None:
+    index = (PROJECT / "tutorials" / "README.md").read_text()
+    files = {path.name for path in (PROJECT / "tutorials").iterdir() if path.is_file()} - {"README.md"}
+    assert sorted(name for name in files if f"]({name})" not in index) == []
 
 
 def test_the_front_page_is_short_and_fits_a_terminal() -> None:

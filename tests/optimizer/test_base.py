@@ -99,7 +99,8 @@ def test_without_parameters_there_is_nothing_to_do() -> None:
     loss = fluid.layers.mean(
         fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(trainable=False), bias_attr=False)
     )
-    assert optimizer.SGD(0.1).minimize(loss) == ([], [])
+    with pytest.warns(UserWarning, match="SGDOptimizer: 'mean_0.tmp_0' depends on no param"):
+        assert optimizer.SGD(0.1).minimize(loss) == ([], [])
 
 
 @pytest.mark.parametrize("listed", [["fc_0.w_0"], None])

@@ -88,7 +88,10 @@ class FluidSave(FolderFormat):
             raise FormatError(f"there is neither {PARAMETER_FILE} nor {OPTIMIZER_FILE}")
         for file in files:
             with source.open_file(file) as opened:
-                contents = decode(opened.read_at(0, opened.size))
+                try:
+                    contents = decode(opened.read_at(0, opened.size))
+                except FormatError as error:
+                    raise FormatError(f"the {file} file: {error.message}", hint=error.hint) from None
             found |= {entry.name: entry for entry in list_entries(contents, file)}
         return list(found.values())
 

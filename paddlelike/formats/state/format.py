@@ -102,7 +102,9 @@ def decode(buffer: Buffer) -> StateContents:
     head = bytes(memoryview(buffer)[:SNIFF_BYTES])
     if head[:1] != pickle.PROTO:
         what = explain(head, len(memoryview(buffer)))
-        raise FormatError(f"no state file: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what)
+        raise FormatError(
+            f"not a pickled dict of arrays: it begins with {head[:4].hex(' ') or 'nothing'}", hint=what
+        )
     held = pickles.load(buffer)
     if not isinstance(held, dict):
         raise FormatError(

@@ -33,6 +33,9 @@ TENSOR_LIKE: Final = (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TEN
 #: Kinds that never count as persistable, whatever their flag says.
 HOLDERS: Final = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER)
 
+#: What variables of the dynamic graph have, and those of a static program have not.
+_OF_DYNAMIC_GRAPH: Final = {"backward", "clear_gradient", "detach", "gradient", "numpy", "set_value"}
+
 
 class Variable(EncodedState, Displayed):
     """A named value in a :class:`Block`; created by :meth:`Block.create_var`.
@@ -225,6 +228,19 @@ class Variable(EncodedState, Displayed):
 
     def __iter__(self) -> Any:
         raise TypeError(f"variable {self.name!r} cannot be iterated over; use layers.unstack or layers.split")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, which says of names of the dynamic graph what to do instead."""
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in _OF_DYNAMIC_GRAPH:
+                text += (
+                    ": programs are static, variables have values only when they run\n"
+                    "  hint: fetch it, (value,) = exe.run(program, feed=..., fetch_list=[variable]); the "
+                    "value of a persistable is fluid.global_scope().find_var(variable.name).get_tensor()"
+                )
+            raise AttributeError(text, name=name, obj=self)
 
     def __len__(self) -> int:
         raise TypeError(f"variable {self.name!r} has no length before it has a value; use its shape")

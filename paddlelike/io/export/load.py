@@ -8,6 +8,7 @@ from typing import Any
 
 from paddlelike.errors import LoadError, MissingFileError
 from paddlelike.executor.run import Executor
+from paddlelike.formats.explain import HEAD, explain
 from paddlelike.framework.codec.decode import decode_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.trust import describe_operators, find_untrusted_operators
@@ -114,7 +115,8 @@ def _load_model(
     try:
         program = decode_program(data, trusted=trusted)
     except ValueError as error:
-        raise LoadError(f"{where} is no model: {error}", hint=getattr(error, "hint", None)) from error
+        known = explain(data[:HEAD], len(data)) or getattr(error, "hint", None)
+        raise LoadError(f"{where} is no model: {getattr(error, 'message', error)}", hint=known) from None
     if not program.blocks:
         raise LoadError(
             f"{where} is no model: it is empty", hint="the file was truncated or not completely written"
@@ -122,7 +124,11 @@ def _load_model(
     _check_computes_only(program, where)
     ports = find_ports(program, where)
     if get_program_persistable_vars(program):
-        load_persistables(executor, directory, program, params, verify=None if verify else False)
+        try:
+            load_persistables(executor, directory, program, params, verify=None if verify else False)
+        except MissingFileError as error:
+            hint = error.hint and error.hint.replace("pass filename=", "pass params_filename=")
+            raise MissingFileError(error.message, hint=hint) from None
     feeds, fetches = ports
     return [program, feeds, [program.global_block().var(name) for name in fetches]]
 
@@ -154,7 +160,8 @@ def _read_model(where: Location, name: str, *, verify: bool) -> bytes:
             f"load_inference_model: there is no file {os.path.join(where.path, name)}",
             hint=f"the directory holds {', '.join(programs[:8])}: pass it as model_filename="
             if programs
-            else "the directory holds no program",
+            else "the directory holds no program: save_inference_model writes one. For values alone, as "
+            "save_persistables writes them, build the network and call load_persistables",
         )
     with where.open_file(name) as file:
         data = file.read(_MOST)

@@ -136,7 +136,8 @@ def save_inference_model(
 def _list_feeds(given: Any) -> list[str]:
     names = [given] if isinstance(given, str) else list(given)
     if not all(isinstance(name, str) for name in names):
-        raise ValueError(f"feeded_var_names holds names (str), not {given!r}")
+        wanted = [one.name if isinstance(one, Variable) else one for one in names]
+        raise ValueError(f"feeded_var_names holds names (str), not {names!r}\n  hint: pass {wanted!r}")
     return names
 
 

@@ -15,7 +15,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.calls import check_directory, check_executor, warn_user
 from paddlelike.io.load.commit import commit_values, make_report, record_loaded
 from paddlelike.io.load.learning_rates import find_initial_rates, name_changed_rates
 from paddlelike.io.load.read_request import read_request
@@ -145,6 +145,7 @@ def load_vars(
     (True, ['fc_0.b_0', 'fc_0.w_0'], ('fc_1.w_0', 'fc_1.b_0'))
     """
     check_executor(executor, "load_vars")
+    check_directory(dirname, "load_vars")
     if executor._closed:
         raise RuntimeError("this Executor was closed; make a new one")
     program = get_program(main_program)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from paddlelike.errors import LoadError, MissingFileError, PaddlelikeError
+from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
+from paddlelike.formats import registry
+from paddlelike.formats.explain import HEAD, explain
 from paddlelike.io.contents.interface import Contents
 from paddlelike.io.load.request import LoadRequest, open_contents
+from paddlelike.storage.location import Location
+from paddlelike.storage.names import is_remote
 
-__all__ = ["explain_misplaced", "list_prefixes"]
+__all__ = ["check_tensor_file", "explain_misplaced", "list_prefixes", "suggest_prefix"]
 
 _MANY = 50  # files and directories that are tried
 
@@ -47,6 +53,29 @@ def list_prefixes(directory: str, names: Sequence[str]) -> list[tuple[str, str]]
     """Return the files of a directory that ``fluid.save`` wrote, each with the path for ``fluid.load``."""
     ends = (".pdparams", ".pdopt")
     return [(name, f"{directory}/{name.rpartition('.')[0]}") for name in names if name.endswith(ends)]
+
+
+def suggest_prefix(path: str) -> str:
+    """Return the next step where ``fluid.save`` wrote nothing under ``path``."""
+    folder = os.path.dirname(path) or "."
+    if is_remote(path):
+        return "check the path"
+    if not os.path.isdir(folder):
+        return f"there is no directory {folder}: check the path"
+    begin = os.path.join(os.path.dirname(path), "")
+    names = [name.removesuffix(".pdparams") for name in os.listdir(folder) if name.endswith(".pdparams")]
+    saved = sorted(begin + name for name in names)
+    near = difflib.get_close_matches(path, saved, 1, 0.5) or (saved if len(saved) == 1 else [])
+    return f"did you mean {near[0]!r}?" if near else "check the path"
+
+
+def check_tensor_file(where: Location, name: str) -> None:
+    """Raise FormatError for a file that is known to be something else than variables, as a picture."""
+    with where.open_file(name) as file:
+        head, size = bytes(file.read_at(0, HEAD)), file.size
+    found = explain(head, size) if registry.sniff_head(head, size) is None else None
+    if found is not None:
+        raise FormatError(f"{os.path.join(where.path, name)} holds no variables", hint=found)
 
 
 def _fits(request: LoadRequest, open_source: Callable[[], Contents]) -> bool:

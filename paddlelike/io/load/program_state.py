@@ -20,6 +20,7 @@ from paddlelike.io.contents.compare import ComparedFolder
 from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Held, Unreadable, Want
+from paddlelike.io.load.misplaced import suggest_prefix
 from paddlelike.io.load.stable import read_stable
 from paddlelike.io.verify import check_problems, choose_comparison
 from paddlelike.storage.location import Location, locate, locate_prefix
@@ -86,7 +87,7 @@ def load_program_state(
     if where.has(name):
         return _read_file(where, name, var_list, verify=verify)
     raise MissingFileError(
-        f"there is neither {prefix}.pdparams, nor a directory or file {path}", hint="check the path"
+        f"there is neither {prefix}.pdparams, nor a directory or file {path}", hint=suggest_prefix(prefix)
     )
 
 
@@ -130,9 +131,9 @@ def _read_prefixed(where: Location, base: str, prefix: str, *, verify: bool) -> 
     compared = ComparedFolder(where, comparison.records or {})
     try:
         values = FluidSave().read_all(PrefixedFolder(compared, base))
-    except FormatError:  # what is not what was saved is told as that
+    except FormatError as error:  # what is not what was saved is told as that
         check_problems(where, comparison, compared.bad, shown=prefix, count=len(names))
-        raise
+        raise FormatError(f"{prefix}: {error.message}", hint=error.hint) from error.__cause__
     notes = (
         *comparison.notes,
         *check_problems(where, comparison, compared.bad, shown=prefix, count=len(names)),

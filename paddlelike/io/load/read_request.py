@@ -22,6 +22,7 @@ from paddlelike.io.verify import (
     Comparison,
     check_problems,
     choose_comparison,
+    count_unlike,
     is_of_another_save,
     make_refusal,
 )
@@ -148,10 +149,19 @@ def _explain_refusal(
     if comparison.complete:
         bad = read_values(contents, plan)[0].bad
         return make_refusal(contents.where, bad, len(plan.steps)) if bad else refused
+    lost = [
+        row.variable
+        for row in plan.problems
+        if row.what == "missing" and row.variable in (comparison.records or {})
+    ]
+    if lost:
+        listed = ", ".join(map(repr, lost[:8]))
+        return type(refused)(
+            refused.message,
+            hint=f"the manifest lists {listed}: deleted after the save, or not copied with the directory",
+        )
     bad = [] if comparison.records is None else contents.read([]).bad
     if not bad or where is None or is_of_another_save(where, comparison, bad):
         return refused
     lines = "".join(f"\n  {problem}" for problem in sorted(bad))
-    return type(refused)(
-        f"{refused.message}\n{len(bad)} files are not what was saved:{lines}", hint=refused.hint
-    )
+    return type(refused)(f"{refused.message}\n{count_unlike(bad)}:{lines}", hint=refused.hint)

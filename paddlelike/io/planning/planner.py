@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
-from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.io.contents.interface import Contents, Held, Unreadable
 from paddlelike.io.planning.match import Named, Proposal, explain_renumbering, format_near_names, propose
 from paddlelike.io.planning.plan import PROBLEMS, Fill, LoadPlan, Row, Step, What, explain_misfit, get_facts
@@ -253,7 +253,22 @@ class _Planner:
                 f"{len(proposals)} of them may have other names in the files: plan_load(...).rules() "
                 "proposes them; pass these as rules="
             )
-        return proposals, hint or _suggest(len(missing) == len(problems))
+        return proposals, hint or self._suggest(len(missing) == len(problems))
+
+    def _suggest(self, all_missing: bool) -> str:
+        """Return the next step where the problems themselves suggest none."""
+        refused = [self.variables.get(row.variable or "") for row in self.rows if row.what in PROBLEMS]
+        fits = [step.variable for step in self.steps]
+        if not self.contents.names() and all_missing:
+            return f"there are no files of variables in {self.contents.where}: check the path"
+        if any(isinstance(one, Parameter) for one in fits) and not any(
+            isinstance(one, Parameter) for one in refused
+        ):
+            return (
+                "the parameters fit; what does not fit belongs to the optimizer: another optimizer saved "
+                "these files. load_params loads the parameters alone"
+            )
+        return _suggest(all_missing)
 
     def _fits(self, variable: Named, file: Named) -> bool:
         return explain_misfit(self.variables[variable.name], file.dtype, file.shape) is None

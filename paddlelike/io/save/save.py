@@ -10,7 +10,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.io import asynchronous
-from paddlelike.io.calls import check_executor, warn_user
+from paddlelike.io.calls import check_directory, check_executor, warn_user
 from paddlelike.io.report import SaveReport
 from paddlelike.io.save.chosen import save_chosen, save_to_memory
 from paddlelike.io.select import get_program, is_parameter, is_persistable, select
@@ -266,6 +266,7 @@ def _save(
     options: SaveOptions,
 ) -> SaveReport | asynchronous.PendingSave | bytes | None:
     check_executor(executor, "save_vars")
+    check_directory(dirname, "save_vars")
     if dirname is None and filename is not None:
         raise TypeError("filename needs a dirname; pass neither to get the bytes")
     program = get_program(main_program)

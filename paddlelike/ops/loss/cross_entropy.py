@@ -43,8 +43,13 @@ def flatten_labels(
 ) -> tuple[Array, Array | None]:
     """Return the labels as one row, ignored ones replaced by 0, and which are ignored (None: none).
 
-    Raises EnforceNotMet when a label is no class.
+    Raises EnforceNotMet when a label is no class, or no integer.
     """
+    if label.dtype.kind == "f":
+        raise EnforceNotMet(
+            f"{op}: Label holds {label.dtype}, expected int64",
+            hint="declare and feed the labels as int64; probabilities need soft_label=True",
+        )
     flat = label.reshape(-1)
     if flat.size == 0:
         return flat, None

@@ -60,7 +60,10 @@ def prepare_target(layout: Layout) -> None:
     """
     directory, parent = layout.directory, layout.parent
     if os.path.lexists(directory) and not os.path.isdir(directory):
-        raise SaveError(f"{directory} is a file; a directory is needed to save into")
+        raise SaveError(
+            f"{directory} is a file; a directory is needed to save into",
+            hint="pass another path, or move the file away",
+        )
     try:
         os.makedirs(parent, exist_ok=True)
     except OSError as error:

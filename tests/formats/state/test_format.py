@@ -236,7 +236,7 @@ def test_other_contents_are_refused(held, message):
 
 def test_a_file_that_is_no_pickle_is_explained():
     path = GOLDEN / "fit_a_line/persistables/fc_0.w_0"
-    with pytest.raises(FormatError, match="no state file: it begins with 00 00 00 00"):
+    with pytest.raises(FormatError, match="not a pickled dict of arrays: it begins with 00 00 00 00"):
         state.decode(path.read_bytes())
     with pytest.raises(FormatError, match="this is a zip archive"):
         state.decode(b"PK\3\4" + bytes(50))

@@ -1,0 +1,141 @@
+"""Mistakes made while a network is built."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import paddlelike as fluid
+from tests.gallery.render import list_mistakes
+
+__all__ = ["MISTAKES"]
+
+layers = fluid.layers
+
+
+def _data(name: str = "x", width: int = 4, dtype: str = "float32") -> fluid.Variable:
+    return fluid.data(name, [None, width], dtype)
+
+
+def branch_on_a_variable() -> None:
+    if layers.mean(_data()) > 0:
+        pass
+
+
+def misspell_a_layer() -> None:
+    layers.softmax_with_crossentropy(_data(), _data("label", 1, "int64"))
+
+
+def give_a_size_as_text() -> None:
+    layers.fc(_data(), size="10")
+
+
+def multiply_matrices_that_do_not_fit() -> None:
+    layers.matmul(_data(), fluid.data("y", [5, 3]))
+
+
+def add_shapes_that_do_not_fit() -> None:
+    layers.elementwise_add(_data(), _data("y", 5))
+
+
+def concatenate_shapes_that_do_not_fit() -> None:
+    layers.concat([_data(), fluid.data("y", [None, 4, 2])], axis=1)
+
+
+def convolve_a_matrix() -> None:
+    layers.conv2d(_data(), num_filters=2, filter_size=3)
+
+
+def convolve_too_small_an_image() -> None:
+    layers.conv2d(fluid.data("image", [None, 1, 3, 3]), num_filters=2, filter_size=5)
+
+
+def embed_floats() -> None:
+    layers.embedding(_data("word", 1), size=[10, 4])
+
+
+def classify_with_float_labels() -> None:
+    loss = layers.cross_entropy(layers.fc(_data(), 3, act="softmax"), _data("label", 1))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"x": np.ones([2, 4], "float32"), "label": np.zeros([2, 1], "float32")}, fetch_list=[loss])
+
+
+def name_an_activation_that_does_not_exist() -> None:
+    layers.fc(_data(), 3, act="rellu")
+
+
+def pass_an_array_to_a_layer() -> None:
+    layers.fc(np.zeros([2, 4], "float32"), 3)
+
+
+def reshape_to_another_size() -> None:
+    layers.reshape(fluid.data("x", [3, 4]), [5, -1])
+
+
+def share_a_parameter_of_another_shape() -> None:
+    x = _data()
+    layers.fc(x, 3, param_attr="w")
+    layers.fc(x, 5, param_attr="w")
+
+
+def declare_a_variable_twice() -> None:
+    _data("x", 4)
+    _data("x", 5)
+
+
+def minimize_a_vector() -> None:
+    fluid.optimizer.SGD(0.1).minimize(layers.fc(_data(), 3))
+
+
+def minimize_without_parameters() -> None:
+    fluid.optimizer.SGD(0.1).minimize(layers.mean(_data()))
+
+
+def forget_the_learning_rate() -> None:
+    fluid.optimizer.SGD().minimize(layers.mean(layers.fc(_data(), 1)))
+
+
+def give_the_learning_rate_as_text() -> None:
+    fluid.optimizer.Adam(learning_rate="0.1")
+
+
+def use_dygraph() -> None:
+    with fluid.dygraph.guard():
+        pass
+
+
+def reduce_over_an_axis_that_does_not_exist() -> None:
+    layers.reduce_sum(_data(), dim=3)
+
+
+def pool_with_a_type_that_does_not_exist() -> None:
+    layers.pool2d(fluid.data("image", [None, 1, 8, 8]), pool_size=2, pool_type="mean")
+
+
+def pool_a_sequence_without_levels() -> None:
+    layers.sequence_pool(_data(), "max")
+
+
+def set_a_flag_that_does_not_exist() -> None:
+    fluid.set_flags({"FLAGS_check_nan_info": 1})
+
+
+def declare_a_dtype_that_does_not_exist() -> None:
+    fluid.data("x", [None, 4], "float31")
+
+
+def iterate_over_a_variable() -> None:
+    for _ in _data():
+        pass
+
+
+def read_the_value_of_a_variable() -> None:
+    _data().numpy()
+
+
+def ask_for_a_variable_that_does_not_exist() -> None:
+    layers.fc(_data(), 1)
+    fluid.default_main_program().global_block().var("fc0.w_0")
+
+
+MISTAKES = list_mistakes(globals())

@@ -1,0 +1,147 @@
+"""Mistakes made while a program runs."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+import paddlelike as fluid
+from tests.gallery.render import list_mistakes
+
+__all__ = ["MISTAKES"]
+
+layers = fluid.layers
+ONES = np.ones([2, 4], "float32")
+
+
+def _make_network() -> tuple[fluid.Executor, fluid.Variable]:
+    loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 3))
+    fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    return exe, loss
+
+
+def forget_the_startup_program() -> None:
+    out = layers.fc(fluid.data("x", [None, 4]), 3)
+    fluid.Executor(fluid.CPUPlace()).run(feed={"x": ONES}, fetch_list=[out])
+
+
+def run_startup_before_minimize() -> None:
+    loss = layers.mean(layers.fc(fluid.data("x", [None, 4]), 3))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    fluid.optimizer.Momentum(0.1, 0.9).minimize(loss)
+    exe.run(feed={"x": ONES}, fetch_list=[loss])
+
+
+def feed_nothing() -> None:
+    exe, loss = _make_network()
+    exe.run(fetch_list=[loss])
+
+
+def feed_another_name() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"X": ONES}, fetch_list=[loss])
+
+
+def feed_another_width() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": np.ones([2, 5], "float32")}, fetch_list=[loss])
+
+
+def feed_another_width_of_unchecked_data() -> None:
+    out = layers.fc(layers.data("x", [13]), 3)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"x": np.ones([2, 12], "float32")}, fetch_list=[out])
+
+
+def feed_another_dtype() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": np.ones([2, 4], "float64")}, fetch_list=[loss])
+
+
+def feed_rows_of_different_lengths() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": [[1.0, 2.0, 3.0, 4.0], [1.0]]}, fetch_list=[loss])
+
+
+def feed_the_batch_alone() -> None:
+    exe, loss = _make_network()
+    exe.run(feed=ONES, fetch_list=[loss])
+
+
+def fetch_a_name_that_does_not_exist() -> None:
+    exe, _ = _make_network()
+    exe.run(feed={"x": ONES}, fetch_list=["mean_0.tmp_1"])
+
+
+def fetch_an_array() -> None:
+    exe, _ = _make_network()
+    exe.run(feed={"x": ONES}, fetch_list=[ONES])
+
+
+def run_what_is_not_a_program() -> None:
+    exe, loss = _make_network()
+    exe.run(loss, feed={"x": ONES})
+
+
+def look_up_an_id_behind_the_table() -> None:
+    out = layers.embedding(fluid.data("word", [None, 1], "int64"), size=[10, 4])
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"word": np.array([[3], [10]])}, fetch_list=[out])
+
+
+def give_a_label_behind_the_classes() -> None:
+    label = fluid.data("label", [None, 1], "int64")
+    loss = layers.cross_entropy(layers.fc(fluid.data("x", [None, 4]), 3, act="softmax"), label)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"x": ONES, "label": np.array([[0], [3]])}, fetch_list=[loss])
+
+
+def feed_a_sequence_without_lengths() -> None:
+    out = layers.sequence_pool(fluid.data("x", [None, 4], lod_level=1), "max")
+    fluid.Executor(fluid.CPUPlace()).run(feed={"x": ONES}, fetch_list=[out])
+
+
+def give_lengths_that_do_not_add_up() -> None:
+    fluid.create_lod_tensor(ONES, [[1, 3]], fluid.CPUPlace())
+
+
+def run_on_a_gpu() -> None:
+    fluid.Executor(fluid.CUDAPlace(0)).run(fluid.default_startup_program())
+
+
+def use_a_closed_executor() -> None:
+    exe, loss = _make_network()
+    exe.close()
+    exe.run(feed={"x": ONES}, fetch_list=[loss])
+
+
+def train_with_a_nan() -> None:
+    flag = "FLAGS_check_nan_inf"
+    os.environ[flag] = "1"
+    try:
+        exe, loss = _make_network()
+        exe.run(feed={"x": ONES * np.nan}, fetch_list=[loss])
+    finally:
+        del os.environ[flag]
+
+
+def feed_samples_of_another_number_of_fields() -> None:
+    x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
+    fluid.DataFeeder([x, y], fluid.CPUPlace()).feed([(ONES[0],)])
+
+
+def transpile_for_an_endpoint_that_does_not_exist() -> None:
+    _make_network()
+    job = fluid.DistributeTranspiler()
+    job.transpile(0, pservers="127.0.0.1:6174,127.0.0.1:6175", trainers=1)
+    job.get_pserver_program("127.0.0.1:6176")
+
+
+MISTAKES = list_mistakes(globals())

@@ -1,0 +1,33 @@
+"""Common mistakes are answered as the page has it: who refuses, what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gallery.page import PARTS, make_title, read_page
+from tests.gallery.render import Mistake, render
+
+MISTAKES = {make_title(mistake): mistake for some in PARTS.values() for mistake in some}
+SAID = read_page()
+
+#: No error, as in Fluid: it is refused when the program runs, or there is nothing to refuse.
+ONLY_WARNED = {"Load into an empty program", "Minimize without parameters"}
+
+
+@pytest.mark.parametrize(("title", "mistake"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_is_answered_as_the_page_has_it(title: str, mistake: Mistake) -> None:
+    assert render(mistake) == SAID[title]
+
+
+def test_the_page_has_every_mistake_and_no_other() -> None:
+    assert list(SAID) == list(MISTAKES)
+    assert len(SAID) >= 56
+
+
+def test_every_mistake_is_answered() -> None:
+    assert {title for title, text in SAID.items() if text.endswith("(no error)")} <= ONLY_WARNED
+    assert [title for title, text in SAID.items() if text == "(no error)"] == []
+
+
+def test_no_answer_quotes_an_error_of_ours_first() -> None:
+    assert [title for title, text in SAID.items() if "above it)" in text] == []
