@@ -202,6 +202,7 @@ class Checkpoints:
             The checkpoint does not fit the program, or there is none of that step, or all are damaged.
         """
         asynchronous.wait_for_pending()
+        self._checkpoints.recover()
         damaged = []
         candidates = self.list()[::-1]
         if step is not None:

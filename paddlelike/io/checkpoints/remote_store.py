@@ -76,6 +76,9 @@ class RemoteCheckpointStore:
                     self._store.remove(f"{self._folder}/{name}", list(files))
             self._suspects |= stagings
 
+    def recover(self) -> None:
+        """Do nothing: without locks, only what a whole save left unchanged is known to be left over."""
+
     def _list_kinds(self, begin: str = "step-") -> dict[str, set[str]]:
         with translate_errors(self.root):
             return _group_kinds(self._store.list_prefix(f"{self._folder}/{begin}"))

@@ -56,6 +56,9 @@ class CheckpointStore(Protocol):
     def sweep(self) -> None:
         """Remove the leftovers of killed processes."""
 
+    def recover(self) -> None:
+        """Remove those leftovers that are known to be of processes that ended, before a restore."""
+
 
 def open_store(root: str | os.PathLike[str]) -> CheckpointStore:
     """Return the store of checkpoints in a directory, or behind a URL."""
@@ -101,6 +104,10 @@ class LocalCheckpointStore:
         left |= {match[1] for name in names if (match := _EARLIER.fullmatch(name))} - names
         for name in left:
             _sweep(os.path.join(self.root, name))
+
+    def recover(self) -> None:
+        with contextlib.suppress(OSError):  # such as: nothing may be changed here
+            self.sweep()
 
 
 @contextlib.contextmanager

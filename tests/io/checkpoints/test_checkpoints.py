@@ -315,3 +315,16 @@ def test_a_training_that_is_killed_ends_as_one_that_is_not(
     assert read_variables(root / "final") == read_variables(tmp_path / "whole" / "final")
     assert steps(fluid.io.Checkpoints(root)) == steps(fluid.io.Checkpoints(tmp_path / "whole"))
     assert not [name for name in entries(root) if name.startswith(".")]
+
+
+def test_a_restore_removes_what_a_killed_save_left(
+    exe: fluid.Executor, tmp_path: Path, program: fluid.Program
+) -> None:
+    checkpoints = fluid.io.Checkpoints(tmp_path)
+    train(checkpoints, exe, program, range(1, 3))
+    for step in (1, 2):  # killed in the removal of an old one, and after the commit of the last one
+        left = tmp_path / f".step-{step:08d}.saving-directory"
+        (left / "removed").mkdir(parents=True)
+        (left / "removed" / "w").write_bytes(b"old")
+    assert checkpoints.restore(exe, program)["step"] == 2
+    assert not [name for name in entries(tmp_path) if name.startswith(".")]
