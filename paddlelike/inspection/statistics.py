@@ -76,10 +76,11 @@ def summarize(array: np.ndarray[Any, Any]) -> Statistics:
         zeros += len(values) - int(np.count_nonzero(values))
         minimum, maximum = min(minimum, float(values.min())), max(maximum, float(values.max()))
         # means and sums of squares of two parts are joined without cancellation (Chan, Golub, LeVeque 1979)
-        here = float(values.mean())
+        with np.errstate(over="ignore", invalid="ignore"):  # of the largest float64, sums are infinite
+            here = float(values.mean())
+            around = float(np.square(values - here).sum())
         delta, total = here - mean, count + len(values)
-        with np.errstate(over="ignore"):  # beyond 1e154 the squares, and so the deviation, are infinite
-            squares += float(np.square(values - here).sum()) + delta * delta * count * len(values) / total
+        squares += around + delta * delta * count * len(values) / total
         mean += delta * len(values) / total
         count = total
     if not count:
