@@ -80,7 +80,7 @@ def summarize(array: np.ndarray[Any, Any]) -> Statistics:
             here = float(values.mean())
             around = float(np.square(values - here).sum())
         delta, total = here - mean, count + len(values)
-        squares += around + delta * delta * count * len(values) / total
+        squares += around + (delta * delta * count * len(values) / total if count else 0.0)
         mean += delta * len(values) / total
         count = total
     if not count:
