@@ -18,6 +18,7 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import GradOp, grad_name
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constants import fill_constant
 
@@ -231,7 +232,8 @@ class GradientClipByGlobalNorm(GradientClipBase):
 def set_gradient_clip(clip: GradientClipBase, param_list: Any = None, program: Program | None = None) -> None:
     """Set the clip of parameters, before ``minimize``. Deprecated: prefer the optimizer's ``grad_clip``.
 
-    As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning.
+    As in Fluid 1.8 it works only when all trained parameters have the same clip; else there is a warning:
+    see ``fluid.quirks()``.
     Raises TypeError unless ``clip`` is a gradient clip, and ``param_list`` holds parameters or their names.
     """
     warnings.warn(
@@ -259,24 +261,20 @@ def append_gradient_clip_ops(param_grads: Iterable[tuple[Parameter, Variable]]) 
     start = _count_operators(pairs)
     for (param, grad), clip in zip(pairs, clips, strict=True):
         with param.block.program._optimized_guard([param, grad]), name_scope("gradient_clip_@CLIP"):
-            if clip is None:
-                _warn(f"nothing is clipped, because {param.name!r} has no clip")
+            if clip is not None:
+                clip._process_context(context=context, param=param, grad=grad)
+            elif warn_quirk("set_gradient_clip", stacklevel=5):
                 return pairs
-            clip._process_context(context=context, param=param, grad=grad)
     measured = _count_operators(pairs)
-    if any(clip is not clips[-1] for clip in clips):
-        _warn(f"the clip of {pairs[-1][0].name!r} is used for all parameters")
+    if any(clip is not clips[-1] for clip in clips) and warn_quirk("set_gradient_clip", stacklevel=5):
+        clips = clips[-1:] * len(clips)
     clipped = []
-    for param, grad in pairs:
+    for (param, grad), clip in zip(pairs, clips, strict=True):
         # Spelled as in Fluid: programs must be equal.
         with param.block.program._optimized_guard([param, grad]), name_scope("graident_clip_@CLIP"):
-            clipped.append((param, clips[-1]._clip_one(grad, context)))
+            clipped.append((param, grad if clip is None else clip._clip_one(grad, context)))
     _update_role_vars(start, clipped, until=measured)
     return clipped
-
-
-def _warn(what: str) -> None:
-    warnings.warn(f"set_gradient_clip: as in Fluid 1.8, {what}; use the optimizer's grad_clip", stacklevel=2)
 
 
 def _parameter(block: Block, param: Any) -> Parameter:

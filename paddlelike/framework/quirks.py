@@ -204,6 +204,13 @@ _ROWS: Final = (
         "operators/fused/fused_elemwise_activation_op.h: y stands for the intermediate value",
     ),
     Quirk(
+        "set_gradient_clip",
+        "clip.set_gradient_clip(clip, param_list)",
+        "the clip of the last parameter is used for all; nothing is clipped if a parameter has none",
+        "each parameter has its own clip, or none",
+        "clip.py: append_gradient_clip_ops calls the variable that its first loop leaves behind",
+    ),
+    Quirk(
         "string_slots",
         "incubate.data_generator.MultiSlotStringDataGenerator",
         "a string is a list of its characters",

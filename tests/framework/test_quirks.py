@@ -246,6 +246,23 @@ def fused_gradient() -> Any:
     return run(fluid.gradients(layers.reduce_sum(out), y)[0], x=X, y=X[0])
 
 
+def clipped() -> Any:
+    """Return how far gradients of 1 move two parameters, of limits 0.5 and 0.25."""
+    names = ["a", "b"]
+    start = fluid.initializer.Constant(0.0)
+    a, b = (
+        layers.create_parameter([1], "float32", attr=fluid.ParamAttr(name=name, initializer=start))
+        for name in names
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "set_gradient_clip is the older way")
+        for name, limit in zip(names, (0.5, 0.25), strict=True):
+            fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(limit), [name])
+    optimizer.SGD(1.0).minimize(layers.reduce_sum(a + b))
+    run([])
+    return [float(np.array(fluid.global_scope().find_var(name).get_tensor())[0]) for name in names]
+
+
 def line_of_strings() -> str:
     return MultiSlotStringDataGenerator()._gen_str([("words", "17"), ("label", ["1"])])
 
@@ -335,6 +352,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     "fused_activation_gradient": (
         fused_gradient, X.sum(0) * (1 - X[0] ** 2), X.sum(0) * (1 - np.tanh(X[0]) ** 2)
     ),
+    "set_gradient_clip": (clipped, [-0.25, -0.25], [-0.5, -0.25]),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 
