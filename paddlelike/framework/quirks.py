@@ -211,6 +211,13 @@ _ROWS: Final = (
         "clip.py: append_gradient_clip_ops calls the variable that its first loop leaves behind",
     ),
     Quirk(
+        "group_norm_parameters",
+        "layers.group_norm without param_attr or bias_attr",
+        "there is no scale, or no bias",
+        "both are learned (Wu & He 2018), unless False is given",
+        "layers/nn.py: 'if param_attr', where other layers take None for the default",
+    ),
+    Quirk(
         "string_slots",
         "incubate.data_generator.MultiSlotStringDataGenerator",
         "a string is a list of its characters",

@@ -263,6 +263,11 @@ def clipped() -> Any:
     return [float(np.array(fluid.global_scope().find_var(name).get_tensor())[0]) for name in names]
 
 
+def learned() -> list[list[int]]:
+    layers.group_norm(fluid.data("x", [None, 4, 2, 2]), 2)
+    return [list(one.shape) for one in fluid.default_main_program().all_parameters()]
+
+
 def line_of_strings() -> str:
     return MultiSlotStringDataGenerator()._gen_str([("words", "17"), ("label", ["1"])])
 
@@ -353,6 +358,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
         fused_gradient, X.sum(0) * (1 - X[0] ** 2), X.sum(0) * (1 - np.tanh(X[0]) ** 2)
     ),
     "set_gradient_clip": (clipped, [-0.25, -0.25], [-0.5, -0.25]),
+    "group_norm_parameters": (learned, [], [[4], [4]]),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 

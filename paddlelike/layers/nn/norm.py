@@ -8,6 +8,7 @@ from typing import Any
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.quirks import warn_quirk
 from paddlelike.initializer import Constant, Normal
 from paddlelike.layers.checks import WIDE_FLOATS, check_choice, check_variable
 from paddlelike.layers.emit import emit
@@ -75,14 +76,18 @@ def group_norm(
 ) -> Variable:
     """Return each sample normalized over each group of its channels (operator ``group_norm``).
 
-    Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given. Wu & He 2018. Raises TypeError
-    unless ``input`` is a variable of a supported dtype and GraphError for another ``data_layout``.
+    Scale and bias exist only if ``param_attr`` or ``bias_attr`` is given: see ``fluid.quirks()``. Wu & He
+    2018. Raises TypeError unless ``input`` is a variable of a supported dtype and GraphError for another
+    ``data_layout``.
     """
     check_variable("group_norm", "input", input, WIDE_FLOATS)
     check_choice("group_norm", "data_layout", data_layout, ("NCHW", "NHWC"))
     helper = LayerHelper("group_norm", name=name, act=act)
     shape = [input.shape[1 if data_layout == "NCHW" else -1]]
     inputs = {"X": input}
+    if (param_attr is None or bias_attr is None) and not warn_quirk("group_norm_parameters"):
+        param_attr = True if param_attr is None else param_attr
+        bias_attr = True if bias_attr is None else bias_attr
     if param_attr:
         inputs["Scale"] = helper.create_parameter(
             param_attr, shape, input.dtype, default_initializer=Constant(1.0)
