@@ -1,6 +1,16 @@
-"""Conversion between file formats, and the HDF5 recipe of TensorFlow users."""
+"""Conversion between file formats, the HDF5 recipe of TensorFlow users, and ONNX models."""
 
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.hdf5 import ParamSetter, build_param_setters, load_hdf5, save_hdf5
+from paddlelike.interop.onnx import OnnxReport, export_onnx
 
-__all__ = ["ConvertReport", "ParamSetter", "build_param_setters", "convert", "load_hdf5", "save_hdf5"]
+__all__ = [
+    "ConvertReport",
+    "OnnxReport",
+    "ParamSetter",
+    "build_param_setters",
+    "convert",
+    "export_onnx",
+    "load_hdf5",
+    "save_hdf5",
+]

@@ -1,0 +1,228 @@
+"""Write a program for prediction, with its parameters, as an ONNX model.
+
+Format: https://onnx.ai/onnx/repo-docs/IR.html; operators: https://onnx.ai/onnx/operators/.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.errors import ExtraMissingError, UnsupportedError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.graph import Graph, InexpressibleError, Step
+from paddlelike.interop.onnx.model import LARGEST, build_model, collect_constants, write_model
+from paddlelike.interop.onnx.table import load_table
+from paddlelike.io.export.load import load_inference_model
+from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
+
+__all__ = ["OnnxReport", "export_onnx"]
+
+Path = str | os.PathLike[str]
+Array = np.ndarray[Any, Any]
+
+_OLDEST: Final = 13  # since then axes are inputs, and Softmax works along one dim
+_PORTS: Final = ("feed", "fetch")
+
+
+class OnnxReport(NamedTuple):
+    """What was written.
+
+    Attributes
+    ----------
+    operators
+        How often each of Paddle's operators was translated.
+    nodes
+        The number of nodes of the graph.
+    bytes
+        The size of the parameters and other constants.
+    """
+
+    path: str
+    opset: int
+    inputs: list[str]
+    outputs: list[str]
+    operators: dict[str, int]
+    nodes: int
+    bytes: int
+
+
+def export_onnx(
+    source: Path | Program,
+    file: Path,
+    feeds: Sequence[str] | None = None,
+    fetches: Sequence[Variable | str] | None = None,
+    *,
+    opset: int = 17,
+    scope: Scope | None = None,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+    external_data: bool | None = None,
+) -> OnnxReport:
+    """Write a model for prediction as an ONNX file, all of it or nothing.
+
+    Dims that are not known (-1) get a name, ``x.dim0`` for the first one of ``x``, and can be of any size.
+
+    Parameters
+    ----------
+    source
+        A directory of a model for prediction; or a program, whose part for prediction is taken.
+    feeds, fetches
+        The inputs and outputs of a program; None: those of its feed and fetch operators.
+    opset
+        Version of ONNX's operators, 13 or later.
+    scope
+        Holds the parameters of a program; None: the global scope.
+    model_filename, params_filename
+        Files of the directory, as ``load_inference_model`` takes them.
+    external_data
+        Put the parameters into a second file, ``<file>.data``; None: where they are too large for one.
+
+    Raises
+    ------
+    UnsupportedError
+        The program holds operators that ONNX cannot express; it lists all of them.
+    NotInitializedError
+        A parameter holds no value.
+    SaveError
+        The file cannot be written.
+    ExtraMissingError
+        onnx is not installed.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3, act="relu")
+    >>> with fluid.scope_guard(fluid.Scope()), tempfile.TemporaryDirectory() as home:
+    ...     _ = fluid.Executor().run(startup)
+    ...     report = fluid.export_onnx(main, f"{home}/model.onnx", ["x"], [out])
+    >>> report.operators, report.inputs, report.outputs
+    ({'mul': 1, 'elementwise_add': 1, 'relu': 1}, ['x'], ['fc_0.tmp_2'])
+    """
+    onnx = _import_onnx()
+    newest = onnx.defs.onnx_opset_version()
+    if not _OLDEST <= opset <= newest:
+        raise UnsupportedError(
+            f"export_onnx: opset is {opset}; it can be {_OLDEST} to {newest} with onnx {onnx.__version__}"
+        )
+    if isinstance(source, Program):
+        program = _cut_program(source, feeds, fetches)
+        values = scope or global_scope()
+    else:
+        values = Scope()
+        with scope_guard(values):
+            program = load_inference_model(source, Executor(), model_filename, params_filename)[0]
+    graph = Graph(opset, program.paddle_version)
+    inputs, outputs = find_ports(program, "the program")
+    parameters = _bind(graph, program, inputs)
+    counts = _convert(graph, program)
+    model = build_model(graph, program, inputs, _make_outputs(graph, outputs))
+    arrays = collect_constants(graph, model, parameters, values)
+    size = sum(array.nbytes for array in arrays.values())
+    apart = size > LARGEST if external_data is None else external_data
+    ports = [program.global_block().var(name) for name in outputs]
+    write_model(model, arrays, os.fspath(file), ports, apart=apart)
+    return OnnxReport(
+        os.fspath(file),
+        opset,
+        [port.name for port in model.graph.input],
+        [port.name for port in model.graph.output],
+        dict(counts),
+        len(model.graph.node),
+        size,
+    )
+
+
+def _import_onnx() -> Any:
+    try:
+        import onnx  # an extra
+    except ImportError as error:
+        raise ExtraMissingError(
+            "export_onnx needs onnx, which is not installed", hint='pip install "paddlelike[onnx]"'
+        ) from error
+    return onnx
+
+
+def _cut_program(
+    program: Program, feeds: Sequence[str] | None, fetches: Sequence[Variable | str] | None
+) -> Program:
+    """Return the part of a program that computes the fetches from the feeds."""
+    if feeds is None or fetches is None:
+        own = find_ports(program, "the program")
+        feeds = own[0] if feeds is None else feeds
+        fetches = own[1] if fetches is None else fetches
+    if not fetches:
+        raise UnsupportedError(
+            "export_onnx: the program has no outputs",
+            hint="name its feeds and fetches: export_onnx(program, file, feeds, fetches)",
+        )
+    block = program.global_block()
+    targets = [one if isinstance(one, Variable) else block.var(one) for one in fetches]
+    check_feeds(program, list(feeds), targets)
+    return make_inference_program(program, list(feeds), [one.name for one in targets])
+
+
+def _bind(graph: Graph, program: Program, inputs: list[str]) -> set[str]:
+    """Give inputs and parameters their values in the graph; return the parameters."""
+    held = [one for one in program.list_vars() if one.persistable and one.name not in _PORTS]
+    names = {one.name for one in held} - set(inputs)
+    for name in (*inputs, *sorted(names)):
+        graph.values[name] = graph.take_name(name)
+    return names
+
+
+def _convert(graph: Graph, program: Program) -> Counter[str]:
+    """Translate every operator. Raises UnsupportedError with all that ONNX cannot express."""
+    table, counts = load_table(), Counter[str]()
+    missing: Counter[str] = Counter()
+    refused: list[str] = []
+    inner = [op for block in program.blocks[1:] for op in block.ops]
+    missing.update(op.type for op in inner if op.type not in table)
+    for op in program.global_block().ops:
+        if op.type in _PORTS:
+            continue
+        try:
+            if op.type not in table:
+                missing[op.type] += 1
+                raise InexpressibleError
+            table[op.type](Step(graph, op))
+            counts[op.type] += 1
+        except InexpressibleError as error:
+            if str(error):
+                refused.append(f"{op.type} ({op.output_arg_names[0]}): {error}")
+            for name in op.output_arg_names:  # so that those which read them are looked at, too
+                graph.values[name] = name
+    if missing or refused:
+        unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
+        raise UnsupportedError(
+            "export_onnx: nothing was written; ONNX cannot express, or not here: "
+            + "; ".join(unknown + refused),
+            hint="choose fetches before these operators, and compute the rest outside of the model",
+        )
+    return counts
+
+
+def _make_outputs(graph: Graph, outputs: list[str]) -> list[str]:
+    """Return the value of each output: no input, parameter or other output, which ONNX does not allow."""
+    computed = {name for node in graph.nodes for name in node.output}
+    found: list[str] = []
+    for name in outputs:
+        if name not in graph.values:
+            raise UnsupportedError(
+                f"export_onnx: {name} is fetched, but nothing computes it that ONNX can express"
+            )
+        value = graph.values[name]
+        if value not in computed or value in found:
+            value = graph.add("Identity", [value])[0]
+            named = graph.take_name(name)
+            graph.nodes[-1].output[0] = value = named
+        found.append(value)
+    return found

@@ -1,0 +1,205 @@
+"""The nodes and constants of an ONNX graph while a program is translated, one operator (a step) at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from paddlelike.core.dtypes import dtype_row, numpy_dtype
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
+
+__all__ = ["Graph", "InexpressibleError", "Step"]
+
+Array = np.ndarray[Any, Any]
+
+_LATER: Final = 2_000_000  # the version of a program of Paddle 2.0.0
+
+
+class InexpressibleError(Exception):
+    """ONNX cannot express an operator with these attributes or inputs."""
+
+
+class Graph:
+    """Nodes in order, constants, and the name of each variable's present value.
+
+    A variable that is written twice has two values: every value of an ONNX graph is written once.
+    """
+
+    def __init__(self, opset: int, version: int) -> None:
+        self.opset = opset
+        self.later = version >= _LATER  # a program of Paddle 2.x, whose scalars have no dims
+        self.nodes: list[Any] = []
+        self.constants: dict[str, Array] = {}
+        self.values: dict[str, str] = {}  # variable -> its present value
+        self.taken: set[str] = set()
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+
+    def take_name(self, wanted: str) -> str:
+        """Return ``wanted``, with a number if a value has that name already."""
+        name, count = wanted, 0
+        while name in self.taken:
+            count += 1
+            name = f"{wanted}@{count}"
+        self.taken.add(name)
+        return name
+
+    def add(self, kind: str, inputs: Sequence[str], *, count: int = 1, **attrs: Any) -> list[str]:
+        """Append a node and return the names of its outputs."""
+        from onnx import helper  # an extra
+
+        outputs = [self.take_name(f"{kind}.{len(self.nodes)}" + f".{i}" * (i > 0)) for i in range(count)]
+        self.nodes.append(helper.make_node(kind, list(inputs), outputs, **attrs))
+        return outputs
+
+    def add_constant(self, value: Array) -> str:
+        """Return the name of a constant; equal ones are kept once."""
+        key = (value.dtype.str, value.shape, value.tobytes())
+        if key not in self._shared:
+            self._shared[key] = self.take_name(f"constant.{len(self._shared)}")
+            self.constants[self._shared[key]] = value
+        return self._shared[key]
+
+
+class Step:
+    """One operator of the program: its slots and attributes, and what translates it into nodes."""
+
+    def __init__(self, graph: Graph, op: Operator) -> None:
+        self.graph = graph
+        self.op = op
+        self._start = len(graph.nodes)
+
+    # The operator
+
+    def has(self, slot: str) -> bool:
+        """Return whether an input slot has a variable."""
+        return bool(self.op.input(slot))
+
+    def inputs(self, slot: str) -> list[str]:
+        """Return the values of an input slot. Raises InexpressibleError when one is computed by no node."""
+        missing = [name for name in self.op.input(slot) if name not in self.graph.values]
+        if missing:
+            self.refuse(f"it reads {missing[0]}, which nothing computes that ONNX can express")
+        return [self.graph.values[name] for name in self.op.input(slot)]
+
+    def input(self, slot: str = "X") -> str:
+        """Return the value of an input slot."""
+        return self.inputs(slot)[0]
+
+    def variable(self, slot: str = "X") -> Variable:
+        """Return the variable of an input or output slot."""
+        return self.op.block._var_recursive((self.op.input(slot) or self.op.output(slot))[0])
+
+    def shape(self, slot: str = "X") -> tuple[int, ...]:
+        """Return the declared shape of a slot's variable, -1 where a dim is not known."""
+        return self.variable(slot).shape
+
+    def rank(self, slot: str = "X") -> int:
+        """Return the number of dims of a slot's variable."""
+        return len(self.shape(slot))
+
+    def dtype(self, slot: str = "X") -> np.dtype[Any]:
+        """Return the element type of a slot's variable."""
+        return numpy_dtype(self.variable(slot).dtype)
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, or its default in Paddle, or ``default``."""
+        if name in self.op.attrs:
+            return self.op.attrs[name]
+        known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
+        declared = None if known is None or name not in known.attrs else known.attrs[name].default
+        return default if declared in (None, REQUIRED, ABSENT) else declared
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise InexpressibleError."""
+        raise InexpressibleError(reason)
+
+    def refuse_inputs(self, *slots: str) -> None:
+        """Refuse the operator if one of the slots has a variable."""
+        for slot in slots:
+            if self.has(slot):
+                self.refuse(f"input {slot} is computed at run time")
+
+    # What becomes of it
+
+    def add(self, kind: str, *inputs: str, **attrs: Any) -> str:
+        """Append a node of one output, and return its name."""
+        return self.graph.add(kind, inputs, **attrs)[0]
+
+    def add_several(self, kind: str, *inputs: str, count: int, **attrs: Any) -> list[str]:
+        """Append a node of several outputs, and return their names."""
+        return self.graph.add(kind, inputs, count=count, **attrs)
+
+    def constant(self, value: Any, dtype: Any) -> str:
+        """Return a constant of an element type."""
+        return self.graph.add_constant(np.asarray(value, dtype))
+
+    def like(self, value: Any, slot: str = "X") -> str:
+        """Return a constant of the element type of a slot."""
+        return self.constant(value, self.dtype(slot))
+
+    def ints(self, *values: int) -> str:
+        """Return a constant row of int64: axes, sizes."""
+        return self.constant(values, np.int64)
+
+    def cast(self, value: str, dtype: Any) -> str:
+        """Return a value as elements of another type."""
+        return self.add("Cast", value, to=dtype_row(dtype).onnx)
+
+    def reshape(self, value: str, *dims: int) -> str:
+        """Return a value in another shape; 0 copies a dim, -1 takes what is left."""
+        return self.add("Reshape", value, self.ints(*dims))
+
+    def unsqueeze(self, value: str, *axes: int) -> str:
+        """Return a value with dims of 1 at ``axes`` of the result."""
+        return self.add("Unsqueeze", value, self.ints(*axes)) if axes else value
+
+    def squeeze(self, value: str, *axes: int) -> str:
+        """Return a value without the dims of 1 at ``axes``."""
+        return self.add("Squeeze", value, self.ints(*axes)) if axes else value
+
+    def transpose(self, value: str, perm: Sequence[int]) -> str:
+        """Return a value with its dims in another order."""
+        return value if list(perm) == sorted(perm) else self.add("Transpose", value, perm=list(perm))
+
+    def dims(self, value: str, start: int, end: int) -> str:
+        """Return some dims of a value, as a row of int64."""
+        return self.add("Slice", self.add("Shape", value), self.ints(start), self.ints(end))
+
+    def reduce(self, kind: str, value: str, axes: Sequence[int], *, keep: bool) -> str:
+        """Return a reduction over some dims: an input since opset 18, of ReduceSum since 13."""
+        if kind == "ReduceSum" or self.graph.opset >= 18:
+            return self.add(kind, value, self.ints(*axes), keepdims=int(keep))
+        return self.add(kind, value, axes=list(axes), keepdims=int(keep))
+
+    def numbers(self, attr: str, tensor: str = "", tensors: str = "") -> str:
+        """Return a row of int64 from one tensor each, else from one tensor, else from the attribute."""
+        if tensors and self.has(tensors):
+            rows = [self.cast(self.reshape(one, 1), "int64") for one in self.inputs(tensors)]
+            return self.add("Concat", *rows, axis=0)
+        if tensor and self.has(tensor):
+            return self.cast(self.reshape(self.input(tensor), -1), "int64")
+        return self.ints(*self.attr(attr, []))
+
+    def give(self, slot: str, value: str, index: int = 0) -> None:
+        """Make a value the one of an output variable, and call it like that if this step computed it."""
+        if not self.op.output(slot):
+            return
+        name = self.op.output(slot)[index]
+        own = self.graph.nodes[self._start :]
+        if any(value in node.output for node in own):
+            named = self.graph.take_name(name)
+            for node in own:
+                _rename(node.output, value, named)
+                _rename(node.input, value, named)
+            value = named
+        self.graph.values[name] = value
+
+
+def _rename(names: Any, old: str, new: str) -> None:
+    for index, name in enumerate(names):
+        if name == old:
+            names[index] = new

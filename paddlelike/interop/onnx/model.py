@@ -1,0 +1,122 @@
+"""The ONNX file: inputs, nodes, constants and outputs of a graph.
+
+Format: https://onnx.ai/onnx/repo-docs/IR.html.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import dtype_row
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import NotInitializedError, SaveError
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.graph import Graph
+from paddlelike.storage.local.transaction import write_all
+from paddlelike.storage.manifest import library_version
+
+__all__ = ["LARGEST", "build_model", "collect_constants", "write_model"]
+
+Array = np.ndarray[Any, Any]
+
+#: Bytes of constants in one file: protobuf's limit, less the nodes.
+LARGEST: Final = (1 << 31) - (1 << 24)
+_SMALL: Final = 128  # bytes: numbers and axes stay in the file itself
+
+
+def build_model(graph: Graph, program: Program, inputs: list[str], outputs: list[str]) -> Any:
+    """Return the model without the values of its parameters."""
+    from onnx import helper
+
+    block = program.global_block()
+    ports = [_describe(block.var(name)) for name in inputs]
+    unknown = [helper.make_tensor_value_info(name, 0, None) for name in outputs]
+    made = helper.make_graph(_find_needed(graph.nodes, outputs), "paddlelike", ports, unknown)
+    imports = [helper.make_opsetid("", graph.opset)]
+    model = helper.make_model(made, opset_imports=imports, producer_name="paddlelike")
+    model.ir_version = helper.find_min_ir_version_for(imports)
+    model.producer_version = library_version() or "unknown"
+    return model
+
+
+def _find_needed(nodes: list[Any], outputs: list[str]) -> list[Any]:
+    """Return the nodes that the outputs are computed with."""
+    needed, kept = set(outputs), []
+    for node in reversed(nodes):
+        if needed.intersection(node.output):
+            needed.update(node.input)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _describe(variable: Variable) -> Any:
+    """Return the element type and dims of an input."""
+    from onnx import helper
+
+    name = variable.name
+    dims = [f"{name}.dim{axis}" if dim < 0 else dim for axis, dim in enumerate(variable.shape)]
+    return helper.make_tensor_value_info(name, dtype_row(variable.dtype).onnx, dims)
+
+
+def _set_output_types(model: Any, declared: Sequence[Variable]) -> None:
+    """Declare the outputs as ONNX infers them, else as the program does."""
+    from onnx import shape_inference
+
+    inferred = shape_inference.infer_shapes(model)
+    for port, found, variable in zip(model.graph.output, inferred.graph.output, declared, strict=True):
+        known = found.type.tensor_type
+        if known.elem_type and known.HasField("shape"):
+            port.CopyFrom(found)
+        else:
+            port.type.CopyFrom(_describe(variable).type)
+
+
+def collect_constants(graph: Graph, model: Any, parameters: set[str], scope: Scope) -> Mapping[str, Array]:
+    """Return the constants that the nodes read, by name."""
+    read = {name for node in model.graph.node for name in node.input}
+    arrays = {name: value for name, value in graph.constants.items() if name in read}
+    for name in sorted(parameters & read):
+        holder = scope.find_var(name)
+        value = None if holder is None else holder.value
+        if not isinstance(value, LoDTensor) or value.array is None:
+            raise NotInitializedError(
+                f"export_onnx: parameter {name!r} holds no tensor",
+                hint="run the startup program, or load the values, first; or pass scope=",
+            )
+        arrays[name] = np.ascontiguousarray(value.array)
+    return arrays
+
+
+def write_model(
+    model: Any, arrays: Mapping[str, Array], file: str, outputs: Sequence[Variable], *, apart: bool
+) -> None:
+    """Write the model, and with ``apart`` its constants into ``<file>.data``."""
+    directory, name = os.path.split(file)
+    if not name:
+        raise SaveError(f"export_onnx: {file!r} names no file", hint='a name such as "model.onnx"')
+    offset = 0
+    pieces: list[Any] = []
+    for key, array in arrays.items():
+        tensor = model.graph.initializer.add(
+            name=key, dims=array.shape, data_type=dtype_row(array.dtype).onnx
+        )
+        if not apart or array.nbytes < _SMALL:
+            tensor.raw_data = array.tobytes()
+            continue
+        tensor.data_location = tensor.EXTERNAL
+        where = {"location": f"{name}.data", "offset": str(offset), "length": str(array.nbytes)}
+        for field, text in where.items():
+            tensor.external_data.add(key=field, value=text)
+        pieces.append(array.reshape(-1).view(np.uint8).data)
+        offset += array.nbytes
+    _set_output_types(model, outputs)
+    files: dict[str, Any] = {name: [model.SerializeToString(deterministic=True)]}
+    if apart:
+        files[f"{name}.data"] = pieces
+    write_all(directory or ".", files)

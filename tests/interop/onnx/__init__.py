@@ -1,0 +1,1 @@
+"""ONNX models that onnxruntime computes as the programs do."""

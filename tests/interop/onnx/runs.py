@@ -1,0 +1,83 @@
+"""Run one operator, or a model, here and in onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import paddlelike as fluid
+from paddlelike.core.dtypes import convert_dtype
+from paddlelike.framework.opdef import registry
+from tests.ops.contract import Case, _expected, full_attrs
+
+Arrays = dict[str, Any]
+
+#: Outputs for gradients and for training, which a model for prediction does not have.
+FOR_TRAINING = {
+    "BatchSize", "Mask", "Mean", "MeanOut", "Means", "MidOut", "SavedMean", "SavedVariance", "Scales",
+    "Variance", "VarianceOut", "XShape",
+}  # fmt: skip
+
+
+def narrow(value: Any) -> Any:
+    """Return an array with real numbers as float32, which is what onnxruntime computes with."""
+    array = np.array(value)
+    return array.astype(np.float32) if array.dtype == np.float64 else array
+
+
+def build(case: Case) -> tuple[fluid.Program, Arrays, list[str]]:
+    """Return a program of one operator, what it is fed, and the outputs that the case has a value for."""
+    op = registry.find(case.type)
+    program, feed = fluid.Program(), {}
+    block = program.global_block()
+    inputs: dict[str, list[Any]] = {}
+    for slot in op.input_slots:
+        given = case.inputs.get(slot.name)
+        items = [] if given is None else given if isinstance(given, list) else [given]
+        for index, item in enumerate(items):
+            array = narrow(item)
+            name = f"{slot.name}_{index}"
+            variable = block.create_var(name=name, shape=array.shape, dtype=array.dtype, is_data=True)
+            variable.stop_gradient = True
+            inputs.setdefault(slot.name, []).append(variable)
+            feed[name] = array
+    expected = _expected(case)
+    outputs, wanted = {}, []
+    for slot in op.output_slots:
+        if op.inplace.get(slot.name) in inputs:
+            outputs[slot.name] = inputs[op.inplace[slot.name]]
+            continue
+        count = len(expected[slot.name]) if slot.several else 1
+        made = [block.create_var(name=f"{slot.name}_out_{i}", dtype="float32") for i in range(count)]
+        outputs[slot.name] = made
+        if slot.name in expected and slot.name not in FOR_TRAINING:
+            wanted += [one.name for one in made]
+    attrs = full_attrs(op, case.attrs)
+    if "is_test" in op.attrs:
+        attrs |= {"is_test": True} | ({"trainable_statistics": False} if case.type == "batch_norm" else {})
+    if "dtype" in case.attrs or "out_dtype" in case.attrs:
+        for name in ("dtype", "in_dtype", "out_dtype"):
+            if attrs.get(name) == int(convert_dtype("float64")):
+                attrs[name] = int(convert_dtype("float32"))
+    block.append_op(type=case.type, inputs=inputs, outputs=outputs, attrs=attrs)
+    return program, feed, wanted
+
+
+def run_here(program: fluid.Program, feed: Arrays, fetches: list[str]) -> list[Any]:
+    with fluid.scope_guard(fluid.Scope()):
+        return list(fluid.Executor().run(program, feed=feed, fetch_list=fetches))
+
+
+def run_onnx(file: Path, feed: Arrays) -> list[Any]:
+    """Check a file, and return the outputs that onnxruntime computes."""
+    onnx.checker.check_model(str(file), full_check=True)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    given = {port.name: feed[port.name] for port in session.get_inputs()}
+    return list(session.run(None, given))

@@ -1,0 +1,179 @@
+"""Models of real Paddle, exported, give Paddle's own outputs in onnxruntime."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="the extra onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+import onnx
+
+import paddlelike as fluid
+from paddlelike.errors import NotInitializedError, UnsupportedError
+from paddlelike.framework.opdef import registry
+from paddlelike.interop.onnx.table import load_table
+from tests.helpers.golden_data import GOLDEN, arrays
+from tests.interop.onnx.runs import run_onnx
+from tests.models.archive import collect_types, find_names, read_archive, write_files
+
+#: float32 sums in another order than the real system's; log and exp of another library.
+CLOSE = {"rtol": 2e-5, "atol": 1e-5}
+
+
+def compare(file: Path, feed, wanted, feeds) -> None:
+    got = run_onnx(file, dict(zip(feeds, feed, strict=True)))
+    assert len(got) == len(wanted)
+    for ours, real in zip(got, wanted, strict=True):
+        assert (ours.shape, ours.dtype) == (real.shape, real.dtype)
+        np.testing.assert_allclose(ours, real, **CLOSE)
+
+
+def check(archive: str, name: str, folder: Path, **options) -> fluid.OnnxReport:
+    files = read_archive(archive)[name]
+    model = folder / "model"
+    model.mkdir()
+    write_files(files, model)
+    program, params = find_names(files)
+    report = fluid.export_onnx(
+        model, folder / "it.onnx", model_filename=program, params_filename=params, **options
+    )
+    with np.load(io.BytesIO(files["io.npz"])) as file:
+        feed = [file[f"in{i}"] for i in range(len(report.inputs))]
+        wanted = [file[f"out{i}"] for i in range(len(report.outputs))]
+    compare(folder / "it.onnx", feed, wanted, report.inputs)
+    return report
+
+
+NETWORKS = [
+    ("fit_a_line", "inference", None, None),
+    ("mnist_conv_bn", "inference_combined", "model", "params"),
+    ("word2vec_shared", "inference", None, None),
+]
+
+
+@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+@pytest.mark.parametrize(("network", "form", "model", "params"), NETWORKS, ids=[row[0] for row in NETWORKS])
+def test_a_golden_network(network, form, model, params, opset, tmp_path: Path) -> None:
+    report = fluid.export_onnx(
+        GOLDEN / network / form,
+        tmp_path / "it.onnx",
+        opset=opset,
+        model_filename=model,
+        params_filename=params,
+    )
+    fed = arrays(network, "io", "infer_in/")
+    feed = [fed[name] for name in report.inputs]
+    wanted = list(arrays(network, "io", "infer_out/").values())
+    compare(tmp_path / "it.onnx", feed, wanted[: len(report.outputs)], report.inputs)
+    assert onnx.load(tmp_path / "it.onnx").opset_import[0].version == opset
+
+
+@pytest.mark.parametrize("name", ["bert", "convnet"])
+def test_a_model_of_fluid(name: str, tmp_path: Path) -> None:
+    check("models185", name, tmp_path)
+
+
+def test_the_models_of_paddle2_that_are_expressed(tmp_path: Path, capsys) -> None:
+    """Each is either refused as a whole, or gives Paddle 2.6.2's outputs."""
+    exported = []
+    for name in sorted(read_archive("layers262")):
+        folder = tmp_path / name
+        folder.mkdir()
+        try:
+            check("layers262", name, folder)
+        except UnsupportedError:
+            assert not (folder / "it.onnx").exists()
+        else:
+            exported.append(name)
+    assert len(exported) >= 275
+    types = collect_types(read_archive("models185")) | collect_types(read_archive("layers262"))
+    here = {name for name in registry.all_ops() if "_grad" not in name}
+    expressed = set(load_table()) & here
+    with capsys.disabled():
+        golden = f"{len(expressed & types)} of {len(types)} in golden models"
+        print(f"onnx: {len(expressed)} of {len(here)} operators, {golden}")  # noqa: T201
+    assert len(expressed) >= 171
+
+
+def test_another_batch_and_other_images_than_those_of_the_script(tmp_path: Path) -> None:
+    files = read_archive("models185")["convnet"]
+    report = check("models185", "convnet", tmp_path)
+    with np.load(io.BytesIO(files["io.npz"])) as file:
+        first = file["in0"]
+    twice = np.concatenate([first, first[:1]])
+    got = run_onnx(tmp_path / "it.onnx", {report.inputs[0]: twice})
+    assert [len(one) for one in got] == [len(twice)] * len(got)
+    for out in got:
+        np.testing.assert_allclose(out[-1], out[0], **CLOSE)
+    port = onnx.load(tmp_path / "it.onnx").graph.input[0]
+    assert port.type.tensor_type.shape.dim[0].dim_param == f"{port.name}.dim0"
+
+
+def test_operators_that_cannot_be_expressed_are_all_listed(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        check("models185", "ocr", tmp_path)
+    for kind in ("ctc_align", "gru (2)", "im2sequence", "lstm", "sequence_pool", "sequence_softmax"):
+        assert kind in str(caught.value)
+    assert caught.value.hint
+    assert [one.name for one in tmp_path.iterdir()] == ["model"]
+
+
+def test_operators_in_branches_are_in_the_list(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"conditional_block.*while"):
+        check("models185", "branches", tmp_path)
+
+
+def test_parameters_in_a_second_file(tmp_path: Path) -> None:
+    report = check("models185", "bert", tmp_path, external_data=True)
+    sizes = {one.name: one.stat().st_size for one in tmp_path.glob("it.onnx*")}
+    assert sizes["it.onnx.data"] > report.bytes / 2
+    assert sizes["it.onnx"] + sizes["it.onnx.data"] > report.bytes
+
+
+def build_network(*, trained: bool) -> tuple[fluid.Program, fluid.Program, fluid.Variable]:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        x = fluid.data("x", [None, 4])
+        hidden = fluid.layers.dropout(fluid.layers.fc(x, 3, act="relu"), 0.25)
+        out = fluid.layers.batch_norm(hidden)
+        if trained:
+            loss = fluid.layers.reduce_mean(out)
+            fluid.optimizer.SGD(0.1).minimize(loss)
+    return main, startup, out
+
+
+def test_a_training_program_is_cut_to_its_prediction(tmp_path: Path) -> None:
+    main, startup, out = build_network(trained=True)
+    x = np.random.default_rng(0).standard_normal((5, 4)).astype("float32")
+    scope = fluid.Scope()
+    with fluid.scope_guard(scope):
+        exe = fluid.Executor()
+        exe.run(startup)
+        exe.run(main, feed={"x": x}, fetch_list=[])
+        (want,) = exe.run(main.clone(for_test=True)._prune([out]), feed={"x": x}, fetch_list=[out])
+    report = fluid.export_onnx(main, tmp_path / "it.onnx", ["x"], [out], scope=scope)
+    assert "sgd" not in report.operators
+    compare(tmp_path / "it.onnx", [x], [want], ["x"])
+
+
+def test_equal_programs_give_equal_bytes(tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        fluid.export_onnx(GOLDEN / "word2vec_shared" / "inference", tmp_path / name)
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_parameters_without_values_are_refused(tmp_path: Path) -> None:
+    main, _, out = build_network(trained=False)
+    with pytest.raises(NotInitializedError, match=r"parameter 'batch_norm_0\.b_0' holds no tensor"):
+        fluid.export_onnx(main, tmp_path / "it.onnx", ["x"], [out], scope=fluid.Scope())
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_opset_that_is_too_old_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="opset is 9; it can be 13 to"):
+        fluid.export_onnx(GOLDEN / "fit_a_line" / "inference", tmp_path / "it.onnx", opset=9)
