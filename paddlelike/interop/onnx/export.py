@@ -211,18 +211,23 @@ def _convert(graph: Graph, program: Program) -> Counter[str]:
 
 
 def _make_outputs(graph: Graph, outputs: list[str]) -> list[str]:
-    """Return the value of each output: no input, parameter or other output, which ONNX does not allow."""
+    """Return the value of each output, under its own name if that is free.
+
+    ONNX allows no output that is an input, a parameter or another output.
+    """
     computed = {name for node in graph.nodes for name in node.output}
     found: list[str] = []
+    given: set[str] = set()
     for name in outputs:
         if name not in graph.values:
             raise UnsupportedError(
                 f"export_onnx: {name} is fetched, but nothing computes it that ONNX can express"
             )
         value = graph.values[name]
-        if value not in computed or value in found:
-            value = graph.add("Identity", [value])[0]
-            named = graph.take_name(name)
-            graph.nodes[-1].output[0] = value = named
+        again = value in given
+        given.add(value)
+        if value not in computed or again or name not in graph.taken:
+            graph.add("Identity", [value])
+            graph.nodes[-1].output[0] = value = graph.take_name(name)
         found.append(value)
     return found

@@ -177,3 +177,28 @@ def test_parameters_without_values_are_refused(tmp_path: Path) -> None:
 def test_an_opset_that_is_too_old_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="opset is 9; it can be 13 to"):
         fluid.export_onnx(GOLDEN / "fit_a_line" / "inference", tmp_path / "it.onnx", opset=9)
+
+
+def test_outputs_have_the_names_of_the_fetched_variables(tmp_path: Path) -> None:
+    """Also one that a ``scale`` by 1 gives, which needs no node, one that is fetched twice, and an input."""
+    main = fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 4])
+        same = fluid.layers.scale(fluid.layers.relu(x), 1.0)
+    report = fluid.export_onnx(main, tmp_path / "it.onnx", ["x"], [same, same, x])
+    assert report.outputs == [same.name, f"{same.name}@1", "x@1"]
+    array = np.array([[-1, 0, 1, 2]], np.float32)
+    compare(tmp_path / "it.onnx", [array], [np.maximum(array, 0), np.maximum(array, 0), array], ["x"])
+
+
+def test_a_variable_that_is_written_twice_has_its_last_value(tmp_path: Path) -> None:
+    main = fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 4])
+        first = fluid.layers.scale(x, 2.0)
+        before = fluid.layers.tanh(first)
+        fluid.layers.assign(fluid.layers.relu(first), first)
+    fluid.export_onnx(main, tmp_path / "it.onnx", ["x"], [before, first])
+    array = np.array([[-1, 0, 1, 2]], np.float32)
+    wanted = [np.tanh(2 * array), 2 * np.maximum(array, 0)]
+    compare(tmp_path / "it.onnx", [array], wanted, ["x"])
