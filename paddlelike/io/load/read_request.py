@@ -9,6 +9,7 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import LoadError, PaddlelikeError
 from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
+from paddlelike.io.calls import hold_warnings, warn_user
 from paddlelike.io.contents.interface import Contents, Reading, Value
 from paddlelike.io.load.in_place import InPlaceTargets
 from paddlelike.io.load.misplaced import explain_misplaced
@@ -81,27 +82,30 @@ def read_request(
             where.recover()  # completes a save that was interrupted in this directory
         stamp = None if where is None else where.stamp()
         try:
-            comparison = _comparison(where, filename, verify, lazily)
-            contents = request.restrict(open_contents(dirname, filename, comparison))
-            plan = request.plan(contents)
-            refused = plan.refusal()
-            if refused is not None:
-                elsewhere = _look_elsewhere(request, plan, dirname, filename, where)
-                raise elsewhere or _explain_refusal(refused, plan, contents, comparison, where)
-            targets = over.take_targets(plan) if in_place else None
-            reading, values = run_load(
-                executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
-            )
-            notes = list(comparison.notes)
-            notes += check_problems(
-                where, comparison, reading.bad, shown=contents.where, count=len(plan.steps)
-            )
+            with hold_warnings() as held:  # until it is known that no other save came between
+                comparison = _comparison(where, filename, verify, lazily)
+                contents = request.restrict(open_contents(dirname, filename, comparison))
+                plan = request.plan(contents)
+                refused = plan.refusal()
+                if refused is not None:
+                    elsewhere = _look_elsewhere(request, plan, dirname, filename, where)
+                    raise elsewhere or _explain_refusal(refused, plan, contents, comparison, where)
+                targets = over.take_targets(plan) if in_place else None
+                reading, values = run_load(
+                    executor, plan, contents, dirname, filename, lazily=lazily, targets=targets
+                )
+                notes = list(comparison.notes)
+                notes += check_problems(
+                    where, comparison, reading.bad, shown=contents.where, count=len(plan.steps)
+                )
         except BaseException as error:
             if isinstance(error, PaddlelikeError) and where is not None and where.stamp() != stamp:
                 continue
             over.raise_mixed(str(dirname), error)
             raise
         if where is None or where.stamp() == stamp:
+            for message in held:
+                warn_user(message)
             files = {held.name for step in plan.steps for held in step.held}
             compared = comparison.covers(files if filename is None else [os.fsdecode(filename)])
             reading = reading._replace(notes=tuple(notes))

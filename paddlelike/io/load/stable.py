@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from paddlelike.errors import LoadError, PaddlelikeError
+from paddlelike.io.calls import hold_warnings, warn_user
 from paddlelike.storage.location import Location
 
 __all__ = ["TRIES", "make_busy_error", "read_stable"]
@@ -31,12 +32,15 @@ def read_stable(where: Location, read: Callable[[], T]) -> T:
         where.recover()
         stamp = where.stamp()
         try:
-            value = read()
+            with hold_warnings() as held:
+                value = read()
         except PaddlelikeError:
             if where.stamp() == stamp:
                 raise
         else:
             if where.stamp() == stamp:
+                for message in held:
+                    warn_user(message)
                 return value
     raise make_busy_error(where.path)
 
