@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +24,10 @@ class FreshStart:
     """A plugin, not a fixture of this folder, so that the doctests of the package get it too."""
 
     @pytest.fixture(autouse=True)
-    def fresh_start(self) -> Iterator[None]:
+    def fresh_start(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        monkeypatch.delitem(
+            sys.modules, "paddle", raising=False
+        )  # which an earlier test installed
         with fresh_programs():
             yield
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.core.places import Place
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.errors import FeedError
+from paddlelike.errors import EnforceNotMet, FeedError
 
 __all__ = ["create_lod_tensor", "create_random_int_lodtensor"]
 
@@ -21,7 +21,8 @@ def create_lod_tensor(
 
     ``data`` is an array whose rows are the elements of all sequences, another LoDTensor, or a list of
     lists of ids, one list per sequence, which becomes int64 of shape ``(N, 1)``. Raises
-    FeedError when lists have other lengths, TypeError for other data.
+    FeedError when lists have other lengths, EnforceNotMet when the lengths do not add up to the rows,
+    TypeError for other data.
 
     >>> create_lod_tensor([[1, 2], [3, 4, 5]], [[2, 3]]).lod()
     [[0, 2, 5]]
@@ -39,7 +40,7 @@ def create_lod_tensor(
     if not isinstance(data, np.ndarray):
         raise TypeError(f"data must be a numpy array, a LoDTensor or a list of lists, got {data!r}")
     if recursive_seq_lens and sum(recursive_seq_lens[-1]) != len(data):
-        raise FeedError(
+        raise EnforceNotMet(
             f"recursive_seq_lens is {recursive_seq_lens}: the last lengths add up to "
             f"{sum(recursive_seq_lens[-1])} rows, the data has {len(data)}",
             hint="give the number of rows of each sequence (lengths, not offsets)",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from tests.golden_runs.test_control import OVERWRITING
+from tests.golden_runs.test_control import OTHER_PROGRAM
 from tests.helpers.control_networks import RATE, SEED, STEPS, TRAINED
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import GOLDEN, arrays, table, with_lod
@@ -66,7 +66,7 @@ def test_a_program_with_clips_schedules_and_optimizers_trains(name: str) -> None
     np.testing.assert_allclose(losses, record["losses"], **CLOSE)
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINED if name not in OVERWRITING])
+@pytest.mark.parametrize("name", [name for name in TRAINED if name != OTHER_PROGRAM])
 def test_a_program_with_loops_and_branches_trains(name: str) -> None:
     with fresh_programs(SEED):
         loss, feed = TRAINED[name](fluid)

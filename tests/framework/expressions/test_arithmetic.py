@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -125,8 +124,7 @@ def test_a_fraction_beside_integers_is_refused() -> None:
         _ = fluid.data("x", [None], "int64") + 1.5
 
 
-def test_a_variable_has_no_length_no_items_and_no_truth_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "paddle", raising=False)  # where it stands in, a variable is true
+def test_a_variable_has_no_length_no_items_and_no_truth_value() -> None:
     x = fluid.data("x", [None])
     with pytest.raises(TypeError, match="no length"):
         len(x)
