@@ -25,9 +25,7 @@ class FreshStart:
 
     @pytest.fixture(autouse=True)
     def fresh_start(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        monkeypatch.delitem(
-            sys.modules, "paddle", raising=False
-        )  # which an earlier test installed
+        monkeypatch.delitem(sys.modules, "paddle", raising=False)  # which an earlier test installed
         with fresh_programs():
             yield
 
