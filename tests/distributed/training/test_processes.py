@@ -98,7 +98,7 @@ def test_a_server_whose_trainers_are_gone_names_them_and_ends(fork_server: str) 
         {"steps": 1000, "slow": 0.02}, servers=1, trainers=1, fork_server=fork_server, **more
     ) as job:
         (server,), (trainer,) = job.start()
-        trainer.says(step=5)
+        trainer.says(step=100)  # two seconds at least, so that the server has said a line of the good times
         trainer.popen.kill()
         assert server.wait() == 75
         lines = [line for line in server.errors.splitlines() if f" server {job.endpoints[0]}: round " in line]
