@@ -54,8 +54,8 @@ class Evaluator:
         executor.run(program)
 
     def eval(self, executor: Any, eval_program: Program | None = None) -> Any:
-        """Return the result of all batches since the reset; subclasses do."""
-        raise NotImplementedError
+        """Return the result of all batches since the reset: a subclass's own, as in Fluid."""
+        raise NotImplementedError(f"{type(self).__name__} must define eval(executor)")
 
     def _fetch_states(self, executor: Any, program: Program | None) -> list[float]:
         program = Program() if program is None else program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +19,7 @@ Shape = int | tuple[int, int]
 Memory = tuple[Expression, ...]  # of one layer: (h,) or (h, c)
 
 
-class Builder:
+class Builder(ABC):
     """Layers of one kind of cell, over the parameters of a collection of their own."""
 
     collection_name: ClassVar[str]
@@ -77,11 +78,13 @@ class Builder:
             value = after[-1][0]
         return tuple(after)
 
+    @abstractmethod
     def _add_layer(self, input_dim: int, hidden_dim: int) -> list[Parameters]:
-        raise NotImplementedError
+        """Add the parameters of one layer."""
 
+    @abstractmethod
     def _step(self, weights: list[Expression], memory: Memory, x: Expression, first: bool) -> Memory:
-        raise NotImplementedError
+        """Return the memory of one layer after one more input; ``first``: the memory is still zeros."""
 
     def _add(self, *shapes: Shape) -> list[Parameters]:
         """Add matrices, and vectors of zeros."""

@@ -10,17 +10,12 @@ import pytest
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
 from paddlelike.storage.location import locate, locate_prefix
 from paddlelike.storage.options import SaveOptions
-from paddlelike.storage.remote.base import Store
 
 ODD = ["a b", "a@GRAD", "deep/er/w", "ä", "w.0-1", "%2e", "a+b", "x" * 200]
 
 
 class DirectoryContract:
-    """Tests of a directory; a subclass gives ``url``, that of one which does not exist yet."""
-
-    @pytest.fixture
-    def url(self) -> str:
-        raise NotImplementedError
+    """Tests of a directory; a subclass gives the fixture ``url``, that of one which does not exist yet."""
 
     def save(self, url: str, files: dict[str, bytes], program: str = "5f", **options: object):
         writing = locate(url).begin(SaveOptions(**options), program=program, part="persistables")
@@ -166,15 +161,7 @@ class DirectoryContract:
 
 
 class StoreContract:
-    """Tests of a store; a subclass gives ``store`` and ``folder``, a path in it that does not exist yet."""
-
-    @pytest.fixture
-    def store(self) -> Store:
-        raise NotImplementedError
-
-    @pytest.fixture
-    def folder(self) -> str:
-        raise NotImplementedError
+    """Tests of a store; a subclass gives the fixtures ``store`` and ``folder``, a new path in it."""
 
     def test_written_files_are_found_and_read(self, store, folder):
         assert store.find(folder) == {}

@@ -13,7 +13,27 @@ from paddlelike.storage.local.files import LARGE, File, list_names, open_file, r
 from paddlelike.storage.local.transaction import write_all
 
 
-def test_bytes_at_positions(tmp_path):
+def remove_posix_calls(monkeypatch):
+    monkeypatch.delattr(os, "pread")
+    monkeypatch.delattr(os, "preadv")
+
+
+def shorten_reads(monkeypatch):
+    pread, preadv = os.pread, os.preadv
+    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 2), at))
+    monkeypatch.setattr(os, "preadv", lambda fd, views, at: preadv(fd, [views[0][:3]], at))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda monkeypatch: None, id="with the calls of POSIX"),
+        pytest.param(remove_posix_calls, id="without the calls of POSIX"),
+        pytest.param(shorten_reads, id="short reads are continued"),
+    ],
+)
+def test_bytes_at_positions(tmp_path, monkeypatch, change):
+    change(monkeypatch)
     path = tmp_path / "w"
     path.write_bytes(bytes(range(10)))
     with File(path) as file:
@@ -25,19 +45,6 @@ def test_bytes_at_positions(tmp_path):
         target = bytearray(4)
         assert file.readinto_at(7, memoryview(target)) == 3
         assert target == b"\7\x08\x09\0"
-
-
-def test_without_the_calls_of_posix(tmp_path, monkeypatch):
-    monkeypatch.delattr(os, "pread")
-    monkeypatch.delattr(os, "preadv")
-    test_bytes_at_positions(tmp_path)
-
-
-def test_short_reads_are_continued(tmp_path, monkeypatch):
-    pread, preadv = os.pread, os.preadv
-    monkeypatch.setattr(os, "pread", lambda fd, size, at: pread(fd, min(size, 2), at))
-    monkeypatch.setattr(os, "preadv", lambda fd, views, at: preadv(fd, [views[0][:3]], at))
-    test_bytes_at_positions(tmp_path)
 
 
 def test_a_format_error_is_given_the_path(tmp_path):
