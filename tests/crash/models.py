@@ -17,8 +17,8 @@ from unittest import mock
 from paddlelike.errors import SaveError
 from paddlelike.storage.local import generation, journal, manifest_file
 from paddlelike.storage.local.files import recover
+from paddlelike.storage.local.filesystem.system import exchange as exchange_dirs
 from paddlelike.storage.local.journal import _move as move
-from paddlelike.storage.local.system import exchange as exchange_dirs
 from paddlelike.storage.local.transaction import Transaction
 
 __all__ = ["FOREIGN", "MODELS", "Model", "contents", "refuse"]

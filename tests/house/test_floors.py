@@ -79,7 +79,7 @@ def test_the_house_keeps_its_contracts(copy: Path) -> None:
             {PLANS, FRAME},
         ),
         ("executor/plans/layout.py", "from paddlelike.executor.plans import frame", {FRAME}),
-        ("storage/local/lock.py", "from paddlelike.storage.remote import stores", {STORAGE}),
+        ("storage/local/filesystem/lock.py", "from paddlelike.storage.remote import stores", {STORAGE}),
         ("storage/local/layout.py", "from paddlelike.storage.local import journal", {LOCAL}),
         (
             "storage/local/journal.py",

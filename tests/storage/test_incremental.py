@@ -11,7 +11,7 @@ import pytest
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import generation, journal, manifest_file, staged
 from paddlelike.storage.local.files import list_names, recover
-from paddlelike.storage.local.lock import Lock
+from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names, without_exchange
 

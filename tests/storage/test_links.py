@@ -21,9 +21,9 @@ from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage import manifest
 from paddlelike.storage.local import manifest_file
 from paddlelike.storage.local.files import File, list_names, read_front, recover
+from paddlelike.storage.local.filesystem.retired import walk
 from paddlelike.storage.local.journal import recover as recover_layout
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.retired import walk
 from paddlelike.storage.local.transaction import Transaction, write_all
 from tests.io.loading import executor, program_of, value
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from paddlelike.errors import SaveError
-from paddlelike.storage.local import cross_device, manifest_file
+from paddlelike.storage.local import manifest_file
+from paddlelike.storage.local.filesystem import cross_device
 from paddlelike.storage.local.transaction import Transaction
 from tests.storage.test_transaction import contents, names
 

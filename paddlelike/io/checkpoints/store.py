@@ -12,8 +12,8 @@ from typing import Final, Protocol
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import staged
+from paddlelike.storage.local.filesystem.lock import Lock
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.lock import Lock
 from paddlelike.storage.local.manifest_file import read_manifest
 from paddlelike.storage.location import is_remote, locate
 from paddlelike.storage.manifest import Manifest

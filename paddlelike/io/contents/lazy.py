@@ -6,8 +6,8 @@ change. The limits:
 - A process that writes *into* a mapped file changes the values that were not used yet, and one that truncates
   it ends this process (SIGBUS). Saves of this package do neither: they replace files, so that a mapping keeps
   the old ones, also after saves into the loaded directory; and where they overwrite files
-  (``keep_generation=True``), they leave the mapped ones alone (``storage.local.mapping``). Paddle and tools
-  such as ``rsync --inplace`` write into files: load eagerly what they may change meanwhile.
+  (``keep_generation=True``), they leave the mapped ones alone (``storage.local.filesystem.mapping``). Paddle
+  and tools such as ``rsync --inplace`` write into files: load eagerly what they may change meanwhile.
 - A mapping keeps its file open, so only the largest files are mapped, a quarter of those that a process may
   have open; the others are read.
 - The elements of a file begin after a header, whose 20 to 40 bytes depend on the dims. Where that is
@@ -33,8 +33,8 @@ from paddlelike.core.dtypes import TENSOR_DTYPES
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import FormatError
 from paddlelike.formats.entry import Entry
-from paddlelike.storage.local.mapping import hold
-from paddlelike.storage.local.opening import open_regular, unreadable
+from paddlelike.storage.local.filesystem.mapping import hold
+from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 
 __all__ = ["MIN_BYTES", "MappedTensor", "Mapper"]
 

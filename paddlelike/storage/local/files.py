@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 from paddlelike.errors import FormatError, OutOfMemoryError, StorageError
 from paddlelike.storage.interfaces import Path
 from paddlelike.storage.local import journal
+from paddlelike.storage.local.filesystem.opening import open_regular, unreadable
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.opening import open_regular, unreadable
 from paddlelike.storage.names import MANIFEST, relative_path
 from paddlelike.storage.threads import run_in_threads
 

@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from paddlelike.errors import PaddlelikeError, SaveError, StorageError
-from paddlelike.storage.local.cross_device import move_across_devices
+from paddlelike.storage.local.filesystem.cross_device import move_across_devices
+from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.retired import remove_folders
+from paddlelike.storage.local.filesystem.system import sync_directory, sync_file_system
 from paddlelike.storage.local.journal_file import Identity, Journal, Target, read_journal, write_journal
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.lock import Lock
-from paddlelike.storage.local.retired import remove_folders
-from paddlelike.storage.local.system import sync_directory, sync_file_system
 from paddlelike.storage.problems import explain
 
 __all__ = ["commit", "finish", "recover"]

@@ -7,8 +7,8 @@ import os
 from typing import Any, Final, NamedTuple
 
 from paddlelike.errors import StorageError
+from paddlelike.storage.local.filesystem.opening import open_regular
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.opening import open_regular
 from paddlelike.storage.names import check_path
 
 __all__ = ["Identity", "Journal", "Target", "read_journal", "write_journal"]

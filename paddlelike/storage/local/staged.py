@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from paddlelike.errors import FormatError, StorageError
 from paddlelike.storage.local import journal, manifest_file
 from paddlelike.storage.local.files import File
+from paddlelike.storage.local.filesystem.retired import remove_tree, rescue
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.retired import remove_tree, rescue
 from paddlelike.storage.names import check_path
 
 __all__ = ["clear", "write_staged"]

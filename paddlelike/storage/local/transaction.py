@@ -32,10 +32,10 @@ from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer, Committed, Path
 from paddlelike.storage.local import generation, journal, manifest_file, staged
 from paddlelike.storage.local.files import File
+from paddlelike.storage.local.filesystem.lock import Lock
+from paddlelike.storage.local.filesystem.retired import has_others
+from paddlelike.storage.local.filesystem.system import sync_file_system
 from paddlelike.storage.local.layout import Layout
-from paddlelike.storage.local.lock import Lock
-from paddlelike.storage.local.retired import has_others
-from paddlelike.storage.local.system import sync_file_system
 from paddlelike.storage.local.target import check_folders, prepare_target
 from paddlelike.storage.local.unchanged import is_still, recognize_copy, share_file
 from paddlelike.storage.local.writing import Piece, write_files

@@ -17,7 +17,7 @@ from paddlelike.errors import PaddlelikeError, SaveError
 from paddlelike.storage import hashing
 from paddlelike.storage.interfaces import Buffer
 from paddlelike.storage.local.files import LARGE
-from paddlelike.storage.local.mapping import is_free
+from paddlelike.storage.local.filesystem.mapping import is_free
 from paddlelike.storage.manifest import NOBODY, Author, Record, make_stamp
 from paddlelike.storage.problems import explain
 from paddlelike.storage.threads import run_in_threads

@@ -16,7 +16,8 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.contents import lazy
-from paddlelike.storage.local import manifest_file, mapping
+from paddlelike.storage.local import manifest_file
+from paddlelike.storage.local.filesystem import mapping
 from paddlelike.storage.local.transaction import Transaction
 from tests.io.loading import executor, own, program_of, value
 

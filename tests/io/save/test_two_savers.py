@@ -16,7 +16,7 @@ import paddlelike as fluid
 from paddlelike.errors import LoadError, SaveError
 from paddlelike.formats.paddle import lod_tensor
 from paddlelike.storage.local.files import open_file
-from paddlelike.storage.local.lock import Lock
+from paddlelike.storage.local.filesystem.lock import Lock
 
 ROOT = Path(fluid.__file__).parent.parent
 
@@ -125,7 +125,7 @@ def test_a_fork_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_path: Pat
     """As the workers of a data reader do, which were forked while a save was under way."""
     code = """
         import os, signal, sys
-        from paddlelike.storage.local.lock import Lock
+        from paddlelike.storage.local.filesystem.lock import Lock
 
         lock = Lock(sys.argv[1], "the model")
         lock.__enter__()
