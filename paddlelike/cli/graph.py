@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from paddlelike.cli.output import exits, say
-from paddlelike.cli.plan import find_program
 from paddlelike.inspection.drawing import draw
+from paddlelike.interop.content import open_content
 
 __all__ = ["command"]
 
@@ -26,8 +26,8 @@ def command(
     Operators are boxes, variables are coloured by kind. Without --output, DOT goes to standard output.
     Pictures need Graphviz (the program dot).
     """
-    with exits():
-        drawing = draw(find_program(model), output, block, only_operators=operators)
+    with exits(), open_content(model) as content:
+        drawing = draw(content.get_program(), output, block, only_operators=operators)
         if output is None:
             typer.echo(drawing.dot)
         else:

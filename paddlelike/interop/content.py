@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any, Final, NamedTuple, Self
 
 from paddlelike.core.dtypes import VarType
-from paddlelike.errors import FormatError, MissingFileError, PaddlelikeError
+from paddlelike.errors import FormatError, LoadError, MissingFileError, PaddlelikeError
 from paddlelike.formats import registry
 from paddlelike.formats.base import SNIFF_BYTES, FileFormat, Value
 from paddlelike.formats.entry import Entry
@@ -96,6 +96,21 @@ class Content:
         if held.file not in self._opened:
             self._opened[held.file] = self._stack.enter_context(self.where.open_file(held.file))
         return held.format.read(self._opened[held.file], held.entry)
+
+    def get_program(self) -> Program:
+        """Return the one program.
+
+        Raises
+        ------
+        LoadError
+            There is none, or there are several.
+        """
+        if not self.programs:
+            raise LoadError(f"{self.path} holds no program", hint="name a __model__ or .pdmodel file")
+        if len(self.programs) > 1:
+            names = ", ".join(os.path.join(self.path, name) for name in self.programs)
+            raise LoadError(f"{self.path} holds {len(self.programs)} programs", hint=f"name one of {names}")
+        return next(iter(self.programs.values()))
 
     def add(self, name: str) -> None:
         """Look into a file."""

@@ -9,10 +9,9 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import GraphError, LoadError, SaveError
 from paddlelike.formats.paddle.combined import CombinedFile
-from paddlelike.formats.paddle.directory import encode_value
+from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.framework.codec.encode import encode_program
 from paddlelike.framework.graph.program import Program
 from paddlelike.interop.content import Content, Held, list_persistables, open_content
@@ -119,7 +118,7 @@ def prune(source: Path, target: Path, feeds: Iterable[str] | None, fetches: Iter
     """
     _check_absent(target)
     with open_content(source) as content:
-        program = _check_program(content)
+        program = content.get_program()
         wanted = list(fetches)
         block = program.global_block()
         unknown = [name for name in wanted if not block.has_var(name)]
@@ -163,13 +162,6 @@ def _check_variables(content: Content) -> list[Held]:
     return content.variables
 
 
-def _check_program(content: Content) -> Program:
-    if len(content.programs) != 1:
-        names = ", ".join(content.programs) or "none"
-        raise LoadError(f"{content.path} holds {len(content.programs)} programs ({names}); one is expected")
-    return next(iter(content.programs.values()))
-
-
 def _copy_programs(content: Content, writing: Writing) -> None:
     for name in content.programs:
         with content.where.open_file(name) as file:
@@ -177,14 +169,6 @@ def _copy_programs(content: Content, writing: Writing) -> None:
 
 
 def _add_variable(content: Content, held: Held, writing: Writing) -> None:
-    value = content.read(held)
-    assert isinstance(value, LoDTensor | SelectedRows)
-    kind = "lod_tensor" if isinstance(value, LoDTensor) else "selected_rows"
-    facts = {
-        "variable": held.name,
-        "kind": kind,
-        "dtype": held.entry.dtype.name,
-        "shape": list(held.entry.shape),
-        "lod": [list(level) for level in held.entry.lod],
-    }
-    writing.add(held.name, encode_value(value), facts)
+    entry = held.entry
+    facts = make_facts(held.name, entry.dtype.name, entry.shape, entry.lod, entry.height)
+    writing.add(held.name, encode_value(content.read(held)), facts)

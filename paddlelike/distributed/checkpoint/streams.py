@@ -15,6 +15,7 @@ from paddlelike.distributed.placement import Slice
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.formats import elements
 from paddlelike.formats.paddle import lod_tensor
+from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
@@ -69,13 +70,7 @@ class Gathering:
 
 def make_extra(one: Slice, buffers: Iterable[Buffer]) -> GatheredFile:
     """Return the file of the variable that ``one`` is a slice of, with its entry for the manifest."""
-    facts = {
-        "variable": one.origin,
-        "kind": "lod_tensor",
-        "dtype": VarType(one.dtype).name,
-        "shape": list(one.whole),
-        "lod": [],
-    }
+    facts = make_facts(one.origin, VarType(one.dtype).name, one.whole)
     dtype = numpy_dtype(one.dtype)
     moved = Moved(one.whole, dtype.name, math.prod(one.whole) * dtype.itemsize)
     return GatheredFile(one.origin, buffers, facts, moved)

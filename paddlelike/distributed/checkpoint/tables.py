@@ -24,6 +24,7 @@ from paddlelike.distributed.client.receivers import Sink
 from paddlelike.distributed.placement import Slice
 from paddlelike.errors import SaveError
 from paddlelike.formats.paddle import selected_rows
+from paddlelike.formats.paddle.directory import make_facts
 from paddlelike.io.partition import GatheredFile
 from paddlelike.io.report import Moved
 from paddlelike.storage import hashing
@@ -38,15 +39,8 @@ Array = np.ndarray[Any, Any]
 
 def gather_shard(servers: Servers, one: Slice, how: Gathering) -> GatheredFile:
     """Return the file of one server's shard: the ids it has met, then all its rows, used or not."""
-    facts = {
-        "variable": one.file_name,
-        "kind": "selected_rows",
-        "dtype": VarType(one.dtype).name,
-        "shape": list(one.shape),
-        "lod": [],
-        "height": one.shape[0],
-        "shards": one.stride,
-    }
+    facts = make_facts(one.file_name, VarType(one.dtype).name, one.shape, height=one.shape[0])
+    facts["shards"] = one.stride
     buffers: Iterable[Buffer] = _SequentialShard(servers, one)
     if how.local:
         buffers = Shared(b"", None, _fill_shard(servers, one, how))

@@ -7,7 +7,7 @@ Paddle's loaders read every file they find.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -24,7 +24,7 @@ from paddlelike.formats.paddle import lod_tensor, selected_rows
 from paddlelike.formats.paddle.recognize import find_dense_part, is_selected_rows
 from paddlelike.formats.sources import Buffer, Folder, Readable
 
-__all__ = ["NO_VARIABLES", "VariableDirectory", "encode_value"]
+__all__ = ["NO_VARIABLES", "VariableDirectory", "encode_value", "make_facts"]
 
 NO_VARIABLES: Final = frozenset({"__model__", "__model__.main_program", "__manifest__"})  # names of files
 _SNIFFED: Final = 8  # files that are looked into
@@ -108,6 +108,30 @@ def encode_value(value: Value | Array) -> list[Buffer]:
 @lru_cache(4096)  # of thousands of variables, most have the type and shape of another one
 def _encode_plain_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     return lod_tensor.encode_header(dtype, shape)
+
+
+def make_facts(
+    name: str, dtype: str, shape: Iterable[int], lod: Sequence[Sequence[int]] = (), height: int | None = None
+) -> dict[str, Any]:
+    """Return what a manifest records of a variable's file, besides its size and checksum.
+
+    Parameters
+    ----------
+    dtype
+        The name of a VarType, such as "FP32".
+    height
+        Of SelectedRows; None: a dense tensor.
+    """
+    kind = "lod_tensor" if height is None else "selected_rows"
+    lists = [list(level) for level in lod]
+    facts: dict[str, Any] = {
+        "variable": name,
+        "kind": kind,
+        "dtype": dtype,
+        "shape": list(shape),
+        "lod": lists,
+    }
+    return facts if height is None else facts | {"height": height}
 
 
 def _dense_entry(name: str, header: lod_tensor.Header) -> Entry:

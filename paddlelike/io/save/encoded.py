@@ -12,7 +12,7 @@ from paddlelike.core.dtypes import VarType, convert_dtype
 from paddlelike.core.scope import Scope, ScopeVariable
 from paddlelike.core.tensor import LoDTensor, SelectedRows
 from paddlelike.errors import NotInitializedError, SaveError
-from paddlelike.formats.paddle.directory import encode_value
+from paddlelike.formats.paddle.directory import encode_value, make_facts
 from paddlelike.formats.sources import Buffer
 from paddlelike.io.incremental import State, get_array, get_state
 from paddlelike.io.report import Moved
@@ -94,18 +94,10 @@ def check_value(name: str, value: Any) -> Value:
 def describe_item(item: Item) -> dict[str, Any]:
     """Return the facts of a variable's file for the manifest."""
     array, value = item.array, item.value
-    facts: dict[str, Any] = {
-        "variable": item.name,
-        "kind": "lod_tensor",
-        "dtype": _get_type_name(array.dtype),
-        "shape": list(array.shape),
-        "lod": [],
-    }
+    dtype = _get_type_name(array.dtype)
     if isinstance(value, SelectedRows):
-        facts |= {"kind": "selected_rows", "height": value.height()}
-    elif value._lod:
-        facts["lod"] = value.lod()
-    return facts
+        return make_facts(item.name, dtype, array.shape, height=value.height())
+    return make_facts(item.name, dtype, array.shape, value._lod)
 
 
 def encode_combined(items: Sequence[Item]) -> list[Buffer]:
