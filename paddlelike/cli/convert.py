@@ -21,8 +21,8 @@ def command(
     format: Annotated[  # noqa: A002
         str | None,
         typer.Option(
-            help="Of the target: directory, combined, state, npz, safetensors, hdf5, torch, dynet, ...; "
-            "by the suffix of DST if left out."
+            help="Of the target: directory, combined, state, npz, safetensors, hdf5, torch, dynet, cntk, ... "
+            "(by the suffix of DST if left out)."
         ),
     ] = None,
     dtype: Annotated[str | None, typer.Option(help="Convert floating-point elements to this type.")] = None,

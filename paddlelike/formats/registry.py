@@ -30,6 +30,7 @@ _BUILT_IN: Final = {  # in the order of sniffing, the surest signature first
     "torch": "paddlelike.formats.torch:Torch",
     "npz": "paddlelike.formats.npz:Npz",
     "safetensors": "paddlelike.formats.safetensors:Safetensors",
+    "cntk": "paddlelike.formats.cntk.file:CntkFile",
     "state": "paddlelike.formats.state.format:StateFile",
     "dynet": "paddlelike.formats.dynet:DynetFile",
     "combined": "paddlelike.formats.paddle.combined:CombinedFile",

@@ -79,8 +79,8 @@ def convert(
     """Convert a file or directory of tensors to another format.
 
     Elements are copied bit for bit. Memory stays below the largest variable plus a constant: elements that
-    lie in the source as they are in memory are mapped, others go through a temporary file. A text file of
-    DyNet is read as a whole, because only its text says whether it is complete.
+    lie in the source as they are in memory are mapped, others go through a temporary file. Files of DyNet
+    and of CNTK are read as a whole: only so it is known whether they are complete.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def convert(
         Written as a whole or not at all.
     format
         The target's format, a name of ``paddlelike.formats.registry.all_formats()``: "directory", "combined",
-        "state", "npz", "safetensors", "hdf5", "torch", "dynet", ... None: by the suffix of ``dst``; without
-        one a directory of a file per variable. Or a format itself, with what only it has:
+        "state", "npz", "safetensors", "hdf5", "torch", "dynet", "cntk", ... None: by the suffix of ``dst``;
+        without one a directory of a file per variable. Or a format itself, with what only it has:
         ``Safetensors(metadata=(("made_by", "me"),))``, ``Hdf5(attributes=(("epoch", 3),))``.
     rename
         New names: a mapping (names that are not in it stay) or a function.

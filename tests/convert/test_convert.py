@@ -21,7 +21,18 @@ from paddlelike.formats.base import FileFormat
 from paddlelike.formats.hdf5 import Hdf5
 from paddlelike.formats.safetensors import Safetensors
 
-BUILT_IN = ("directory", "combined", "state", "fluid_save", "npz", "safetensors", "hdf5", "torch", "dynet")
+BUILT_IN = (
+    "directory",
+    "combined",
+    "state",
+    "fluid_save",
+    "npz",
+    "safetensors",
+    "hdf5",
+    "torch",
+    "dynet",
+    "cntk",
+)
 
 VALUES: Mapping[str, np.ndarray] = {
     "enc/W": np.arange(6, dtype="float32").reshape(2, 3),
@@ -39,6 +50,8 @@ VALUES: Mapping[str, np.ndarray] = {
 
 #: What a text file of DyNet can hold of these.
 FOR_DYNET = {n: a for n, a in VALUES.items() if a.dtype == np.float32 and a.ndim}
+#: What a file of CNTK can hold of these.
+FOR_CNTK = {n: a for n, a in VALUES.items() if a.dtype.kind == "f" or a.dtype == np.int8}
 
 
 def path_of(tmp_path: Path, name: str, stem: str) -> Path:
@@ -72,7 +85,7 @@ PAIRS = list(itertools.product(BUILT_IN, BUILT_IN))
 @pytest.mark.parametrize(("src", "dst"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_every_pair_of_formats_is_exact(src: str, dst: str, tmp_path: Path) -> None:
     source, target = path_of(tmp_path, src, "source"), path_of(tmp_path, dst, "target")
-    values = FOR_DYNET if "dynet" in (src, dst) else VALUES
+    values = FOR_DYNET if "dynet" in (src, dst) else FOR_CNTK if "cntk" in (src, dst) else VALUES
     write(src, values, source)
     names = None if registry.find(src).holds.names else list(values)
     report = fluid.convert(source, target, dst, names=names)
