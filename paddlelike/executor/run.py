@@ -49,7 +49,14 @@ class Executor(Displayed):
         return f"Executor({self.place}{', closed' if self._closed else ''})"
 
     def close(self) -> None:
-        """Close this executor, which can then run nothing, and leave the job of parameter servers."""
+        """Close this executor, which can then run nothing, and leave the job of parameter servers.
+
+        >>> import paddlelike as fluid
+        >>> exe = fluid.Executor()
+        >>> exe.close()
+        >>> exe
+        Executor(CPUPlace, closed)
+        """
         if not self._closed:
             self._closed = True
             self._remote.close()
@@ -78,12 +85,20 @@ class Executor(Displayed):
         fetch_list
             Variables, or their names, whose values are returned in that order. It may contain what
             ``minimize`` returned: then only those updates, and what the fetches need, are run.
+        feed_var_name, fetch_var_name, use_program_cache
+            Accepted for Fluid; plans are always kept.
         scope
             The scope of persistables; None: the global scope.
         return_numpy
             False: return LoDTensors, which values with a LoD need.
+        return_merged
+            Of a CompiledProgram on several places. False: a list with a value per place for every fetch.
         use_prune
             Run only what the fetches and the update operators need.
+
+        Returns
+        -------
+        The fetched values: arrays of numpy, or LoDTensors.
 
         Raises
         ------
@@ -101,6 +116,14 @@ class Executor(Displayed):
             This executor is closed.
         TypeError
             Arguments of other types.
+
+        >>> import numpy as np
+        >>> import paddlelike as fluid
+        >>> x = fluid.data("x", [None, 3])
+        >>> total = fluid.layers.reduce_sum(x)
+        >>> exe = fluid.Executor(fluid.CPUPlace())
+        >>> exe.run(feed={"x": np.ones((2, 3), "float32")}, fetch_list=[total])
+        [array([6.], dtype=float32)]
         """
         if self._closed:
             raise RuntimeError("this Executor is closed; create a new one")
@@ -142,10 +165,14 @@ class Executor(Displayed):
         print_period: int = 100,
         fetch_handler: FetchHandler | None = None,
     ) -> None:
-        """Run a program once for every batch of a dataset; see :mod:`paddlelike.reader.dataset`.
+        r"""Run a program once for every batch of a dataset; see :mod:`paddlelike.reader.dataset`.
 
         Parameters
         ----------
+        program, scope
+            Those of :meth:`run`.
+        dataset
+            A dataset of ``fluid.DatasetFactory``.
         thread, debug
             Accepted for Fluid; batches run one after the other.
         fetch_list, fetch_info
@@ -157,6 +184,24 @@ class Executor(Displayed):
         ------
         RuntimeError
             There is no dataset. For the rest see :meth:`run`.
+
+        >>> import pathlib, tempfile
+        >>> import paddlelike as fluid
+        >>> x = fluid.data("x", [None, 1], "int64")
+        >>> seen = fluid.layers.create_global_var([1], 0, "int64", persistable=True)
+        >>> _ = fluid.layers.sums([seen, fluid.layers.reduce_sum(x)], out=seen)
+        >>> rows = pathlib.Path(tempfile.mkdtemp(), "rows")
+        >>> _ = rows.write_text("1 20\n1 22\n")  # of each slot the count of its numbers, then these
+        >>> dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+        >>> dataset.set_use_var([x])
+        >>> dataset.set_batch_size(1)
+        >>> dataset.set_filelist([str(rows)])
+        >>> exe = fluid.Executor()
+        >>> _ = exe.run(fluid.default_startup_program())
+        >>> exe.train_from_dataset(dataset=dataset)
+        >>> fluid.global_scope().find_var(seen.name).get_tensor()[0]
+        LoDTensor(shape=[1], dtype=int64)
+        [42]
         """
         run_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
@@ -172,7 +217,24 @@ class Executor(Displayed):
         print_period: int = 100,
         fetch_handler: FetchHandler | None = None,
     ) -> None:
-        """As :meth:`train_from_dataset`, also in what it raises; pass a program without updates."""
+        r"""Run a program without updates once for every batch of a dataset.
+
+        The parameters are those of :meth:`train_from_dataset`, which also says what it raises.
+
+        >>> import pathlib, tempfile
+        >>> import paddlelike as fluid
+        >>> x = fluid.data("x", [None, 1], "int64")
+        >>> rows = pathlib.Path(tempfile.mkdtemp(), "rows")
+        >>> _ = rows.write_text("1 20\n1 22\n")
+        >>> dataset = fluid.DatasetFactory().create_dataset("QueueDataset")
+        >>> dataset.set_use_var([x])
+        >>> dataset.set_filelist([str(rows)])
+        >>> total = fluid.layers.reduce_sum(x)
+        >>> exe = fluid.Executor()
+        >>> exe.infer_from_dataset(dataset=dataset, fetch_list=[total], fetch_info=["sum"], print_period=1)
+        batch 1: sum: [20]
+        batch 2: sum: [22]
+        """
         run_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
 
     def _run(

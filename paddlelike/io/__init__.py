@@ -1,4 +1,10 @@
-"""Variables and storage: saving and loading values, programs and models for prediction."""
+"""``fluid.io``: variables and storage. Saving and loading values, programs and models for prediction.
+
+Arguments that several functions share: ``executor`` runs the program of ``save`` or ``load`` operators;
+``dirname`` is the directory, or a URL; ``main_program`` is the program whose variables are meant, None: the
+default main program; ``filename`` is one file for all variables, None: a file each. The ``choices`` of a load
+are the keywords of :func:`load_vars`.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -40,7 +40,7 @@ _CHUNK: Final = 16 << 20  # bytes that one thread copies at a time
 
 
 class PendingSave:
-    """The handle of a save that runs beside the program.
+    """The handle of a save that runs beside the program: ``work`` saves ``target`` in a thread of its own.
 
     >>> save = PendingSave("model", lambda: SaveReport("model"))
     >>> save.wait(10.0).target, save.done()

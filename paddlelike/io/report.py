@@ -28,6 +28,8 @@ class LoadReport(Displayed):
 
     Attributes
     ----------
+    source
+        The directory or file.
     loaded
         The loaded variables by name.
     missing
@@ -47,6 +49,18 @@ class LoadReport(Displayed):
         The count of values that are views of their files (``lazy=True``).
     notes
         Remarks that are no errors.
+    seconds
+        How long it took.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> hidden = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(), tempfile.mkdtemp()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> saved = fluid.io.save_persistables(exe, home)
+    >>> report = fluid.io.load_persistables(exe, home)
+    >>> bool(report), report.loaded["fc_0.w_0"].shape, report.nbytes
+    (True, (4, 3), 60)
     """
 
     source: str
@@ -104,6 +118,8 @@ class SaveReport(Displayed):
 
     Attributes
     ----------
+    target
+        The directory or file.
     saved
         The variables of the save by name, also those whose files were kept.
     written, written_bytes
@@ -117,6 +133,17 @@ class SaveReport(Displayed):
         Stale files that were deleted, because of ``remove_stale=True``.
     notes
         Remarks, such as why a process saves nothing.
+    seconds
+        How long it took.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> hidden = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(), tempfile.mkdtemp()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> report = fluid.io.save_persistables(exe, home)
+    >>> bool(report), sorted(report.saved), report.written
+    (True, ['fc_0.b_0', 'fc_0.w_0'], 2)
     """
 
     target: str

@@ -27,11 +27,11 @@ class Curve(NamedTuple):
 
 
 class TrainingLog(Displayed):
-    """A file of losses and other numbers by step, to which one process at a time appends.
+    """A file ``path`` of losses and other numbers by step, to which one process at a time appends.
 
-    The first write of each object begins a run. A run that resumes from a checkpoint repeats the steps behind
-    it: :meth:`curves` has those of the later run. Keep the file outside of saved directories: Paddle takes
-    every file there for a variable.
+    The first write of each object begins a run. A run that resumes from a checkpoint repeats the steps
+    behind it: :meth:`curves` has those of the later run. Keep the file outside of saved directories: Paddle
+    takes every file there for a variable.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/losses.jsonl"

@@ -31,7 +31,7 @@ __all__ = [
 
 
 def verify(dirname: str | os.PathLike[str]) -> Verification:
-    """Compare every file of a saved directory with its manifest, ``DIR/__manifest__``.
+    """Compare every file of the saved directory ``dirname`` with its manifest, ``DIR/__manifest__``.
 
     The result is true when all is well; else it names every file that is missing, cut, changed or extra; a
     link is not the file that was saved, wherever it leads. A directory without a manifest, as Paddle saves

@@ -2,6 +2,20 @@
 
 A layer is a function that appends operators to the default program and returns variables. The layers are in
 folders by family; the names of this package are those that the families' modules list.
+
+Arguments that many layers share:
+
+- ``name``: a prefix of the names of the call's variables, in place of ``fc_0`` and so on.
+- ``act``: the name of an activation layer that is applied to the result, such as ``"relu"``.
+- ``param_attr``, ``bias_attr``: a :class:`~paddlelike.ParamAttr` of the weight and of the bias, a name, or an
+  initializer; ``bias_attr=False``: no bias.
+- ``dtype``: the type of the elements, such as ``"float32"``.
+- ``data_format``, ``data_layout``: ``"NCHW"``, or ``"NHWC"`` with channels last.
+- ``out``, ``output``, ``cond``: a variable to write the result to; None: a new one.
+- ``is_test``: compute as in a test program (``clone(for_test=True)``).
+- ``use_cudnn``, ``use_mkldnn``, ``force_cpu``: recorded in the operator, without effect.
+
+"operator ``relu``" is the type of Paddle's operator that a layer appends.
 """
 
 import typing as _typing

@@ -38,6 +38,13 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
     """Return ``learning_rate * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)``.
 
     Step 1 is the first. Vaswani et al., Attention is all you need, 2017.
+
+    >>> import paddlelike as fluid
+    >>> rate = fluid.layers.noam_decay(d_model=64, warmup_steps=2)
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[rate])[0][0]:.4f}" for _ in range(4)))
+    0.0442 0.0884 0.0722 0.0625
     """
     with default_main_program()._lr_schedule_guard():
         step = _decay_step_counter(begin=1)
@@ -55,8 +62,12 @@ def exponential_decay(
 
     ``staircase``: the quotient rounded down.
 
-    >>> exponential_decay(learning_rate=0.1, decay_steps=100, decay_rate=0.5).shape
-    (1,)
+    >>> import paddlelike as fluid
+    >>> rate = fluid.layers.exponential_decay(learning_rate=0.8, decay_steps=1, decay_rate=0.5)
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[rate])[0][0]:.2f}" for _ in range(4)))
+    0.80 0.40 0.20 0.10
     """
     with default_main_program()._lr_schedule_guard():
         return learning_rate * decay_rate ** _periods(decay_steps, staircase)
@@ -112,6 +123,13 @@ def piecewise_decay(boundaries: Sequence[float], values: Sequence[float]) -> Var
     """Return ``values[i]`` while the step is below ``boundaries[i]``, then the last of ``values``.
 
     Raises GraphError unless there is one value more than there are boundaries.
+
+    >>> import paddlelike as fluid
+    >>> rate = fluid.layers.piecewise_decay(boundaries=[2, 3], values=[0.5, 0.25, 0.125])
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[rate])[0][0]:.3f}" for _ in range(5)))
+    0.500 0.500 0.250 0.125 0.125
     """
     if len(values) != len(boundaries) + 1:
         raise GraphError(

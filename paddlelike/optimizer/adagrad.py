@@ -24,7 +24,17 @@ __all__ = [
 class AdagradOptimizer(Optimizer):
     """Adagrad: ``m += g * g; p -= learning_rate * g / (sqrt(m) + epsilon)`` (operator ``adagrad``).
 
-    Duchi et al., Adaptive subgradient methods, 2011. ``m`` starts at ``initial_accumulator_value``.
+    Duchi et al., Adaptive subgradient methods, 2011. ``m`` starts at ``initial_accumulator_value``. The
+    other parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.Adagrad(learning_rate=0.1).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.900 0.829 0.772
     """
 
     type = "adagrad"
@@ -45,7 +55,20 @@ class AdagradOptimizer(Optimizer):
 
 
 class DecayedAdagradOptimizer(Optimizer):
-    """Adagrad with decaying sums: ``m = decay * m + (1 - decay) * g * g`` (operator ``decayed_adagrad``)."""
+    """Adagrad with decaying sums: ``m = decay * m + (1 - decay) * g * g`` (operator ``decayed_adagrad``).
+
+    ``p -= learning_rate * g / (sqrt(m) + epsilon)``. The other parameters are those of
+    :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.DecayedAdagrad(learning_rate=0.01).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.955 0.923 0.897
+    """
 
     type = "decayed_adagrad"
     accumulators = {"Moment": Accumulator("moment")}
@@ -67,7 +90,18 @@ class DecayedAdagradOptimizer(Optimizer):
 class AdadeltaOptimizer(Optimizer):
     """Adadelta: gradients scaled by the ratio of past steps and past gradients (operator ``adadelta``).
 
-    Zeiler, ADADELTA: an adaptive learning rate method, 2012. As in Fluid the learning rate is not used.
+    Zeiler, ADADELTA: an adaptive learning rate method, 2012. As in Fluid ``learning_rate`` is not used.
+    ``rho`` is the decay of the two moving means of squares, ``epsilon`` is added to them. The other
+    parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.Adadelta(learning_rate=1.0, rho=0.9).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(5)))  # gradients of 1
+    0.996 0.992 0.988 0.984 0.980
     """
 
     type = "adadelta"

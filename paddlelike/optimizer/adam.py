@@ -22,7 +22,17 @@ class AdamOptimizer(Optimizer):
 
     ``p -= r * m1 / (sqrt(m2) + epsilon)`` with ``r = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t)``
     (Kingma & Ba, 2014). ``beta1`` and ``beta2`` may be variables of shape ``[1]``. With ``lazy_mode`` a
-    sparse gradient updates the averages of its own rows only.
+    sparse gradient updates the averages of its own rows only. The other parameters are those of
+    :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.Adam(learning_rate=0.1).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.900 0.800 0.700
     """
 
     type = "adam"
@@ -69,6 +79,16 @@ class AdamaxOptimizer(Optimizer):
     """Adamax: Adam with the greatest past gradient in place of the mean square (operator ``adamax``).
 
     ``u = max(|g|, beta2 * u + epsilon); p -= learning_rate / (1 - beta1^t) * m / u`` (Kingma & Ba, 2014).
+    The other parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.Adamax(learning_rate=0.1).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.900 0.800 0.700
     """
 
     type = "adamax"
@@ -109,8 +129,19 @@ class AdamaxOptimizer(Optimizer):
 class LambOptimizer(AdamOptimizer):
     """Lamb: the direction of Adam scaled to the norm of the parameter, for large batches (operator ``lamb``).
 
-    ``r = m1 / (sqrt(m2) + epsilon) + weight_decay * p; p -= learning_rate * |p| / |r| * r`` (You et al.,
-    2019). Parameters for which ``exclude_from_weight_decay_fn`` is true are not decayed.
+    ``r = m1 / (sqrt(m2) + epsilon) + lamb_weight_decay * p; p -= learning_rate * |p| / |r| * r`` with the
+    moving averages ``m1`` (``beta1``) and ``m2`` (``beta2``) of Adam (You et al., 2019). Parameters for
+    which ``exclude_from_weight_decay_fn`` is true are not decayed. The other parameters are those of
+    :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.Lamb(learning_rate=0.1, lamb_weight_decay=0.0).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.900 0.810 0.729
     """
 
     type = "lamb"

@@ -36,7 +36,7 @@ def _make_refusal(method: str, hint: str) -> Callable[..., NoReturn]:
         )
 
     refuse.__name__ = method
-    refuse.__doc__ = f"Refused, as in Fluid: it belongs to imperative mode. Instead, {hint}."
+    refuse.__doc__ = f"Raises UnsupportedError, as in Fluid: it belongs to imperative mode. Instead, {hint}."
     return refuse
 
 
@@ -60,6 +60,12 @@ class Optimizer(State):
     ------
     TypeError
         For a learning rate or a clip of another class.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1, name="out"))
+    >>> rate = fluid.layers.exponential_decay(0.1, decay_steps=100, decay_rate=0.5)
+    >>> clip = fluid.clip.GradientClipByGlobalNorm(1.0)
+    >>> _ = fluid.optimizer.Momentum(rate, 0.9, parameter_list=["out.w_0"], grad_clip=clip).minimize(loss)
     """
 
     #: The operator that updates one parameter.
@@ -115,6 +121,15 @@ class Optimizer(State):
         ------
         GraphError
             When ``loss`` is not of shape [1], or this optimizer was given these parameters before.
+        TypeError
+            When ``loss`` is not a variable.
+
+        >>> import paddlelike as fluid
+        >>> x, y = fluid.data("x", [None, 3]), fluid.data("y", [None, 1])
+        >>> loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+        >>> updates, gradients = fluid.optimizer.SGD(learning_rate=0.1).minimize(loss)
+        >>> [update.type for update in updates], [(p.name, g.name) for p, g in gradients]
+        (['sgd', 'sgd'], [('fc_0.w_0', 'fc_0.w_0@GRAD'), ('fc_0.b_0', 'fc_0.b_0@GRAD')])
         """
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
@@ -129,7 +144,17 @@ class Optimizer(State):
     ) -> ParamGrads:
         """Append the backward pass, and return pairs of parameter and gradient.
 
-        Raises as :meth:`minimize` does.
+        The first half of :meth:`minimize`, for scripts that change the gradients before
+        :meth:`apply_gradients`. ``callbacks`` are called with the block and a context for every operator of
+        the backward pass; ``loss``, ``startup_program``, ``parameter_list`` and ``no_grad_set`` are those
+        of :meth:`minimize`. Raises as that does.
+
+        >>> import paddlelike as fluid
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> optimizer = fluid.optimizer.SGD(learning_rate=0.1)
+        >>> gradients = [(p, fluid.layers.clip(g, -1.0, 1.0)) for p, g in optimizer.backward(loss)]
+        >>> [update.type for update in optimizer.apply_gradients(gradients)]
+        ['sgd', 'sgd']
         """
         self._check_loss(loss)
         program = loss.block.program
@@ -155,7 +180,16 @@ class Optimizer(State):
         return pairs
 
     def apply_gradients(self, params_grads: ParamGrads) -> list[Operator]:
-        """Append gradient clips, weight decay and update operators, and return the latter."""
+        """Append gradient clips, weight decay and update operators, and return the latter.
+
+        The second half of :meth:`minimize`; ``params_grads`` are the pairs that :meth:`backward` returned.
+
+        >>> import paddlelike as fluid
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> optimizer = fluid.optimizer.SGD(0.1, regularization=fluid.regularizer.L2Decay(0.01))
+        >>> [update.type for update in optimizer.apply_gradients(optimizer.backward(loss))]
+        ['sgd', 'sgd']
+        """
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
         params_grads, of_tables = self._update_distributed_tables(params_grads)
         if self._grad_clip is not None:
@@ -168,7 +202,20 @@ class Optimizer(State):
     def apply_optimize(
         self, loss: Variable, startup_program: Program | None, params_grads: ParamGrads
     ) -> list[Operator]:
-        """Call :meth:`apply_gradients` in the program of ``loss``, and return its result."""
+        """Call :meth:`apply_gradients` in the program of ``loss``, and return its result.
+
+        ``startup_program`` gets the initializers (None: the default one); ``params_grads`` are the pairs
+        that :meth:`backward` returned.
+
+        >>> import paddlelike as fluid
+        >>> main, startup = fluid.Program(), fluid.Program()
+        >>> with fluid.program_guard(main, startup):
+        ...     loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> optimizer = fluid.optimizer.SGD(learning_rate=0.1)
+        >>> gradients = optimizer.backward(loss, startup)
+        >>> len(optimizer.apply_optimize(loss, startup, gradients))
+        2
+        """
         program = loss.block.program
         with program_guard(program, startup_program), _enter_backward_block(program):
             return self.apply_gradients(params_grads)

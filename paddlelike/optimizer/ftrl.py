@@ -17,8 +17,19 @@ __all__ = ["Ftrl", "FtrlOptimizer"]
 class FtrlOptimizer(Optimizer):
     """FTRL: weights become exactly zero where ``l1`` dominates (operator ``ftrl``).
 
-    McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 passes ``l1``
-    as ``l2`` to the operator; so does this one, with a warning when they differ.
+    McMahan et al., Ad click prediction: a view from the trenches, 2013. Fluid 1.8 passes ``l1`` as ``l2``
+    to the operator; so does this one, with a warning when they differ. ``lr_power`` is the power of the sum
+    of squared gradients that divides ``learning_rate``, -0.5 in the paper. The other parameters are those
+    of :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.Ftrl(learning_rate=0.1).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.900 0.829 0.772
     """
 
     type = "ftrl"

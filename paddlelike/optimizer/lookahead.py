@@ -25,6 +25,13 @@ class LookaheadOptimizer(Versioned):
     Zhang et al., Lookahead optimizer: k steps forward, 1 step back, 2019. The slow weights are
     ``<parameter>@SLOW``. As in Fluid these operators belong to the forward part: create the test program
     with ``clone(for_test=True)`` before ``minimize``. Raises GraphError for arguments out of range.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+    >>> optimizer = fluid.optimizer.LookaheadOptimizer(fluid.optimizer.SGD(0.1), alpha=0.5, k=5)
+    >>> updates, gradients = optimizer.minimize(loss)
+    >>> [p.name for p in fluid.default_main_program().list_vars() if p.name.endswith("@SLOW")]
+    ['fc_0.w_0@SLOW', 'fc_0.b_0@SLOW']
     """
 
     def __init__(self, inner_optimizer: Optimizer, alpha: float = 0.5, k: int = 5) -> None:

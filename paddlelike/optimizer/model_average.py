@@ -35,6 +35,17 @@ class ModelAverage(Optimizer):
         The length of the window, as a fraction of the steps so far, ...
     min_average_window, max_average_window
         ... within these limits.
+    regularization
+        Accepted for Fluid; averages are not decayed.
+    name
+        A part of the names of the sums.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+    >>> _ = fluid.optimizer.SGD(learning_rate=0.1).minimize(loss)
+    >>> average = fluid.optimizer.ModelAverage(0.15, min_average_window=2, max_average_window=10)
+    >>> average.apply_program.num_blocks, len(average.params_grads)
+    (1, 2)
     """
 
     type = "average_accumulates"

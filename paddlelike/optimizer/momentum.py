@@ -18,6 +18,15 @@ class MomentumOptimizer(Optimizer):
 
     With ``use_nesterov`` the step looks ahead: ``p -= learning_rate * (g + momentum * v)``. The other
     parameters are those of :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.Momentum(learning_rate=0.1, momentum=0.9).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.900 0.710 0.439
     """
 
     type = "momentum"
@@ -41,6 +50,17 @@ class LarsMomentumOptimizer(Optimizer):
     """Momentum with the rate ``learning_rate * lars_coeff * |p| / (|g| + lars_weight_decay * |p|)``.
 
     You et al., Large batch training of convolutional networks, 2017 (operator ``lars_momentum``).
+    ``momentum`` is the share of the last step. The other parameters are those of
+    :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.LarsMomentum(learning_rate=1.0, momentum=0.9).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.999 0.997 0.994
     """
 
     type = "lars_momentum"

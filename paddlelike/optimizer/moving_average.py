@@ -47,6 +47,16 @@ class ExponentialMovingAverage(Versioned):
         in Fluid, and ignored.
     name
         A prefix of the names of the averages.
+
+    >>> import paddlelike as fluid
+    >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+    >>> _ = fluid.optimizer.SGD(learning_rate=0.1).minimize(loss)
+    >>> average = fluid.optimizer.ExponentialMovingAverage(decay=0.99)
+    >>> average.update()
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> with average.apply(exe):
+    ...     pass  # evaluate, or save, with the averages
     """
 
     def __init__(

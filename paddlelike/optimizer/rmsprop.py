@@ -16,8 +16,18 @@ __all__ = ["RMSProp", "RMSPropOptimizer"]
 class RMSPropOptimizer(Optimizer):
     """RMSProp: ``v = momentum * v + learning_rate * g / sqrt(ms + epsilon); p -= v`` (operator ``rmsprop``).
 
-    ``ms = rho * ms + (1 - rho) * g * g``; with ``centered`` the square of the mean gradient is
-    subtracted from it (Hinton, Neural networks for machine learning, lecture 6).
+    ``ms = rho * ms + (1 - rho) * g * g``; with ``centered`` the square of the mean gradient is subtracted
+    from it (Hinton, Neural networks for machine learning, lecture 6). The other parameters are those of
+    :class:`~paddlelike.optimizer.base.Optimizer`.
+
+    >>> import paddlelike as fluid
+    >>> one = fluid.initializer.Constant(1.0)
+    >>> w = fluid.layers.create_parameter([1], "float32", default_initializer=one)
+    >>> _ = fluid.optimizer.RMSProp(learning_rate=0.1).minimize(fluid.layers.mean(w))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> print(*(f"{exe.run(fetch_list=[w])[0][0]:.3f}" for _ in range(3)))  # gradients of 1
+    0.553 0.233 -0.032
     """
 
     type = "rmsprop"

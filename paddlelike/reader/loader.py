@@ -32,7 +32,20 @@ __all__ = ["DataLoader", "GeneratorLoader", "PyReader"]
 
 
 class DataLoader:
-    """Creates loaders, see :meth:`from_generator`; the class itself raises UnsupportedError."""
+    """Creates loaders, see :meth:`from_generator`; the class itself raises UnsupportedError.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 2])
+    >>> loader = fluid.io.DataLoader.from_generator(feed_list=[x], capacity=4)
+    >>> _ = loader.set_batch_generator(lambda: ([np.full((3, 2), i, "float32")] for i in range(2)))
+    >>> total = fluid.layers.reduce_sum(x)
+    >>> exe = fluid.Executor()
+    >>> for feed in loader():
+    ...     print(exe.run(feed=feed, fetch_list=[total]))
+    [array([0.], dtype=float32)]
+    [array([6.], dtype=float32)]
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise UnsupportedError(
@@ -52,7 +65,42 @@ class DataLoader:
     ) -> GeneratorLoader:
         """Return a loader over a Python generator, to be set by one of its ``set_...`` methods.
 
-        ``capacity`` batches are read ahead. ``iterable=False`` appends a ``read`` operator to the program.
+        Parameters
+        ----------
+        feed_list
+            The data variables to fill.
+        capacity
+            The count of batches that are read ahead.
+        iterable
+            False: append a ``read`` operator to the program, which then runs without a feed until
+            EOFException.
+        return_list
+            Yield lists of tensors instead of feeds.
+        drop_last
+            With several places: leave out the batches of an incomplete last round.
+        use_double_buffer, use_multiprocess
+            Accepted for Fluid; a thread reads.
+
+        Raises
+        ------
+        GraphError
+            Without ``feed_list``, or unless ``capacity`` is positive.
+
+        >>> import numpy as np
+        >>> import paddlelike as fluid
+        >>> x = fluid.data("x", [None, 1])
+        >>> loader = fluid.io.DataLoader.from_generator(feed_list=[x], capacity=4, iterable=False)
+        >>> _ = loader.set_sample_generator(lambda: iter(np.arange(4.0, dtype="float32")), batch_size=2)
+        >>> total = fluid.layers.reduce_sum(x)
+        >>> exe = fluid.Executor()
+        >>> loader.start()
+        >>> try:
+        ...     while True:
+        ...         print(exe.run(fetch_list=[total]))
+        ... except fluid.core.EOFException:
+        ...     loader.reset()
+        [array([1.], dtype=float32)]
+        [array([5.], dtype=float32)]
         """
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
@@ -257,7 +305,19 @@ class GeneratorLoader(Versioned):
 
 
 class PyReader(GeneratorLoader):
-    """The older form of the loader: the same with other method names."""
+    """The older form of the loader: the same with other method names.
+
+    For ``feed_list``, ``capacity``, ``use_double_buffer``, ``iterable`` and ``return_list`` see
+    :meth:`DataLoader.from_generator`.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 2])
+    >>> reader = fluid.io.PyReader(feed_list=[x], capacity=4)
+    >>> reader.decorate_batch_generator(lambda: ([np.full((3, 2), i, "float32")] for i in range(2)))
+    >>> [feed[0]["x"].shape() for feed in reader()]
+    [[3, 2], [3, 2]]
+    """
 
     def __init__(
         self,

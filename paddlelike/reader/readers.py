@@ -53,7 +53,12 @@ def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
 
 
 def shuffle(reader: Reader, buf_size: int) -> Reader:
-    """Return a reader that shuffles samples within windows of ``buf_size`` by Python's ``random``."""
+    """Return a reader that shuffles samples within windows of ``buf_size`` by Python's ``random``.
+
+    >>> import paddlelike as fluid
+    >>> sorted(fluid.io.shuffle(lambda: iter(range(6)), buf_size=3)())
+    [0, 1, 2, 3, 4, 5]
+    """
 
     def shuffle_windows() -> Iterator[Any]:
         samples = iter(reader())
@@ -65,7 +70,14 @@ def shuffle(reader: Reader, buf_size: int) -> Reader:
 
 
 def cache(reader: Reader) -> Reader:
-    """Return a reader that keeps the samples in memory after the first pass."""
+    """Return a reader that keeps the samples in memory after the first pass.
+
+    >>> import paddlelike as fluid
+    >>> source = iter([1, 2])
+    >>> read = fluid.io.cache(lambda: source)
+    >>> list(read()), list(read())
+    ([1, 2], [1, 2])
+    """
     kept: list[Any] = []
     complete = False
 
@@ -80,15 +92,24 @@ def cache(reader: Reader) -> Reader:
 
 
 def chain(*readers: Reader) -> Reader:
-    """Return a reader of the samples of all readers, one reader after the other."""
+    """Return a reader of the samples of all readers, one reader after the other.
+
+    >>> import paddlelike as fluid
+    >>> list(fluid.io.chain(lambda: iter("ab"), lambda: iter("c"))())
+    ['a', 'b', 'c']
+    """
     return lambda: itertools.chain.from_iterable(reader() for reader in readers)
 
 
 def compose(*readers: Reader, **kwargs: Any) -> Reader:
-    """Return a reader that joins one sample of each reader into a flat tuple.
+    """Return a reader that joins one sample of each of ``readers`` into a flat tuple.
 
-    With ``check_alignment`` (the default) iterating raises ComposeNotAligned when one ends before the others.
-    Raises TypeError for another option.
+    With ``check_alignment`` (the default) iterating raises ComposeNotAligned when one ends before the
+    others. Raises TypeError for another option.
+
+    >>> import paddlelike as fluid
+    >>> list(fluid.io.compose(lambda: iter("ab"), lambda: iter([(1, 2), (3, 4)]))())
+    [('a', 1, 2), ('b', 3, 4)]
     """
     aligned = kwargs.pop("check_alignment", True)
     if kwargs:
@@ -110,17 +131,32 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
 
 
 def firstn(reader: Reader, n: int) -> Reader:
-    """Return a reader of the first ``n`` samples."""
+    """Return a reader of the first ``n`` samples.
+
+    >>> import paddlelike as fluid
+    >>> list(fluid.io.firstn(lambda: iter(range(100)), 3)())
+    [0, 1, 2]
+    """
     return lambda: itertools.islice(reader(), n)
 
 
 def map_readers(func: Callable[..., Any], *readers: Reader) -> Reader:
-    """Return a reader of ``func`` applied to one sample of each reader."""
+    """Return a reader of ``func`` applied to one sample of each of ``readers``.
+
+    >>> import paddlelike as fluid
+    >>> list(fluid.io.map_readers(max, lambda: iter([1, 5]), lambda: iter([3, 4]))())
+    [3, 5]
+    """
     return lambda: map(func, *(reader() for reader in readers))
 
 
 def buffered(reader: Reader, size: int) -> Reader:
-    """Return a reader whose samples a thread reads ahead, up to ``size``."""
+    """Return a reader whose samples a thread reads ahead, up to ``size``.
+
+    >>> import paddlelike as fluid
+    >>> list(fluid.io.buffered(lambda: iter(range(3)), size=2)())
+    [0, 1, 2]
+    """
     return lambda: read_ahead(reader, size)
 
 
@@ -182,9 +218,15 @@ def _read_ahead(reader: Reader, ready: queue.Queue[Any]) -> Generator[Any, None,
 def xmap_readers(
     mapper: Callable[[Any], Any], reader: Reader, process_num: int, buffer_size: int, order: bool = False
 ) -> Reader:
-    """Return a reader that maps samples in ``process_num`` threads; ``order`` keeps their order.
+    """Return a reader that maps samples by ``mapper``, in ``process_num`` threads.
 
-    Iterating raises an exception of the reader after the samples before it.
+    ``order`` keeps their order. Up to ``buffer_size`` samples are under way at a time. Iterating raises an
+    exception of the reader after the samples before it.
+
+    >>> import paddlelike as fluid
+    >>> upper = fluid.io.xmap_readers(str.upper, lambda: iter("abc"), 2, buffer_size=4, order=True)
+    >>> list(upper())
+    ['A', 'B', 'C']
     """
 
     def map_samples() -> Iterator[Any]:
@@ -218,7 +260,14 @@ def _wait_for_one(waiting: list[Future[Any]], order: bool) -> Any:
 
 
 def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:
-    """Return a reader of the samples of several readers as they arrive, each read by its own thread."""
+    """Return a reader of the samples of several readers as they arrive, each read by its own thread.
+
+    The threads read up to ``queue_size`` samples ahead, together. ``use_pipe`` is accepted for Fluid.
+
+    >>> import paddlelike as fluid
+    >>> sorted(fluid.io.multiprocess_reader([lambda: iter("ab"), lambda: iter("c")])())
+    ['a', 'b', 'c']
+    """
 
     def read() -> Iterator[Any]:
         streams = [read_ahead(reader, max(1, queue_size // len(readers))) for reader in readers]

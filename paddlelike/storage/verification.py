@@ -31,6 +31,8 @@ class Verification(Displayed):
 
     Attributes
     ----------
+    directory
+        The directory.
     good
         Files whose size and checksum are those of the manifest.
     missing, cut, changed, extra
@@ -41,6 +43,17 @@ class Verification(Displayed):
         Why nothing can be said: there is no manifest, or it is damaged.
     why
         For some of the names above the reason.
+
+    >>> import pathlib, tempfile
+    >>> import paddlelike as fluid
+    >>> hidden = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(), pathlib.Path(tempfile.mkdtemp())
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> _ = fluid.io.save_persistables(exe, home)
+    >>> (home / "fc_0.b_0").unlink()
+    >>> found = fluid.io.verify(home)
+    >>> bool(found), found.good, found.missing
+    (False, ('fc_0.w_0',), ('fc_0.b_0',))
     """
 
     directory: str

@@ -79,6 +79,11 @@ class DistributeTranspilerConfig:
         """Whether trainers cut gradients while they send them; only without sync_mode.
 
         Setting it raises ValueError for None, and for True while ``sync_mode`` is True.
+
+        >>> import paddlelike as fluid
+        >>> config = fluid.DistributeTranspilerConfig()
+        >>> config.sync_mode = False
+        >>> config.runtime_split_send_recv = True
         """
         return self._runtime_split_send_recv
 
@@ -95,6 +100,11 @@ class DistributeTranspilerConfig:
         """Whether servers wait for the gradients of all trainers.
 
         Setting it raises ValueError for None, and for True while ``runtime_split_send_recv`` is True.
+
+        >>> import paddlelike as fluid
+        >>> config = fluid.DistributeTranspilerConfig()
+        >>> config.sync_mode
+        True
         """
         return self._sync_mode
 

@@ -138,6 +138,14 @@ class DistributeTranspiler:
             Another argument is wrong.
         UnsupportedError
             The config asks for a way of training that is not supported.
+
+        >>> import paddlelike as fluid
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> _ = fluid.optimizer.SGD(0.1).minimize(loss)
+        >>> transpiler = fluid.DistributeTranspiler()
+        >>> transpiler.transpile(trainer_id=0, pservers="127.0.0.1:6174,127.0.0.1:6175", trainers=2)
+        >>> [op.type for op in fluid.default_main_program().global_block().ops][-5:]
+        ['sgd', 'send_barrier', 'recv', 'recv', 'fetch_barrier']
         """
         main = default_main_program() if program is None else program
         startup = default_startup_program() if startup_program is None else startup_program
@@ -172,6 +180,15 @@ class DistributeTranspiler:
             Before ``transpile``, or its ``trainer_id`` is that of no trainer.
         DeadlineError
             Some servers do not listen in time; the error names them.
+
+        >>> import paddlelike as fluid
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> _ = fluid.optimizer.SGD(0.1).minimize(loss)
+        >>> transpiler = fluid.DistributeTranspiler()
+        >>> transpiler.transpile(trainer_id=0, pservers="127.0.0.1:6174", trainers=1)
+        >>> trainer = transpiler.get_trainer_program(wait_port=False)
+        >>> "sgd" in [op.type for op in trainer.global_block().ops]  # the server updates
+        False
         """
         result = _require(self._result)
         if result.job.trainer_id >= result.job.trainers:
@@ -191,6 +208,15 @@ class DistributeTranspiler:
         ------
         GraphError
             Before ``transpile``, or ``endpoint`` is not one of the servers.
+
+        >>> import paddlelike as fluid
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> _ = fluid.optimizer.SGD(0.1).minimize(loss)
+        >>> transpiler = fluid.DistributeTranspiler()
+        >>> transpiler.transpile(trainer_id=0, pservers="127.0.0.1:6174", trainers=1)
+        >>> server = transpiler.get_pserver_program("127.0.0.1:6174")
+        >>> [op.type for op in server.global_block().ops]
+        ['listen_and_serv']
         """
         result = _require(self._result)
         result.placement.on(endpoint)
@@ -199,7 +225,19 @@ class DistributeTranspiler:
         return program
 
     def get_pserver_programs(self, endpoint: str) -> tuple[Program, Program]:
-        """Return the program of a server and its startup program. Raises as :meth:`get_pserver_program`."""
+        """Return the program of the server at ``endpoint`` and its startup program.
+
+        Raises as :meth:`get_pserver_program`.
+
+        >>> import paddlelike as fluid
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> _ = fluid.optimizer.SGD(0.1).minimize(loss)
+        >>> transpiler = fluid.DistributeTranspiler()
+        >>> transpiler.transpile(trainer_id=0, pservers="127.0.0.1:6174", trainers=1)
+        >>> server, startup = transpiler.get_pserver_programs("127.0.0.1:6174")
+        >>> sorted(op.type for op in startup.global_block().ops)
+        ['fill_constant', 'fill_constant', 'uniform_random']
+        """
         program = self.get_pserver_program(endpoint)
         return program, self.get_startup_program(endpoint, program)
 
@@ -213,6 +251,16 @@ class DistributeTranspiler:
 
         ``pserver_program`` is made again if it is not given; ``startup_program`` is the one that was
         transpiled. Raises as :meth:`get_pserver_program`.
+
+        >>> import paddlelike as fluid
+        >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 3]), 1))
+        >>> _ = fluid.optimizer.SGD(0.1).minimize(loss)
+        >>> transpiler = fluid.DistributeTranspiler()
+        >>> transpiler.transpile(trainer_id=0, pservers="127.0.0.1:6174", trainers=1)
+        >>> server = transpiler.get_pserver_program("127.0.0.1:6174")
+        >>> startup = transpiler.get_startup_program("127.0.0.1:6174", server)
+        >>> sorted(name for op in startup.global_block().ops for name in op.output_arg_names)
+        ['fc_0.b_0', 'fc_0.w_0', 'learning_rate_0']
         """
         result = _require(self._result)
         if pserver_program is None:

@@ -65,33 +65,72 @@ class Program(EncodedState, Displayed):
 
     @property
     def num_blocks(self) -> int:
-        """The count of blocks."""
+        """The count of blocks.
+
+        >>> import paddlelike as fluid
+        >>> fluid.Program().num_blocks
+        1
+        """
         return len(self.blocks)
 
     @property
     def paddle_version(self) -> int:
-        """The version of Paddle that wrote the program it was read from, 2006002 for 2.6.2; otherwise 0."""
+        """The version of Paddle that wrote the program it was read from, 2006002 for 2.6.2; otherwise 0.
+
+        >>> import paddlelike as fluid
+        >>> fluid.Program().paddle_version
+        0
+        """
         return 0 if self.encoded is None else int(self.encoded.version.version)
 
     def block(self, index: int) -> Block:
-        """Return the block of that index. Raises IndexError."""
+        """Return the block of that ``index``. Raises IndexError.
+
+        >>> import paddlelike as fluid
+        >>> fluid.Program().block(0).idx
+        0
+        """
         return self.blocks[index]
 
     def global_block(self) -> Block:
-        """Return block 0."""
+        """Return block 0.
+
+        >>> import paddlelike as fluid
+        >>> x = fluid.data("x", [None, 1])
+        >>> fluid.default_main_program().global_block().var("x") is x
+        True
+        """
         return self.blocks[0]
 
     def current_block(self) -> Block:
-        """Return the block that layers append to."""
+        """Return the block that layers append to.
+
+        >>> import paddlelike as fluid
+        >>> x = fluid.data("x", [None, 1])
+        >>> fluid.default_main_program().current_block().idx
+        0
+        """
         return self.blocks[self.current_block_idx]
 
     def list_vars(self) -> Iterator[Variable]:
-        """Yield all variables, block by block in order of creation."""
+        """Yield all variables, block by block in order of creation.
+
+        >>> import paddlelike as fluid
+        >>> hidden = fluid.layers.fc(fluid.data("x", [None, 2]), 3)
+        >>> [v.name for v in fluid.default_main_program().list_vars() if v.persistable]
+        ['fc_0.w_0', 'fc_0.b_0']
+        """
         for block in self.blocks:
             yield from block.vars.values()
 
     def all_parameters(self) -> list[Parameter]:
-        """Return the parameters of all blocks."""
+        """Return the parameters of all blocks.
+
+        >>> import paddlelike as fluid
+        >>> hidden = fluid.layers.fc(fluid.data("x", [None, 2]), 3)
+        >>> [(p.name, p.shape) for p in fluid.default_main_program().all_parameters()]
+        [('fc_0.w_0', (2, 3)), ('fc_0.b_0', (3,))]
+        """
         return [v for v in self.list_vars() if isinstance(v, Parameter)]
 
     @property
@@ -99,6 +138,15 @@ class Program(EncodedState, Displayed):
         """The seed that initializers and dropout copy when they are built; 0: a new one every run.
 
         Setting it raises ValueError for anything but an integer.
+
+        >>> import paddlelike as fluid
+        >>> fluid.default_startup_program().random_seed = 90
+        >>> noise = fluid.layers.create_parameter([2, 2], "float32", name="noise")
+        >>> exe = fluid.Executor()
+        >>> (first,) = exe.run(fluid.default_startup_program(), fetch_list=["noise"])
+        >>> (second,) = exe.run(fluid.default_startup_program(), fetch_list=["noise"])
+        >>> bool((first == second).all())
+        True
         """
         return self._seed
 
@@ -109,7 +157,13 @@ class Program(EncodedState, Displayed):
         self._seed = seed
 
     def global_seed(self, seed: int = 0) -> None:
-        """Set the seed of this program and of the default programs."""
+        """Set the ``seed`` of this program and of the default programs.
+
+        >>> import paddlelike as fluid
+        >>> fluid.default_startup_program().global_seed(90)
+        >>> fluid.default_main_program().random_seed
+        90
+        """
         CONTEXT.main_program.random_seed = CONTEXT.startup_program.random_seed = seed
         self.random_seed = seed
 
@@ -117,20 +171,39 @@ class Program(EncodedState, Displayed):
 
     @property
     def desc(self) -> ProgramDesc:
-        """Fluid's C++ description of this program."""
+        """Fluid's C++ description of this program.
+
+        >>> import paddlelike as fluid
+        >>> type(fluid.Program().desc.serialize_to_string())
+        <class 'bytes'>
+        """
         return ProgramDesc(self)
 
     @staticmethod
     def parse_from_string(binary_str: bytes, *, trusted: bool = False) -> Program:
         """Return the program in a serialized ProgramDesc; parameters become plain variables, as in Fluid.
 
-        ``trusted`` lets an Executor run operators that reach files, other processes, Python functions or the
-        terminal. Raises FormatError for bytes that are no usable program, TypeError for anything but bytes.
+        ``binary_str`` are the bytes, as a file ``__model__`` holds them. ``trusted`` lets an Executor run
+        operators that reach files, other processes, Python functions or the terminal. Raises FormatError
+        for bytes that are no usable program, TypeError for anything but bytes.
+
+        >>> import paddlelike as fluid
+        >>> y = fluid.layers.relu(fluid.data("x", [None, 2]))
+        >>> data = fluid.default_main_program().desc.serialize_to_string()
+        >>> fluid.Program.parse_from_string(data)
+        <Program: 1 operators, 2 variables, 0 parameters>
         """
         return services().decoder.decode_program(binary_str, trusted=trusted)
 
     def to_string(self, throw_on_error: bool = False, with_details: bool = False) -> str:
-        """Return this program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold."""
+        """Return this program as protobuf text; ``with_details`` adds what a ProgramDesc does not hold.
+
+        ``throw_on_error`` is accepted for Fluid.
+
+        >>> import paddlelike as fluid
+        >>> fluid.Program().to_string(throw_on_error=True).splitlines()[:2]
+        ['blocks {', '  idx: 0']
+        """
         return services().text.format_program(self, with_details=with_details)
 
     def __str__(self) -> str:
@@ -191,13 +264,27 @@ class Program(EncodedState, Displayed):
         print_layers(self)
 
     def graph(self) -> nx.DiGraph[Any]:
-        """Return operators and variables as a directed networkx graph, for tools and pictures."""
+        """Return operators and variables as a directed networkx graph, for tools and pictures.
+
+        >>> import networkx
+        >>> import paddlelike as fluid
+        >>> y = fluid.layers.relu(fluid.data("x", [None, 2]))
+        >>> networkx.is_directed_acyclic_graph(fluid.default_main_program().graph())
+        True
+        """
         return services().views.build_graph(self)
 
     # Copies
 
     def clone(self, for_test: bool = False) -> Program:
-        """Return a copy; with ``for_test`` the forward part alone, dropout and batch_norm in test mode."""
+        """Return a copy; with ``for_test`` the forward part alone, dropout and batch_norm in test mode.
+
+        >>> import paddlelike as fluid
+        >>> kept = fluid.layers.dropout(fluid.data("x", [None, 2]), 0.5)
+        >>> tested = fluid.default_main_program().clone(for_test=True)
+        >>> [op.attr("is_test") for op in tested.global_block().ops]
+        [True]
+        """
         passes = services().passes
         return passes.copy_for_test(self) if for_test else passes.copy(self)
 

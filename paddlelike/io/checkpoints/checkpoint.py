@@ -13,7 +13,16 @@ __all__ = ["Checkpoint", "decode_checkpoint", "encode_entry"]
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that is complete."""
+    """A checkpoint that is complete.
+
+    ``step`` is when it was saved and ``path`` its directory; ``metric`` and ``state`` are those passed to
+    :meth:`Checkpoints.save`, ``random`` is the state of the scope's random generator, ``time`` is ISO 8601.
+
+    >>> import paddlelike as fluid
+    >>> checkpoint = fluid.io.Checkpoint(step=10, path="run/step-10", metric=0.5)
+    >>> checkpoint.step, checkpoint.metric, checkpoint.state
+    (10, 0.5, {})
+    """
 
     step: int
     path: str

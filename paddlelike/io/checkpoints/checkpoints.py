@@ -57,6 +57,13 @@ class Checkpoints:
     options
         The fields of :class:`~paddlelike.storage.options.SaveOptions`.
 
+    Raises
+    ------
+    ValueError
+        A count is too small, or an option has a value outside its choices.
+    TypeError
+        An option is unknown.
+
     >>> import tempfile
     >>> import paddlelike as fluid
     >>> loss = fluid.layers.mean(fluid.layers.fc(fluid.data("x", [None, 2]), 1))

@@ -46,8 +46,9 @@ def plan_load(
     """Return the plan of :func:`load_vars` with these arguments. Only headers are read; nothing is changed.
 
     ``dirname`` may also be the path of a ``.pdparams`` file, with or without its suffix, or a dict as
-    ``load_program_state`` returns it. Print the plan to see it; its ``rules()`` are proposals for variables
-    whose files probably have other names, to review and pass to the load.
+    ``load_program_state`` returns it; ``program`` None is the default main program. Print the plan to see
+    it; its ``rules()`` are proposals for variables whose files probably have other names, to review and
+    pass to the load.
 
     Raises
     ------
@@ -95,7 +96,7 @@ def fit_state(
     skip: str | Iterable[str] | None = None,
     init: Init = None,
 ) -> dict[str, Array]:
-    """Return the values of a dict with the names and shapes that ``program`` declares.
+    """Return the values of ``state_dict`` with the names and shapes that ``program`` declares.
 
     For ``set_program_state``, after ``load_program_state``. The keywords are those of :func:`load_vars`;
     values that are missing or do not fit are left out unless ``strict``.

@@ -40,6 +40,12 @@ def load_slice(
 
     Parameters
     ----------
+    dirname
+        The directory that was saved.
+    name
+        The variable.
+    rows
+        The first row, and the one after the last.
     filename
         The file that holds this variable among others; None: it has a file of its own.
     names

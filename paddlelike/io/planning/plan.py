@@ -93,10 +93,24 @@ class LoadPlan(Displayed):
     others
         A :class:`Row` for every variable that is not loaded, and for every file that the program does not
         use.
+    strict
+        Whether the load fails where a variable is missing or does not fit.
     proposals
         Files that are probably meant for variables without a file: pairs of names, with the reason.
     hint
         The most likely cause of the problems, and the next step.
+    steps, fills
+        The values that would be loaded, and those that would be constants.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> hidden = fluid.layers.fc(fluid.data("x", [None, 4]), 3)
+    >>> exe, home = fluid.Executor(), tempfile.mkdtemp()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> saved = fluid.io.save_persistables(exe, home)
+    >>> plan = fluid.io.plan_load(home)
+    >>> bool(plan), [(row.variable, row.what) for row in plan.rows]
+    (True, [('fc_0.w_0', 'load'), ('fc_0.b_0', 'load')])
     """
 
     source: str

@@ -43,6 +43,15 @@ class Rename:
         Copy the part that both shapes share and keep the rest of the variable's value, as for a grown table.
     cast
         Convert the elements to the variable's type.
+
+    Raises
+    ------
+    ValueError
+        A pattern may not end, or options exclude each other.
+
+    >>> import paddlelike as fluid
+    >>> print(fluid.io.Rules([fluid.io.Rename("encoder.*.weight", "fc_*.w_0", transpose=True)]))
+    encoder.*.weight -> fc_*.w_0 (transpose)
     """
 
     source: str | Names
@@ -92,7 +101,12 @@ class Rename:
 
 @dataclass(frozen=True)
 class Skip:
-    """Leave variables as they are, and do not use files."""
+    """Leave variables of that ``pattern`` as they are, and do not use files of it.
+
+    >>> import paddlelike as fluid
+    >>> print(fluid.io.Rules([fluid.io.Skip("fc_2.*")]))
+    skip fc_2.*
+    """
 
     pattern: str
 
@@ -102,7 +116,14 @@ class Skip:
 
 @dataclass(frozen=True)
 class Init:
-    """Set variables that the checkpoint does not hold: ``"keep"``, ``"zero"`` or a number."""
+    """Set variables that the checkpoint does not hold: ``"keep"``, ``"zero"`` or a number.
+
+    ``pattern`` says which, ``value`` to what. Raises ValueError for another value.
+
+    >>> import paddlelike as fluid
+    >>> print(fluid.io.Rules([fluid.io.Init("*_moment_*", 0.0)]))
+    init *_moment_*: 0.0
+    """
 
     pattern: str
     value: str | float = "keep"

@@ -28,8 +28,18 @@ def Print(  # noqa: N802  (Fluid's name)
     """Return ``input``, which is printed whenever the program computes it (operator ``print``).
 
     The first ``first_n`` times (-1: always) ``summarize`` elements (-1: all) are printed after ``message``;
-    ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or ``"both"``. Raises TypeError unless
-    ``input`` is a variable and GraphError for another ``print_phase``.
+    ``print_tensor_name``, ``print_tensor_type``, ``print_tensor_shape`` and ``print_tensor_lod`` choose
+    what is said of the variable. ``print_phase`` is ``"forward"``, ``"backward"`` (its gradient) or
+    ``"both"``. Raises TypeError unless ``input`` is a variable and GraphError for another ``print_phase``.
+
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.fill_constant([3], "float32", 0.5)
+    >>> seen = fluid.layers.Print(x, message="half", print_tensor_name=False)
+    >>> _ = fluid.Executor().run(fetch_list=[seen])
+    half
+        shape: [3]
+        dtype: float32
+        data: 0.5, 0.5, 0.5
     """
     check_variable("Print", "input", input)
     check_choice("Print", "print_phase", print_phase.upper(), ("FORWARD", "BACKWARD", "BOTH"))

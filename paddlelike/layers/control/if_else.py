@@ -21,18 +21,24 @@ __all__ = ["IfElse"]
 class IfElse:
     """Two networks, one for the rows where ``cond`` is true and one for the others.
 
-    ``cond`` is bool of shape ``[N, 1]``. Inside a block, :meth:`input` returns its rows of a variable,
-    :meth:`output` declares its results; calling the object returns the results with all rows in order.
+    ``cond`` is bool of shape ``[N, 1]`` (operators ``split_lod_tensor``, ``conditional_block``,
+    ``merge_lod_tensor``). Inside a block, :meth:`input` returns its rows of a variable, :meth:`output`
+    declares its results; calling the object returns the results with all rows in order. Raises TypeError
+    unless ``cond`` is a bool variable.
 
-    >>> from paddlelike.input import data
-    >>> from paddlelike.layers.tensor.constants import fill_constant_batch_size_like
-    >>> x = data("if_else_x", [None, 1], "float32")
-    >>> branches = IfElse(x > fill_constant_batch_size_like(x, [-1, 1], "float32", 0.0))
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1])
+    >>> branches = fluid.layers.IfElse(x > fluid.layers.zeros_like(x))
     >>> with branches.true_block():
     ...     branches.output(branches.input(x))
     >>> with branches.false_block():
-    ...     branches.output(-branches.input(x))
-    >>> (absolute,) = branches()
+    ...     branches.output(-10.0 * branches.input(x))
+    >>> (joined,) = branches()
+    >>> fluid.Executor().run(feed={"x": np.array([[1], [-2], [3]], "float32")}, fetch_list=[joined])
+    [array([[ 1.],
+           [20.],
+           [ 3.]], dtype=float32)]
     """
 
     def __init__(self, cond: Variable, name: str | None = None) -> None:

@@ -22,16 +22,17 @@ __all__ = ["While", "while_loop"]
 class While:
     """A block that runs as long as ``cond``, a bool of shape ``[1]``, is true (operator ``while``).
 
-    The block must update ``cond``. Its assignments to outer variables persist.
+    The block must update ``cond``. Its assignments to outer variables persist. With ``is_test`` nothing is
+    kept for a backward pass. Raises TypeError unless ``cond`` is one bool.
 
-    >>> from paddlelike.layers.elementwise.arithmetic import increment
-    >>> from paddlelike.layers.elementwise.comparison import less_than
-    >>> from paddlelike.layers.tensor.constants import fill_constant
-    >>> i, limit = fill_constant([1], "int64", 0), fill_constant([1], "int64", 5)
-    >>> going = less_than(i, limit)
-    >>> with While(going).block():
-    ...     _ = increment(i)
-    ...     _ = less_than(i, limit, cond=going)
+    >>> import paddlelike as fluid
+    >>> i, limit = fluid.layers.fill_constant([1], "int64", 0), fluid.layers.fill_constant([1], "int64", 5)
+    >>> going = fluid.layers.less_than(i, limit)
+    >>> with fluid.layers.While(going).block():
+    ...     _ = fluid.layers.increment(i, 2)
+    ...     _ = fluid.layers.less_than(i, limit, cond=going)
+    >>> fluid.Executor().run(fetch_list=[i])
+    [array([6])]
     """
 
     def __init__(self, cond: Variable, is_test: bool = False, name: str | None = None) -> None:

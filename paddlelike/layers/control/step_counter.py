@@ -10,10 +10,18 @@ __all__ = ["autoincreased_step_counter"]
 
 
 def autoincreased_step_counter(counter_name: str | None = None, begin: int = 1, step: int = 1) -> Variable:
-    """Return an int64 variable of shape (1,) that is ``begin`` in the first run, then grows by ``step``.
+    """Return an int64 variable of shape (1,) that grows by ``step`` in every run.
 
-    It is incremented before anything else is computed. A program has one counter per name
+    In the first run it is ``begin - 1 + step``, so ``begin`` when it counts by 1. It is incremented before
+    anything else is computed (operator ``increment``). A program has one counter per ``counter_name``
     (``@STEP_COUNTER@`` if None): a second call returns the same one.
+
+    >>> import paddlelike as fluid
+    >>> step = fluid.layers.autoincreased_step_counter(begin=0)
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> [int(exe.run(fetch_list=[step])[0][0]) for _ in range(3)]
+    [0, 1, 2]
     """
     helper = LayerHelper("global_step_counter")
     counter, new = helper.create_or_get_global_variable(

@@ -23,10 +23,12 @@ _INDEX = (VarType.INT64,)
 
 
 def create_array(dtype: Any) -> Variable:
-    """Return an empty array of tensors.
+    """Return an empty array of tensors of ``dtype``; :func:`array_write` fills it.
 
-    >>> create_array("float32").type.name
-    'LOD_TENSOR_ARRAY'
+    >>> import paddlelike as fluid
+    >>> array = fluid.layers.create_array("float32")
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.array_length(array)])
+    [array([0])]
     """
     return _new_array(LayerHelper("array"), dtype)
 
@@ -40,6 +42,12 @@ def array_write(x: Variable, i: Variable, array: Variable | None = None) -> Vari
 
     ``i`` is int64 of shape ``[1]``. Returns the array. Raises TypeError unless ``x`` and ``i`` are
     variables of supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> i = fluid.layers.fill_constant([1], "int64", 0)
+    >>> array = fluid.layers.array_write(fluid.layers.ones([2], "float32"), i)
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.array_read(array, i)])
+    [array([1., 1.], dtype=float32)]
     """
     check_variable("array_write", "x", x)
     check_variable("array_write", "i", i, _INDEX)

@@ -54,13 +54,14 @@ def multi_box_head(
 
     They are (N, M, 4), (N, M, num_classes), (M, 4) and (M, 4) for the M anchors of all maps.
 
-    ``inputs`` are the maps, each with its own ``aspect_ratios``; sizes and steps have one entry for each map.
-    Without ``min_sizes`` and ``max_sizes`` (pixels) the sizes go in equal steps from ``min_ratio`` to
+    ``inputs`` are the maps, each with its own ``aspect_ratios``; sizes and steps have one entry for each
+    map. Without ``min_sizes`` and ``max_sizes`` (pixels) the sizes go in equal steps from ``min_ratio`` to
     ``max_ratio`` percent of ``base_size``, after a first map of 10 percent. ``steps``, or ``step_w`` and
     ``step_h``, are the pixels between places. ``kernel_size``, ``pad`` and ``stride`` are those of the
-    convolutions; the rest goes to :func:`prior_box`. With one map the results are as it gives them: (N, H * W
-    * 4 * priors), (N, H * W * num_classes * priors), (H, W, priors, 4). As in Fluid ``name`` names nothing,
-    and ``step_h`` alone has no effect. Raises GraphError when lists do not fit the maps.
+    convolutions; ``image``, ``variance``, ``flip``, ``clip``, ``offset`` and
+    ``min_max_aspect_ratios_order`` go to :func:`prior_box`. With one map the results are as it gives them:
+    (N, H * W * 4 * priors), (N, H * W * num_classes * priors), (H, W, priors, 4). As in Fluid ``name``
+    names nothing, and ``step_h`` alone has no effect. Raises GraphError when lists do not fit the maps.
 
     >>> from paddlelike.input import data
     >>> maps = [data(f"map{size}", [None, 8, size, size]) for size in (8, 4, 2)]

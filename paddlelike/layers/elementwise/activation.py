@@ -82,40 +82,54 @@ class Activation(Protocol):
     def __call__(self, x: Variable, name: str | None = None) -> Variable: ...
 
 
-def _make_activation(type: str, formula: str, dtypes: Sequence[VarType] = FLOATS) -> Activation:
-    """Return the layer that appends the operator ``type``."""
+def _make_activation(
+    type: str, formula: str, example: tuple[str, str], dtypes: Sequence[VarType] = FLOATS
+) -> Activation:
+    """Return the layer that appends the operator ``type``; ``example``: numbers, and its result rounded."""
 
     def layer(x: Variable, name: str | None = None) -> Variable:
         check_variable(type, "x", x, dtypes)
         return emit(type, {"X": x}, name=name)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"``{formula}``, number by number (operator ``{type}``)."
+    layer.__doc__ = f"""Return ``{formula}``, number by number (operator ``{type}``).
+
+    Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([{example[0]}], "float32"))
+    >>> (out,) = fluid.Executor().run(fetch_list=[fluid.layers.{type}(x)])
+    >>> print(out.round(3))
+    [{example[1]}]
+    """
     return layer
 
 
-abs = _make_activation("abs", "|x|", NUMBERS)
-acos = _make_activation("acos", "arc cosine of x")
-asin = _make_activation("asin", "arc sine of x")
-atan = _make_activation("atan", "arc tangent of x")
-ceil = _make_activation("ceil", "least integer >= x")
-cos = _make_activation("cos", "cosine of x")
-exp = _make_activation("exp", "e ** x", NUMBERS)
-floor = _make_activation("floor", "greatest integer <= x")
-log = _make_activation("log", "natural logarithm of x", WIDE_FLOATS)
-logsigmoid = _make_activation("logsigmoid", "log(1 / (1 + exp(-x)))")
-reciprocal = _make_activation("reciprocal", "1 / x")
-relu = _make_activation("relu", "max(x, 0)")
-round = _make_activation("round", "nearest integer, halves away from 0")
-rsqrt = _make_activation("rsqrt", "1 / sqrt(x)")
-sigmoid = _make_activation("sigmoid", "1 / (1 + exp(-x))")
-sin = _make_activation("sin", "sine of x")
-softplus = _make_activation("softplus", "log(1 + exp(x))")
-softsign = _make_activation("softsign", "x / (1 + |x|)")
-sqrt = _make_activation("sqrt", "square root of x")
-square = _make_activation("square", "x * x", NUMBERS)
-tanh = _make_activation("tanh", "(exp(x) - exp(-x)) / (exp(x) + exp(-x))")
-tanh_shrink = _make_activation("tanh_shrink", "x - tanh(x)")
+abs = _make_activation("abs", "|x|", ("-2, 0, 1", "2. 0. 1."), NUMBERS)
+acos = _make_activation("acos", "arc cosine of x", ("-1, 0, 1", "3.142 1.571 0.   "))
+asin = _make_activation("asin", "arc sine of x", ("-1, 0, 1", "-1.571  0.     1.571"))
+atan = _make_activation("atan", "arc tangent of x", ("-2, 0, 1", "-1.107  0.     0.785"))
+ceil = _make_activation("ceil", "least integer >= x", ("-1.5, 0.5, 2", "-1.  1.  2."))
+cos = _make_activation("cos", "cosine of x", ("-2, 0, 1", "-0.416  1.     0.54 "))
+exp = _make_activation("exp", "e ** x", ("-2, 0, 1", "0.135 1.    2.718"), NUMBERS)
+floor = _make_activation("floor", "greatest integer <= x", ("-1.5, 0.5, 2", "-2.  0.  2."))
+log = _make_activation("log", "natural logarithm of x", ("1, 2, 4", "0.    0.693 1.386"), WIDE_FLOATS)
+logsigmoid = _make_activation("logsigmoid", "log(1 / (1 + exp(-x)))", ("-2, 0, 1", "-2.127 -0.693 -0.313"))
+reciprocal = _make_activation("reciprocal", "1 / x", ("0.5, 1, 4", "2.   1.   0.25"))
+relu = _make_activation("relu", "max(x, 0)", ("-2, 0, 1", "0. 0. 1."))
+round = _make_activation("round", "nearest integer, halves away from 0", ("-1.5, 0.4, 2.5", "-2.  0.  3."))
+rsqrt = _make_activation("rsqrt", "1 / sqrt(x)", ("0.25, 1, 4", "2.  1.  0.5"))
+sigmoid = _make_activation("sigmoid", "1 / (1 + exp(-x))", ("-2, 0, 1", "0.119 0.5   0.731"))
+sin = _make_activation("sin", "sine of x", ("-2, 0, 1", "-0.909  0.     0.841"))
+softplus = _make_activation("softplus", "log(1 + exp(x))", ("-2, 0, 1", "0.127 0.693 1.313"))
+softsign = _make_activation("softsign", "x / (1 + |x|)", ("-2, 0, 1", "-0.667  0.     0.5  "))
+sqrt = _make_activation("sqrt", "square root of x", ("0.25, 1, 4", "0.5 1.  2. "))
+square = _make_activation("square", "x * x", ("-2, 0, 1", "4. 0. 1."), NUMBERS)
+tanh = _make_activation(
+    "tanh", "(exp(x) - exp(-x)) / (exp(x) + exp(-x))", ("-2, 0, 1", "-0.964  0.     0.762")
+)
+tanh_shrink = _make_activation("tanh_shrink", "x - tanh(x)", ("-2, 0, 1", "-1.036  0.     0.238"))
 
 
 def _emit_with_attrs(type: str, x: Any, attrs: dict[str, Any], name: str | None = None) -> Variable:
@@ -234,6 +248,12 @@ def pow(x: Variable, factor: float | Variable = 1.0, name: str | None = None) ->
     """Return ``x ** factor``; the factor may be a variable of shape [1] (operator ``pow``).
 
     Raises TypeError unless ``x`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2, 3], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.pow(x, factor=2.0)])
+    [array([1., 4., 9.], dtype=float32)]
     """
     check_variable("pow", "x", x, NUMBERS)
     if isinstance(factor, Variable):

@@ -57,7 +57,9 @@ class Elementwise(Protocol):
     ) -> Variable: ...
 
 
-def _make_elementwise(type: str, formula: str) -> Elementwise:
+def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
+    """Return the layer that appends the operator ``type``; ``example`` is its result of (7, 8) and (2, 8)."""
+
     def layer(
         x: Variable,
         y: Variable,
@@ -70,23 +72,31 @@ def _make_elementwise(type: str, formula: str) -> Elementwise:
         return emit(type, {"X": x, "Y": y}, {"axis": axis}, name=name, act=act)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""``act({formula})``, number by number (operator ``{type}``).
+    layer.__doc__ = f"""Return ``act({formula})``, number by number (operator ``{type}``).
 
     The dims of ``y`` are those of ``x`` from dim ``axis`` on, or its last ones (-1); it is repeated
-    over the others. The result has the shape of ``x``.
+    over the others. The result has the shape of ``x``. Raises TypeError unless ``x`` and ``y`` are variables
+    of supported dtypes, ShapeError when their dims do not fit.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[7, 8]], "float32"))
+    >>> y = fluid.layers.assign(np.array([2, 8], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.{type}(x, y)])
+    [array({example}, dtype=float32)]
     """
     return layer
 
 
-elementwise_add = _make_elementwise("elementwise_add", "x + y")
-elementwise_div = _make_elementwise("elementwise_div", "x / y")
-elementwise_floordiv = _make_elementwise("elementwise_floordiv", "x // y")
-elementwise_max = _make_elementwise("elementwise_max", "max(x, y)")
-elementwise_min = _make_elementwise("elementwise_min", "min(x, y)")
-elementwise_mod = _make_elementwise("elementwise_mod", "x % y")
-elementwise_mul = _make_elementwise("elementwise_mul", "x * y")
-elementwise_pow = _make_elementwise("elementwise_pow", "x ** y")
-elementwise_sub = _make_elementwise("elementwise_sub", "x - y")
+elementwise_add = _make_elementwise("elementwise_add", "x + y", "[[ 9., 16.]]")
+elementwise_div = _make_elementwise("elementwise_div", "x / y", "[[3.5, 1. ]]")
+elementwise_floordiv = _make_elementwise("elementwise_floordiv", "x // y", "[[3., 1.]]")
+elementwise_max = _make_elementwise("elementwise_max", "max(x, y)", "[[7., 8.]]")
+elementwise_min = _make_elementwise("elementwise_min", "min(x, y)", "[[2., 8.]]")
+elementwise_mod = _make_elementwise("elementwise_mod", "x % y", "[[1., 0.]]")
+elementwise_mul = _make_elementwise("elementwise_mul", "x * y", "[[14., 64.]]")
+elementwise_pow = _make_elementwise("elementwise_pow", "x ** y", "[[4.9000000e+01, 1.6777216e+07]]")
+elementwise_sub = _make_elementwise("elementwise_sub", "x - y", "[[5., 0.]]")
 
 
 def scale(
@@ -99,7 +109,16 @@ def scale(
 ) -> Variable:
     """Return ``act(scale * x + bias)``, or ``act(scale * (x + bias))`` (operator ``scale``).
 
-    ``scale`` may be a variable of shape [1]. Raises TypeError unless ``x`` is a variable.
+    The latter without ``bias_after_scale``. ``scale`` may be a variable of shape [1]. Raises TypeError
+    unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2], "float32"))
+    >>> first = fluid.layers.scale(x, scale=10.0, bias=0.5)
+    >>> second = fluid.layers.scale(x, scale=10.0, bias=0.5, bias_after_scale=False)
+    >>> fluid.Executor().run(fetch_list=[first, second])
+    [array([10.5, 20.5], dtype=float32), array([15., 25.], dtype=float32)]
     """
     check_variable("scale", "x", x)
     inputs = {"X": x}
@@ -115,6 +134,11 @@ def sums(input: Any, out: Variable | None = None) -> Variable:
     """Return the sum of variables of one shape (operator ``sum``), written to ``out`` if that is given.
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import paddlelike as fluid
+    >>> one, two = fluid.layers.ones([2], "float32"), fluid.layers.fill_constant([2], "float32", 2.0)
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.sums([one, two, two])])
+    [array([5., 5.], dtype=float32)]
     """
     many = check_variables("sums", "input", input)
     return emit("sum", {"X": many}, {"use_mkldnn": False}, out=out)
@@ -142,9 +166,15 @@ def addcmul(
 
 
 def increment(x: Variable, value: float = 1.0, in_place: bool = True) -> Variable:
-    """Return ``x + value`` for ``x`` of shape [1], by default written to ``x`` itself (``increment``).
+    """Return ``x + value`` for ``x`` of shape [1] (operator ``increment``).
 
-    Raises TypeError unless ``x`` is a variable of a supported dtype.
+    It is written to ``x`` itself, unless ``in_place`` is False. Raises TypeError unless ``x`` is a variable
+    of a supported dtype.
+
+    >>> import paddlelike as fluid
+    >>> i = fluid.layers.fill_constant([1], "int64", 7)
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.increment(i, value=2)])
+    [array([9])]
     """
     check_variable("increment", "x", x, NUMBERS)
     out = x if in_place else None

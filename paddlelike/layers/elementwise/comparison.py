@@ -53,12 +53,27 @@ class Connective(Protocol):
     ) -> Variable: ...
 
 
-def _make_comparison(type: str, formula: str, dtypes: Sequence[VarType] | None = NUMBERS) -> Comparison:
+def _make_comparison(
+    type: str, formula: str, example: str, dtypes: Sequence[VarType] | None = NUMBERS
+) -> Comparison:
+    """Return the layer that appends the operator ``type``; ``example``: its result of 1, 2, 3 and 3, 2, 1."""
+
     def layer(x: Variable, y: Variable, cond: Variable | None = None) -> Variable:
         return _compare(type, x, y, cond, {}, dtypes)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"``{formula}``, element by element, as bool (operator ``{type}``)."
+    layer.__doc__ = f"""Return ``{formula}``, element by element, as bool (operator ``{type}``).
+
+    It is written to ``cond`` if that is given. Raises TypeError unless ``x`` and ``y`` are variables of
+    supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2, 3], "float32"))
+    >>> y = fluid.layers.assign(np.array([3, 2, 1], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.{type}(x, y)])
+    [array([{example}])]
+    """
     return layer
 
 
@@ -76,25 +91,28 @@ def _compare(
     return emit(type, inputs, attrs, dtype=VarType.BOOL, out=cond, constant=True)
 
 
-equal = _make_comparison("equal", "x == y", None)
-
-
-greater_equal = _make_comparison("greater_equal", "x >= y")
-
-
-greater_than = _make_comparison("greater_than", "x > y")
-
-
-less_equal = _make_comparison("less_equal", "x <= y")
-
-
-not_equal = _make_comparison("not_equal", "x != y", None)
+equal = _make_comparison("equal", "x == y", "False,  True, False", None)
+greater_equal = _make_comparison("greater_equal", "x >= y", "False,  True,  True")
+greater_than = _make_comparison("greater_than", "x > y", "False, False,  True")
+less_equal = _make_comparison("less_equal", "x <= y", " True,  True, False")
+not_equal = _make_comparison("not_equal", "x != y", " True, False,  True", None)
 
 
 def less_than(
     x: Variable, y: Variable, force_cpu: bool | None = None, cond: Variable | None = None
 ) -> Variable:
-    """Return ``x < y``, element by element, as bool (operator ``less_than``)."""
+    """Return ``x < y``, element by element, as bool (operator ``less_than``).
+
+    It is written to ``cond`` if that is given; ``force_cpu`` is recorded in the operator. Raises TypeError
+    unless ``x`` and ``y`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([1, 2, 3], "float32"))
+    >>> y = fluid.layers.assign(np.array([3, 2, 1], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.less_than(x, y)])
+    [array([ True, False, False])]
+    """
     return _compare("less_than", x, y, cond, {} if force_cpu is None else {"force_cpu": force_cpu})
 
 
@@ -115,24 +133,32 @@ def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Vari
     )
 
 
-def _make_connective(type: str, formula: str) -> Connective:
+def _make_connective(type: str, formula: str, example: str) -> Connective:
+    """Return the layer that appends the operator ``type``; ``example`` is its result of TTF and TFF."""
+
     def layer(x: Variable, y: Variable, out: Variable | None = None, name: str | None = None) -> Variable:
         check_variable(type, "x", x, BOOL)
         check_variable(type, "y", y, BOOL)
         return emit(type, {"X": x, "Y": y}, name=name, out=out)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"``{formula}`` of bools, element by element (operator ``{type}``)."
+    layer.__doc__ = f"""Return ``{formula}`` of bools, element by element (operator ``{type}``).
+
+    It is written to ``out`` if that is given. Raises TypeError unless ``x`` and ``y`` are bool variables.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([True, True, False]))
+    >>> y = fluid.layers.assign(np.array([True, False, False]))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.{type}(x, y)])
+    [array([{example}])]
+    """
     return layer
 
 
-logical_and = _make_connective("logical_and", "x and y")
-
-
-logical_or = _make_connective("logical_or", "x or y")
-
-
-logical_xor = _make_connective("logical_xor", "x != y")
+logical_and = _make_connective("logical_and", "x and y", " True, False, False")
+logical_or = _make_connective("logical_or", "x or y", " True,  True, False")
+logical_xor = _make_connective("logical_xor", "x != y", "False,  True, False")
 
 
 def logical_not(x: Variable, out: Variable | None = None, name: str | None = None) -> Variable:

@@ -25,10 +25,13 @@ def data(
 ) -> Variable:
     """Return a variable to be fed; the older form of :func:`fluid.data`, whose feeds are not checked.
 
-    A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape``
-    has a dim of -1 or None already. Raises TypeError for an invalid name or shape.
+    A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape`` has a
+    dim of -1 or None already. ``lod_level`` is the count of levels of sequences in its rows, ``dtype`` the
+    type of its elements and ``type`` that of its value; gradients end here unless ``stop_gradient`` is
+    False. Raises TypeError for an invalid name or shape.
 
-    >>> data("older_image", [1, 28, 28]).shape
+    >>> import paddlelike as fluid
+    >>> fluid.layers.data("image", [1, 28, 28]).shape
     (-1, 1, 28, 28)
     """
     dims = check_data("layers.data", name, shape)

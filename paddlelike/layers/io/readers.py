@@ -67,12 +67,26 @@ def py_reader(
 ) -> ProgramReader:
     """Return a reader of batches with a slot per shape (operator ``create_py_reader``).
 
-    ``capacity`` batches are read ahead. :func:`read_file` returns the variables of the slots. Raises
-    GraphError unless there are as many dtypes and LoD levels as shapes.
+    ``capacity`` batches are read ahead, in a thread. Each slot has an entry in ``dtypes`` and in
+    ``lod_levels`` (None: no slot has a LoD). ``use_double_buffer`` declares Fluid's further buffer, which
+    has no effect. :func:`read_file` returns the variables of the slots. Raises GraphError unless there are
+    as many dtypes and LoD levels as shapes.
 
-    >>> reader = py_reader(4, shapes=[(-1, 3), (-1, 1)], dtypes=["float32", "int64"])
-    >>> [variable.shape for variable in read_file(reader)]
-    [(-1, 3), (-1, 1)]
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> reader = fluid.layers.py_reader(4, shapes=[(-1, 1)], dtypes=["float32"])
+    >>> total = fluid.layers.reduce_sum(fluid.layers.read_file(reader))
+    >>> reader.decorate_batch_generator(lambda: [[np.array([[i]], "float32")] for i in (5, 7)])
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> reader.start()
+    >>> try:
+    ...     while True:
+    ...         print(exe.run(fetch_list=[total]))
+    ... except fluid.core.EOFException:
+    ...     reader.reset()
+    [array([5.], dtype=float32)]
+    [array([7.], dtype=float32)]
     """
     levels = [0] * len(shapes) if lod_levels is None else lod_levels
     if not len(shapes) == len(dtypes) == len(levels):
@@ -109,7 +123,16 @@ def _share_queue(reader: ProgramReader, variable: Variable) -> ProgramReader:
 
 
 def read_file(reader: ProgramReader) -> Any:
-    """Return the next batch: a list with a variable per slot, or the only one (operator ``read``)."""
+    """Return the next batch of ``reader``: a list with a variable per slot, or the only one.
+
+    Operator ``read``. Raises TypeError unless ``reader`` is one of :func:`py_reader`.
+
+    >>> import paddlelike as fluid
+    >>> reader = fluid.layers.py_reader(4, shapes=[(-1, 3), (-1, 1)], dtypes=["float32", "int64"])
+    >>> features, label = fluid.layers.read_file(reader)
+    >>> features.shape, label.shape
+    ((-1, 3), (-1, 1))
+    """
     variable = _check_reader("read_file", reader).variable
     helper = LayerHelper("read_file")
     outs = []

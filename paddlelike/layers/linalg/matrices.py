@@ -12,12 +12,34 @@ __all__ = ["cross", "diag_embed", "dist", "kron", "trace", "tril", "triu"]
 
 
 def tril(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
-    """Return ``input`` with zeros above its ``diagonal``-th diagonal (operator ``tril_triu``)."""
+    """Return ``input`` with zeros above its ``diagonal``-th diagonal (operator ``tril_triu``).
+
+    Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.arange(1, 10, dtype="int64").reshape(3, 3))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.tril(x)])
+    [array([[1, 0, 0],
+           [4, 5, 0],
+           [7, 8, 9]])]
+    """
     return _triangle("tril", input, diagonal, name, lower=True)
 
 
 def triu(input: Variable, diagonal: int = 0, name: str | None = None) -> Variable:
-    """Return ``input`` with zeros below its ``diagonal``-th diagonal (operator ``tril_triu``)."""
+    """Return ``input`` with zeros below its ``diagonal``-th diagonal (operator ``tril_triu``).
+
+    Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.arange(1, 10, dtype="int64").reshape(3, 3))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.triu(x, diagonal=1)])
+    [array([[0, 2, 3],
+           [0, 0, 6],
+           [0, 0, 0]])]
+    """
     return _triangle("triu", input, diagonal, name, lower=False)
 
 

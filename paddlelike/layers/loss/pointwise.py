@@ -66,8 +66,18 @@ def softmax_with_cross_entropy(
     """Return the cross entropy of ``softmax(logits)`` along ``axis``, in one operator.
 
     Operator ``softmax_with_cross_entropy``. Labels are int64 with 1 in place of that dim, or probabilities
-    with ``soft_label``. With ``return_softmax`` the softmax is returned as well. Raises TypeError unless
-    ``logits`` and ``label`` are variables of supported dtypes.
+    with ``soft_label``; those equal to ``ignore_index`` cost 0. With ``return_softmax`` the softmax is
+    returned as well. ``numeric_stable_mode`` is recorded in the operator, which is always stable. Raises
+    TypeError unless ``logits`` and ``label`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> logits = fluid.layers.assign(np.array([[0, 0], [0, 3]], "float32"))
+    >>> label = fluid.layers.assign(np.array([[0], [1]], "int64"))
+    >>> (costs,) = fluid.Executor().run(fetch_list=[fluid.layers.softmax_with_cross_entropy(logits, label)])
+    >>> costs.round(3)
+    array([[0.693],
+           [0.049]], dtype=float32)
     """
     check_variable("softmax_with_cross_entropy", "logits", logits, FLOATS)
     check_variable("softmax_with_cross_entropy", "label", label)
@@ -97,6 +107,14 @@ def sigmoid_cross_entropy_with_logits(
     Operator ``sigmoid_cross_entropy_with_logits``. Elements labelled ``ignore_index`` cost 0; ``normalize``
     divides by the count of the others. Raises TypeError unless ``x`` and ``label`` are variables of
     supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[0, 3]], "float32"))
+    >>> label = fluid.layers.assign(np.array([[1, 0]], "float32"))
+    >>> (costs,) = fluid.Executor().run(fetch_list=[fluid.layers.sigmoid_cross_entropy_with_logits(x, label)])
+    >>> costs.round(3)
+    array([[0.693, 3.049]], dtype=float32)
     """
     check_variable("sigmoid_cross_entropy_with_logits", "x", x, FLOATS)
     check_variable("sigmoid_cross_entropy_with_logits", "label", label)

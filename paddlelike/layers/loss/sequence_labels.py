@@ -61,6 +61,21 @@ def crf_decoding(
     Operator ``crf_decoding``. ``param_attr`` names the weight of :func:`linear_chain_crf`. With ``label``
     the result is 1 where it is correct, else 0. Raises TypeError unless ``input`` is a variable of a
     supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> words = fluid.data("words", [None, 2], lod_level=1)
+    >>> tags = fluid.data("tags", [None, 1], "int64", lod_level=1)
+    >>> no_preference = fluid.ParamAttr("crf", fluid.initializer.Constant(0.0))
+    >>> loss = fluid.layers.linear_chain_crf(words, tags, param_attr=no_preference)
+    >>> best = fluid.layers.crf_decoding(words, fluid.ParamAttr("crf"))
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> scores = fluid.LoDTensor(np.array([[3, 1], [0, 2], [5, 4]], "float32"), [[0, 2, 3]])
+    >>> labels = fluid.LoDTensor(np.zeros((3, 1), "int64"), [[0, 2, 3]])
+    >>> (found,) = exe.run(feed={"words": scores, "tags": labels}, fetch_list=[best], return_numpy=False)
+    >>> np.array(found).ravel()
+    array([0, 1, 0])
     """
     check_variable("crf_decoding", "input", input, WIDE_FLOATS)
     helper = LayerHelper("crf_decoding", param_attr=param_attr)
@@ -87,11 +102,24 @@ def warpctc(
     input_length: Variable | None = None,
     label_length: Variable | None = None,
 ) -> Variable:
-    """Return the CTC loss of each sequence, (sequences, 1), of the softmax of ``input`` (``warpctc``).
+    """Return the CTC loss of each sequence, (sequences, 1), of the softmax of ``input``.
 
-    ``input`` (T, classes + 1) and ``label`` int32 (T, 1) have LoD; or they are (longest, N, classes + 1)
-    and (N, longest label) with the lengths, int64 (N,). ``norm_by_times`` divides gradients by the number
-    of steps. Graves et al. 2006. Raises TypeError unless the inputs are variables of supported dtypes.
+    Operator ``warpctc``. ``input`` (T, classes + 1) and ``label`` int32 (T, 1) have LoD; or they are
+    (longest, N, classes + 1) and (N, longest label) with their lengths ``input_length`` and
+    ``label_length``, int64 (N,). ``blank`` is the class of no label. ``norm_by_times`` divides gradients by
+    the number of steps. Graves et al. 2006. Raises TypeError unless the inputs are variables of supported
+    dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> scores = fluid.data("scores", [None, 3], lod_level=1)
+    >>> label = fluid.data("label", [None, 1], "int32", lod_level=1)
+    >>> loss = fluid.layers.warpctc(scores, label, blank=0)
+    >>> steps = fluid.LoDTensor(np.zeros((2, 3), "float32"), [[0, 2]])
+    >>> one = fluid.LoDTensor(np.array([[1]], "int32"), [[0, 1]])
+    >>> (costs,) = fluid.Executor().run(feed={"scores": steps, "label": one}, fetch_list=[loss])
+    >>> bool(np.allclose(costs, np.log(3)))  # three of nine equally likely paths give the label
+    True
     """
     check_variable("warpctc", "input", input, WIDE_FLOATS)
     check_variable("warpctc", "label", label, (VarType.INT32,))

@@ -37,10 +37,13 @@ def batch_norm(
 ) -> Variable:
     """Return each channel normalized over the batch, times a scale plus a bias (operator ``batch_norm``).
 
-    ``input`` is (N, C, ...), or (N, ..., C) for ``data_layout`` NHWC. The moving mean and variance are
-    persistables: ``moving = momentum * moving + (1 - momentum) * batch`` in training; test programs and
-    ``use_global_stats`` normalize by them. Ioffe & Szegedy 2015. Raises GraphError when an attribute is
-    False.
+    ``input`` is (N, C, ...), or (N, ..., C) for ``data_layout`` NHWC; ``(input - mean) / sqrt(variance +
+    epsilon)``. The moving mean and variance are persistables called ``moving_mean_name`` and
+    ``moving_variance_name``: ``moving = momentum * moving + (1 - momentum) * batch`` in training; test
+    programs, ``is_test`` and ``use_global_stats`` normalize by them. With
+    ``do_model_average_for_mean_and_var`` a :class:`~paddlelike.optimizer.ModelAverage` averages them too.
+    ``in_place`` writes the result to ``input``. Ioffe & Szegedy 2015. Raises GraphError when an attribute
+    is False.
 
     >>> from paddlelike.input import data
     >>> normal = batch_norm(data("x", [None, 3, 8, 8]), act="relu", name="bn")

@@ -35,9 +35,10 @@ def conv2d(
     """Return ``act(input * filter + bias)``, ``*`` a convolution over two dims (operator ``conv2d``).
 
     (N, C, H, W) gives (N, num_filters, H', W') with H' = (H + padding - dilation * (filter - 1) - 1) /
-    stride + 1. The filter, (num_filters, C / groups, height, width), is initialized normally. ``padding``
-    is an int, one per dim, one per side, ``"SAME"`` or ``"VALID"``. Raises GraphError when channels or
-    filters cannot be divided into ``groups``.
+    stride + 1. The filter, (num_filters, C / groups, height, width), is initialized normally;
+    ``filter_size`` is an int or ``[height, width]``, as are ``stride`` and ``dilation``. ``padding`` is an
+    int, one per dim, one per side, ``"SAME"`` or ``"VALID"``. Raises GraphError when channels or filters
+    cannot be divided into ``groups``.
 
     >>> from paddlelike.input import data
     >>> conv2d(data("image", [None, 3, 32, 32]), num_filters=8, filter_size=3, padding=1).shape
@@ -178,9 +179,9 @@ def conv2d_transpose(
 ) -> Variable:
     """Return the transposed convolution, the gradient of a convolution (operator ``conv2d_transpose``).
 
-    (N, C, H, W) gives (N, num_filters, H', W') with H' = (H - 1) * stride - padding + dilation *
+    ``input`` (N, C, H, W) gives (N, num_filters, H', W') with H' = (H - 1) * stride - padding + dilation *
     (filter - 1) + 1, or ``output_size``. The filter, (C, num_filters / groups, height, width), may be
-    inferred from ``output_size``. Raises GraphError when neither is given.
+    inferred from ``output_size``, when ``filter_size`` is None. Raises GraphError when neither is given.
 
     >>> from paddlelike.input import data
     >>> conv2d_transpose(data("x", [None, 3, 8, 8]), num_filters=4, filter_size=3, stride=2).shape

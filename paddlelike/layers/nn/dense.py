@@ -69,9 +69,16 @@ def fc(
 def mul(
     x: Variable, y: Variable, x_num_col_dims: int = 1, y_num_col_dims: int = 1, name: str | None = None
 ) -> Variable:
-    """Return the product of ``x`` and ``y`` as matrices whose rows are their first ``*_num_col_dims`` dims.
+    """Return the product of ``x`` and ``y`` as matrices whose rows are their first dims.
 
-    Operator ``mul``. Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes.
+    Operator ``mul``. ``x_num_col_dims`` and ``y_num_col_dims`` say how many dims count as rows; the result
+    has those of ``x``, then the others of ``y``. Raises TypeError unless ``x`` and ``y`` are variables of
+    supported dtypes.
+
+    >>> import paddlelike as fluid
+    >>> x, y = fluid.data("x", [None, 2, 3]), fluid.data("y", [6, 4])
+    >>> fluid.layers.mul(x, y).shape
+    (-1, 4)
     """
     check_variable("mul", "x", x, FLOATS)
     check_variable("mul", "y", y, FLOATS)
@@ -89,12 +96,14 @@ def matmul(
 ) -> Variable:
     """Return ``alpha * x @ y`` over the last two dims, the others being batches (operator ``matmul``).
 
-    Raises TypeError unless ``x`` and ``y`` are variables of supported dtypes, GraphError when columns and
-    rows do not match.
+    ``transpose_x`` and ``transpose_y`` exchange the last two dims first. Raises TypeError unless ``x`` and
+    ``y`` are variables of supported dtypes, GraphError when columns and rows do not match.
 
-    >>> from paddlelike.input import data
-    >>> matmul(data("rows", [None, 3, 4]), data("columns", [None, 5, 4]), transpose_y=True).shape
-    (-1, 3, 5)
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.matmul(x, x, transpose_y=True)])
+    [array([[5.]], dtype=float32)]
     """
     check_variable("matmul", "x", x, FLOATS)
     check_variable("matmul", "y", y, FLOATS)

@@ -283,6 +283,17 @@ def affine_grid(theta: Variable, out_shape: Any, name: str | None = None) -> Var
 
     They are (N, H, W, 2) in [-1, 1], for :func:`grid_sampler` (operator ``affine_grid``). Raises TypeError
     unless ``theta`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> mirror = fluid.layers.assign(np.array([[[-1, 0, 0], [0, 1, 0]]], "float32"))
+    >>> grid = fluid.layers.affine_grid(mirror, out_shape=[1, 1, 2, 2])
+    >>> fluid.Executor().run(fetch_list=[grid])
+    [array([[[[ 1., -1.],
+             [-1., -1.]],
+    <BLANKLINE>
+            [[ 1.,  1.],
+             [-1.,  1.]]]], dtype=float32)]
     """
     check_variable("affine_grid", "theta", theta, WIDE_FLOATS)
     inputs, attrs = {"Theta": theta}, {}

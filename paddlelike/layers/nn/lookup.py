@@ -52,6 +52,13 @@ def one_hot(input: Variable, depth: int | Variable, allow_out_of_range: bool = F
 
     Operator ``one_hot``. An id out of range is an error, or with ``allow_out_of_range`` gives zeros. Raises
     TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> ids = fluid.layers.assign(np.array([[2], [0]], "int64"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.one_hot(ids, depth=3)])
+    [array([[0., 0., 1.],
+           [1., 0., 0.]], dtype=float32)]
     """
     check_variable("one_hot", "input", input, INTEGERS)
     inputs, attrs = prepare_one_hot(input, depth, allow_out_of_range)

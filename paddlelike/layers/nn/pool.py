@@ -41,13 +41,18 @@ def pool2d(
 ) -> Variable:
     """Return the ``"max"`` or ``"avg"`` of every window of ``pool_size`` (operator ``pool2d``).
 
-    (N, C, H, W) gives (N, C, H', W') with H' = (H + padding - size) / stride + 1, rounded up in
-    ``ceil_mode``. ``global_pooling``: one window over everything. ``exclusive``: means do not count the
-    padding. Raises GraphError when ``pool_size`` is missing.
+    ``input`` (N, C, H, W) gives (N, C, H', W') with H' = (H + padding - size) / stride + 1, rounded up in
+    ``ceil_mode``. ``pool_type`` is ``"max"`` or ``"avg"``; ``pool_stride`` is an int or one per dim,
+    ``pool_padding`` also one per side, ``"SAME"`` or ``"VALID"``. ``global_pooling``: one window over
+    everything. ``exclusive``: means do not count the padding. Raises TypeError unless ``input`` is a
+    variable of a supported dtype, GraphError when ``pool_size`` is missing.
 
-    >>> from paddlelike.input import data
-    >>> pool2d(data("x", [None, 3, 8, 8]), pool_size=2, pool_stride=2).shape
-    (-1, 3, 4, 4)
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.arange(16, dtype="float32").reshape(1, 1, 4, 4))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.pool2d(x, pool_size=2, pool_stride=2)])
+    [array([[[[ 5.,  7.],
+             [13., 15.]]]], dtype=float32)]
     """
     settings = (pool_stride, pool_padding, global_pooling, use_cudnn, ceil_mode, exclusive)
     return _pool("pool2d", 2, input, pool_size, pool_type, settings, data_format, name)
@@ -115,8 +120,17 @@ def adaptive_pool2d(
 ) -> Any:
     """Return the ``"max"`` or ``"avg"`` over (H', W') windows of (N, C, H, W) of about equal size.
 
-    Operators ``max_pool2d_with_index`` and ``pool2d``. ``require_index`` also returns the indices of the
-    maxima. Raises GraphError when it is given with means.
+    Operators ``max_pool2d_with_index`` and ``pool2d``. ``input`` (N, C, H, W) gives (N, C, H', W');
+    ``pool_size`` is ``[H', W']``, or one int for both; ``pool_type`` is ``"max"`` or ``"avg"``.
+    ``require_index`` also returns the indices of the maxima. Raises TypeError unless ``input`` is a
+    variable of a supported dtype, GraphError for another ``pool_type``, or when ``require_index`` is given
+    with means.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.arange(15, dtype="float32").reshape(1, 1, 3, 5))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.adaptive_pool2d(x, [1, 2], "max")])
+    [array([[[[12., 14.]]]], dtype=float32)]
     """
     return _adaptive(2, input, pool_size, pool_type, require_index, name)
 

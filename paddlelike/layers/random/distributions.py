@@ -183,7 +183,18 @@ class Categorical(Distribution):
 
 
 class MultivariateNormalDiag(Distribution):
-    """Normal in K dims with mean ``loc`` (K,) and the diagonal of ``scale`` (K, K) as covariance."""
+    """Normal in K dims with mean ``loc`` (K,) and the diagonal of ``scale`` (K, K) as covariance.
+
+    Both are variables. Raises TypeError unless they are.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> mean = fluid.layers.assign(np.zeros(2, "float32"))
+    >>> normal = fluid.layers.MultivariateNormalDiag(mean, fluid.layers.assign(np.eye(2, dtype="float32")))
+    >>> (nats,) = fluid.Executor().run(fetch_list=[normal.entropy()])
+    >>> print(f"{nats[0]:.4f}")  # 1 + log(2 * pi)
+    2.8379
+    """
 
     def __init__(self, loc: Any, scale: Any) -> None:
         self.loc = check_variable("MultivariateNormalDiag", "loc", loc)

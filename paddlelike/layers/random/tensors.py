@@ -53,9 +53,16 @@ def dropout(
     """Return ``x`` with each element set to 0 with probability ``dropout_prob`` (operator ``dropout``).
 
     ``"downgrade_in_infer"`` keeps the others unchanged and multiplies by ``1 - p`` in test programs;
-    ``"upscale_in_train"`` divides them by ``1 - p`` and does nothing in test programs. With a seed every
-    run drops the same elements. Raises TypeError unless ``x`` is a variable of a supported dtype and
-    GraphError for another ``dropout_implementation``.
+    ``"upscale_in_train"`` divides them by ``1 - p`` and does nothing in test programs; ``is_test=True``
+    does so in every program. With a seed every run drops the same elements. Raises TypeError unless ``x``
+    is a variable of a supported dtype and GraphError for another ``dropout_implementation``.
+
+    >>> import paddlelike as fluid
+    >>> ones = fluid.layers.ones([2, 3], "float32")
+    >>> tested = fluid.layers.dropout(ones, dropout_prob=0.25, is_test=True)
+    >>> fluid.Executor().run(fetch_list=[tested])
+    [array([[0.75, 0.75, 0.75],
+           [0.75, 0.75, 0.75]], dtype=float32)]
     """
     check_variable("dropout", "x", x, FLOATS)
     check_choice(
@@ -87,7 +94,18 @@ def dropout(
 def uniform_random(
     shape: Any, dtype: Any = "float32", min: float = -1.0, max: float = 1.0, seed: int = 0
 ) -> Variable:
-    """Return uniform values in [min, max) (``uniform_random``); ``shape`` may be or hold int variables."""
+    """Return uniform values in [min, max) (operator ``uniform_random``).
+
+    ``shape`` may be or hold int variables. The operator computes float32 whatever ``dtype`` is, as in
+    Fluid, see ``fluid.quirks()``. A ``seed`` other than 0 gives the same values in every run. Raises
+    TypeError when ``shape`` is neither a list of ints nor a variable.
+
+    >>> import paddlelike as fluid
+    >>> noise = fluid.layers.uniform_random([2, 3], min=0.0, max=0.5, seed=1)
+    >>> (drawn,) = fluid.Executor().run(fetch_list=[noise])
+    >>> drawn.shape, bool((drawn >= 0).all() and (drawn <= 0.5).all())
+    ((2, 3), True)
+    """
     kind = convert_dtype(dtype)
     helper = LayerHelper("uniform_random")
     inputs: dict[str, Any] = {}
@@ -110,9 +128,16 @@ def uniform_random(
 def gaussian_random(
     shape: Any, mean: float = 0.0, std: float = 1.0, seed: int = 0, dtype: Any = "float32"
 ) -> Variable:
-    """Return normal values with that mean and standard deviation (operator ``gaussian_random``).
+    """Return normal values with that ``mean`` and standard deviation ``std`` (operator ``gaussian_random``).
 
-    ``shape`` may be or hold int variables.
+    ``shape`` may be or hold int variables; ``dtype`` is float32 or float64; a ``seed`` other than 0 gives
+    the same values in every run.
+
+    >>> import paddlelike as fluid
+    >>> noise = fluid.layers.gaussian_random([1000], mean=5.0, std=0.01, seed=1)
+    >>> (drawn,) = fluid.Executor().run(fetch_list=[noise])
+    >>> print(f"{drawn.mean():.1f}")
+    5.0
     """
     kind = convert_dtype(dtype)
     helper = LayerHelper("gaussian_random")

@@ -50,6 +50,12 @@ class TrainingHelper(DecodeHelper):
     """A helper whose next input is that of the true sequence ("teacher forcing").
 
     ``inputs`` are ``(N, T, ...)``, or ``(T, N, ...)`` with ``time_major``; ``sequence_length`` is ``(N,)``.
+
+    >>> import paddlelike as fluid
+    >>> words, length = fluid.data("words", [None, 6, 3]), fluid.data("length", [None], "int64")
+    >>> first_inputs, finished = fluid.layers.TrainingHelper(words, length).initialize()
+    >>> first_inputs.shape, finished.dtype
+    ((-1, 3), <VarType.BOOL: 0>)
     """
 
     def __init__(self, inputs: Any, sequence_length: Variable, time_major: bool = False) -> None:
@@ -152,13 +158,24 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
 class BasicDecoder(Decoder):
     """A cell, an optional layer on its output, and a helper that chooses the next inputs.
 
-    >>> from paddlelike.input import data
-    >>> from paddlelike.layers.recurrent.cells import GRUCell
-    >>> from paddlelike.layers.recurrent.decoding import dynamic_decode
-    >>> target, length = data("target", [None, 6, 3], "float32"), data("length", [None], "int64")
-    >>> state = data("state", [None, 4], "float32")
-    >>> decoder = BasicDecoder(GRUCell(4), TrainingHelper(target, length))
-    >>> outputs, last = dynamic_decode(decoder, inits=state)
+    Parameters
+    ----------
+    cell
+        One step of the network.
+    helper
+        A :class:`TrainingHelper`, :class:`GreedyEmbeddingHelper` or :class:`SampleEmbeddingHelper`.
+    output_fn
+        A layer that maps the outputs of the cell to those of the decoder.
+
+    >>> import paddlelike as fluid
+    >>> words, length = fluid.data("words", [None, 6, 3]), fluid.data("length", [None], "int64")
+    >>> teacher = fluid.layers.TrainingHelper(words, length)
+    >>> def project(hidden):
+    ...     return fluid.layers.fc(hidden, 10)
+    >>> decoder = fluid.layers.BasicDecoder(fluid.layers.GRUCell(4), teacher, output_fn=project)
+    >>> outputs, last = fluid.layers.dynamic_decode(decoder, inits=fluid.data("state", [None, 4]))
+    >>> outputs.cell_outputs.shape
+    (-1, -1, 10)
     """
 
     class OutputWrapper(NamedTuple):

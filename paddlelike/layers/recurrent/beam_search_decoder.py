@@ -40,10 +40,24 @@ class BeamSearchDecoder(Decoder):
         One step of the network.
     start_token, end_token
         Ids of the first and the last word.
+    beam_size
+        The count of sequences that are kept.
     embedding_fn
         Maps ids to the inputs of the cell.
     output_fn
         Maps the outputs of the cell to a score for each word.
+
+    >>> import paddlelike as fluid
+    >>> def embed(ids):
+    ...     return fluid.embedding(ids, size=[10, 3])
+    >>> def score(outputs):
+    ...     return fluid.layers.fc(outputs, size=10, num_flatten_dims=2)
+    >>> cell = fluid.layers.GRUCell(hidden_size=4)
+    >>> decoder = fluid.layers.BeamSearchDecoder(cell, 0, 1, beam_size=2, embedding_fn=embed, output_fn=score)
+    >>> start = cell.get_initial_states(fluid.data("state", [None, 4]))
+    >>> ids, last = fluid.layers.dynamic_decode(decoder, inits=start, max_step_num=5)
+    >>> ids.dtype
+    <VarType.INT64: 3>
     """
 
     class OutputWrapper(NamedTuple):

@@ -24,7 +24,22 @@ Activation = Callable[[Variable], Variable]
 
 
 class RNNCell:
-    """One step of a recurrent network. A subclass defines :meth:`call` and :attr:`state_shape`."""
+    """One step of a recurrent network. A subclass defines :meth:`call` and :attr:`state_shape`.
+
+    Using what a subclass does not define raises NotImplementedError.
+
+    >>> import paddlelike as fluid
+    >>> class Sum(fluid.layers.RNNCell):
+    ...     state_shape = [4]
+    ...
+    ...     def call(self, inputs, states):
+    ...         total = inputs + states
+    ...         return total, total
+    >>> words = fluid.data("words", [None, 6, 4])
+    >>> outputs, last = fluid.layers.rnn(Sum(), words)
+    >>> outputs.shape, last.shape
+    ((-1, 6, 4), (-1, 4))
+    """
 
     def call(self, inputs: Any, states: Any, **kwargs: Any) -> tuple[Any, Any]:
         """Return the outputs and the new states of one step. Raises NotImplementedError unless defined."""
@@ -115,15 +130,18 @@ def _project(parts: list[Variable], weight: Variable, bias: Variable | None) -> 
 
 
 class GRUCell(RNNCell):
-    """A gated recurrent unit (Cho et al. 2014).
+    """A gated recurrent unit of width ``hidden_size`` (Cho et al. 2014).
 
-    With ``z = [x, h]``: ``r, u = gate(z W + b)``, ``c = act([x, r * h] W' + b')``,
-    ``h' = u * h + (1 - u) * c``.
+    With ``z = [x, h]``: ``r, u = gate(z W + b)``, ``c = act([x, r * h] W' + b')``, ``h' = u * h + (1 - u) *
+    c``. ``gate`` is the layer ``gate_activation``, by default sigmoid; ``act`` is ``activation``, by
+    default tanh. The parameters are of ``dtype``; they are created at the first call.
 
-    >>> from paddlelike.input import data
-    >>> cell = GRUCell(hidden_size=4)
-    >>> x = data("gru_cell_x", [None, 3], "float32")
-    >>> output, state = cell(x, cell.get_initial_states(x))
+    >>> import paddlelike as fluid
+    >>> cell = fluid.layers.GRUCell(hidden_size=4)
+    >>> words = fluid.data("words", [None, 6, 3])
+    >>> outputs, last = fluid.layers.rnn(cell, words)
+    >>> outputs.shape, last.shape
+    ((-1, 6, 4), (-1, 4))
     """
 
     def __init__(
@@ -177,15 +195,19 @@ class GRUCell(RNNCell):
 
 
 class LSTMCell(RNNCell):
-    """Long short-term memory (Hochreiter & Schmidhuber 1997); the states are ``[h, c]``.
+    """Long short-term memory of width ``hidden_size``; the states are ``[h, c]``.
 
-    ``i, j, f, o = [x, h] W + b``, ``c' = c * gate(f + forget_bias) + gate(i) * act(j)``,
-    ``h' = act(c') * gate(o)``.
+    Hochreiter & Schmidhuber 1997: ``i, j, f, o = [x, h] W + b``, ``c' = c * gate(f + forget_bias) + gate(i)
+    * act(j)``, ``h' = act(c') * gate(o)``. ``gate`` is the layer ``gate_activation``, by default sigmoid;
+    ``act`` is ``activation``, by default tanh. The parameters are of ``dtype``; they are created at the
+    first call.
 
-    >>> from paddlelike.input import data
-    >>> cell = LSTMCell(hidden_size=4)
-    >>> x = data("lstm_cell_x", [None, 3], "float32")
-    >>> output, (hidden, memory) = cell(x, cell.get_initial_states(x))
+    >>> import paddlelike as fluid
+    >>> cell = fluid.layers.LSTMCell(hidden_size=4)
+    >>> words = fluid.data("words", [None, 6, 3])
+    >>> outputs, (hidden, memory) = fluid.layers.rnn(cell, words)
+    >>> outputs.shape, hidden.shape, memory.shape
+    ((-1, 6, 4), (-1, 4), (-1, 4))
     """
 
     def __init__(

@@ -61,6 +61,8 @@ def dynamic_decode(
 
     Parameters
     ----------
+    decoder
+        What to do in a step: a :class:`BeamSearchDecoder`, a :class:`BasicDecoder`, or one's own.
     inits
         The argument of ``decoder.initialize``.
     output_time_major
@@ -77,6 +79,14 @@ def dynamic_decode(
     Returns
     -------
     The outputs of all steps and the last states.
+
+    >>> import paddlelike as fluid
+    >>> words, length = fluid.data("words", [None, 6, 3]), fluid.data("length", [None], "int64")
+    >>> teacher = fluid.layers.TrainingHelper(words, length)
+    >>> decoder = fluid.layers.BasicDecoder(fluid.layers.GRUCell(4), teacher)
+    >>> outputs, last = fluid.layers.dynamic_decode(decoder, inits=fluid.data("state", [None, 4]))
+    >>> outputs.cell_outputs.shape
+    (-1, -1, 4)
     """
     inputs, states, finished = decoder.initialize(inits)
     finished.stop_gradient = True

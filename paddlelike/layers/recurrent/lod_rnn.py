@@ -33,9 +33,11 @@ def dynamic_lstm(
     """Return the hidden states and cells of an LSTM over every sequence, (T, size / 4) each.
 
     Operator ``lstm``. ``input`` (T, size) is the output of a layer, often ``fc``; ``size`` is 4 times the
-    width of the cell. ``h_0`` and ``c_0``, (sequences, size / 4), are zeros by default. With ``is_reverse``
-    every sequence is processed from its end. Hochreiter & Schmidhuber 1997. Raises TypeError unless
-    ``input`` is a variable of a supported dtype.
+    width of the cell. ``h_0`` and ``c_0``, (sequences, size / 4), are zeros by default. With
+    ``use_peepholes`` the gates see the cell; with ``is_reverse`` every sequence is processed from its end.
+    ``gate_activation`` is that of the gates, ``candidate_activation`` that of the candidates and
+    ``cell_activation`` that of the cell's output: sigmoid, tanh, relu or identity. Hochreiter & Schmidhuber
+    1997. Raises TypeError unless ``input`` is a variable of a supported dtype.
 
     >>> from paddlelike.input import data
     >>> hidden, cell = dynamic_lstm(data("projected", [None, 32], lod_level=1), size=32)

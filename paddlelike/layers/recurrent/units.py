@@ -30,9 +30,17 @@ def gru_unit(
 ) -> tuple[Variable, Variable, Variable]:
     """Return the new hidden state of a GRU after one step, the old one after reset, and the gates.
 
-    Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size). Raises
-    TypeError unless ``input`` and ``hidden`` are variables of supported dtypes and GraphError for another
-    ``activation`` or ``gate_activation``.
+    Operator ``gru_unit``. ``input`` is (N, size), ``hidden`` (N, size / 3); the gates are (N, size).
+    ``activation`` is that of the candidate, ``gate_activation`` that of the gates; other ones than the
+    defaults are ignored as in Fluid, see ``fluid.quirks()``. With ``origin_mode`` the update gate weights
+    the candidate as in Cho et al. 2014. Raises TypeError unless ``input`` and ``hidden`` are variables of
+    supported dtypes and GraphError for another ``activation`` or ``gate_activation``.
+
+    >>> import paddlelike as fluid
+    >>> projected, state = fluid.data("projected", [None, 12]), fluid.data("state", [None, 4])
+    >>> new_state, reset, gates = fluid.layers.gru_unit(projected, state, size=12)
+    >>> new_state.shape, gates.shape
+    ((-1, 4), (-1, 12))
     """
     check_variable("gru_unit", "input", input, WIDE_FLOATS)
     check_variable("gru_unit", "hidden", hidden, WIDE_FLOATS)

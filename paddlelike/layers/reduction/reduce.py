@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+_FLOATS = 'np.array([[1, 2], [3, 7]], "float32")'
+_BOOLS = "np.array([[True, False], [True, True]])"
+
+
 class Reduction(Protocol):
     """A layer that works along some dims."""
 
@@ -48,7 +52,11 @@ class Reduction(Protocol):
     ) -> Variable: ...
 
 
-def _make_reduction(type: str, what: str, dtypes: Sequence[VarType] = NUMBERS) -> Reduction:
+def _make_reduction(
+    type: str, what: str, example: tuple[str, str], dtypes: Sequence[VarType] = NUMBERS
+) -> Reduction:
+    """Return the layer that appends the operator ``type``; ``example``: an array, its result along dim 1."""
+
     def layer(
         input: Variable,
         dim: int | Sequence[int] | None = None,
@@ -61,20 +69,27 @@ def _make_reduction(type: str, what: str, dtypes: Sequence[VarType] = NUMBERS) -
         return emit(type, {"X": input}, attrs, name=name)
 
     layer.__name__ = layer.__qualname__ = type
-    layer.__doc__ = f"""The {what} along ``dim``, an int or several; None: of all (operator ``{type}``).
+    layer.__doc__ = f"""Return the {what} along ``dim``, an int or several; None: of all.
 
-    The dims are left out, or kept with length 1; over all dims the result has shape [1].
+    Operator ``{type}``. Those dims of ``input`` are left out, or with ``keep_dim`` kept with length 1; over
+    all dims the result has shape [1]. Raises TypeError unless ``input`` is a variable of a supported dtype.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign({example[0]})
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.{type}(x, dim=1)])
+    [array({example[1]})]
     """
     return layer
 
 
-reduce_all = _make_reduction("reduce_all", "logical and", BOOL)
-reduce_any = _make_reduction("reduce_any", "logical or", BOOL)
-reduce_max = _make_reduction("reduce_max", "greatest number")
-reduce_mean = _make_reduction("reduce_mean", "mean")
-reduce_min = _make_reduction("reduce_min", "least number")
-reduce_prod = _make_reduction("reduce_prod", "product")
-reduce_sum = _make_reduction("reduce_sum", "sum")
+reduce_all = _make_reduction("reduce_all", "logical and", (_BOOLS, "[False,  True]"), BOOL)
+reduce_any = _make_reduction("reduce_any", "logical or", (_BOOLS, "[ True,  True]"), BOOL)
+reduce_max = _make_reduction("reduce_max", "greatest number", (_FLOATS, "[2., 7.], dtype=float32"))
+reduce_mean = _make_reduction("reduce_mean", "mean", (_FLOATS, "[1.5, 5. ], dtype=float32"))
+reduce_min = _make_reduction("reduce_min", "least number", (_FLOATS, "[1., 3.], dtype=float32"))
+reduce_prod = _make_reduction("reduce_prod", "product", (_FLOATS, "[ 2., 21.], dtype=float32"))
+reduce_sum = _make_reduction("reduce_sum", "sum", (_FLOATS, "[ 3., 10.], dtype=float32"))
 
 
 def mean(x: Variable, name: str | None = None) -> Variable:
@@ -226,6 +241,15 @@ def cos_sim(X: Variable, Y: Variable) -> Variable:  # noqa: N803  (Fluid's names
     """Return the cosine of the angle between the rows of (N, D) and (N, D), or (1, D): (N, 1).
 
     Operator ``cos_sim``. Raises TypeError unless ``X`` and ``Y`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 0], [1, 1]], "float32"))
+    >>> y = fluid.layers.assign(np.array([[2, 0], [0, 3]], "float32"))
+    >>> (cosines,) = fluid.Executor().run(fetch_list=[fluid.layers.cos_sim(x, y)])
+    >>> cosines.round(3)
+    array([[1.   ],
+           [0.707]], dtype=float32)
     """
     check_variable("cos_sim", "X", X, (VarType.FP32,))
     check_variable("cos_sim", "Y", Y, (VarType.FP32,))

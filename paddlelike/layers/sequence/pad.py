@@ -22,6 +22,16 @@ def sequence_pad(
 
     Operator ``sequence_pad``. ``pad_value`` holds one number or a row; ``maxlen`` None is the longest.
     Raises TypeError unless ``x`` and ``pad_value`` are variables of supported dtypes.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> words = fluid.data("words", [None, 1], lod_level=1)
+    >>> padded, length = fluid.layers.sequence_pad(words, fluid.layers.zeros([1], "float32"))
+    >>> rows = fluid.LoDTensor(np.array([[1], [2], [3]], "float32"), [[0, 2, 3]])
+    >>> batch, lengths = fluid.Executor().run(feed={"words": rows}, fetch_list=[padded, length])
+    >>> batch[:, :, 0], lengths
+    (array([[1., 2.],
+           [3., 0.]], dtype=float32), array([2, 1]))
     """
     check_variable("sequence_pad", "x", x, NUMBERS)
     check_variable("sequence_pad", "pad_value", pad_value, NUMBERS).stop_gradient = True
@@ -49,14 +59,18 @@ def sequence_unpad(x: Variable, length: Variable, name: str | None = None) -> Va
 def sequence_mask(
     x: Variable, maxlen: int | Variable | None = None, dtype: Any = "int64", name: str | None = None
 ) -> Variable:
-    """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...).
+    """Return ``j < x[...]`` for every j below ``maxlen``: (..., maxlen) from lengths (...), in ``dtype``.
 
     Operator ``sequence_mask``. ``maxlen`` None is the greatest length. Raises TypeError unless ``x`` is a
     variable.
 
-    >>> from paddlelike.input import data
-    >>> sequence_mask(data("length", [None], "int64"), maxlen=5).shape
-    (-1, 5)
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> lengths = fluid.layers.assign(np.array([2, 0, 3], "int64"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.sequence_mask(lengths, maxlen=4)])
+    [array([[1, 1, 0, 0],
+           [0, 0, 0, 0],
+           [1, 1, 1, 0]])]
     """
     check_variable("sequence_mask", "x", x)
     inputs = {"X": x}

@@ -23,12 +23,17 @@ def sequence_pool(input: Variable, pool_type: str, is_test: bool = False, pad_va
     """Return one row per sequence: its average, sum, sqrt (sum / root of the length), max, last or first row.
 
     Operator ``sequence_pool``. With several levels of LoD the innermost sequences are pooled. A sequence
-    without rows gives ``pad_value``. Raises TypeError unless ``input`` is a variable of a supported dtype
-    and GraphError for another ``pool_type``.
+    without rows gives ``pad_value``. ``is_test`` is recorded in the operator. Raises TypeError unless
+    ``input`` is a variable of a supported dtype and GraphError for another ``pool_type``.
 
-    >>> from paddlelike.input import data
-    >>> sequence_pool(data("words", [None, 8], lod_level=1), "max").lod_level
-    0
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], lod_level=1)
+    >>> totals = fluid.layers.sequence_pool(x, "sum")
+    >>> rows = fluid.create_lod_tensor(np.array([[1], [2], [3]], "float32"), [[2, 1]], fluid.CPUPlace())
+    >>> fluid.Executor().run(feed={"x": rows}, fetch_list=[totals])
+    [array([[3.],
+           [3.]], dtype=float32)]
     """
     check_variable("sequence_pool", "input", input, WIDE_FLOATS)
     check_choice("sequence_pool", "pool_type", pool_type.lower(), _POOLS)
@@ -51,5 +56,15 @@ def sequence_first_step(input: Variable) -> Variable:
 
 
 def sequence_last_step(input: Variable) -> Variable:
-    """Return the last row of each sequence (operator ``sequence_pool``)."""
+    """Return the last row of each sequence of ``input`` (operator ``sequence_pool``).
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 1], lod_level=1)
+    >>> last = fluid.layers.sequence_last_step(x)
+    >>> rows = fluid.create_lod_tensor(np.array([[1], [2], [3]], "float32"), [[2, 1]], fluid.CPUPlace())
+    >>> fluid.Executor().run(feed={"x": rows}, fetch_list=[last])
+    [array([[2.],
+           [3.]], dtype=float32)]
+    """
     return sequence_pool(input, "last")

@@ -39,10 +39,15 @@ def fill_constant(
 ) -> Variable:
     """Return a constant tensor (operator ``fill_constant``).
 
-    ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1].
+    ``shape`` may be a variable, or hold variables; ``value`` may be a variable of shape [1]. The elements
+    are of ``dtype``, and written to ``out`` if that is given. ``force_cpu`` is recorded in the operator.
+    Raises TypeError for an invalid ``shape``, GraphError for an invalid ``dtype``.
 
-    >>> fill_constant([2, 3], "float32", 1.5).shape
-    (2, 3)
+    >>> import paddlelike as fluid
+    >>> three = fluid.layers.fill_constant([2, 2], "float32", 3.0)
+    >>> fluid.Executor().run(fetch_list=[three])
+    [array([[3., 3.],
+           [3., 3.]], dtype=float32)]
     """
     kind = tensor_dtype("fill_constant", dtype)
     helper = LayerHelper("fill_constant")
@@ -95,7 +100,20 @@ def fill_constant_batch_size_like(
     output_dim_idx: int = 0,
     force_cpu: bool = False,
 ) -> Variable:
-    """Return a constant tensor; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``."""
+    """Return a constant tensor; dim ``output_dim_idx`` is as long as dim ``input_dim_idx`` of ``input``.
+
+    Operator ``fill_constant_batch_size_like``. The other dims are those of ``shape``, the elements
+    ``value`` in ``dtype``. ``force_cpu`` is recorded in the operator.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.data("x", [None, 5])
+    >>> state = fluid.layers.fill_constant_batch_size_like(x, [-1, 2], "float32", 0.5)
+    >>> fluid.Executor().run(feed={"x": np.ones((3, 5), "float32")}, fetch_list=[state])
+    [array([[0.5, 0.5],
+           [0.5, 0.5],
+           [0.5, 0.5]], dtype=float32)]
+    """
     kind = convert_dtype(dtype)
     attrs = {
         "shape": list(shape),
@@ -111,12 +129,28 @@ def fill_constant_batch_size_like(
 
 
 def zeros(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
-    """Return a tensor of zeros (operator ``fill_constant``)."""
+    """Return a tensor of zeros in ``shape`` and ``dtype`` (operator ``fill_constant``).
+
+    ``force_cpu`` is recorded in the operator.
+
+    >>> import paddlelike as fluid
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.zeros([2, 2], "int64")])
+    [array([[0, 0],
+           [0, 0]])]
+    """
     return fill_constant(shape, dtype, 0.0, force_cpu=force_cpu)
 
 
 def ones(shape: Sequence[int], dtype: Any, force_cpu: bool = False) -> Variable:
-    """Return a tensor of ones (operator ``fill_constant``)."""
+    """Return a tensor of ones in ``shape`` and ``dtype`` (operator ``fill_constant``).
+
+    ``force_cpu`` is recorded in the operator.
+
+    >>> import paddlelike as fluid
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.ones([2, 2], "float32")])
+    [array([[1., 1.],
+           [1., 1.]], dtype=float32)]
+    """
     return fill_constant(shape, dtype, 1.0, force_cpu=force_cpu)
 
 

@@ -33,7 +33,17 @@ _VALUE_SLOTS: Final = {
 
 
 def create_tensor(dtype: Any, name: str | None = None, persistable: bool = False) -> Variable:
-    """Return an empty variable, for an operator to write to."""
+    """Return an empty variable of ``dtype``, for an operator to write to.
+
+    ``persistable``: its value is kept in the scope, and saved with the persistables. Raises GraphError for
+    an invalid ``dtype``.
+
+    >>> import paddlelike as fluid
+    >>> copy = fluid.layers.create_tensor("float32", name="copy")
+    >>> _ = fluid.layers.assign(fluid.layers.ones([2], "float32"), copy)
+    >>> fluid.Executor().run(fetch_list=["copy"])
+    [array([1., 1.], dtype=float32)]
+    """
     kind = tensor_dtype("create_tensor", dtype)
     helper = LayerHelper("create_tensor", name=name)
     return helper.create_variable(name=helper.name, dtype=kind, persistable=persistable)
@@ -47,13 +57,17 @@ def create_parameter(
     is_bias: bool = False,
     default_initializer: Initializer | None = None,
 ) -> Parameter:
-    """Return a new parameter, initialized by default by Xavier's method, a bias by 0.
+    """Return a new parameter of ``shape`` and ``dtype``, by default initialized by Xavier's method.
 
-    It is called ``name``, unless there is an ``attr``: then as that says, or ``<name>.w_0`` (a bias ``.b_0``)
-    where it does not say, as in Fluid. Raises TypeError unless ``shape`` is a list of ints.
+    A bias (``is_bias``) starts at 0. ``default_initializer`` replaces both; an initializer in ``attr`` goes
+    first. It is called ``name``, unless there is an ``attr``: then as that says, or ``<name>.w_0`` (a bias
+    ``.b_0``) where it does not say, as in Fluid. Raises TypeError unless ``shape`` is a list of ints.
 
-    >>> create_parameter([3, 4], "float32", name="table").shape
-    (3, 4)
+    >>> import paddlelike as fluid
+    >>> zero = fluid.initializer.Constant(0.0)
+    >>> table = fluid.layers.create_parameter([1, 2], "float32", name="table", default_initializer=zero)
+    >>> fluid.Executor().run(fluid.default_startup_program(), fetch_list=[table])
+    [array([[0., 0.]], dtype=float32)]
     """
     if not isinstance(shape, list | tuple | np.ndarray):
         raise TypeError(f"layer 'create_parameter': shape must be a list of ints, got {describe(shape)}")
@@ -79,7 +93,17 @@ def create_global_var(
 ) -> Variable:
     """Return a variable of block 0 that the startup program fills with ``value``; it gets no gradient.
 
-    Raises TypeError unless ``shape`` is a list of ints.
+    Its elements are of ``dtype``. ``persistable``: its value outlives a run, and is saved with the
+    persistables. ``force_cpu`` is recorded in the operator. Raises TypeError unless ``shape`` is a list of
+    ints.
+
+    >>> import paddlelike as fluid
+    >>> count = fluid.layers.create_global_var([1], 5, "int64", persistable=True, name="count")
+    >>> next_count = fluid.layers.increment(count)
+    >>> exe = fluid.Executor()
+    >>> _ = exe.run(fluid.default_startup_program())
+    >>> [int(exe.run(fetch_list=[count])[0][0]) for _ in range(3)]
+    [6, 7, 8]
     """
     wrong = [dim for dim in shape if not is_whole(dim)]
     if wrong:
@@ -96,8 +120,15 @@ def create_global_var(
 def assign(input: Any, output: Variable | None = None) -> Variable:
     """Return a copy of a variable (operator ``assign``), or the values of a numpy array (``assign_value``).
 
-    Arrays may be bool, float32, int32 or int64. The copy is written to ``output`` if that is given.
-    Raises TypeError for another kind of value, GraphError for an array too large for a program.
+    ``input`` may be an array of bool, float32, int32 or int64. The copy is written to ``output`` if that is
+    given. Raises TypeError for another kind of value, GraphError for an array too large for a program.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> table = fluid.layers.assign(np.array([[1, 2], [3, 4]], "int64"))
+    >>> fluid.Executor().run(fetch_list=[table])
+    [array([[1, 2],
+           [3, 4]])]
     """
     if isinstance(input, Variable):
         return emit("assign", {"X": input}, out=output)

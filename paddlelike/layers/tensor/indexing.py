@@ -44,6 +44,12 @@ def shape(input: Variable) -> Variable:
     """Return the dims of ``input`` at run time, int32 of shape (rank,) (operator ``shape``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> dims = fluid.layers.shape(fluid.data("x", [None, 4]))
+    >>> fluid.Executor().run(feed={"x": np.ones((3, 4), "float32")}, fetch_list=[dims])
+    [array([3, 4], dtype=int32)]
     """
     check_variable("shape", "input", input)
     return emit("shape", {"Input": input}, dtype=VarType.INT32)

@@ -120,13 +120,17 @@ def unstack(x: Variable, axis: int = 0, num: int | None = None) -> list[Variable
 
 
 def expand(x: Variable, expand_times: Any, name: str | None = None) -> Variable:
-    """Return ``x`` repeated along each dim (operator ``expand``); the counts may be variables.
+    """Return ``x`` repeated ``expand_times[i]`` times along each dim ``i`` (operator ``expand``).
 
-    Raises TypeError unless ``x`` is a variable, GraphError for a negative count.
+    The counts may be variables. Raises TypeError unless ``x`` is a variable, GraphError for a negative
+    count.
 
-    >>> from paddlelike.input import data
-    >>> expand(data("x", [None, 4]), [1, 3]).shape
-    (-1, 12)
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([[1, 2]], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.expand(x, [2, 3])])
+    [array([[1., 2., 1., 2., 1., 2.],
+           [1., 2., 1., 2., 1., 2.]], dtype=float32)]
     """
     check_variable("expand", "x", x)
     helper = LayerHelper("expand", name=name, input=x)

@@ -89,6 +89,13 @@ def crop_tensor(x: Variable, shape: Any = None, offsets: Any = None, name: str |
 
     A dim of -1 extends to the end. Both may be int variables, or lists with variables of shape [1]. Raises
     TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.arange(12, dtype="float32").reshape(3, 4))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.crop_tensor(x, shape=[2, -1], offsets=[0, 2])])
+    [array([[2., 3.],
+           [6., 7.]], dtype=float32)]
     """
     check_variable("crop_tensor", "x", x)
     helper = LayerHelper("crop_tensor", name=name)

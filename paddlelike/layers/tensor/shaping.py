@@ -30,9 +30,15 @@ __all__ = [
 
 
 def cast(x: Variable, dtype: Any) -> Variable:
-    """Return ``x`` converted to another element type (operator ``cast``).
+    """Return ``x`` converted to another element type ``dtype`` (operator ``cast``).
 
     Raises TypeError unless ``x`` is a variable.
+
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> x = fluid.layers.assign(np.array([0.5, 2.75], "float32"))
+    >>> fluid.Executor().run(fetch_list=[fluid.layers.cast(x, "int64")])
+    [array([0, 2])]
     """
     check_variable("cast", "x", x)
     kind = convert_dtype(dtype)
@@ -51,8 +57,9 @@ def reshape(
     """Return the elements of ``x``, in the same order, in another ``shape`` (operator ``reshape2``).
 
     One dim may be -1, which is inferred; 0 means the dim of ``x`` at that index. ``shape`` may be an int
-    variable, or a list with variables of shape [1]. Raises TypeError unless ``x`` is a variable, GraphError
-    for an invalid shape.
+    variable, or a list with variables of shape [1]; ``actual_shape``, an int variable, replaces it at run
+    time. With ``inplace`` the result is ``x`` itself; ``act`` is applied to it. Raises TypeError unless
+    ``x`` is a variable, GraphError for an invalid shape.
 
     >>> from paddlelike.input import data
     >>> reshape(data("x", [None, 6, 4]), [0, 3, 8]).shape
@@ -109,6 +116,10 @@ def squeeze(input: Variable, axes: Sequence[int], name: str | None = None) -> Va
     """Return ``input`` without its dims ``axes``, which are 1; [] means all dims of 1 (``squeeze2``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.squeeze(fluid.data("x", [None, 1, 4, 1]), axes=[1]).shape
+    (-1, 4, 1)
     """
     check_variable("squeeze", "input", input)
     helper = LayerHelper("squeeze", name=name)
@@ -121,6 +132,10 @@ def unsqueeze(input: Variable, axes: Any, name: str | None = None) -> Variable:
     """Return ``input`` with new dims of 1 at ``axes``: an int, several, or variables (``unsqueeze2``).
 
     Raises TypeError unless ``input`` is a variable.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.unsqueeze(fluid.data("x", [None, 4]), axes=[1, 3]).shape
+    (-1, 1, 4, 1)
     """
     check_variable("unsqueeze", "input", input)
     helper = LayerHelper("unsqueeze2", name=name)
@@ -143,6 +158,10 @@ def flatten(x: Variable, axis: int = 1, name: str | None = None) -> Variable:
     """Return ``x`` as a matrix: the dims before ``axis`` are its rows, the others its columns (``flatten2``).
 
     Raises TypeError unless ``x`` is a variable, GraphError when there is no such axis.
+
+    >>> import paddlelike as fluid
+    >>> fluid.layers.flatten(fluid.data("images", [None, 3, 28, 28])).shape
+    (-1, 2352)
     """
     check_variable("flatten", "x", x)
     if not is_whole(axis) or not 0 <= axis <= len(x.shape):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddlelike.errors import EOFException
+from paddlelike.errors import NotInitializedError
 from paddlelike.framework.opdef import Array, Bool, Context, Int, Ints, OpDef, String, register
 
 __all__ = ["CreateDoubleBufferReader", "CreatePyReader", "Read"]
@@ -13,8 +13,9 @@ __all__ = ["CreateDoubleBufferReader", "CreatePyReader", "Read"]
 def _reader(ctx: Context, name: str) -> Any:
     holder = ctx.scope.find_var(name)
     if holder is None or holder.value is None:
-        raise EOFException(
-            f"reader {name!r} does not exist in this scope", hint="run the startup program, which makes it"
+        raise NotInitializedError(  # no EOFException: scripts take that for the end of an epoch
+            f"reader {name!r} does not exist in this scope",
+            hint="run the startup program first: exe.run(fluid.default_startup_program())",
         )
     return holder.value
 

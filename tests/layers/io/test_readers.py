@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import EOFException
+from paddlelike.errors import EOFException, NotInitializedError
 
 layers = fluid.layers
 
@@ -62,3 +62,13 @@ def test_slots_are_described_completely() -> None:
 def test_only_readers_are_read() -> None:
     with pytest.raises(TypeError, match=r"reader must come from layers.py_reader, got 3"):
         layers.read_file(3)
+
+
+def test_a_forgotten_startup_program_is_not_taken_for_the_end_of_an_epoch() -> None:
+    reader = layers.py_reader(2, [(-1, 3)], ["float32"])
+    total = layers.reduce_sum(layers.read_file(reader))
+    reader.decorate_batch_generator(lambda: iter([[np.ones([4, 3], "float32")]]))
+    reader.start()
+    with pytest.raises(NotInitializedError, match="run the startup program first"):
+        epoch(fluid.Executor(fluid.CPUPlace()), [total])
+    reader.reset()

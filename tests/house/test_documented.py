@@ -1,0 +1,134 @@
+"""What users meet first says what it takes and what it raises, and shows an example.
+
+The examples themselves run as doctests.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paddlelike as fluid
+
+#: The 100 layers that the examples of Fluid's documentation and the chapters of its book use most.
+MOST_USED_LAYERS = (Path(__file__).parent / "most_used_layers.txt").read_text().split()
+
+CLASSES = ["Executor", "Program", "DistributeTranspiler", "DistributeTranspilerConfig", "optimizer.Optimizer"]
+
+#: What exists to say that it is not here.
+WITHOUT_EXAMPLE = {
+    "optimizer.DGCMomentumOptimizer",
+    "optimizer.Optimizer.clear_gradients",
+    "optimizer.Optimizer.current_step_lr",
+    "optimizer.Optimizer.set_dict",
+    "optimizer.Optimizer.state_dict",
+    "optimizer.PipelineOptimizer",
+}
+
+
+def list_names() -> Iterator[str]:
+    for name in MOST_USED_LAYERS:
+        yield f"layers.{name}"
+    for module in ("io", "optimizer"):
+        listed = {*getattr(fluid, module).__all__} - {"ComposeNotAligned"}  # an exception
+        yield from (f"{module}.{name}" for name in listed if f"{name}Optimizer" not in listed)
+    for name in CLASSES:
+        yield name
+        members = vars(attrgetter(name)(fluid)).items()
+        yield from (
+            f"{name}.{member}"
+            for member, value in members
+            if member[0] != "_" and (callable(value) or isinstance(value, property | staticmethod))
+        )
+
+
+def docstring(thing: Any) -> str:
+    return inspect.getdoc(thing) or ""
+
+
+def list_missing(name: str) -> list[str]:
+    """Return what the docstring of a public name does not say."""
+    thing = attrgetter(name)(fluid)
+    text = docstring(thing)
+    missing = []
+    if not text:
+        missing.append("docstring")
+    if ">>>" not in text and name not in WITHOUT_EXAMPLE:
+        missing.append("example")
+    if not isinstance(thing, property):
+        explained = " ".join(find_texts(thing))
+        missing += [p for p in list_parameters(thing) if not re.search(rf"\b{p}\b", explained)]
+    if refuses(thing) and "raises" not in text.lower():
+        missing.append("Raises")
+    return missing
+
+
+def list_parameters(thing: Any) -> list[str]:
+    return [name for name in inspect.signature(thing).parameters if name not in ("self", "args", "kwargs")]
+
+
+def find_texts(thing: Any, depth: int = 2) -> list[str]:
+    """Return the prose of a docstring, of its package's, and of those that it refers to."""
+    module = importlib.import_module(thing.__module__)
+    package = importlib.import_module(".".join(thing.__module__.split(".")[:2]))
+    texts = [without_examples(docstring(thing)), docstring(package)]
+    if depth:
+        for path in re.findall(r":(?:func|class|meth):`~?([\w.]+)`", texts[0]):
+            owner = getattr(thing, "__qualname__", "").partition(".")[0]
+            found = resolve(path, getattr(module, owner, None), module, package)
+            if found is not None and found is not thing:
+                texts += find_texts(found, depth - 1)
+    return texts
+
+
+def without_examples(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith((">>>", "...")))
+
+
+def resolve(path: str, *scopes: Any) -> Any:
+    """Return what a docstring refers to, as seen from one of the scopes; None if that is nothing."""
+    for scope in scopes:
+        try:
+            return attrgetter(path)(scope)
+        except AttributeError:
+            continue
+    try:
+        return pkgutil.resolve_name(path)
+    except (AttributeError, ImportError):
+        return None
+
+
+def refuses(thing: Any) -> bool:
+    """Return whether its own lines raise, or check their arguments."""
+    written = thing.fget if isinstance(thing, property) else thing
+    if inspect.isclass(thing):
+        written = vars(thing).get("__init__", thing)
+    try:
+        return re.search(r"\braise \w|check_\w+\(", inspect.getsource(written)) is not None
+    except (OSError, TypeError):
+        return False  # written by a dataclass
+
+
+def test_public_names_are_documented(record_property: Callable[[str, str], None]) -> None:
+    names = sorted(set(list_names()))
+    lacking = {name: missing for name in names if (missing := list_missing(name))}
+    record_property("summary", f"documented: {len(names) - len(lacking)} of {len(names)}")
+    assert lacking == {}
+
+
+def test_a_docstring_that_says_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fluid.layers.relu6, "__doc__", "Return a variable.")
+    assert list_missing("layers.relu6") == ["example", "x", "threshold"]
+
+
+def test_there_are_a_hundred_layers() -> None:
+    assert len(MOST_USED_LAYERS) == len(set(MOST_USED_LAYERS)) == 100
+    assert set(MOST_USED_LAYERS) <= set(fluid.layers.__all__)
