@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _FORMAT: Final = 2
+_USUAL, *_OTHERS = ALGORITHMS  # their names
 _DAMAGE: Final = (
     LookupError, ValueError, TypeError, AttributeError, OverflowError, RecursionError, StorageError,
 )  # fmt: skip
@@ -277,15 +278,18 @@ def _record(path: str, facts: dict[str, Any], authors: list[Author]) -> Record:
     """Return the record of an entry, whose other keys become its facts. There may be many thousands."""
     if relative_path(path) != path:
         raise ValueError(f"{path!r} is not the path of a file")
-    size, stamp, index = int(facts.pop("size")), facts.pop("stamp"), int(facts.pop("author", 0))
+    take = facts.pop
+    size, stamp, index = int(take("size")), take("stamp"), int(take("author", 0))
     if index < 0:
         raise ValueError(f"author {index}")
-    pieces = tuple(map(str, facts.pop("pieces"))) if "pieces" in facts else ()
-    checksum = None
-    for algorithm in ALGORITHMS:  # the last one counts, in this order
+    pieces = take("pieces", ())
+    digest = take(_USUAL, None)
+    checksum = None if digest is None else f"{_USUAL}:{digest}"
+    for algorithm in _OTHERS:  # the last one counts, in this order
         if algorithm in facts:
-            digest = facts.pop(algorithm)
+            digest = take(algorithm)
             checksum = checksum if digest is None else f"{algorithm}:{digest}"
+    pieces = tuple(map(str, pieces)) if pieces else ()
     return Record(size, checksum, (int(stamp[0]), int(stamp[1])), facts, pieces, authors[index])
 
 

@@ -86,8 +86,8 @@ class DirectoryContents:
 
     def look(self, name: str, kind: VarType) -> Held | Unreadable | None:
         """Return the header in the file of that name; None: there is no such file."""
-        try:
-            path = relative_path(name)
+        try:  # the paths in a manifest were checked when it was read
+            path = name if self._records is not None and name in self._records else relative_path(name)
         except StorageError as error:
             return Unreadable(name, error.message, error.hint)
         if path not in self._known:

@@ -16,6 +16,7 @@ from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.io.contents.file import FileContents
 from paddlelike.io.contents.interface import Contents, Held, Want
 from paddlelike.io.load.request import list_names
+from paddlelike.io.load.stable import read_stable
 from paddlelike.io.planning.match import format_near_names
 from paddlelike.io.verify import Comparison, check_problems, choose_comparison, get_record
 from paddlelike.storage.location import Location, locate
@@ -58,8 +59,8 @@ def load_slice(
     Raises
     ------
     LoadError
-        There is no such variable, it is no dense tensor, it has fewer rows, or its bytes are not those that
-        were saved.
+        There is no such variable, it is no dense tensor, it has fewer rows, its bytes are not those that
+        were saved, or it was replaced each time it was read.
     TypeError
         ``rows`` is no pair of integers.
 
@@ -73,37 +74,45 @@ def load_slice(
     >>> load_slice(directory, "emb", (1, 3)).tolist()
     [[2.0, 3.0], [4.0, 5.0]]
     """
-    start, stop = _check_rows(rows)
+    first, last = _check_rows(rows)
     where = locate(dirname)
     asynchronous.wait_for_pending()
-    where.recover()  # completes a save that was interrupted in this directory
-    comparison = choose_comparison(where, filename, verify=verify, lazy=False)
-    contents: Contents
-    if filename is None:
-        held = _find_file(where, name)
-        contents = DirectoryContents(
-            where, comparison.records, complete=comparison.complete, only=[held.name]
-        )
-    else:
-        contents = _open_file(where, filename, names, comparison)
-        held = _find_in_file(contents, name)
+
+    def read() -> Array:
+        comparison = choose_comparison(where, filename, verify=verify, lazy=False)
+        contents: Contents
+        if filename is None:
+            held = _find_file(where, name)
+            contents = DirectoryContents(
+                where, comparison.records, complete=comparison.complete, only=[held.name]
+            )
+        else:
+            contents = _open_file(where, filename, names, comparison)
+            held = _find_in_file(contents, name)
+        _check_extent(held, name, where, first, last)
+        reading = contents.read([Want(held, (first, last))])
+        check_problems(where, comparison, reading.bad, shown=contents.where, count=len(reading.bad) + 1)
+        array = reading.values[0].array
+        assert array is not None
+        return array
+
+    return read_stable(where, read)
+
+
+def _check_extent(held: Held, name: str, where: Location, first: int, last: int) -> None:
+    """Raise LoadError unless a variable has these rows, and rows at all."""
     header = held.header
     if header.lod:
         raise LoadError(
             f"{name!r} in {where.path} has {len(header.lod)} LoD levels: it cannot be read in slices"
         )
     height = header.shape[0] if header.shape else 0
-    if not 0 <= start <= stop <= height:
+    if not 0 <= first <= last <= height:
         raise LoadError(
-            f"rows {start} to {stop} of {name!r} in {where.path}: it has {height} rows "
+            f"rows {first} to {last} of {name!r} in {where.path}: it has {height} rows "
             f"({header.dtype.name}{list(header.shape)})",
             hint=f"0 <= first <= last <= {height}",
         )
-    reading = contents.read([Want(held, (start, stop))])
-    check_problems(where, comparison, reading.bad, shown=contents.where, count=len(reading.bad) + 1)
-    array = reading.values[0].array
-    assert array is not None
-    return array
 
 
 def _check_rows(rows: tuple[int, int]) -> tuple[int, int]:

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 import paddlelike as fluid
 from paddlelike.errors import LoadError
+from paddlelike.formats.paddle import lod_tensor
 from paddlelike.io.contents import read
+from paddlelike.io.contents.directory import DirectoryContents
 from paddlelike.storage.local.files import File
+from paddlelike.storage.local.transaction import write_all
 from tests.io.loading import network, own, save
 
 F32 = "float32"
@@ -177,3 +180,22 @@ def test_a_slice_of_a_changed_combined_file_is_refused(tmp_path: Path) -> None:
         fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (10, 20), filename="all")
     part = fluid.io.load_slice(tmp_path / "a", "embedding_0.w_0", (10, 20), filename="all", verify=False)
     assert part.shape == (10, saved["embedding_0.w_0"].shape[1])
+
+
+def test_rows_are_of_one_save_when_another_comes_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is replaced by one of another shape after its header was read."""
+    first, second = np.arange(40, dtype=F32).reshape(10, 4), np.arange(60, dtype=F32).reshape(10, 6)
+    write_all(tmp_path, {"emb": lod_tensor.encode(first)})
+    read_values, calls = DirectoryContents.read, []
+
+    def replaced_before(self: DirectoryContents, *args: Any, **keywords: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            write_all(tmp_path, {"emb": lod_tensor.encode(second)})
+        return read_values(self, *args, **keywords)
+
+    monkeypatch.setattr(DirectoryContents, "read", replaced_before)
+    np.testing.assert_array_equal(fluid.io.load_slice(tmp_path, "emb", (2, 5)), second[2:5])
+    assert len(calls) == 2
