@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import shutil
 import subprocess
@@ -10,8 +12,13 @@ from typing import Final
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ExtraMissingError, GraphError, UnsupportedError
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.inspection.flow import COLUMNS, Flow, FlowNode, find_producer
+from paddlelike.inspection.layers import get_role
+from paddlelike.inspection.layout import Box, Layout, place_nodes
 
 __all__ = ["COLORS", "Drawing", "draw", "format_dot"]
 
@@ -25,14 +32,16 @@ COLORS: Final = {
     "temporary": "#f2f2f2",
     "feed": "#f9d7e3",
 }
-_UPDATES: Final = 2  # the bit of op_role that Fluid's optimizers set
-_BACKWARD: Final = 1
-
+_VARIABLES: Final = ("parameter", "persistable", "temporary", "feed")
+_PLACED: Final = "  // the nodes are placed: neato -n2 -Tsvg draws this at once"
 
 PATIENCE: Final = 10.0  # seconds that a notebook waits for a picture
-_LARGE: Final = (
-    500  # edges: Graphviz takes seconds for so many, and minutes for a training program of 400 operators
-)
+_LARGE: Final = 300  # edges: Graphviz takes seconds to place so many, and minutes for three times as many
+_CHARACTER: Final = 5.6  # points: the mean width in Helvetica of 10 points
+_INCH: Final = 72.0
+_DPI: Final = 96.0
+_MOST_PIXELS: Final = 16_000.0  # of a side of a PNG
+_ARROW: Final = 9.0  # points: the length of its head
 _PICTURES: Final = ("svg", "png", "pdf")
 
 
@@ -41,6 +50,7 @@ class Drawing:
     """A graph in Graphviz's language, which notebooks show as a picture where Graphviz is installed."""
 
     dot: str
+    size: tuple[float, float] | None = None  # points, of a graph whose text says positions
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file: ``.dot``, or a picture, ``.svg``, ``.png`` or ``.pdf``.
@@ -80,21 +90,18 @@ class Drawing:
                 hint="apt-get install graphviz; or write a .dot",
             )
         command = [dot, f"-T{kind}"]
+        if self.size is not None:  # take the positions of the text
+            command += ["-Kneato", "-n2"]
+            longest = max(self.size) / _INCH
+            if kind == "png" and longest * _DPI > _MOST_PIXELS:
+                command.append(f"-Gdpi={_MOST_PIXELS / longest:.1f}")
         graph = self.dot.encode()
         done = subprocess.run(command, input=graph, stdout=subprocess.PIPE, check=True, timeout=seconds)  # noqa: S603
         return done.stdout
 
     def __repr__(self) -> str:
-        edges = self.dot.count(" -> ")
-        if shutil.which("dot") is None:
-            remark = "; no picture without Graphviz (apt-get install graphviz)"
-        elif edges > _LARGE:
-            remark = (
-                "; too large for a notebook: program.clone(for_test=True).plot() has the forward part alone"
-            )
-        else:
-            remark = ""
-        return f"<Drawing: {edges} edges{remark}>"
+        remark = "" if shutil.which("dot") else "; no picture without Graphviz (apt-get install graphviz)"
+        return f"<Drawing: {self.dot.count(' -> ')} edges{remark}>"
 
 
 def draw(
@@ -108,7 +115,9 @@ def draw(
 
     Raises GraphError where there is no such block, otherwise as :meth:`Drawing.save`.
     """
-    drawing = Drawing(format_dot(program, block, only_operators=only_operators))
+    if not 0 <= block < len(program.blocks):
+        raise GraphError(f"the program has {len(program.blocks)} blocks, there is no block {block}")
+    drawing = _format(_collect(program.blocks[block], only_operators=only_operators), label=only_operators)
     if path is not None:
         drawing.save(path)
     return drawing
@@ -118,7 +127,8 @@ def format_dot(program: Program, block: int = 0, *, only_operators: bool = False
     """Return a block of a program in DOT: operators as boxes, variables as ellipses, coloured by kind.
 
     With ``only_operators``, an edge leads from an operator to those that read what it wrote, and is labelled
-    with the variable.
+    with the variable. A graph of more than 300 edges has positions, which ``neato -n2`` draws in seconds,
+    where Graphviz's own take minutes; its edges have no labels.
 
     Raises
     ------
@@ -132,43 +142,107 @@ def format_dot(program: Program, block: int = 0, *, only_operators: bool = False
     >>> format_dot(main).count("->")
     2
     """
-    if not 0 <= block < len(program.blocks):
-        raise GraphError(f"the program has {len(program.blocks)} blocks, there is no block {block}")
-    chosen = program.blocks[block]
+    return draw(program, None, block, only_operators=only_operators).dot
+
+
+def _format(graph: Flow, *, label: bool) -> Drawing:
+    place = _place(graph) if len(graph.edges) > _LARGE else None
     lines = [
         "digraph program {",
         '  node [fontname="Helvetica", fontsize=10, style=filled, color="#666666"]; edge [color="#666666"];',
     ]
-    written: dict[str, int] = {}
-    variables: dict[str, str] = {}
-    for index, op in enumerate(chosen.ops):
+    if place is not None:
+        lines.append(_PLACED)
+    for index, node in enumerate(graph.nodes):
+        shape = "ellipse" if node.kind in _VARIABLES else "box"
+        at = "" if place is None else _format_place(place, index, _measure(node))
         lines.append(
-            f'  op{index} [shape=box, label={_quote(op.type)}, fillcolor="{COLORS[_kind_of_op(op)]}"];'
+            f'  n{index} [shape={shape}, label={_quote(node.label)}, fillcolor="{COLORS[node.kind]}"{at}];'
         )
-        for name in dict.fromkeys(op.input_arg_names):
+    for index, ((source, target), names) in enumerate(graph.edges.items()):
+        facts = f"label={_quote(', '.join(names))}, fontsize=8" if label else ""
+        if place is not None:
+            facts = f'pos="{_format_path(place, index, source)}"'
+        lines.append(f"  n{source} -> n{target} [{facts}];")
+    return Drawing("\n".join([*lines, "}"]), None if place is None else (place.width, place.height))
+
+
+def _collect(block: Block, *, only_operators: bool) -> Flow:
+    """Return the operators of a block, and its variables, in the order of the program."""
+    nodes: list[FlowNode] = []
+    edges: dict[tuple[int, int], dict[str, None]] = {}
+    variables: dict[str, int] = {}  # without their nodes: the operators that wrote them last
+    writers: dict[str, int] = {}
+    wanted = {}
+
+    def add_variable(name: str, role: str) -> int:
+        if name not in variables:
+            variable = block._find_var_recursive(name)
+            facts = (
+                (name, "temporary") if variable is None else (_label(variable), _kind_of_variable(variable))
+            )
+            nodes.append(FlowNode(facts[0], "", facts[1], (), role))
+            variables[name] = len(nodes) - 1
+        return variables[name]
+
+    for op in block.ops:
+        role = get_role(op)
+        read, written = dict.fromkeys(op.input_arg_names), dict.fromkeys(op.output_arg_names)
+        if not only_operators:
+            for name in read:
+                add_variable(name, role)
+        here = len(nodes)
+        nodes.append(FlowNode(op.type, "", _kind_of_op(op), (), role))
+        producer = find_producer(op, writers) if role == "backward" else None
+        if producer is not None:
+            wanted[here] = producer
+        for name in read:
+            if name in variables:
+                edges.setdefault((variables[name], here), {})[name] = None
+        for name in written:
+            writers[name] = here
             if only_operators:
-                if name in written:
-                    lines.append(f"  op{written[name]} -> op{index} [label={_quote(name)}, fontsize=8];")
-                continue
-            lines.append(f"  {variables.setdefault(name, f'v{len(variables)}')} -> op{index};")
-        for name in dict.fromkeys(op.output_arg_names):
-            written[name] = index
-            if not only_operators:
-                lines.append(f"  op{index} -> {variables.setdefault(name, f'v{len(variables)}')};")
-    for name, key in variables.items():
-        variable = chosen._find_var_recursive(name)
-        label, kind = name, "temporary"
-        if variable is not None:
-            label, kind = _label(variable), _kind_of_variable(variable)
-        lines.append(f'  {key} [shape=ellipse, label={_quote(label)}, fillcolor="{COLORS[kind]}"];')
-    return "\n".join([*lines, "}"])
+                variables[name] = here
+            else:
+                edges.setdefault((here, add_variable(name, role)), {})[name] = None
+    return Flow(tuple(nodes), {edge: tuple(names) for edge, names in edges.items()}, wanted)
 
 
-def _kind_of_op(op: object) -> str:
-    role = int(getattr(op, "attr")("op_role") or 0) if getattr(op, "has_attr")("op_role") else 0  # noqa: B009
-    if role & _UPDATES:
-        return "update"
-    return "gradient" if role & _BACKWARD else "operator"
+def _place(graph: Flow) -> Layout:
+    boxes = [Box(*_measure(node), COLUMNS[node.role]) for node in graph.nodes]
+    return place_nodes(boxes, list(graph.edges), graph.ranks)
+
+
+def _measure(node: FlowNode) -> tuple[float, float]:
+    """Return the width and the height of a node in points, as Graphviz makes them for Helvetica."""
+    lines = node.label.split("\n")
+    wide = 1.42 if node.kind in _VARIABLES else 1.0  # an ellipse around its text
+    return wide * (16 + _CHARACTER * max(map(len, lines))), wide * (10 + 12 * len(lines))
+
+
+def _format_place(place: Layout, index: int, size: tuple[float, float]) -> str:
+    x, y = place.centers[index]
+    width, height = (side / _INCH for side in size)
+    return f', pos="{x:.1f},{-y:.1f}", width={width:.2f}, height={height:.2f}, fixedsize=true'
+
+
+def _format_path(place: Layout, index: int, source: int) -> str:
+    """Return an edge as cubic curves, of which Graphviz wants 3 n + 1 points, after the tip of its arrow."""
+    points = [(x, -y) for x, y in place.paths[index]]
+    (x, y), (tip_x, tip_y) = points[0], points[-1]
+    sideways = y == -place.centers[source][1]
+    back = math.copysign(_ARROW, tip_x - x if sideways else tip_y - points[-2][1])
+    points[-1] = (tip_x - back, tip_y) if sideways else (tip_x, tip_y - back)
+    text = f"e,{tip_x:.1f},{tip_y:.1f} {x:.1f},{y:.1f}"
+    for (x, y), (to_x, to_y) in itertools.pairwise(points):
+        bend = (x + to_x) / 2, (y + to_y) / 2
+        first, second = ((bend[0], y), (bend[0], to_y)) if sideways else ((x, bend[1]), (to_x, bend[1]))
+        text += "".join(f" {px:.1f},{py:.1f}" for px, py in (first, second, (to_x, to_y)))
+    return text
+
+
+def _kind_of_op(op: Operator) -> str:
+    return {"forward": "operator", "backward": "gradient", "update": "update"}[get_role(op)]
 
 
 def _kind_of_variable(variable: Variable) -> str:

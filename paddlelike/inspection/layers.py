@@ -15,7 +15,7 @@ from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import HOLDERS, TENSOR_LIKE, Parameter, Variable
 
-__all__ = ["Layer", "LayerTable", "list_layers", "print_layers"]
+__all__ = ["Layer", "LayerTable", "find_output", "get_role", "join_runs", "list_layers", "print_layers"]
 
 _TITLES: Final = ("layer", "operators", "output", "parameters", "reads")
 _WIDEST: Final = 40
@@ -87,7 +87,7 @@ class LayerTable(Displayed):
         return [
             (
                 "  " * layer.depth + layer.name,
-                _join_runs(layer.operators) or "(input)",
+                join_runs(layer.operators) or "(input)",
                 "" if layer.shape is None else str(list(layer.shape)),
                 f"{layer.parameters:,}",
                 ", ".join(layer.reads),
@@ -148,7 +148,7 @@ def count_roles(program: Program) -> dict[str, int]:
     counts = {"forward": 0, "backward": 0, "update": 0}
     for block in program.blocks:
         for op in block.ops:
-            counts[_get_role(op)] += 1
+            counts[get_role(op)] += 1
     return counts
 
 
@@ -179,7 +179,7 @@ def _collect(block: Block, depth: int, found: _Collected) -> None:
                 if variable is not None and not _keep(variable, own):
                     written[output] = name
         found.persistables |= own
-        last = next((v for op in reversed(ops) if (v := _find_output(op)) is not None), None)
+        last = next((v for op in reversed(ops) if (v := find_output(op)) is not None), None)
         shape = None if last is None else last.shape
         parameters = sum(map(_count, own.values()))
         found.layers.append(Layer(name, tuple(op.type for op in ops), shape, parameters, tuple(reads), depth))
@@ -192,9 +192,9 @@ def _group(block: Block) -> Iterator[tuple[str, list[Operator]]]:
     """Yield the forward operators of a block by layer, with the layer's name; a loop or branch is alone."""
     name, ops = "", list[Operator]()
     for op in block.ops:
-        if op.type in ("feed", "fetch") or _get_role(op) != "forward":
+        if op.type in ("feed", "fetch") or get_role(op) != "forward":
             continue
-        output = _find_output(op)
+        output = find_output(op)
         alone = bool(op.sub_blocks())
         here = op.type if output is None or alone else output.name.partition(".")[0]
         if ops and (here != name or alone):
@@ -205,7 +205,7 @@ def _group(block: Block) -> Iterator[tuple[str, list[Operator]]]:
         yield name, ops
 
 
-def _find_output(op: Operator) -> Variable | None:
+def find_output(op: Operator) -> Variable | None:
     """Return the variable that names the layer of an operator: the first temporary that it writes."""
     written = [op.block._find_var_recursive(name) for name in _order_outputs(op)]
     known = [variable for variable in written if variable is not None]
@@ -226,7 +226,7 @@ def _keep(variable: Variable, persistables: dict[str, Variable]) -> bool:
     return False
 
 
-def _get_role(op: Operator) -> str:
+def get_role(op: Operator) -> str:
     role = int(op.attrs.get("op_role") or 0) & ~int(OpRole.Loss)
     if role == 0:
         return "forward"
@@ -241,7 +241,7 @@ def _count(variable: Variable) -> int:
     return math.prod(variable.shape) if all(dim >= 0 for dim in variable.shape) else 0
 
 
-def _join_runs(types: tuple[str, ...]) -> str:
+def join_runs(types: tuple[str, ...]) -> str:
     """Return the types of operators, each run of equal ones once with its length."""
     runs = [(type, len(list(run))) for type, run in itertools.groupby(types)]
     return " ".join(type if length == 1 else f"{type}*{length}" for type, length in runs)

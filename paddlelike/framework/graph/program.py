@@ -223,8 +223,8 @@ class Program(EncodedState, Displayed):
         """Return a block as a graph of operators and variables, which a notebook shows as a picture.
 
         With ``path`` it is also written there, as ``.svg``, ``.png``, ``.pdf`` or ``.dot``. Pictures need
-        Graphviz, which takes minutes for a training program of some hundred operators: plot its forward part,
-        ``program.clone(for_test=True).plot()``. ``only_operators`` leaves out the variables.
+        Graphviz. ``only_operators`` leaves out the variables; the forward part alone is
+        ``program.clone(for_test=True).plot()``.
 
         Raises GraphError where there is no such block, UnsupportedError for another ending, ExtraMissingError
         where ``path`` is a picture and Graphviz is not installed.

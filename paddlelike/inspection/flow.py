@@ -1,0 +1,271 @@
+"""A block of a program as nodes and edges at three levels of detail: chains of layers, layers, operators."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import HOLDERS
+from paddlelike.inspection.layers import find_output, get_role, join_runs
+from paddlelike.inspection.layout import rank_by_longest_path
+
+__all__ = ["COLUMNS", "Flow", "FlowNode", "find_producer", "list_levels"]
+
+#: Operators of different roles stand in columns beside each other.
+COLUMNS: Final = {"forward": 0, "backward": 1, "update": 2}
+_KINDS: Final = {"forward": "operator", "backward": "gradient", "update": "update"}
+
+
+class FlowNode(NamedTuple):
+    """An operator, a layer, or an input.
+
+    Attributes
+    ----------
+    label, detail
+        Two lines of text.
+    kind
+        "input", "output", "layer", "operator", "gradient" or "update".
+    operators
+        Their indices in the block.
+    role
+        "forward", "backward" or "update".
+    """
+
+    label: str
+    detail: str
+    kind: str
+    operators: tuple[int, ...] = ()
+    role: str = "forward"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Nodes, edges with the variables that they carry, and the row of every node.
+
+    >>> Flow((FlowNode("a", "", "layer"), FlowNode("b", "", "layer")), {(0, 1): ("v",)}).ranks
+    [0, 1]
+    """
+
+    nodes: tuple[FlowNode, ...]
+    edges: dict[tuple[int, int], tuple[str, ...]]
+    wanted: dict[int, int] | None = None  # of nodes beside the forward ones, the node whose row they want
+
+    @property
+    def ranks(self) -> list[int]:
+        """The row of each node: gradients go upwards beside what they belong to, updates beside gradients."""
+        ranks = rank_by_longest_path(
+            len(self.nodes), [e for e in self.edges if self._is_within(e, "forward")]
+        )
+        sources, readers = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+        for source, target in self.edges:
+            if source < target:
+                sources[target].append(source)
+                readers[source].append(target)
+        wanted = self.wanted or {}
+        for node, (_, _, _, _, role) in enumerate(self.nodes):
+            own = [ranks[one] for one in sources[node] if self.nodes[one].role == role and sources[one]]
+            others = [ranks[one] for one in sources[node] if self.nodes[one].role != role]
+            if role == "backward" and node in wanted:
+                ranks[node] = ranks[wanted[node]]
+            elif role == "backward":
+                ranks[node] = min((rank - 1 for rank in own), default=max(others, default=0))
+            elif role == "update":
+                ranks[node] = max([*others, *(rank + 1 for rank in own)], default=0)
+        for node, (_, _, _, _, role) in enumerate(self.nodes):
+            if role != "forward" and not sources[node] and readers[node] and node not in wanted:
+                ranks[node] = min(ranks[one] for one in readers[node]) - 1
+        lowest = min(ranks, default=0)
+        return [rank - lowest for rank in ranks]
+
+    def _is_within(self, edge: tuple[int, int], role: str) -> bool:
+        return all(self.nodes[node].role == role for node in edge)
+
+
+def list_levels(block: Block) -> dict[str, Flow]:
+    """Return a block at the levels "chains", "layers" and "operators", coarse ones first.
+
+    A level is left out where it has as many nodes as the one before it.
+
+    >>> import paddlelike as fluid
+    >>> main = fluid.Program()
+    >>> with fluid.program_guard(main, fluid.Program()), fluid.unique_name.guard():
+    ...     y = fluid.layers.fc(fluid.data("x", [None, 4]), 3, act="relu")
+    >>> {name: [node.label for node in flow.nodes] for name, flow in list_levels(main.global_block()).items()}
+    {'layers': ['x', 'fc_0'], 'operators': ['x', 'mul', 'elementwise_add', 'relu']}
+    """
+    operators = _draw_operators(block)
+    layers = _draw_layers(block)
+    levels = {"chains": _join_chains(block, layers), "layers": layers, "operators": operators}
+    if len(levels["chains"].nodes) == len(layers.nodes):
+        del levels["chains"]
+    if len(layers.nodes) >= len(operators.nodes):
+        return {"operators": operators}
+    return levels
+
+
+class _Drawing:
+    """Nodes in the order of the program, and edges from the last writer of a variable to its readers."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.nodes: list[FlowNode] = []
+        self.edges: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+        self.writers: dict[str, int] = {}
+
+    def find_sources(self, op: Operator) -> dict[str, int]:
+        """Return the node that writes each variable that an operator reads; new inputs become nodes."""
+        found = {}
+        for name in op.input_arg_names:
+            if name not in self.writers:
+                variable = self.block._find_var_recursive(name)
+                if variable is None or variable.persistable or variable.type in HOLDERS:
+                    continue
+                self.writers[name] = self.add(FlowNode(name, str(list(variable.shape)), "input"))
+            found[name] = self.writers[name]
+        return found
+
+    def add(self, node: FlowNode) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def finish(self, wanted: dict[int, int] | None = None) -> Flow:
+        edges = {edge: tuple(names) for edge, names in self.edges.items() if edge[0] != edge[1]}
+        return Flow(tuple(self.nodes), edges, wanted)
+
+
+def _draw_operators(block: Block) -> Flow:
+    drawing, wanted = _Drawing(block), {}
+    for index, op in enumerate(block.ops):
+        sources, role = drawing.find_sources(op), get_role(op)
+        kind = ("input" if op.type == "feed" else "output") if op.type in ("feed", "fetch") else _KINDS[role]
+        output = find_output(op)
+        node = drawing.add(FlowNode(op.type, "" if output is None else output.name, kind, (index,), role))
+        for name, source in sources.items():
+            drawing.edges[source, node][name] = None
+        if role == "backward":
+            producer = find_producer(op, drawing.writers)
+            if producer is not None:
+                wanted[node] = producer
+        for name in op.output_arg_names:
+            drawing.writers[name] = node
+    return drawing.finish(wanted)
+
+
+def _draw_layers(block: Block) -> Flow:
+    """Return layers that hold the operators of their gradients and updates as well."""
+    drawing = _Drawing(block)
+    members: dict[int, list[int]] = defaultdict(list)
+    readers: dict[str, int] = {}  # of persistables, the first layer that reads each
+    others: dict[str, list[int]] = {"backward": [], "update": []}
+    last = None
+    for index, op in enumerate(block.ops):
+        role = get_role(op)
+        if op.type == "feed":
+            for name in op.output_arg_names:
+                variable = block._find_var_recursive(name)
+                shape = "" if variable is None else str(list(variable.shape))
+                drawing.writers[name] = drawing.add(FlowNode(name, shape, "input", (index,)))
+            continue
+        if role != "forward":
+            owner = _find_owner(op, drawing.writers, readers)
+            (others[role] if owner is None else members[owner]).append(index)
+            continue
+        sources = drawing.find_sources(op)
+        output = find_output(op)
+        name = op.type if output is None or op.sub_blocks() else output.name.partition(".")[0]
+        if op.type == "fetch":
+            node = drawing.add(FlowNode(op.input_arg_names[0], "fetched", "output", (index,)))
+        elif last is not None and drawing.nodes[last].label == name and not op.sub_blocks():
+            node = last
+        else:
+            node = drawing.add(FlowNode(name, "", "layer"))
+        last = node if op.type != "fetch" else None
+        members[node].append(index)
+        for read, source in sources.items():
+            drawing.edges[source, node][read] = None
+        for read in op.input_arg_names:
+            readers.setdefault(read, node)
+        for written in op.output_arg_names:
+            drawing.writers[written] = node
+    for role, indices in others.items():
+        if indices:
+            node = drawing.add(FlowNode("optimizer" if role == "update" else "gradients", "", "update"))
+            members[node] = indices
+    for node, indices in members.items():
+        drawing.nodes[node] = _describe(block, drawing.nodes[node], indices)
+    return drawing.finish()
+
+
+def _join_chains(block: Block, layers: Flow) -> Flow:
+    """Return layers with those that only pass values on joined to the one before them."""
+    before, after = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for source, target in layers.edges:
+        before[target].append(source)
+        after[source].append(target)
+    heads = list(range(len(layers.nodes)))
+    for node, (_, _, kind, operators, _) in enumerate(layers.nodes):
+        if kind != "layer" or len(before[node]) != 1 or _has_matrix(block, operators):
+            continue
+        (source,) = before[node]
+        if layers.nodes[source].kind == "layer" and len(after[source]) == 1 and source < node:
+            heads[node] = heads[source]
+    kept = sorted(set(heads))
+    number = {node: place for place, node in enumerate(kept)}
+    members: dict[int, list[int]] = defaultdict(list)
+    for node, head in enumerate(heads):
+        members[head].append(node)
+    nodes = []
+    for head in kept:
+        first, joined = layers.nodes[head], [layers.nodes[node] for node in members[head]]
+        if len(joined) > 1:
+            indices = sorted(index for node in joined for index in node.operators)
+            first = _describe(block, first, indices)._replace(label=f"{first.label} … {joined[-1].label}")
+        nodes.append(first)
+    edges: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+    for (source, target), names in layers.edges.items():
+        if heads[source] != heads[target]:
+            edges[number[heads[source]], number[heads[target]]].update(dict.fromkeys(names))
+    return Flow(tuple(nodes), {edge: tuple(names) for edge, names in edges.items()})
+
+
+def _describe(block: Block, node: FlowNode, indices: Iterable[int]) -> FlowNode:
+    """Return a node with its operators, and their forward types as the second line."""
+    operators = tuple(indices)
+    if node.kind == "output":
+        return node._replace(operators=operators)
+    types = [block.ops[index].type for index in operators if get_role(block.ops[index]) == "forward"]
+    detail = join_runs(tuple(types)) if types else f"{len(operators)} operators"
+    return node._replace(detail=detail, operators=operators)
+
+
+def _find_owner(op: Operator, writers: dict[str, int], readers: dict[str, int]) -> int | None:
+    """Return the layer that a gradient or an update belongs to."""
+    for name in op.inputs.get("Param", ()):
+        if name in readers:
+            return readers[name]
+    return find_producer(op, writers) if get_role(op) == "backward" else None
+
+
+def find_producer(op: Operator, writers: dict[str, int]) -> int | None:
+    """Return the last node that writes a variable whose gradient the operator reads, or else writes."""
+    for names in (op.input_arg_names, op.output_arg_names):
+        found = [writers.get(name.partition("@GRAD")[0]) for name in names if "@GRAD" in name]
+        known = [node for node in found if node is not None]
+        if known:
+            return max(known)
+    return None
+
+
+def _has_matrix(block: Block, operators: Iterable[int]) -> bool:
+    """Return whether the forward operators read a persistable variable of two or more dims."""
+    find: Callable[[str], object] = block._find_var_recursive
+    return any(
+        getattr(variable, "persistable", False) and len(getattr(variable, "shape", ())) > 1
+        for index in operators
+        if get_role(block.ops[index]) == "forward"
+        for variable in map(find, block.ops[index].input_arg_names)
+    )

@@ -1,0 +1,108 @@
+"""Positions of nodes, and the levels of a program."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+import paddlelike as fluid
+from paddlelike.inspection.flow import list_levels
+from paddlelike.inspection.layout import Box, place_nodes, rank_by_longest_path
+
+
+def make_graph(seed: int) -> tuple[list[Box], list[tuple[int, int]]]:
+    rng = random.Random(seed)
+    boxes = [Box(rng.randint(20, 200), 30, rng.randint(0, 1)) for _ in range(60)]
+    edges = {tuple(sorted(rng.sample(range(60), 2))) for _ in range(110)}
+    return boxes, sorted(edges)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_two_nodes_overlap_and_none_is_outside(seed: int) -> None:
+    boxes, edges = make_graph(seed)
+    found = place_nodes(boxes, edges, rank_by_longest_path(60, edges))
+    for (box, (x, y)), (other, (u, v)) in itertools.combinations(zip(boxes, found.centers, strict=True), 2):
+        assert abs(x - u) >= (box.width + other.width) / 2 or abs(y - v) >= (box.height + other.height) / 2
+    for box, (x, y) in zip(boxes, found.centers, strict=True):
+        # positions are sums of floats: a millionth of a pixel
+        assert x - box.width / 2 >= -1e-6
+        assert x + box.width / 2 <= found.width + 1e-6
+        assert y - box.height / 2 >= -1e-6
+        assert y + box.height / 2 <= found.height + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_edges_end_on_the_borders_of_their_nodes(seed: int) -> None:
+    boxes, edges = make_graph(seed)
+    found = place_nodes(boxes, edges, rank_by_longest_path(60, edges))
+    for edge, path in zip(edges, found.paths, strict=True):
+        for node, (x, y) in zip(edge, (path[0], path[-1]), strict=True):
+            across, down = abs(x - found.centers[node][0]), abs(y - found.centers[node][1])
+            assert (across, down) in ((0, boxes[node].height / 2), (boxes[node].width / 2, 0)) or (
+                abs(across - boxes[node].width / 2) < 1e-6 and down == 0
+            )
+    assert found == place_nodes(boxes, edges, rank_by_longest_path(60, edges))
+
+
+def test_ranks_follow_the_edges() -> None:
+    _, edges = make_graph(3)
+    ranks = rank_by_longest_path(60, edges)
+    assert all(ranks[source] < ranks[target] for source, target in edges)
+
+
+def test_many_nodes_without_edges_become_a_block() -> None:
+    found = place_nodes([Box(50, 20)] * 400, [], [0] * 400)
+    assert len({y for _, y in found.centers}) == 20
+    assert 0.2 < found.width / found.height < 5
+
+
+def make_residual_network() -> fluid.Program:
+    main = fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, fluid.Program()):
+        x = fluid.data("x", [None, 4])
+        y = fluid.layers.fc(fluid.layers.scale(fluid.layers.fc(x, 4, act="relu"), 2.0), 4)
+        fluid.optimizer.Adam(0.1).minimize(fluid.layers.mean(fluid.layers.elementwise_add(x, y)))
+    return main
+
+
+def test_layers_hold_their_gradients_and_updates_and_leave_no_operator_out() -> None:
+    block = make_residual_network().global_block()
+    levels = list_levels(block)
+    for flow in levels.values():
+        members = sorted(index for node in flow.nodes for index in node.operators)
+        assert members == list(range(len(block.ops)))
+    layers = {node.label: node for node in levels["layers"].nodes}
+    types = [block.ops[index].type for index in layers["fc_0"].operators]
+    assert types[:3] == ["mul", "elementwise_add", "relu"]
+    assert {"mul_grad", "elementwise_add_grad", "relu_grad", "adam"} <= set(types)
+    assert types.count("adam") == 2
+    named = [(levels["layers"].nodes[a].label, levels["layers"].nodes[b].label)
+             for a, b in levels["layers"].edges]  # fmt: skip
+    assert named == [("x", "fc_0"), ("fc_0", "scale_0"), ("scale_0", "fc_1"), ("x", "elementwise_add_0"),
+                     ("fc_1", "elementwise_add_0"), ("elementwise_add_0", "mean_0")]  # fmt: skip
+
+
+def test_a_chain_of_layers_without_matrices_is_one_node() -> None:
+    levels = list_levels(make_residual_network().global_block())
+    assert [node.label for node in levels["chains"].nodes] == [
+        "x",
+        "fc_0 … scale_0",
+        "fc_1",
+        "elementwise_add_0 … mean_0",
+    ]
+
+
+def test_a_gradient_stands_beside_its_operator() -> None:
+    block = make_residual_network().global_block()
+    flow = list_levels(block)["operators"]
+    ranks = {(node.label, node.role): rank for node, rank in zip(flow.nodes, flow.ranks, strict=True)}
+    for name in ("scale", "mean"):
+        assert ranks[name, "forward"] == ranks[f"{name}_grad" if name == "mean" else "scale", "backward"]
+
+
+def test_a_program_without_operators_has_no_nodes() -> None:
+    flow = list_levels(fluid.Program().global_block())["operators"]
+    assert (flow.nodes, flow.ranks) == ((), [])
+    assert place_nodes([], [], []).centers == ()
