@@ -206,7 +206,9 @@ def set_program_state(program: Any, state_dict: Mapping[str, Array]) -> LoadRepo
     unused = [name for name in state_dict if name not in {v.name for v in wanted}]
     if not wanted:
         raise LoadError(
-            f"set_program_state: none of the {len(state_dict)} names is a persistable of the program"
+            f"set_program_state: none of the {len(state_dict)} names is a persistable of the program",
+            hint=f"the state has {_list_some(state_dict)}; the program has "
+            f"{_list_some(v.name for v in program.list_vars() if is_persistable(v))}",
         )
     empty = [v.name for v in wanted if not _is_initialized(v.name)]
     if empty:
@@ -310,3 +312,9 @@ def _set_all(variables: list[Variable], values: Mapping[str, Array], origin: str
         holder.origin = origin
         moved[variable.name] = Moved(array.shape, array.dtype.name, array.nbytes, had_value)
     return moved
+
+
+def _list_some(names: Iterable[str]) -> str:
+    """Return the first names of many, or "no names"."""
+    first = sorted(names)
+    return ", ".join(first[:3]) + (", ..." if len(first) > 3 else "") or "no names"

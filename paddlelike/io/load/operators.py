@@ -139,7 +139,10 @@ def _read_contents(contents: FileContents, op: OpView) -> list[Value]:
     wants = [Want(held) for held in found if isinstance(held, Held)]
     if len(wants) < len(names):
         absent = [name for name, held in zip(names, found, strict=True) if not isinstance(held, Held)]
-        raise LoadError(f"{contents.where} does not hold {absent[:20]}, which load_combine is to load")
+        raise LoadError(
+            f"{contents.where} does not hold {absent[:20]}, which load_combine is to load",
+            hint="its outputs are the variables in the file, in the order of their saving",
+        )
     return contents.read(wants).values
 
 

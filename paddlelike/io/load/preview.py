@@ -146,6 +146,6 @@ def _open_source(source: Path | Mapping[str, Array] | None, filename: str | byte
 
 def _get_array(value: Any) -> Array:
     if value.array is None:
-        raise LoadError("a value without elements")
+        raise LoadError("the source has a tensor that was never given a value", hint="leave it out")
     array: Array = value.array
     return array

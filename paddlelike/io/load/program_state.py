@@ -192,7 +192,8 @@ def _read_file(
         names = sorted(v.name for v in var_list)
         if len(names) != len(contents.headers):
             raise LoadError(
-                f"{contents.where} holds {len(contents.headers)} variables, var_list names {len(names)}"
+                f"{contents.where} holds {len(contents.headers)} variables, var_list names {len(names)}",
+                hint="they are the variables of one save, all of them",
             )
         contents.assign_names(names)
     wants = [

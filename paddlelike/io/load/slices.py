@@ -104,7 +104,8 @@ def _check_extent(held: Held, name: str, where: Location, first: int, last: int)
     header = held.header
     if header.lod:
         raise LoadError(
-            f"{name!r} in {where.path} has {len(header.lod)} LoD levels: it cannot be read in slices"
+            f"{name!r} in {where.path} has {len(header.lod)} LoD levels: it cannot be read in slices",
+            hint="fluid.io.load_vars reads it whole, with its LoD",
         )
     height = header.shape[0] if header.shape else 0
     if not 0 <= first <= last <= height:
@@ -155,7 +156,10 @@ def _open_file(
             hint="pass names=, the variables it holds or the program it was saved from",
         )
     if len(known) != len(contents.headers):
-        raise LoadError(f"{contents.where} holds {len(contents.headers)} variables, names= has {len(known)}")
+        raise LoadError(
+            f"{contents.where} holds {len(contents.headers)} variables, names= has {len(known)}",
+            hint="they are the variables of one save, all of them",
+        )
     contents.assign_names(known)
     return contents
 

@@ -117,7 +117,8 @@ class Generation:
     def _check_folder(self, path: str) -> None:
         if path in self._changed:
             raise SaveError(
-                f"variable {path!r} cannot be saved: {os.path.join(self._directory, path)} is a directory"
+                f"variable {path!r} cannot be saved: {os.path.join(self._directory, path)} is a directory",
+                hint="rename the variable (ParamAttr(name=...)), or move the directory away",
             )
 
     def _twin(self, path: str) -> None:

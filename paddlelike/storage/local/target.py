@@ -45,7 +45,10 @@ def _check_folder(folder: str, name: str) -> None:
             hint="make it a directory, or save the whole model where the link points to",
         )
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise SaveError(f"variable {name!r} cannot be saved: {folder} is a file, not a directory")
+        raise SaveError(
+            f"variable {name!r} cannot be saved: {folder} is a file, not a directory",
+            hint="rename the variable (ParamAttr(name=...)), or move the file away",
+        )
 
 
 def prepare_target(layout: Layout) -> None:

@@ -59,7 +59,10 @@ def move_into_place(
     present = where.present()
     missing = sorted(at.keys() - present.keys())
     if missing:
-        raise StorageError(f"{where.path}/{missing[0]} is not there, though it was saved")
+        raise StorageError(
+            f"{where.path}/{missing[0]} is not there, though it was saved",
+            hint="somebody removed it, or the store lists files late: save again",
+        )
     files = {
         path: record._replace(stamp=present[path].stamp) if path in at else record
         for path, record in files.items()
