@@ -118,7 +118,7 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
         raise RuntimeError(
             f"fetched variable {name!r} has a LoD, which a numpy array cannot hold; use return_numpy=False"
         )
-    array = np.array(value) if shared else value
+    array = np.array(value, order="C") if shared else np.asarray(value, order="C")
     if not return_numpy:
         return LoDTensor(array, lod)
     return view_fetched(array)
@@ -133,7 +133,7 @@ def as_numpy(tensor: Any) -> Any:
         return [as_numpy(one) for one in tensor]
     if isinstance(tensor, LoDTensor) and tensor._lod:
         raise RuntimeError("this tensor has a LoD, which a numpy array cannot hold; use numpy.array(tensor)")
-    return view_fetched(np.array(tensor))
+    return view_fetched(np.array(tensor, order="C"))
 
 
 class FetchedArray(np.ndarray[Any, Any]):

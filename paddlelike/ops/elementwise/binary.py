@@ -10,7 +10,7 @@ import numpy as np
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import OWN, Array, Gradient, Int, OpDef, Spec, String, register
 from paddlelike.ops.backends import MKLDNN
-from paddlelike.ops.kernels.broadcasting import align, broadcast_shape, sum_to
+from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_to
 
 __all__ = ["map_row_values"]
 
@@ -134,12 +134,12 @@ def _make_operator(row: _Row) -> type[OpDef]:
         return Spec(broadcast_shape(row.type, x.shape, y.shape, axis), x.dtype, kind=x.kind)
 
     def forward(x: Array, y: Array, *, axis: int) -> Array:
-        return row.value(*align(x, y, axis))
+        return apply(row.value, x, y, axis)
 
     def rows(x: Array | SelectedRows, y: Array, *, axis: int) -> Array | SelectedRows:
         if isinstance(x, SelectedRows):  # a sparse gradient times one number, as clipping does
             return map_row_values(x, lambda values: values * y)
-        return np.multiply(*align(x, y, axis))
+        return apply(np.multiply, x, y, axis)
 
     def backward(
         d_out: Array, x: Array, y: Array, *more: Array, axis: int, wanted: tuple[bool, bool]

@@ -11,13 +11,16 @@ other (-1: so that the last dims meet); dims must be equal or 1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.channels import apply_by_channel, sum_by_channel
+from paddlelike.ops.kernels.layouts import is_last_in_memory
 
-__all__ = ["Shape", "align", "broadcast_shape", "sum_to"]
+__all__ = ["Shape", "align", "apply", "broadcast_shape", "sum_to"]
 
 Shape = tuple[int, ...]
 
@@ -68,6 +71,18 @@ def align(x: Array, y: Array, axis: int) -> tuple[Array, Array]:
     return x.reshape(_pad_dims(x.shape, y.ndim, axis)), y
 
 
+def apply(function: Callable[[Array, Array], Array], x: Array, y: Array, axis: int) -> Array:
+    """Return a function of X and Y, element by element."""
+    if x.shape == y.shape:
+        return function(x, y)
+    a, b = align(x, y, axis)
+    if isinstance(function, np.ufunc) and is_last_in_memory(x):
+        channels = x.shape[1]
+        if y.size == channels and b.shape[1 - x.ndim :] == (channels, *(1,) * (x.ndim - 2)):
+            return apply_by_channel(function, x, y.reshape(-1))
+    return function(a, b)
+
+
 def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     """Return the gradient of a tensor of ``shape`` that was broadcast to the shape of ``gradient``.
 
@@ -79,6 +94,8 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
     if gradient.ndim == 2 and shape == gradient.shape[1:] and axis != 0:  # a bias
         return _make_ones(len(gradient), gradient) @ gradient
     dims = _pad_dims(shape, gradient.ndim, axis)
+    if dims[1:2] == gradient.shape[1:2] and math.prod(dims) == dims[1] and is_last_in_memory(gradient):
+        return sum_by_channel(gradient).reshape(shape)
     kept = [i for i, dim in enumerate(dims) if dim != 1]
     first, last = (kept[0], kept[-1] + 1) if kept else (0, 0)
     if not kept or dims[first:last] != gradient.shape[first:last]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["flatten_spatial", "normalize", "normalize_dx"]
+__all__ = ["normalize", "normalize_dx"]
 
 
 def normalize(x: Array, axes: int | tuple[int, ...], epsilon: float) -> tuple[Array, Array, Array, Array]:
@@ -30,10 +30,3 @@ def normalize_dx(d_x_hat: Array, x_hat: Array, inverse: Array, axes: int | tuple
     dx -= d_x_hat.mean(axes, keepdims=True)
     dx *= inverse
     return dx
-
-
-def flatten_spatial(x: Array, layout: str) -> Array:
-    """Return a view ``(N, C, L)`` of ``(N, C, ...)``; for NHWC a view ``(N L, C, 1)`` of ``(N, ..., C)``."""
-    if layout == "NHWC":
-        return x.reshape(-1, x.shape[-1], 1)
-    return x.reshape(*x.shape[:2], -1)

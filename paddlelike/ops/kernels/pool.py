@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.layouts import as_layout_of, empty_as, full_as
 from paddlelike.ops.kernels.windows import Windows
 
 __all__ = [
@@ -103,7 +104,7 @@ def average_dx(d_out: Array, axes: Sequence[Axis], *, exclusive: bool) -> Array:
     """Return the gradient of :func:`average`."""
     dx = d_out / _count_elements(axes, d_out.dtype, exclusive=exclusive)
     for dim, axis in reversed(list(enumerate(axes, 2))):
-        spread = np.zeros((*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), dx.dtype)
+        spread = full_as(dx, (*dx.shape[:dim], axis.padded, *dx.shape[dim + 1 :]), 0)
         if axis.is_by_offset:
             for place in range(axis.kernel):
                 spread[_index_along(dim, axis.at(place))] += dx
@@ -118,7 +119,8 @@ def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arra
     """Return the gradient of :func:`maximum`: to the first maximum of a window, in C order."""
     if not _is_by_offset(axes):
         return scatter(first_maxima(x, out, axes), d_out, x.shape)
-    dx = np.empty(x.shape, d_out.dtype)
+    dx = empty_as(x, x.shape, d_out.dtype)
+    out, d_out = as_layout_of(x, out), as_layout_of(x, d_out)
     step = max(1, _CHUNK // max(1, x[:1].nbytes))
     for start in range(0, len(x), step):
         part = slice(start, start + step)
@@ -128,9 +130,9 @@ def maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Arra
 
 def _maximum_dx(x: Array, out: Array, d_out: Array, axes: Sequence[Axis]) -> Array:
     padded = _pad(x, axes, np.finfo(x.dtype).min)
-    dx = np.zeros(padded.shape, d_out.dtype)
+    dx = full_as(padded, padded.shape, 0, d_out.dtype)
     disjoint = all(axis.stride is not None and axis.stride >= axis.kernel for axis in axes)
-    left = np.ones(out.shape, np.bool_)  # windows whose maximum was not met yet
+    left = full_as(out, out.shape, True, np.bool_)  # windows whose maximum was not met yet
     for place in _list_offsets(axes):
         where = _index_elements(axes, place)
         hit = padded[where] == out
@@ -184,7 +186,7 @@ def scatter(index: Array, d_out: Array, shape: Sequence[int]) -> Array:
 def _reduce(x: Array, axes: Sequence[Axis], ufunc: np.ufunc) -> Array:
     for dim, axis in enumerate(axes, 2):
         if axis.is_by_offset:
-            out = x[_index_along(dim, axis.at(0))].copy()
+            out = np.copy(x[_index_along(dim, axis.at(0))])  # in the order of memory of x
             for place in range(1, axis.kernel):
                 ufunc(out, x[_index_along(dim, axis.at(place))], out=out)
         else:
@@ -205,13 +207,13 @@ def _count_elements(axes: Sequence[Axis], dtype: Any, *, exclusive: bool) -> Arr
 def _pad(x: Array, axes: Sequence[Axis], value: Any) -> Array:
     if not any(any(axis.pad) for axis in axes):
         return x
-    out = np.full((*x.shape[:2], *(axis.padded for axis in axes)), value, x.dtype)
+    out = full_as(x, (*x.shape[:2], *(axis.padded for axis in axes)), value)
     out[_index_data(axes)] = x
     return out
 
 
 def _crop(x: Array, axes: Sequence[Axis]) -> Array:
-    return np.ascontiguousarray(x[_index_data(axes)])
+    return np.copy(x[_index_data(axes)])
 
 
 def _index_data(axes: Sequence[Axis]) -> Any:

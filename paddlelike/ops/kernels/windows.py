@@ -181,8 +181,8 @@ def has_windows(spatial: Sequence[int], counts: Sequence[int]) -> bool:
 
 
 def to_channels_first(x: Array, data_format: str) -> Array:
-    """Return ``(N, C, *spatial)`` of an array in its data format, contiguous."""
-    return np.ascontiguousarray(np.moveaxis(x, -1, 1)) if is_channels_last(data_format) else x
+    """Return the view ``(N, C, *spatial)`` of an array in its data format."""
+    return np.moveaxis(x, -1, 1) if is_channels_last(data_format) else x
 
 
 def to_format(x: Array, data_format: str) -> Array:

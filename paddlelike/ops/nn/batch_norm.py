@@ -22,12 +22,16 @@ from paddlelike.framework.opdef import (
     String,
     register,
 )
-from paddlelike.ops.kernels.normalization import flatten_spatial, normalize, normalize_dx
+from paddlelike.ops.kernels.batch_statistics import (
+    normalize,
+    normalize_dx,
+    restore_shape,
+    scale_rows,
+    take_rows,
+)
 from paddlelike.ops.operands import can_be_equal
 
 __all__ = ["BatchNorm", "InplaceAbn"]
-
-_PER_CHANNEL = (1, -1, 1)
 
 
 class BatchNormAttrs(Attrs):
@@ -99,24 +103,22 @@ def _forward(
     attrs: BatchNormAttrs,
 ) -> tuple[Array, Array, Array, Array, Array, None]:
     """Return the outputs without the activation; ``moving`` are Mean and Variance, changed in place."""
-    flat = flatten_spatial(x, attrs.data_layout)
+    if _has_one_element(x, scale) and not attrs.fixed_statistics:
+        return x.copy(), *moving, np.zeros_like(moving[0]), np.zeros_like(moving[1]), None
+    rows = take_rows(x, attrs.data_layout)
     if attrs.fixed_statistics:
         mean, variance = moving
         inverse = 1 / np.sqrt(variance + attrs.epsilon)
-        factor = scale * inverse
-        y = flat * factor.reshape(_PER_CHANNEL)
-        y += (bias - mean * factor).reshape(_PER_CHANNEL)
-        return y.reshape(x.shape), mean, variance, mean.copy(), inverse, None
-    if _has_one_element(x, scale):
-        return x.copy(), *moving, np.zeros_like(moving[0]), np.zeros_like(moving[1]), None
-    y, mean, variance, inverse = normalize(flat, (0, 2), attrs.epsilon)
-    y *= scale.reshape(_PER_CHANNEL)
-    y += bias.reshape(_PER_CHANNEL)
+        y = restore_shape(
+            scale_rows(rows, scale * inverse, bias - mean * scale * inverse), x, attrs.data_layout
+        )
+        return y, mean, variance, mean.copy(), inverse, None
+    y, mean, variance, inverse = normalize(rows, scale, bias, attrs.epsilon)
     momentum = attrs.momentum if momentum_tensor is None else float(momentum_tensor.item())
     for average, batch in zip(moving, (mean, variance), strict=True):
         average *= momentum
-        average += (1 - momentum) * batch.reshape(-1)
-    return y.reshape(x.shape), *moving, mean.reshape(-1), inverse.reshape(-1), None
+        average += (1 - momentum) * batch
+    return restore_shape(y, x, attrs.data_layout), *moving, mean, inverse, None
 
 
 def _has_one_element(x: Array, scale: Array) -> bool:
@@ -125,15 +127,17 @@ def _has_one_element(x: Array, scale: Array) -> bool:
 
 
 def _compute_gradients(
-    x_hat: Array, d_y: Array, scale: Array, inverse: Array, attrs: BatchNormAttrs
+    x: Array, d_y: Array, statistics: tuple[Array, Array], factor: Array, attrs: BatchNormAttrs
 ) -> tuple[Array, Array, Array]:
-    """Return the gradients by X, Scale and Bias; all but the per-channel arrays are ``(N, C, L)``."""
-    if _has_one_element(d_y, scale) and not attrs.fixed_statistics:
-        return d_y.copy(), np.zeros_like(scale), np.zeros_like(scale)
-    g = d_y * scale.reshape(_PER_CHANNEL)
-    inverse = inverse.reshape(_PER_CHANNEL)
-    dx = g * inverse if attrs.fixed_statistics else normalize_dx(g, x_hat, inverse, (0, 2))
-    return dx, (d_y * x_hat).sum((0, 2)), d_y.sum((0, 2))
+    """Return the gradients by X, Scale and Bias, where ``Y = Scale x^ + Bias, x^ = (x - mean) inverse``.
+
+    ``statistics`` are mean and inverse, ``factor`` is Scale over the deviation.
+    """
+    if _has_one_element(d_y, factor) and not attrs.fixed_statistics:
+        return d_y.copy(), np.zeros_like(factor), np.zeros_like(factor)
+    rows, d_rows = take_rows(x, attrs.data_layout), take_rows(d_y, attrs.data_layout)
+    dx, d_scale, d_bias = normalize_dx(rows, d_rows, *statistics, factor, fixed=attrs.fixed_statistics)
+    return restore_shape(dx, x, attrs.data_layout), d_scale, d_bias
 
 
 @register
@@ -200,16 +204,7 @@ class BatchNorm(_BatchNorm):
         *,
         attrs: BatchNormAttrs,
     ) -> tuple[Array, Array, Array]:
-        x_hat = flatten_spatial(x, attrs.data_layout) - saved_mean.reshape(_PER_CHANNEL)
-        x_hat *= saved_variance.reshape(_PER_CHANNEL)
-        dx, d_scale, d_bias = _compute_gradients(
-            x_hat,
-            flatten_spatial(d_y, attrs.data_layout),
-            scale,
-            saved_variance,
-            attrs,
-        )
-        return dx.reshape(x.shape), d_scale, d_bias
+        return _compute_gradients(x, d_y, (saved_mean, saved_variance), scale * saved_variance, attrs)
 
 
 @register
@@ -259,16 +254,8 @@ class InplaceAbn(_BatchNorm):
     ) -> tuple[Array, Array, Array]:
         _, inverse, derivative = _find_activation(attrs.activation)
         d_y = d_y * derivative(y, attrs.alpha)
-        x_hat = flatten_spatial(inverse(y, attrs.alpha), attrs.data_layout) - bias.reshape(_PER_CHANNEL)
-        x_hat /= scale.reshape(_PER_CHANNEL)
-        dx, d_scale, d_bias = _compute_gradients(
-            x_hat,
-            flatten_spatial(d_y, attrs.data_layout),
-            scale,
-            saved_variance,
-            attrs,
-        )
-        return dx.reshape(y.shape), d_scale, d_bias
+        before = inverse(y, attrs.alpha)  # Scale x^ + Bias
+        return _compute_gradients(before, d_y, (bias, 1 / scale), scale * saved_variance, attrs)
 
 
 # The activation, its inverse, and its derivative in terms of its value.

@@ -20,7 +20,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.ops.kernels.conv import convolve, convolve_dw, convolve_dx
+from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.windows import (
     Windows,
     has_windows,

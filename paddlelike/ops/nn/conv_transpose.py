@@ -9,7 +9,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Gradient, Ints, OpDef, Spec, register
-from paddlelike.ops.kernels.conv import convolve, convolve_dw, convolve_dx
+from paddlelike.ops.kernels.convolution.convolve import convolve, convolve_dw, convolve_dx
 from paddlelike.ops.kernels.windows import Windows, to_channels_first, to_format
 from paddlelike.ops.nn.conv import (
     BACKENDS,
@@ -60,7 +60,7 @@ class _ConvTranspose(OpDef):
         d_out = to_channels_first(bias_and_d_out[-1], attrs.data_format)
         windows = attrs.windows(cls.type, x.shape[2:], w.shape[2:])
         used = _count_grouped(x, attrs.groups)
-        grouped = np.ascontiguousarray(x[:, :used])
+        grouped = x[:, :used]
         dx = convolve(d_out, w[:used], windows, attrs.groups) if wanted[0] else None
         dw = convolve_dw(d_out, grouped, windows, attrs.groups) if wanted[1] else None
         if used < len(w):
@@ -99,7 +99,7 @@ def transpose_convolve(
     if more and not attrs.output_size:
         dims = tuple(size + extra for size, extra in zip(dims, more, strict=True))
     used = _count_grouped(x, attrs.groups)
-    out = convolve_dx(np.ascontiguousarray(x[:, :used]), w[:used], windows, attrs.groups, dims)
+    out = convolve_dx(x[:, :used], w[:used], windows, attrs.groups, dims)
     if bias is not None:
         out += bias.reshape(-1, *(1,) * len(windows.kernel))
     return to_format(out, attrs.data_format)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Attrs, Bool, Gradient, Ints, OpDef, Spec, String, register
 from paddlelike.ops.kernels import pool as pool_kernels
+from paddlelike.ops.kernels.layouts import as_layout_of
 from paddlelike.ops.kernels.pool import Axis
 from paddlelike.ops.kernels.windows import (
     has_windows,
@@ -103,7 +104,9 @@ class _Pool(OpDef):
         if attrs.pooling_type == "max":
             dx = pool_kernels.maximum_dx(x, out, d_out, axes)
         else:
-            dx = pool_kernels.average_dx(d_out, axes, exclusive=attrs.exclusive or attrs.adaptive)
+            dx = pool_kernels.average_dx(
+                as_layout_of(x, d_out), axes, exclusive=attrs.exclusive or attrs.adaptive
+            )
         return to_format(dx, attrs.data_format)
 
 

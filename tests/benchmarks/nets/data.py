@@ -37,7 +37,7 @@ def _lenet(rng):
 
 
 def _word2vec(rng):
-    return dict({"w%d" % i: _labels(rng, 100, 2073) for i in range(4)}, y=_labels(rng, 100, 2073))
+    return dict({"w" + str(i): _labels(rng, 100, 2073) for i in range(4)}, y=_labels(rng, 100, 2073))
 
 
 def _resnet(rng):

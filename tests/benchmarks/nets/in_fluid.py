@@ -1,7 +1,6 @@
 """The nets in Fluid's interface, for Fluid 1.8.5 (Python 3.7) and for this package."""
 
 import data
-import numpy as np
 
 
 def prepare(net, fluid):
@@ -58,7 +57,7 @@ def lenet(fluid, layers):
 
 
 def word2vec(fluid, layers):
-    words = [fluid.data("w%d" % i, [None, 1], "int64") for i in range(4)]
+    words = [fluid.data("w" + str(i), [None, 1], "int64") for i in range(4)]
     y = fluid.data("y", [None, 1], "int64")
     rows = [layers.embedding(w, [2073, 32], param_attr="table") for w in words]
     hidden = layers.fc(layers.concat(rows, 1), 256, act="sigmoid")
@@ -123,6 +122,4 @@ def wide_deep(fluid, layers):
     return loss, fluid.optimizer.Adam(1e-3, lazy_mode=True)
 
 
-NETS = {
-    f.__name__: f for f in (fit_a_line, chain, mlp, lenet, word2vec, resnet20, lstm, encoder, wide_deep)
-}
+NETS = {f.__name__: f for f in (fit_a_line, chain, mlp, lenet, word2vec, resnet20, lstm, encoder, wide_deep)}

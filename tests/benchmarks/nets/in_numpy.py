@@ -59,7 +59,13 @@ class _Adam:
             self.params.append(view)
             self.grads.append(self.grad[at : at + p.size].reshape(p.shape))
             at += p.size
-        self.a, self.b, self.rate, self.b1, self.b2 = np.empty(1 << 14, "f4"), np.empty(1 << 14, "f4"), rate, 1.0, 1.0
+        self.a, self.b, self.rate, self.b1, self.b2 = (
+            np.empty(1 << 14, "f4"),
+            np.empty(1 << 14, "f4"),
+            rate,
+            1.0,
+            1.0,
+        )
 
     def update(self):
         self.b1 *= 0.9

@@ -3,7 +3,6 @@
 import data
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 torch.manual_seed(5)
 
@@ -42,15 +41,13 @@ def _adam(model, rate=1e-3):
 
 def fit_a_line(batch):
     model = nn.Linear(13, 1)
-    loss = lambda m: F.mse_loss(m(batch["x"]), batch["y"])
+    loss = lambda m: nn.functional.mse_loss(m(batch["x"]), batch["y"])
     return model, loss, torch.optim.SGD(model.parameters(), 0.01)
 
 
 def mlp(batch):
-    model = nn.Sequential(
-        nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10)
-    )
-    return model, lambda m: F.cross_entropy(m(batch["x"]), batch["y"][:, 0]), _adam(model)
+    model = nn.Sequential(nn.Linear(784, 200), nn.ReLU(), nn.Linear(200, 200), nn.ReLU(), nn.Linear(200, 10))
+    return model, lambda m: nn.functional.cross_entropy(m(batch["x"]), batch["y"][:, 0]), _adam(model)
 
 
 def lenet(batch):
@@ -58,7 +55,7 @@ def lenet(batch):
         nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 10),
     )  # fmt: skip
-    return model, lambda m: F.cross_entropy(m(batch["x"]), batch["y"][:, 0]), _adam(model)
+    return model, lambda m: nn.functional.cross_entropy(m(batch["x"]), batch["y"][:, 0]), _adam(model)
 
 
 def word2vec(batch):
@@ -66,7 +63,7 @@ def word2vec(batch):
 
     def loss(m):
         rows = torch.cat([m[0](batch[f"w{i}"][:, 0]) for i in range(4)], 1)
-        return F.cross_entropy(m[2](torch.sigmoid(m[1](rows))), batch["y"][:, 0])
+        return nn.functional.cross_entropy(m[2](torch.sigmoid(m[1](rows))), batch["y"][:, 0])
 
     return model, loss, torch.optim.SGD(model.parameters(), 1e-2)
 
@@ -86,7 +83,7 @@ class _Block(nn.Module):
         self.short = _Convolve(channels, filters, 1, 2) if stride == 2 else nn.Identity()
 
     def forward(self, x):
-        return F.relu(self.second(F.relu(self.first(x))) + self.short(x))
+        return nn.functional.relu(self.second(nn.functional.relu(self.first(x))) + self.short(x))
 
 
 def resnet20(batch):
@@ -97,13 +94,17 @@ def resnet20(batch):
             channels = filters
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
     optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9)
-    return model, lambda m: F.cross_entropy(m(batch["x"]), batch["y"][:, 0]), optimizer
+    return model, lambda m: nn.functional.cross_entropy(m(batch["x"]), batch["y"][:, 0]), optimizer
 
 
 def lstm(batch):
     model = nn.ModuleList([nn.LSTM(128, 128, 2, batch_first=True), nn.Linear(128, 10)])
     x = batch["x"].reshape(32, data.STEPS, 128)
-    return model, lambda m: F.cross_entropy(m[1](m[0](x)[0][:, -1]), batch["y"][:, 0]), _adam(model)
+    return (
+        model,
+        lambda m: nn.functional.cross_entropy(m[1](m[0](x)[0][:, -1]), batch["y"][:, 0]),
+        _adam(model),
+    )
 
 
 class _Encoder(nn.Module):
@@ -119,7 +120,7 @@ class _Encoder(nn.Module):
     def forward(self, x):
         x = self.table(x)
         q, k, v = (p.reshape(16, 32, 4, 32).transpose(1, 2) for p in self.three(x).split(128, -1))
-        weights = F.softmax(q @ k.transpose(2, 3) * 32**-0.5, -1)
+        weights = nn.functional.softmax(q @ k.transpose(2, 3) * 32**-0.5, -1)
         mixed = (weights @ v).transpose(1, 2).reshape(16, 32, 128)
         x = self.norms[0](x + self.mix(mixed))
         x = self.norms[1](x + self.inner(x))
@@ -128,7 +129,7 @@ class _Encoder(nn.Module):
 
 def encoder(batch):
     model = _Encoder()
-    return model, lambda m: F.cross_entropy(m(batch["x"]), batch["y"][:, 0]), _adam(model)
+    return model, lambda m: nn.functional.cross_entropy(m(batch["x"]), batch["y"][:, 0]), _adam(model)
 
 
 def wide_deep(batch):
@@ -140,7 +141,7 @@ def wide_deep(batch):
     def loss(model):
         wide, deep = (table(batch["ids"]) for table in model[0])
         guess = model[1](torch.cat([batch["x"], deep.reshape(512, -1)], 1)) + wide.sum(1)
-        return F.binary_cross_entropy_with_logits(guess, batch["y"])
+        return nn.functional.binary_cross_entropy_with_logits(guess, batch["y"])
 
     model = nn.ModuleList([tables, dense])
     return model, loss, (torch.optim.SparseAdam(list(tables.parameters()), 1e-3), _adam(dense))

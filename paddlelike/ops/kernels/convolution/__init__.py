@@ -1,0 +1,1 @@
+"""Convolutions of images and volumes, and their two gradients."""
