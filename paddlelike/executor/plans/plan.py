@@ -22,6 +22,7 @@ from paddlelike.executor.plans.context import StepContext
 from paddlelike.executor.plans.frame import Frame, Run, Step
 from paddlelike.executor.plans.layout import NOTHING, Layout
 from paddlelike.executor.plans.lifetimes import Aliases, find_initialized, find_last_uses
+from paddlelike.executor.plans.orders import find_reordered, take_in_order
 from paddlelike.executor.plans.scalars import drop_dims
 from paddlelike.executor.plans.sharing import make_lod_sharer
 from paddlelike.framework.graph.block import Block
@@ -78,6 +79,9 @@ class Plan:
         self.aliases = Aliases(
             top, [] if self.is_batch else chosen, set(self.feeds) | set(self.fed_by_op.values())
         )
+        self.reordered = (
+            set() if self.is_batch else find_reordered([*chosen, *(o for b in blocks for o in b.ops)])
+        )
         self.blocks: dict[int, list[Step]] = {}  # the steps of sub-blocks
         self.steps = self._bind_all(top, chosen)
         self.initializes = [] if self.is_batch else find_initialized(top, chosen)
@@ -133,6 +137,7 @@ class Plan:
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
         kernel = drop_dims(_fill_in_attributes(cls, op), cls, op, block)
+        kernel = take_in_order(kernel, cls, op, self.reordered)
         positions = self._get_input_positions(cls, op, block)
         copied = _find_inputs_to_copy(cls, op)
         store, target = self._bind_outputs(cls, op, block, index)

@@ -42,6 +42,10 @@ class OpDef:
     context: ClassVar[bool] = False
     #: Outputs are new arrays without another reference, so that a scope may keep them without a copy.
     fresh: ClassVar[bool] = False
+    #: Inputs (N, C, ...) may have their channels last in memory, and then so may results; others get C order.
+    any_order: ClassVar[bool] = False
+    #: Results may have their channels last in memory, whatever the inputs have.
+    reorders: ClassVar[bool] = False
     #: True for operators that reach outside of the run's variables: files, readers, other processes, Python
     #: functions, the terminal. A program read from bytes runs them only when its reader says it is trusted.
     external: ClassVar[bool] = False

@@ -131,6 +131,8 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "attrs": cls.attrs,
             "context": cls.context,
             "external": cls.external,
+            "any_order": cls.any_order,
+            "reorders": cls.reorders,
             "views": cls.views if gradient.views is None else gradient.views,
             "forward": staticmethod(cls.backward),
             "forward_of": cls,

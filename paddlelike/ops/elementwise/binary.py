@@ -124,6 +124,7 @@ class _Elementwise(OpDef):
         "y_data_format": String(""),
         **MKLDNN,
     }
+    any_order = True
     lod = "X"
 
 

@@ -44,6 +44,7 @@ class Scale(OpDef):
     type = "scale"
     inputs = ("X", "ScaleTensor?")
     attrs = {"scale": Float(1.0), "bias": Float(0.0), "bias_after_scale": Bool(True)}
+    any_order = True
     lod = "X"
 
     @staticmethod
@@ -116,6 +117,7 @@ class Clip(OpDef):
     type = "clip"
     inputs = ("X", "Min?", "Max?")
     attrs = {"min": Float(REQUIRED), "max": Float(REQUIRED)}
+    any_order = True
     lod = "X"
     gradient = Gradient("X", "Min", "Max", "Out@GRAD", outputs=("X@GRAD",))
 
@@ -224,6 +226,7 @@ class Cast(OpDef):
 
     type = "cast"
     attrs = {"in_dtype": Int(REQUIRED), "out_dtype": Int(REQUIRED)}
+    any_order = True
     lod = "X"
 
     @staticmethod

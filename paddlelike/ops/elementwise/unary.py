@@ -56,6 +56,7 @@ def register_function_row(
         "type": name,
         "attrs": attrs,
         "lod": "X",
+        "any_order": True,
         "gradient": Gradient(*([] if reads is None else [reads]), "Out@GRAD", lod="Out@GRAD"),
         "infer": staticmethod(_infer_like),
         "forward": staticmethod(value),

@@ -65,6 +65,7 @@ class _BatchNorm(OpDef):
 
     inputs = ("X", "Scale", "Bias", "Mean", "Variance", "MomentumTensor?")
     outputs = ("Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "ReserveSpace?")
+    any_order = reorders = True
     lod = {"Y": "X"}
     inplace = {"MeanOut": "Mean", "VarianceOut": "Variance"}
 

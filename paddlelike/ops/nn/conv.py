@@ -133,6 +133,7 @@ class _Conv(OpDef):
     """A convolution; ``added`` are Bias and ResidualData, or the latter alone."""
 
     outputs = ("Output",)
+    any_order = reorders = True
     lod = "Input"
 
     @classmethod

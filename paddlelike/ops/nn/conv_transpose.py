@@ -39,6 +39,7 @@ class ConvTransposeAttrs(ConvAttrs):
 class _ConvTranspose(OpDef):
     """A transposed convolution: its kernel is the gradient of a convolution."""
 
+    any_order = reorders = True
     outputs = ("Output",)
 
     @classmethod

@@ -58,6 +58,7 @@ class Dropout(OpDef):
     inputs = ("X", "Seed?")
     outputs = ("Out", "Mask")
     attrs = DropoutAttrs.table()
+    any_order = True
     lod = {"Out": "X"}
     views = True  # upscaled dropout does nothing in tests
     context = True

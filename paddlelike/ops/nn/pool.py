@@ -74,6 +74,7 @@ _BACKENDS = {"use_cudnn": Bool(False), "use_mkldnn": Bool(False)}
 class _Pool(OpDef):
     """A pool in two or three dims."""
 
+    any_order = True
     lod = "X"
     gradient = Gradient("X", "Out", "Out@GRAD")
 

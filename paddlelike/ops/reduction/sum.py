@@ -26,6 +26,7 @@ class Sum(OpDef):
     type = "sum"
     inputs = ("X*",)
     attrs = MKLDNN
+    any_order = True
     lod = "X"
 
     @staticmethod

@@ -40,6 +40,7 @@ class Concat(OpDef):
     type = "concat"
     inputs = ("X*", "AxisTensor?")
     attrs = {"axis": Int(0), "use_mkldnn": Bool(False), "use_quantizer": Bool(False)}
+    any_order = True
     lod = "X"
     context = True
     views = True  # the gradients are parts of Out's
@@ -120,6 +121,7 @@ class Split(OpDef):
     inputs = ("X", "AxisTensor?", "SectionsTensorList*?")
     outputs = ("Out*",)
     attrs = {"axis": Int(0), "num": Int(0), "sections": Ints([])}
+    any_order = True
     lod = "X"
     views = True
 

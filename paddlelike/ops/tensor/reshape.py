@@ -258,6 +258,7 @@ class Transpose(OpDef):
         "use_mkldnn": Bool(False),
         "use_quantizer": Bool(False),
     }
+    any_order = True
     views = True
     gradient = Gradient("Out@GRAD", "X", "Out", lod=OWN)
 
