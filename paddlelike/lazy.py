@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from paddlelike.left_out import find_left_out
+from paddlelike.left_out import find_left_out, make_attribute_error
 
 __all__ = ["AliasFinder", "attach_stub", "read_stub"]
 
@@ -50,8 +50,7 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         else:
             found = find_left_out(f"{package}.{name}".partition(".")[2].removeprefix("fluid."))
             if found is None:
-                obj = sys.modules[package]  # from which the interpreter suggests a near name
-                raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=obj)
+                raise make_attribute_error(package, name, names)
             return found
         setattr(sys.modules[package], name, found)
         return found

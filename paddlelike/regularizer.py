@@ -72,7 +72,7 @@ def append_regularization_ops(
 ) -> list[tuple[Parameter, Variable]]:
     """Append weight decay for every parameter that has it; return parameters and their new gradients.
 
-    ``regularization`` is for parameters without a regularizer.
+    ``regularization`` is for parameters without a regularizer. Raises TypeError for what is no regularizer.
     """
     with name_scope("regularization"):
         return [(param, _add_decay(param, grad, regularization)) for param, grad in parameters_and_grads]
@@ -85,6 +85,11 @@ def _add_decay(param: Parameter, grad: Variable, regularization: Any) -> Variabl
         return grad
     block = grad.block
     with block.program._optimized_guard([param, grad]):
+        if not callable(regularizer):
+            raise TypeError(
+                f"regularization of {param.name!r} is {regularizer!r}, expected a regularizer\n"
+                "  hint: fluid.regularizer.L2Decay(0.01)"
+            )
         decay = regularizer(param, grad, block)
         total = grad
         if grad.type == VarType.SELECTED_ROWS:  # a sparse gradient and a dense term give a dense sum

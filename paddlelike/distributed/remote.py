@@ -134,7 +134,8 @@ class RemoteOperators:
         if asked.size and not (asked.min() >= 0 and asked.max() < ends[-1]):
             bad = asked[(asked < 0) | (asked >= ends[-1])][0]
             raise EnforceNotMet(
-                f"distributed_lookup_table: Ids hold {bad}; {ctx.op.input('W')[0]!r} has {ends[-1]} rows"
+                f"distributed_lookup_table: Ids hold {bad}; {ctx.op.input('W')[0]!r} has {ends[-1]} rows",
+                hint=f"ids go from 0 to {ends[-1] - 1}; is the size of the embedding right?",
             )
         of = np.searchsorted(ends, asked, side="right")
         starts = ends - np.asarray(attrs["height_sections"])

@@ -43,7 +43,7 @@ class CompiledProgram:
 
     def __init__(self, program_or_graph: Any, build_strategy: BuildStrategy | None = None) -> None:
         if not isinstance(program_or_graph, Program):
-            raise TypeError(f"CompiledProgram takes a Program, got {program_or_graph!r}")
+            raise TypeError(f"CompiledProgram: program_or_graph must be a Program, got {program_or_graph!r}")
         self._program = program_or_graph
         self._build_strategy = build_strategy
         self._places: Sequence[Place] = ()

@@ -30,7 +30,7 @@ class FetchHandler:
 
     def __init__(self, var_dict: Mapping[str, Variable] | None = None, period_secs: float = 60) -> None:
         if var_dict is None:
-            raise ValueError("FetchHandler: var_dict is None, expected variables by name")
+            raise ValueError("FetchHandler: var_dict is None, expected variables by name: {'loss': loss}")
         self.var_dict = var_dict
         self.period_secs = period_secs
 
@@ -56,7 +56,10 @@ def run_dataset(
     ``fetch_list``, and the errors of :meth:`Executor.run`.
     """
     if dataset is None:
-        raise RuntimeError("there is no dataset: pass one of fluid.DatasetFactory().create_dataset()")
+        raise RuntimeError(
+            "Executor.train_from_dataset: dataset is None, expected a dataset\n"
+            '  hint: fluid.DatasetFactory().create_dataset("QueueDataset") makes one'
+        )
     fetches = list(fetch_list or ())
     titles = [getattr(one, "name", one) for one in fetches] if fetch_info is None else list(fetch_info)
     if len(titles) != len(fetches):

@@ -42,7 +42,10 @@ def collect_names(fetch_list: Any) -> list[str]:
         return []
     if isinstance(fetch_list, list | tuple):
         if any(one is None for one in fetch_list):
-            raise TypeError(f"fetch_list holds None, expected variables or names: {fetch_list!r}")
+            raise TypeError(
+                f"fetch_list holds None, expected variables or names: {fetch_list!r}\n"
+                "  hint: did the function that made the variable return it?"
+            )
         return [name for one in fetch_list for name in collect_names(one)]
     if getattr(fetch_list, "name", None) and isinstance(fetch_list.name, str):
         return [fetch_list.name]
@@ -68,7 +71,8 @@ def _fetch_var(name: str, scope: Scope | None = None, return_numpy: bool = True)
     variable = (global_scope() if scope is None else scope).find_var(name)
     if variable is None:
         raise NotInitializedError(
-            f"the scope has no variable {name!r}", hint="only persistable variables outlive a run"
+            f"the scope has no variable {name!r}",
+            hint="only persistable variables outlive a run; fetch others: exe.run(fetch_list=[variable])",
         )
     tensor = variable.get_tensor()
     return as_numpy(tensor) if return_numpy else tensor
@@ -116,7 +120,8 @@ def get_fetched(plan: Plan, frame: Frame, name: str, position: int, return_numpy
     lod = frame.lods.get(position)
     if return_numpy and lod:
         raise RuntimeError(
-            f"fetched variable {name!r} has a LoD, which a numpy array cannot hold; use return_numpy=False"
+            f"fetch_list asks for {name!r}, which has a LoD (its rows are sequences), as no numpy array has\n"
+            "  hint: exe.run(..., return_numpy=False) returns LoDTensors; numpy.array(tensor) gives the rows"
         )
     array = np.array(value, order="C") if shared else np.asarray(value, order="C")
     if not return_numpy:

@@ -126,7 +126,7 @@ class Executor(Displayed):
         [array([6.], dtype=float32)]
         """
         if self._closed:
-            raise RuntimeError("this Executor is closed; create a new one")
+            raise RuntimeError("Executor.run: this Executor is closed; create a new one")
         if program is None:
             program = default_main_program()
         scope = global_scope() if scope is None else scope
@@ -147,7 +147,10 @@ class Executor(Displayed):
             held = program.global_block().vars
             computed = [name for name in fetches if name not in held or not held[name].persistable]
             if computed:
-                raise EnforceNotMet(f"the program is empty: no operator computes {computed}")
+                raise EnforceNotMet(
+                    f"the program is empty: no operator computes {computed}",
+                    hint="run the program in which the network was built; None is the default main program",
+                )
         if use_prune and not updates:
             updates = find_updates(program)
         pruned_to = tuple(updates) if use_prune or updates else None

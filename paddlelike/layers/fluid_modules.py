@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from paddlelike.left_out import make_attribute_error
+
 __all__ = ["LISTED", "UNLISTED", "make_fluid_module"]
 
 #: Names by module, in Fluid's own order; those that are not here are left out of the module's list.
@@ -138,6 +140,6 @@ def make_fluid_module(module: str) -> tuple[Callable[[str], Any], Callable[[], l
             return getattr(import_module(IMPORTED[name]), name)
         if name in names():
             return getattr(sys.modules["paddlelike.layers"], name)
-        raise AttributeError(f"module 'paddlelike.layers.{module}' has no attribute {name!r}")
+        raise make_attribute_error(f"paddlelike.layers.{module}", name, names())
 
     return get, names

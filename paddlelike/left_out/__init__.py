@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -17,7 +17,16 @@ from typing import Any, Final, NoReturn
 from paddlelike.errors import LeftOutError
 from paddlelike.left_out.reasons import DYGRAPH, MODULES, NAMES, PADDLE_NAMES, Reason
 
-__all__ = ["MODULES", "NAMES", "LeftOutFinder", "Reason", "find_left_out", "find_reason", "make_getattr"]
+__all__ = [
+    "MODULES",
+    "NAMES",
+    "LeftOutFinder",
+    "Reason",
+    "find_left_out",
+    "find_reason",
+    "make_attribute_error",
+    "make_getattr",
+]
 
 
 #: Modules below those: scripts that import only the upper one reach them as attributes.
@@ -61,19 +70,22 @@ def make_getattr(module: str, path: str) -> Callable[[str], type]:
     def get(name: str) -> type:
         found = find_left_out(f"{path}.{name}")
         if found is None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}{_suggest(module, name)}")
+            raise make_attribute_error(module, name, vars(sys.modules[module]))
         return found
 
     return get
 
 
-def _suggest(module: str, name: str) -> str:
-    """Return the public name of a module that is nearest to ``name``, as a question; "" if none is near."""
-    if name.startswith("_"):
-        return ""
-    known = [one for one in vars(sys.modules[module]) if not one.startswith("_")]
-    near = difflib.get_close_matches(name, known, 1, 0.75)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def make_attribute_error(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """Return the error for a name that a module does not have, with the nearest public one of ``known``.
+
+    The name is part of the text, so that logs and notebooks show it too. ``obj=None`` keeps the interpreter
+    from adding its own suggestion.
+    """
+    public = [] if name.startswith("_") else [one for one in known if not one.startswith("_")]
+    near = difflib.get_close_matches(name, public, 1, 0.7)
+    suggestion = f"; did you mean {near[0]!r}?" if near else ""
+    return AttributeError(f"module {module!r} has no attribute {name!r}{suggestion}", name=name, obj=None)
 
 
 def raise_left_out(path: str, reason: Reason) -> NoReturn:

@@ -85,7 +85,10 @@ class Optimizer(State):
         super().__init__(learning_rate, name)
         if grad_clip is not None and not isinstance(grad_clip, GradientClipBase):
             who = self.__class__.__name__
-            raise TypeError(f"{who}: grad_clip must be a gradient clip of fluid.clip, got {grad_clip!r}")
+            raise TypeError(
+                f"{who}: grad_clip must be a gradient clip of fluid.clip, got {grad_clip!r}\n"
+                "  hint: fluid.clip.GradientClipByGlobalNorm(5.0)"
+            )
         self._parameter_list = parameter_list
         self.regularization = regularization
         self._grad_clip = grad_clip
@@ -315,7 +318,7 @@ class Optimizer(State):
     def _check_loss(self, loss: Variable) -> None:
         who = self.__class__.__name__
         if not isinstance(loss, Variable):
-            raise TypeError(f"{who}: loss must be a variable, got {loss!r}")
+            raise TypeError(f"{who}: loss must be a variable of the program, got {loss!r}")
         if tuple(loss.shape) != (1,):
             raise GraphError(
                 f"{who}: loss {loss.name!r} has shape {list(loss.shape)}, expected [1]",

@@ -55,7 +55,10 @@ class RecomputeOptimizer(Optimizer):
     ) -> tuple[list[Operator], ParamGrads]:
         """Minimize by the optimizer inside. Raises GraphError when no checkpoints are declared."""
         if self._checkpoints is None:
-            raise GraphError("RecomputeOptimizer: no checkpoints are set", hint="call _set_checkpoints first")
+            raise GraphError(
+                "RecomputeOptimizer: no checkpoints are set",
+                hint="call optimizer._set_checkpoints([variable, ...]) with the activations to keep",
+            )
         params_grads = self.backward(loss, startup_program, parameter_list, no_grad_set)
         return self.apply_optimize(loss, startup_program, params_grads), params_grads
 

@@ -33,7 +33,8 @@ class DataGenerator:
         Raises NotImplementedError unless defined.
         """
         raise NotImplementedError(
-            "define generate_sample(line), which returns a function that returns samples"
+            f"{type(self).__name__} must define generate_sample(line), which returns a function that returns "
+            "samples"
         )
 
     def generate_batch(self, samples: list[Slots]) -> Callable[[], Iterable[Slots]]:
@@ -65,7 +66,10 @@ class DataGenerator:
             sys.stdout.write(self._gen_str(sample))
 
     def _gen_str(self, line: Slots) -> str:
-        raise NotImplementedError("use MultiSlotDataGenerator or MultiSlotStringDataGenerator")
+        raise NotImplementedError(
+            f"{type(self).__name__} must derive from MultiSlotDataGenerator or MultiSlotStringDataGenerator, "
+            "which write lines"
+        )
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
@@ -96,10 +100,15 @@ class MultiSlotDataGenerator(DataGenerator):
         if self._names is None:
             self._names = names
         elif names != self._names:
-            raise ValueError(f"a sample has the slots {names}, expected those of the first, {self._names}")
+            raise ValueError(
+                f"generate_sample: a sample has the slots {names}, expected those of the first, {self._names}"
+            )
         for name, values in slots:
             if not values:
-                raise ValueError(f"slot {name!r} is empty, expected at least one value")
+                raise ValueError(
+                    f"generate_sample: slot {name!r} is empty, expected at least one value\n"
+                    "  hint: write a padding value, such as 0"
+                )
         return " ".join(str(word) for _, values in slots for word in (len(values), *values)) + "\n"
 
 
@@ -111,8 +120,12 @@ def _split_string(value: str) -> list[str]:
 def _check_slots(line: Slots, kinds: Any = (list, tuple)) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the slots of a sample: a list, a tuple, or ``zip(names, values)``, a list in Python 2."""
     if not isinstance(line, list | tuple | zip):
-        raise ValueError(f"a sample must be a list of slots like ('words', [7, 8]), got {line!r}")
+        raise ValueError(
+            f"generate_sample: a sample must be a list of slots like ('words', [7, 8]), got {line!r}"
+        )
     for name, values in line:
         if not isinstance(name, str) or not isinstance(values, kinds):
-            raise ValueError(f"a slot must be a name and a list of values, got ({name!r}, {values!r})")
+            raise ValueError(
+                f"generate_sample: a slot must be a name and a list of values, got ({name!r}, {values!r})"
+            )
         yield name, values

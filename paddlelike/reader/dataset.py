@@ -45,7 +45,9 @@ class DatasetFactory:
             "InMemoryDataset": InMemoryDataset,
         }
         if datafeed_class not in kinds:
-            raise ValueError(f"datafeed_class must be one of {', '.join(kinds)}, got {datafeed_class!r}")
+            raise ValueError(
+                f"create_dataset: datafeed_class must be one of {', '.join(kinds)}, got {datafeed_class!r}"
+            )
         return kinds[datafeed_class]()
 
 
@@ -66,7 +68,7 @@ class DatasetBase(Versioned):
     def set_batch_size(self, batch_size: int) -> None:
         """Set the count of samples in a batch; the last may have fewer. Raises ValueError unless positive."""
         if batch_size <= 0:
-            raise ValueError(f"batch_size must be a positive number, got {batch_size}")
+            raise ValueError(f"set_batch_size: batch_size must be a positive number, got {batch_size}")
         self.batch_size = batch_size
 
     def set_thread(self, thread_num: int) -> None:
@@ -82,7 +84,8 @@ class DatasetBase(Versioned):
         for variable in var_list:
             if variable.dtype not in (VarType.FP32, VarType.INT64):
                 raise ValueError(
-                    f"variable {variable.name!r} is {variable.dtype.name}, expected float32 or int64"
+                    f"set_use_var: variable {variable.name!r} is {variable.dtype.name}, expected float32 or "
+                    "int64, which lines of text are read as"
                 )
         self.use_var = list(var_list)
 
@@ -124,7 +127,12 @@ class DatasetBase(Versioned):
         return {v.name: _tensor(v, list(c)) for v, c in zip(self.use_var, columns, strict=True)}
 
     def _read(self) -> Iterator[Sample]:
-        """Yield the samples of all files."""
+        """Yield the samples of all files. Raises FeedError when no variables are set."""
+        if not self.use_var:
+            raise FeedError(
+                "dataset: no variables are set, which the lines fill",
+                hint="call set_use_var([x, y]) with the data variables, in the order of the slots of a line",
+            )
         for path in self.filelist:
             for number, line in enumerate(self._lines(path), 1):
                 if line.strip():
@@ -132,6 +140,10 @@ class DatasetBase(Versioned):
 
     def _lines(self, path: str) -> Iterator[str]:
         """Yield the lines that the command prints for a file."""
+        if not Path(path).exists():
+            raise MissingFileError(
+                f"dataset: there is no file {path}", hint="set_filelist takes paths, relative to this process"
+            )
         with Path(path).open("rb") as file:
             command = subprocess.Popen(  # noqa: S602  (the user's own command)
                 self.pipe_command, shell=True, stdin=file, stdout=subprocess.PIPE, text=True
@@ -144,7 +156,8 @@ class DatasetBase(Versioned):
                 command.stdout.close()
         if command.returncode:
             raise FeedError(
-                f"dataset: {path}: the command {self.pipe_command!r} ended with status {command.returncode}"
+                f"dataset: {path}: the command {self.pipe_command!r} ended with status {command.returncode}",
+                hint=f"try it in a shell: {self.pipe_command} < {path}",
             )
 
     def _parse(self, line: str, where: str) -> Sample:
@@ -156,7 +169,7 @@ class DatasetBase(Versioned):
                 end = at + 1 + int(words[at])
                 values = np.array(words[at + 1 : end], numpy_dtype(variable.dtype))
             except (IndexError, ValueError, OverflowError) as error:
-                raise _bad_line(where, f"no count and values for {variable.name!r}: {error}") from error
+                raise _bad_line(where, f"no count and values for {variable.name!r}: {error}") from None
             if end > len(words):
                 raise _bad_line(where, f"{variable.name!r} needs {words[at]} values, {len(values)} are left")
             _check_size(variable, values, where)
@@ -172,11 +185,17 @@ class QueueDataset(DatasetBase):
 
     def local_shuffle(self) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
-        raise NotImplementedError("a QueueDataset cannot be shuffled; use an InMemoryDataset")
+        raise NotImplementedError(
+            "QueueDataset: samples that are not in memory cannot be shuffled\n"
+            '  hint: fluid.DatasetFactory().create_dataset("InMemoryDataset"), then load_into_memory()'
+        )
 
     def global_shuffle(self, fleet: Any = None) -> None:
         """Raise NotImplementedError, as in Fluid: the samples are not in memory."""
-        raise NotImplementedError("a QueueDataset cannot be shuffled; use an InMemoryDataset")
+        raise NotImplementedError(
+            "QueueDataset: samples that are not in memory cannot be shuffled\n"
+            '  hint: fluid.DatasetFactory().create_dataset("InMemoryDataset"), then load_into_memory()'
+        )
 
 
 class InMemoryDataset(DatasetBase):

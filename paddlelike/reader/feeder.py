@@ -33,7 +33,7 @@ class DataFeeder(Versioned):
         self.feed_vars = [block._var_recursive(v) if isinstance(v, str) else v for v in feed_list]
         for variable in self.feed_vars:
             if not isinstance(variable, Variable):
-                raise TypeError(f"feed_list must hold variables or their names, got {variable!r}")
+                raise TypeError(f"DataFeeder: feed_list must hold variables or their names, got {variable!r}")
         self.feed_names = [variable.name for variable in self.feed_vars]
         self.place = place
 
@@ -49,7 +49,9 @@ class DataFeeder(Versioned):
         for sample in iterable:
             if len(sample) != len(columns):
                 raise FeedError(
-                    f"a sample has {len(sample)} items, expected {len(columns)}: {self.feed_names}"
+                    f"DataFeeder: a sample has {len(sample)} items, expected {len(columns)}: "
+                    f"{self.feed_names}",
+                    hint="a batch is a list of samples, a sample a tuple with one item per variable",
                 )
             for column, item in zip(columns, sample, strict=True):
                 column.append(item)
@@ -62,7 +64,7 @@ class DataFeeder(Versioned):
         batches = list(iterable)
         count = len(cpu_places()) if num_places is None else num_places
         if len(batches) != count:
-            raise FeedError(f"got {len(batches)} batches, expected {count}, one per place")
+            raise FeedError(f"DataFeeder: got {len(batches)} batches, expected {count}, one per place")
         for batch in batches:
             yield self.feed(batch)
 
@@ -92,7 +94,8 @@ class DataFeeder(Versioned):
                     group = []
             if group and not drop_last:
                 raise FeedError(
-                    f"{len(group)} batches are left over for {count} places", hint="use drop_last=True"
+                    f"DataFeeder: {len(group)} batches are left over for {count} places",
+                    hint="use drop_last=True",
                 )
 
         return feeds
@@ -108,9 +111,9 @@ def _tensor(variable: Variable, items: list[Any]) -> LoDTensor:
             array = array.reshape(variable.shape)
     except (ValueError, TypeError) as error:
         raise FeedError(
-            f"{len(items)} samples do not form a tensor of shape {list(variable.shape)} for "
+            f"DataFeeder: {len(items)} samples do not form a tensor of shape {list(variable.shape)} for "
             f"{variable.name!r}: {error}"
-        ) from error
+        ) from None
     tensor = LoDTensor(array)
     if variable.lod_level:
         tensor.set_recursive_sequence_lengths(lengths)
@@ -123,8 +126,9 @@ def _flatten(items: list[Any], lengths: list[list[int]], variable: Variable) -> 
         for item in items:
             if not hasattr(item, "__len__"):
                 raise FeedError(
-                    f"variable {variable.name!r} has {variable.lod_level} LoD levels; items must be lists, "
-                    f"one per sequence, got {item!r}"
+                    f"DataFeeder: variable {variable.name!r} has lod_level {variable.lod_level}, so that its "
+                    f"items are sequences; got {item!r}",
+                    hint="an item is a list of elements: [7, 8]; a sequence of one is [7]",
                 )
         level += [len(item) for item in items]
         items = [element for item in items for element in item]

@@ -159,9 +159,15 @@ class GeneratorLoader(Versioned):
         drop_last: bool = True,
     ) -> None:
         if feed_list is None:
-            raise GraphError("a loader needs feed_list, the data variables to fill")
+            raise GraphError(
+                "DataLoader: feed_list is None, expected the data variables to fill",
+                hint="feed_list=[x, y] in the order in which the generator yields their values",
+            )
         if capacity is None or capacity <= 0:
-            raise GraphError(f"capacity must be a positive count of batches, got {capacity}")
+            raise GraphError(
+                f"DataLoader: capacity is {capacity}, expected a positive count of batches to read ahead",
+                hint="capacity=16",
+            )
         self._feed_list = list(feed_list)
         self._capacity = capacity
         self._iterable = iterable
@@ -219,7 +225,9 @@ class GeneratorLoader(Versioned):
     def __iter__(self) -> Iterator[Any]:
         if not self._iterable:
             raise GraphError(
-                "this loader is read by the program; create it with iterable=True to iterate over it"
+                "DataLoader: this loader is read by the program, it cannot be iterated over",
+                hint="create it with iterable=True; or start() it, run the program without a feed until "
+                "fluid.core.EOFException, then reset() it",
             )
         names = [variable.name for variable in self._feed_list]
         with contextlib.closing(read_ahead(self._source(), self._capacity)) as batches:
@@ -253,7 +261,8 @@ class GeneratorLoader(Versioned):
     def _program_queue(self) -> BatchQueue:
         if self._queue is None:
             raise GraphError(
-                "an iterable loader is iterated over; start() and reset() are for iterable=False"
+                "DataLoader: start() and reset() are for loaders that the program reads (iterable=False)",
+                hint="this one is iterated over: for feed in loader(): exe.run(feed=feed, ...)",
             )
         return self._queue
 
@@ -261,8 +270,10 @@ class GeneratorLoader(Versioned):
         reader = self._reader
         if reader is None:
             lost = f"; its source {self._lost_source} could not be pickled" if self._lost_source else " yet"
-            raise GraphError(f"the loader has no source{lost}: call set_sample_generator, "
-                             "set_sample_list_generator or set_batch_generator")  # fmt: skip
+            raise GraphError(
+                f"DataLoader: there is no source of batches{lost}",
+                hint="call set_sample_generator, set_sample_list_generator or set_batch_generator",
+            )
         if self._form == "arrays":
             return partial(self._convert_arrays, reader)
         if self._form == "samples":
@@ -270,6 +281,11 @@ class GeneratorLoader(Versioned):
         return partial(self._convert_samples, reader)
 
     def _set_source(self, form: str, reader: Callable[[], Iterable[Any]], places: Any) -> GeneratorLoader:
+        if not callable(reader):
+            raise TypeError(
+                f"DataLoader: the source is a {type(reader).__name__}, expected a function that returns one\n"
+                "  hint: pass the generator function itself, without calling it: every epoch calls it again"
+            )
         self._copies = len(places) if isinstance(places, list | tuple) else 1
         self._form, self._reader, self._lost_source = form, reader, ""
         return self
@@ -285,7 +301,10 @@ class GeneratorLoader(Versioned):
         for arrays in reader():
             items = arrays if isinstance(arrays, list | tuple) else [arrays]
             if len(items) != len(names):
-                raise FeedError(f"a batch has {len(items)} arrays, expected {len(names)}: {names}")
+                raise FeedError(
+                    f"DataLoader: a batch has {len(items)} arrays, expected {len(names)}: {names}",
+                    hint="the generator yields a list with one array for each variable of feed_list",
+                )
             yield [
                 item if isinstance(item, LoDTensor) else LoDTensor(_array(v, item))
                 for v, item in zip(self._feed_list, items, strict=True)
@@ -368,7 +387,10 @@ def _is_importable(reader: Any) -> bool:
 def _array(variable: Variable, item: Any) -> Any:
     array = np.asarray(item)
     if array.dtype == object:
-        raise FeedError(f"the batch for {variable.name!r} is not an array: its rows have different lengths")
+        raise FeedError(
+            f"DataLoader: the batch for {variable.name!r} is not an array: its rows have different lengths",
+            hint="pad them to one length, or yield fluid.create_lod_tensor(rows, [lengths], place)",
+        )
     want = numpy_dtype(variable.dtype)
     if (
         array.dtype != want

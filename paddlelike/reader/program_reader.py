@@ -11,7 +11,7 @@ from paddlelike.core.dtypes import VarType
 from paddlelike.core.scope import global_scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.core.versioned import Versioned
-from paddlelike.errors import EOFException, GraphError
+from paddlelike.errors import EOFException, GraphError, NotInitializedError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.guards import default_main_program, default_startup_program
 from paddlelike.framework.graph.variable import Variable
@@ -54,7 +54,9 @@ class BatchQueue(Versioned):
     def start(self, reader: Callable[[], Iterable[list[LoDTensor]]]) -> None:
         """Start an epoch. Raises RuntimeError when one is running."""
         if self._batches is not None:
-            raise RuntimeError("this reader is already started; call its reset() first")
+            raise RuntimeError(
+                "start: this reader is already started; call its reset() first, which ends the epoch"
+            )
         variable = global_scope().var(self._holder)
         if variable.value is None:  # after unpickling: scopes are pickled without queues
             variable.set_value(self)
@@ -68,11 +70,14 @@ class BatchQueue(Versioned):
         self._batches, self._ready = None, queue.Queue()
 
     def next_batch(self) -> list[LoDTensor]:
-        """Return the next batch. Raises EOFException after the last one."""
+        """Return the next batch.
+
+        Raises EOFException after the last one, NotInitializedError before ``start``.
+        """
         if self._batches is None:
-            raise EOFException(
-                "the reader of this program has no batches",
-                hint="call its start() before running the program",
+            raise NotInitializedError(  # no EOFException: scripts take that for the end of an epoch
+                "the program reads from a reader that was not started",
+                hint="call the reader's start() before the program runs, and again after reset()",
             )
         for one in self._batches:
             return one

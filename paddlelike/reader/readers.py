@@ -35,13 +35,18 @@ class ComposeNotAligned(ValueError):  # noqa: N818  (Fluid's name)
 def batch(reader: Reader, batch_size: int, drop_last: bool = False) -> Reader:
     """Return a reader of lists of ``batch_size`` samples; the last may be shorter unless ``drop_last``.
 
-    Raises ValueError unless ``batch_size`` is positive.
+    Raises ValueError unless ``batch_size`` is positive, TypeError unless ``reader`` is a function.
 
     >>> list(batch(lambda: iter(range(5)), 2)())
     [[0, 1], [2, 3], [4]]
     """
     if int(batch_size) <= 0:
-        raise ValueError(f"batch_size must be a positive integer, got {batch_size}")
+        raise ValueError(f"batch: batch_size must be a positive integer, got {batch_size}")
+    if not callable(reader):
+        raise TypeError(
+            f"batch: reader is a {type(reader).__name__}, expected a function that returns the samples\n"
+            "  hint: pass the reader itself, without calling it; lambda: iter(samples) for a list"
+        )
 
     def batches() -> Iterator[list[Any]]:
         samples = iter(reader())
@@ -113,7 +118,7 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
     """
     aligned = kwargs.pop("check_alignment", True)
     if kwargs:
-        raise TypeError(f"compose has no option {sorted(kwargs)}")
+        raise TypeError(f"compose has no option {sorted(kwargs)}; it has check_alignment")
 
     def flat(samples: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(itertools.chain.from_iterable(s if isinstance(s, tuple) else (s,) for s in samples))
@@ -124,7 +129,11 @@ def compose(*readers: Reader, **kwargs: Any) -> Reader:
             return
         for samples in itertools.zip_longest(*(r() for r in readers), fillvalue=_END):
             if any(sample is _END for sample in samples):
-                raise ComposeNotAligned("one of the composed readers ended before the others")
+                ended = [i for i, sample in enumerate(samples) if sample is _END]
+                raise ComposeNotAligned(
+                    f"compose: of {len(samples)} readers that at index {ended[0]} ended before the others\n"
+                    "  hint: check_alignment=False ends with the shortest"
+                )
             yield flat(samples)
 
     return join_samples

@@ -106,5 +106,5 @@ def test_options_are_fluid_s_own() -> None:
 def test_gpus_are_refused() -> None:
     with pytest.raises(EnforceNotMet, match="no GPU kernels"):
         fluid.ParallelExecutor(use_cuda=True)
-    with pytest.raises(TypeError, match="takes a Program"):
+    with pytest.raises(TypeError, match="must be a Program"):
         fluid.CompiledProgram("main")

@@ -61,5 +61,5 @@ def test_titles_and_variables_go_together(exe: fluid.Executor, doubled: Any) -> 
         run(exe, fetch_list=[doubled, "x"], fetch_info=["only"])
     with pytest.raises(ValueError, match="var_dict is None"):
         FetchHandler()
-    with pytest.raises(RuntimeError, match="there is no dataset"):
+    with pytest.raises(RuntimeError, match="dataset is None"):
         run_dataset(exe, fluid.default_main_program(), None, None, None, None, 1, None)

@@ -83,3 +83,20 @@ def test_no_module_of_this_package_is_called_left_out() -> None:
         if (folder / path.replace(".", "/")).exists() or (folder / f"{path.replace('.', '/')}.py").exists()
     ]
     assert taken == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "near"),
+    [
+        ("layers.nn", "fcc", "fc"),
+        ("layers.control_flow", "Whil", "While"),
+        ("layers.detection", "prior_boxx", "prior_box"),
+        ("contrib.layers", "basic_lstmm", "basic_lstm"),
+        ("io", "save_persistable", "save_persistables"),
+    ],
+)
+def test_a_misspelled_name_gets_a_near_one_once(module: str, name: str, near: str) -> None:
+    script = f"import paddlelike as fluid; fluid.{module}.{name}"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stderr
+    assert said.rstrip().endswith(f"has no attribute '{name}'; did you mean '{near}'?")
+    assert said.lower().count("did you mean") == 1

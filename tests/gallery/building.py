@@ -138,4 +138,53 @@ def ask_for_a_variable_that_does_not_exist() -> None:
     fluid.default_main_program().global_block().var("fc0.w_0")
 
 
+def misspell_a_layer_of_a_module() -> None:
+    layers.nn.batch_nrom(_data())
+
+
+def misspell_an_attribute_of_paddlelike() -> None:
+    fluid.Excutor()
+
+
+def use_a_variable_of_another_program() -> None:
+    x = _data()
+    with fluid.program_guard(fluid.Program(), fluid.Program()):
+        layers.fc(x, 3)
+
+
+def give_branches_that_return_different_things() -> None:
+    yes = layers.reduce_sum(_data()) > 0.0
+    layers.cond(yes, lambda: _data(), lambda: None)
+
+
+def loop_while_a_vector_is_true() -> None:
+    layers.While(layers.less_than(_data(), _data("y")))
+
+
+def forget_the_output_of_a_branch() -> None:
+    branches = layers.IfElse(layers.less_than(_data("x", 1), _data("y", 1)))
+    with branches.true_block():
+        branches.input(_data("x", 1))
+
+
+def divide_filters_that_cannot_be_divided() -> None:
+    layers.conv2d(fluid.data("image", [None, 3, 8, 8]), num_filters=4, filter_size=3, groups=2)
+
+
+def forget_the_window_of_a_pool() -> None:
+    layers.pool2d(fluid.data("image", [None, 1, 8, 8]), pool_type="avg")
+
+
+def project_sequences_to_a_width_that_is_no_multiple_of_four() -> None:
+    layers.dynamic_lstm(fluid.data("x", [None, 30], lod_level=1), size=30)
+
+
+def split_into_parts_that_do_not_divide() -> None:
+    layers.split(fluid.data("x", [None, 5]), 2, dim=1)
+
+
+def slice_axes_without_limits() -> None:
+    layers.slice(_data(), axes=[0, 1], starts=[0], ends=[2])
+
+
 MISTAKES = list_mistakes(globals())

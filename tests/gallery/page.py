@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.gallery import building, files, running
+from tests.gallery import building, files, reading, running, serving
 from tests.gallery.render import Mistake, render
 
 __all__ = ["PAGE", "PARTS", "make_title", "read_page", "write_page"]
@@ -15,7 +15,9 @@ PAGE: Final = Path(__file__).parent / "errors.md"
 PARTS: Final[dict[str, list[Mistake]]] = {
     "Building a network": building.MISTAKES,
     "Running a program": running.MISTAKES,
+    "Readers and data sets": reading.MISTAKES,
     "Saved files": files.MISTAKES,
+    "Optimizers and parameter servers": serving.MISTAKES,
 }
 
 _HEAD: Final = """\

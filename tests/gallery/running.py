@@ -144,4 +144,46 @@ def transpile_for_an_endpoint_that_does_not_exist() -> None:
     job.get_pserver_program("127.0.0.1:6176")
 
 
+def fetch_none() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={"x": ONES}, fetch_list=[loss, None])
+
+
+def fetch_sequences_as_arrays() -> None:
+    x = fluid.data("x", [None, 4], lod_level=1)
+    rows = fluid.create_lod_tensor(ONES, [[2]], fluid.CPUPlace())
+    fluid.Executor(fluid.CPUPlace()).run(feed={"x": rows}, fetch_list=[layers.scale(x, 2.0)])
+
+
+def fetch_a_sparse_gradient() -> None:
+    out = layers.embedding(fluid.data("word", [None, 1], "int64"), size=[10, 4], is_sparse=True)
+    ((_, gradient),) = fluid.backward.append_backward(layers.mean(out))
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={"word": np.array([[3], [4]])}, fetch_list=[gradient])
+
+
+def run_an_empty_program() -> None:
+    out = layers.scale(fluid.data("x", [None, 4]), 2.0)
+    fluid.Executor(fluid.CPUPlace()).run(fluid.Program(), feed={"x": ONES}, fetch_list=[out])
+
+
+def key_the_feed_by_variables() -> None:
+    exe, loss = _make_network()
+    exe.run(feed={fluid.default_main_program().global_block().var("x"): ONES}, fetch_list=[loss])
+
+
+def feed_fewer_rows_than_copies() -> None:
+    exe, loss = _make_network()
+    copies = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+        loss_name=loss.name, places=fluid.cpu_places(4)
+    )
+    exe.run(copies, feed={"x": ONES}, fetch_list=[loss])
+
+
+def feed_a_list_without_copies() -> None:
+    exe, loss = _make_network()
+    exe.run(feed=[{"x": ONES}, {"x": ONES}], fetch_list=[loss])
+
+
 MISTAKES = list_mistakes(globals())

@@ -229,7 +229,7 @@ def test_runs_without_a_dataset_or_with_too_few_texts_are_refused(
 ) -> None:
     loss, _ = network(variables)
     exe = fluid.Executor(fluid.CPUPlace())
-    with pytest.raises(RuntimeError, match="no dataset"):
+    with pytest.raises(RuntimeError, match="dataset is None"):
         exe.train_from_dataset()
     data = dataset("QueueDataset", files, variables)
     with pytest.raises(ValueError, match="1 texts for 2 variables"):

@@ -53,7 +53,7 @@ def test_samples_that_do_not_fit(samples: Any, words: str) -> None:
 
 def test_a_number_in_place_of_a_sequence_is_an_error() -> None:
     words = fluid.data("w", [None, 1], "int64", lod_level=1)
-    with pytest.raises(FeedError, match="items must be lists, one per sequence, got 3"):
+    with pytest.raises(FeedError, match="its items are sequences; got 3"):
         fluid.DataFeeder([words], PLACE).feed([(3,)])
 
 

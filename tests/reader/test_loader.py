@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import paddlelike as fluid
-from paddlelike.errors import EOFException, FeedError, GraphError, UnsupportedError
+from paddlelike.errors import EOFException, FeedError, GraphError, NotInitializedError, UnsupportedError
 
 Batch = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
@@ -185,7 +185,7 @@ def test_a_reset_in_the_middle_begins_again(inputs: list[Any], exe: fluid.Execut
 
 def test_runs_before_the_start_and_a_second_start_are_refused(inputs: list[Any], exe: fluid.Executor) -> None:
     made, out = inside(inputs, batches())
-    with pytest.raises(EOFException, match="start"):
+    with pytest.raises(NotInitializedError, match=r"start\(\)"):
         exe.run(fetch_list=[out])
     made.start()
     with pytest.raises(RuntimeError, match="reset"):

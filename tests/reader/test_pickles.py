@@ -63,7 +63,7 @@ def test_a_source_without_a_name_has_to_be_set_again() -> None:  # T12
     loader.set_batch_generator(lambda: read_batches())
     assert len(values(copy.deepcopy(loader))) == 2
     again = by_pickle(loader)
-    with pytest.raises(GraphError, match=r"its source .*<lambda> could not be pickled: call set_"):
+    with pytest.raises(GraphError, match=r"its source .*<lambda> could not be pickled"):
         values(again)
     again.set_batch_generator(read_batches)
     assert len(values(again)) == 2

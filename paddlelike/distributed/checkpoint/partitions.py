@@ -84,7 +84,8 @@ class ServerPartition:
         self, executor: Any, chosen: list[Variable], where: str, part: str | None, options: SaveOptions
     ) -> SaveShare:
         raise SaveError(
-            f"the program of parameter server {self._endpoint} is not saved by itself: it holds some rows",
+            f"the program of parameter server {self._endpoint} is not saved by itself: it holds only the "
+            "rows that this server keeps",
             hint="fluid.io.save_persistables(exe, dirname, trainer_program) on trainer 0 writes everything",
         )
 

@@ -122,7 +122,7 @@ class Fleet:
             Before ``init``.
         """
         if not isinstance(files, list):
-            raise TypeError(f"files is a list of names, not {type(files).__name__}")
+            raise TypeError(f"fleet.split_files: files is a list of names, not a {type(files).__name__}")
         trainer, trainers = self.worker_index(), self.worker_num()
         share, more = divmod(len(files), trainers)
         begin = trainer * share + min(trainer, more)

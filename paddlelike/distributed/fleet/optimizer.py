@@ -31,7 +31,10 @@ class DistributedOptimizer:
 
     def __init__(self, optimizer: Any, strategy: Any = None) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"expected an optimizer such as fluid.optimizer.SGD(0.1), not {optimizer!r}")
+            raise TypeError(
+                "fleet.distributed_optimizer: expected an optimizer such as fluid.optimizer.SGD(0.1), not "
+                f"{optimizer!r}"
+            )
         self._optimizer = optimizer
         self._strategy = strategy
 
@@ -97,7 +100,7 @@ class TranspilerOptimizer(DistributedOptimizer):
             Some servers do not listen in time.
         """
         if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
-            raise TypeError("minimize takes one loss and one startup program, not lists of them")
+            raise TypeError("fleet: minimize takes one loss and one startup program, not lists of them")
         result = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         startup = default_startup_program() if startup_program is None else startup_program
         self._owner._transpile(loss.block.program, startup, self._strategy)

@@ -173,16 +173,18 @@ class UserDefinedRoleMaker(RoleMakerBase):
         super().__init__()
         endpoints = _endpoint_list(server_endpoints)
         if role not in (Role.WORKER, Role.SERVER):
-            raise TypeError(f"role is Role.WORKER or Role.SERVER, not {role!r}")
+            raise TypeError(f"UserDefinedRoleMaker: role is Role.WORKER or Role.SERVER, not {role!r}")
         _check_integer("current_id", current_id, 0)
         if role == Role.SERVER and current_id >= len(endpoints):
             raise ValueError(
-                f"current_id is {current_id}, expected 0 to {len(endpoints) - 1} for {len(endpoints)} servers"
+                f"UserDefinedRoleMaker: current_id is {current_id}, expected 0 to {len(endpoints) - 1} for "
+                f"{len(endpoints)} servers"
             )
         _check_integer("worker_num", worker_num, 1)
         if role == Role.WORKER and current_id >= worker_num:
             raise ValueError(
-                f"current_id is {current_id}, expected 0 to {worker_num - 1} for {worker_num} workers"
+                f"UserDefinedRoleMaker: current_id is {current_id}, expected 0 to {worker_num - 1} for "
+                f"{worker_num} workers"
             )
         self._role = Role(role)
         self._current_id = current_id

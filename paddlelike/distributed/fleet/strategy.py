@@ -116,7 +116,9 @@ class DistributedStrategy:
             self._trainer_runtime_config = config
             return
         if not isinstance(config, dict):
-            raise TypeError(f"expected a TrainerRuntimeConfig or a dict, not {config!r}")
+            raise TypeError(
+                f"set_trainer_runtime_config: expected a TrainerRuntimeConfig or a dict, not {config!r}"
+            )
         settings = self._trainer_runtime_config.runtime_configs
         if unknown := sorted(set(config) - set(settings)):
             raise ValueError(f"TrainerRuntimeConfig has no {unknown}; it has {sorted(settings)}")
@@ -268,7 +270,7 @@ def _update(current: T, config: T | dict[str, Any]) -> T:
     if isinstance(config, type(current)):
         return config
     if not isinstance(config, dict):
-        raise TypeError(f"expected a {type(current).__name__} or a dict, not {config!r}")
+        raise TypeError(f"strategy: expected a {type(current).__name__} or a dict, not {config!r}")
     for name in config:
         if not hasattr(current, name):
             raise ValueError(f"{type(current).__name__} has no {name}")

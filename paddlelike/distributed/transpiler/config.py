@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+import warnings
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -45,7 +47,7 @@ class DistributeTranspilerConfig:
     Raises
     ------
     ValueError
-        ``runtime_split_send_recv`` and ``sync_mode`` are set together.
+        ``runtime_split_send_recv`` and ``sync_mode`` are set together. An unknown option is a warning.
     UnsupportedError
         By ``DistributeTranspiler``, for DC-ASGD, geo-SGD and the modes nccl2 and collective.
 
@@ -73,6 +75,13 @@ class DistributeTranspilerConfig:
     collective_mode: str | None = None
     _runtime_split_send_recv = False
     _sync_mode = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not hasattr(type(self), name):
+            near = difflib.get_close_matches(name, [one for one in dir(type(self)) if one[0] != "_"], 1)
+            suggestion = f"; did you mean {near[0]}?" if near else ""
+            warnings.warn(f"DistributeTranspilerConfig has no option {name!r}{suggestion}", stacklevel=2)
+        super().__setattr__(name, value)
 
     @property
     def runtime_split_send_recv(self) -> bool:

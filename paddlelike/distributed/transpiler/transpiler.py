@@ -193,7 +193,9 @@ class DistributeTranspiler:
         result = _require(self._result)
         if result.job.trainer_id >= result.job.trainers:
             raise GraphError(
-                f"there is no trainer {result.job.trainer_id}: transpile() has trainers={result.job.trainers}"
+                f"there is no trainer {result.job.trainer_id}: transpile() has "
+                f"trainers={result.job.trainers}",
+                hint=f"trainers are numbered from 0 to {result.job.trainers - 1}",
             )
         remove_updates(result.main, result.startup, result.main_training)
         fake_tables(result.startup, result.plan)
@@ -277,8 +279,13 @@ class DistributeTranspiler:
             raise TypeError(f"trainers is {trainers!r}, expected the count of trainers, 1 or more")
         if not isinstance(trainer_id, int) or trainer_id < 0:
             raise ValueError(f"trainer_id is {trainer_id!r}, expected 0 to {trainers - 1}")
+        if not isinstance(pservers, str):
+            raise TypeError(
+                f"pservers is {pservers!r}, expected one text: 'host:port,host:port'\n"
+                "  hint: ','.join(endpoints)"
+            )
         endpoints = tuple(part.strip() for part in pservers.split(","))
-        if "" in endpoints or len(set(endpoints)) < len(endpoints):
+        if any(":" not in one for one in endpoints) or len(set(endpoints)) < len(endpoints):
             raise ValueError(
                 f"pservers is {pservers!r}, expected different endpoints host:port with commas between them"
             )

@@ -118,7 +118,8 @@ class Block(Versioned):
         if found is None:
             raise GraphError(
                 f"variable {name!r} is not in block {self.idx} or an outer block",
-                hint=self._suggest_names(name),
+                hint=self._suggest_names(name)
+                or "was it built in another program? Build both under one fluid.program_guard(main, startup)",
             )
         return found
 

@@ -50,7 +50,8 @@ def cond(
     if when_true is None or when_false is None:
         one, other = ("true_fn", "false_fn") if when_true is None else ("false_fn", "true_fn")
         raise GraphError(
-            f"cond: {one} returns None, but {other} does not; both must return the same structure"
+            f"cond: {one} returns None, but {other} does not; both must return the same structure",
+            hint="return a variable from each branch, or write to an outer one with layers.assign in both",
         )
     if not have_same_structure(when_true, when_false):
         raise GraphError(

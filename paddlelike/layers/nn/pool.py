@@ -91,10 +91,16 @@ def _pool(
     check_choice(type, "pool_type", pool_type, ("max", "avg"))
     axis = channel_axis(type, data_format, dims)
     if not everything and pool_size == -1:
-        raise GraphError(f"layer {type!r} needs pool_size", hint="or global_pooling=True for one window")
+        raise GraphError(
+            f"layer {type!r}: pool_size is not given",
+            hint="pass the size of the windows, or global_pooling=True for one over everything",
+        )
     sides = parse_padding(type, "pool_padding", padding, dims, channels_last=axis != 1)
     if sides.algorithm == "VALID" and ceil_mode:
-        raise GraphError(f"layer {type!r}: pool_padding 'VALID' and ceil_mode exclude each other")
+        raise GraphError(
+            f"layer {type!r}: pool_padding 'VALID' and ceil_mode exclude each other",
+            hint="leave ceil_mode False, or pass the padding as numbers",
+        )
     attrs = {
         "pooling_type": pool_type,
         "ksize": repeat_size(type, "pool_size", pool_size, dims),

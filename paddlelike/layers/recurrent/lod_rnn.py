@@ -229,14 +229,20 @@ def lstm(
 
 def _cell_width(layer: str, size: int) -> int:
     if size % 4:
-        raise GraphError(f"layer {layer!r}: size is {size}, expected 4 times the width of the cell")
+        raise GraphError(
+            f"layer {layer!r}: size is {size}, expected 4 times the width of the cell",
+            hint="the input comes projected: fc(input, size=4 * width), then size=4 * width here",
+        )
     return size // 4
 
 
 def _bias(helper: LayerHelper, layer: str, attr: Any, width: int, dtype: Any) -> Variable:
     bias: Variable | None = helper.create_parameter(attr, [1, width], dtype, is_bias=True)
     if bias is None:
-        raise GraphError(f"layer {layer!r}: bias_attr is False, but the operator always has a bias")
+        raise GraphError(
+            f"layer {layer!r}: bias_attr is False, but the operator always has a bias",
+            hint="ParamAttr(trainable=False, initializer=fluid.initializer.Constant(0.0)) keeps it at 0",
+        )
     return bias
 
 

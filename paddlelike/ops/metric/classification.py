@@ -25,7 +25,10 @@ class Accuracy(OpDef):
     @staticmethod
     def infer(out: Spec, indices: Spec, label: Spec) -> tuple[Spec, Spec, Spec]:
         if len(label.shape) != 2 or label.shape[1] not in (1, -1):
-            raise ShapeError(f"accuracy: Label has shape {label.shape}, expected (rows, 1)")
+            raise ShapeError(
+                f"accuracy: Label has shape {label.shape}, expected (rows, 1)",
+                hint="layers.reshape(label, [-1, 1]), or declare it as [None, 1]",
+            )
         one = (1,)
         return Spec(one, VarType.FP32), Spec(one, VarType.INT32), Spec(one, VarType.INT32)
 
@@ -81,7 +84,8 @@ class Auc(OpDef):
         score, label = predict[:, -1], label.reshape(-1)
         if score.size and not (score.min() >= 0 and score.max() <= 1):
             raise EnforceNotMet(
-                f"auc: Predict goes from {score.min()} to {score.max()}, expected probabilities"
+                f"auc: Predict goes from {score.min()} to {score.max()}, expected probabilities",
+                hint="apply layers.softmax, or layers.sigmoid, to the scores first",
             )
         buckets = num_thresholds + 1
         place = (score * score.dtype.type(num_thresholds)).astype(np.int64)

@@ -144,7 +144,8 @@ class _Conv(OpDef):
         if not has_windows(spatial, count):
             raise ShapeError(
                 f"{cls.type}: Input of shape {x.shape} is smaller than one window of "
-                f"{windows.extent} (Filter of shape {w.shape}, paddings {windows.pads})"
+                f"{windows.extent} (Filter of shape {w.shape}, paddings {windows.pads})",
+                hint="add padding, take a smaller filter, or pool less before",
             )
         return Spec(shape_in_format(x.shape[0], channels, count, attrs.data_format), x.dtype)
 

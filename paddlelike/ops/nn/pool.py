@@ -48,7 +48,8 @@ class WindowAttrs(Attrs):
         if not has_windows(spatial, counts):
             raise ShapeError(
                 f"{op}: spatial dims {tuple(spatial)} with paddings {windows.pads} are smaller than "
-                f"one window of {windows.kernel}"
+                f"one window of {windows.kernel}",
+                hint="add padding, take a smaller window, or global_pooling=True for one over everything",
             )
         return counts, pool_kernels.make_regular(windows, spatial, counts) if known else []
 
