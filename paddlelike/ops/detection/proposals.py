@@ -17,7 +17,7 @@ from paddlelike.ops.kernels.detection.boxes import measure_areas
 from paddlelike.ops.kernels.detection.suppression import suppress
 from paddlelike.ops.kernels.lod import make_lod, read_last_level
 from paddlelike.ops.kernels.rounding import exp
-from paddlelike.ops.kernels.sorting import argsort_descending, argsort_unstable
+from paddlelike.ops.kernels.sorting import argselect_unstable, argsort_descending, argsort_unstable
 
 __all__ = ["CollectFpnProposals", "DistributeFpnProposals", "GenerateProposals"]
 
@@ -40,8 +40,8 @@ class GenerateProposals(OpDef):
     and Variances ``(H, W, A, 4)``. RpnRois ``(P, 4)`` and RpnRoiProbs ``(P, 1)`` have one sequence per
     image; RpnRoisLod ``(N,)`` int64: where each ends. The ``pre_nms_topN`` best are moved and clipped to
     the image; those smaller than ``min_size`` in the original image are dropped; of those that suppression
-    by ``nms_thresh`` leaves, ``post_nms_topN`` stay. Of equal scores at the end of the ``pre_nms_topN`` the
-    first are taken, where Paddle's choice is any.
+    by ``nms_thresh`` leaves, ``post_nms_topN`` stay. Equal scores are taken as Paddle's selection and sort
+    leave them; without suppression (``nms_thresh`` 0) the boxes come in the order of the selection.
     """
 
     type = "generate_proposals"
@@ -92,7 +92,7 @@ def _propose(
 ) -> tuple[Array, Array]:
     """Return the boxes of one image and their scores, the best first."""
     limit = attrs.pre_nms_topN
-    order = argsort_unstable(scores) if not 0 < limit < len(scores) else argsort_descending(scores)[:limit]
+    order = _choose_best(scores, limit, is_sorted_later=attrs.nms_thresh > 0)
     boxes = _move_anchors(anchors[order], deltas[order], variances[order])
     edge = boxes.dtype.type(1)
     boxes = np.maximum(np.minimum(boxes, info[[1, 0, 1, 0]] - edge), 0)
@@ -107,6 +107,17 @@ def _propose(
     left = suppress(boxes, threshold=attrs.nms_thresh, eta=attrs.eta, normalized=False)
     left = left[: attrs.post_nms_topN] if attrs.post_nms_topN > 0 else left
     return boxes[left], scores[left]
+
+
+def _choose_best(scores: Array, limit: int, *, is_sorted_later: bool) -> Array:
+    """Return the indices of the ``limit`` highest scores, or of all, in the order that Paddle leaves."""
+    if not 0 < limit < len(scores):
+        return argsort_unstable(scores)
+    best = argsort_descending(scores)
+    ranked = scores[best[: limit + 1]]
+    if is_sorted_later and not (ranked[1:] == ranked[:-1]).any():
+        return best[:limit]
+    return argselect_unstable(scores, limit)
 
 
 def _move_anchors(anchors: Array, deltas: Array, variances: Array) -> Array:

@@ -1,23 +1,24 @@
 """The order in which C++'s unstable sorts leave equal keys.
 
-``std::sort`` and ``std::partial_sort`` do not keep equal elements in order, yet what they do is definite:
+``std::sort``, ``std::partial_sort`` and ``std::nth_element`` do not keep equal elements in order, yet what they do is definite:
 libstdc++ sorts by introspection (Musser, Introspective sorting and selection algorithms, 1997) with the
-median of three and a last pass of insertion, and partially by a heap. Paddle keeps the first k of such
+median of three and a last pass of insertion, partially by a heap, and selects as it sorts, but only in the
+part that the wanted element is in. Paddle keeps the first k of such
 an order, so that equal scores decide which boxes are kept. Without equal keys every sort gives the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from paddlelike.framework.opdef import Array
 
-__all__ = ["argsort_descending", "argsort_unstable"]
+__all__ = ["argselect_unstable", "argsort_descending", "argsort_unstable"]
 
 _SMALL: Final = 16  # ranges up to this size are left to the last pass
+_LEAST: Final = 3  # of a selection
 
 
 def argsort_descending(keys: Array) -> Array:
@@ -35,7 +36,7 @@ def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
     ranked = keys[order[: count + 1]]  # one more: an equal key after the last may come before it
     if not (ranked[1:] == ranked[:-1]).any():
         return order[:count]
-    sorter = _Sorter(np.where(np.isnan(keys), -np.inf, keys).tolist())  # NaN: undefined in C++, last here
+    sorter = _Sorter(keys)
     if first is None:
         sorter.sort()
     else:
@@ -43,21 +44,51 @@ def argsort_unstable(keys: Array, *, first: int | None = None) -> Array:
     return np.array(sorter.order[:count], np.intp)
 
 
+def argselect_unstable(keys: Array, count: int) -> Array:
+    """Return the indices of the ``count`` highest keys in the order of ``std::nth_element``, not sorted."""
+    sorter = _Sorter(keys)
+    if 0 < count < len(keys):
+        sorter.select_nth(count)
+    return np.array(sorter.order[:count], np.intp)
+
+
 class _Sorter:
     """Indices that are sorted by their keys, from high to low. Ranges are half open."""
 
-    def __init__(self, keys: Sequence[Any]) -> None:
-        self.keys = keys
+    def __init__(self, keys: Array) -> None:
+        self.keys = np.where(np.isnan(keys), -np.inf, keys).tolist()  # NaN: undefined in C++, last here
         self.order = list(range(len(keys)))
 
     def sort(self) -> None:
         size = len(self.order)
         if size:
             self._partition(0, size, 2 * (size.bit_length() - 1))
-            self._insert_all(size)
+            self._insert(0, size)
+
+    def select_nth(self, nth: int) -> None:
+        """Put the element ``nth`` of the sorted order into its place, none that is lower before it."""
+        low, high = 0, len(self.order)
+        depth = 2 * (high.bit_length() - 1)
+        while high - low > _LEAST:
+            if depth == 0:
+                self._make_heap(low, nth + 1, high)
+                self.order[low], self.order[nth] = self.order[nth], self.order[low]
+                return
+            depth -= 1
+            cut = self._split(low, high)
+            low, high = (cut, high) if cut <= nth else (low, cut)
+        self._insert(low, high)
 
     def select(self, low: int, middle: int, high: int) -> None:
         """Sort what belongs into [low, middle), by a heap whose root is the last of them."""
+        self._make_heap(low, middle, high)
+        order = self.order
+        for last in range(middle - 1, low, -1):
+            value, order[last] = order[last], order[low]
+            self._sift(low, 0, last - low, value)
+
+    def _make_heap(self, low: int, middle: int, high: int) -> None:
+        """Bring what belongs into [low, middle) there, as a heap."""
         order, keys = self.order, self.keys
         size = middle - low
         for parent in range((size - 2) // 2, -1, -1):
@@ -66,9 +97,6 @@ class _Sorter:
             if size and keys[order[i]] > keys[order[low]]:
                 value, order[i] = order[i], order[low]
                 self._sift(low, 0, size, value)
-        for last in range(middle - 1, low, -1):
-            value, order[last] = order[last], order[low]
-            self._sift(low, 0, last - low, value)
 
     def _sift(self, low: int, hole: int, size: int, value: int) -> None:
         """Put ``value`` into the heap at ``hole``: the hole sinks to a leaf, then the value rises."""
@@ -91,27 +119,31 @@ class _Sorter:
         order[low + hole] = value
 
     def _partition(self, low: int, high: int, depth: int) -> None:
-        order, keys = self.order, self.keys
         while high - low > _SMALL:
             if depth == 0:
                 self.select(low, high, high)
                 return
             depth -= 1
-            chosen = self._find_median(low + 1, low + (high - low) // 2, high - 1)
-            order[low], order[chosen] = order[chosen], order[low]
-            pivot, left, right = keys[order[low]], low + 1, high
-            while True:
-                while keys[order[left]] > pivot:
-                    left += 1
-                right -= 1
-                while pivot > keys[order[right]]:
-                    right -= 1
-                if left >= right:
-                    break
-                order[left], order[right] = order[right], order[left]
+            cut = self._split(low, high)
+            self._partition(cut, high, depth)
+            high = cut
+
+    def _split(self, low: int, high: int) -> int:
+        """Bring what is higher than a median of three to the front; return where the rest begins."""
+        order, keys = self.order, self.keys
+        chosen = self._find_median(low + 1, low + (high - low) // 2, high - 1)
+        order[low], order[chosen] = order[chosen], order[low]
+        pivot, left, right = keys[order[low]], low + 1, high
+        while True:
+            while keys[order[left]] > pivot:
                 left += 1
-            self._partition(left, high, depth)
-            high = left
+            right -= 1
+            while pivot > keys[order[right]]:
+                right -= 1
+            if left >= right:
+                return left
+            order[left], order[right] = order[right], order[left]
+            left += 1
 
     def _find_median(self, a: int, b: int, c: int) -> int:
         x, y, z = (self.keys[self.order[i]] for i in (a, b, c))
@@ -119,12 +151,12 @@ class _Sorter:
             return b if y > z else c if x > z else a
         return a if x > z else c if y > z else b
 
-    def _insert_all(self, size: int) -> None:
+    def _insert(self, low: int, high: int) -> None:
         order, keys = self.order, self.keys
-        for i in range(1, size):
+        for i in range(low + 1, high):
             value = order[i]
             key, place = keys[value], i
-            while place and key > keys[order[place - 1]]:
+            while place > low and key > keys[order[place - 1]]:
                 order[place] = order[place - 1]
                 place -= 1
             order[place] = value
