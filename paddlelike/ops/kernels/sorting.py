@@ -1,10 +1,10 @@
 """The order in which C++'s unstable sorts leave equal keys.
 
-``std::sort``, ``std::partial_sort`` and ``std::nth_element`` do not keep equal elements in order, yet what they do is definite:
-libstdc++ sorts by introspection (Musser, Introspective sorting and selection algorithms, 1997) with the
-median of three and a last pass of insertion, partially by a heap, and selects as it sorts, but only in the
-part that the wanted element is in. Paddle keeps the first k of such
-an order, so that equal scores decide which boxes are kept. Without equal keys every sort gives the same.
+``std::sort``, ``std::partial_sort`` and ``std::nth_element`` do not keep equal elements in order, yet what
+they do is definite: libstdc++ sorts by introspection (Musser, Introspective sorting and selection algorithms,
+1997) with the median of three and a last pass of insertion, partially by a heap, and selects as it sorts, but
+only in the part that the wanted element is in. Paddle keeps the first k of such an order, so that equal
+scores decide which boxes are kept. Without equal keys every sort gives the same.
 """
 
 from __future__ import annotations
