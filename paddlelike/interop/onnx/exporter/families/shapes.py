@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from paddlelike.interop.onnx.graph import Step
-from paddlelike.interop.onnx.table import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.table import converts
 
 _END: Final = np.iinfo(np.int64).max
 

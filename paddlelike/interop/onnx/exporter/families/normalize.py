@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddlelike.interop.onnx.graph import Step
-from paddlelike.interop.onnx.images import to_channels_first, to_format
-from paddlelike.interop.onnx.table import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.families.images import to_channels_first, to_format
+from paddlelike.interop.onnx.exporter.table import converts
 
 
 @converts("softmax", "log_softmax")

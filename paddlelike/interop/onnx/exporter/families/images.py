@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.interop.onnx.graph import Step
-from paddlelike.interop.onnx.table import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.table import converts
 from paddlelike.ops.kernels.windows import Windows, is_channels_last, make_windows
 from paddlelike.ops.nn.interpolate import TAPS
 

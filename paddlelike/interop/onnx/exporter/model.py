@@ -17,7 +17,7 @@ from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import NotInitializedError, SaveError
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.onnx.graph import Graph
+from paddlelike.interop.onnx.exporter.graph import Graph
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.manifest import library_version
 

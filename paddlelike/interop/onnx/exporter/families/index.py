@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from paddlelike.core.dtypes import VarType, numpy_dtype
-from paddlelike.interop.onnx.graph import Step
-from paddlelike.interop.onnx.table import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.table import converts
 
 _NO_PADDING = -1
 

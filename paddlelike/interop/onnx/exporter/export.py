@@ -17,9 +17,9 @@ from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.interop.onnx.graph import Graph, InexpressibleError, Step
-from paddlelike.interop.onnx.model import LARGEST, build_model, collect_constants, write_model
-from paddlelike.interop.onnx.table import load_table
+from paddlelike.interop.onnx.exporter.graph import Graph, InexpressibleError, Step
+from paddlelike.interop.onnx.exporter.model import LARGEST, build_model, collect_constants, write_model
+from paddlelike.interop.onnx.exporter.table import load_table
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paddlelike.interop.onnx.graph import Step
-from paddlelike.interop.onnx.table import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.table import converts
 
 
 def _multiply_flat(step: Step, slots: tuple[str, str], cut_x: int, cut_y: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from paddlelike.interop.onnx.graph import Step
+from paddlelike.interop.onnx.exporter.graph import Step
 
 __all__ = ["Converter", "converts", "load_table"]
 
@@ -42,5 +42,5 @@ def converts(*types: str) -> Callable[[Converter], Converter]:
 def load_table() -> dict[str, Converter]:
     """Return the function of each operator type."""
     for family in _FAMILIES:
-        importlib.import_module(f"paddlelike.interop.onnx.{family}")
+        importlib.import_module(f"paddlelike.interop.onnx.exporter.families.{family}")
     return _TABLE

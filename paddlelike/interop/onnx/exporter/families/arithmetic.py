@@ -9,8 +9,8 @@ import numpy as np
 
 from paddlelike.core.dtypes import VarType
 from paddlelike.framework.quirks import follows_fluid
-from paddlelike.interop.onnx.graph import Step
-from paddlelike.interop.onnx.table import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.table import converts
 
 _BINARY: Final = {
     "elementwise_add": "Add",

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from paddlelike.interop.onnx.graph import Step
-from paddlelike.interop.onnx.table import converts
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.table import converts
 
 #: Operators that ONNX has under another name, without attributes.
 _SAME: Final = {

@@ -1,0 +1,1 @@
+"""The functions of the operators, by family."""
