@@ -69,7 +69,14 @@ from paddlelike.framework import (
 from paddlelike.framework.environment import memory_optimize, release_memory
 from paddlelike.framework.quirks import quirks
 from paddlelike.input import data, embedding, one_hot
-from paddlelike.interop import build_param_setters, convert, export_onnx, load_hdf5, save_hdf5
+from paddlelike.interop import (
+    build_param_setters,
+    convert,
+    export_onnx,
+    import_onnx,
+    load_hdf5,
+    save_hdf5,
+)
 from paddlelike.io import load, load_program_state, save, set_program_state
 from paddlelike.layers import helper as layer_helper
 from paddlelike.param_attr import ParamAttr, WeightNormParamAttr
@@ -146,6 +153,7 @@ __all__ = [
     "get_flags",
     "global_scope",
     "gradients",
+    "import_onnx",
     "in_dygraph_mode",
     "incubate",
     "initializer",

@@ -2,7 +2,7 @@
 
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.hdf5 import ParamSetter, build_param_setters, load_hdf5, save_hdf5
-from paddlelike.interop.onnx import OnnxReport, export_onnx
+from paddlelike.interop.onnx import OnnxReport, export_onnx, import_onnx
 
 __all__ = [
     "ConvertReport",
@@ -11,6 +11,7 @@ __all__ = [
     "build_param_setters",
     "convert",
     "export_onnx",
+    "import_onnx",
     "load_hdf5",
     "save_hdf5",
 ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.families.images import to_channels_first, to_format
+from paddlelike.interop.onnx.exporter.graph import Step
 from paddlelike.interop.onnx.exporter.table import converts
 
 

@@ -1,0 +1,20 @@
+"""The package onnx, which is an extra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.errors import ExtraMissingError
+
+__all__ = ["import_onnx_package"]
+
+
+def import_onnx_package(who: str) -> Any:
+    """Return the package onnx. Raises ExtraMissingError when it is not installed."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise ExtraMissingError(
+            f"{who} needs onnx, which is not installed", hint='pip install "paddlelike[onnx]"'
+        ) from error
+    return onnx

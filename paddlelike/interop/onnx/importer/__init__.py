@@ -1,0 +1,1 @@
+"""Read an ONNX model as a program: `build.py` leads; one function for each operator of ONNX."""

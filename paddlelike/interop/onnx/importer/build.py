@@ -1,0 +1,321 @@
+"""Read an ONNX model as a program for prediction, its parameters in a scope.
+
+Format: https://onnx.ai/onnx/repo-docs/IR.html; operators: https://onnx.ai/onnx/operators/.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from paddlelike import unique_name
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import EnforceNotMet, FormatError, GraphError, PaddlelikeError, UnsupportedError
+from paddlelike.framework.graph.guards import program_guard
+from paddlelike.framework.graph.program import Program
+from paddlelike.interop.onnx.extra import import_onnx_package
+from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, parse_model, read_array, read_model
+from paddlelike.interop.onnx.importer.folding import fold
+from paddlelike.interop.onnx.importer.graph import Graph, InexpressibleError, Typed, Value
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.table import load_table
+from paddlelike.io.export.program import make_inference_program
+
+__all__ = ["convert_nodes", "import_onnx"]
+
+Path = str | os.PathLike[str]
+
+_DOMAINS: Final = {"": "", "ai.onnx": "", "ai.onnx.ml": "ai.onnx.ml."}
+#: What a damaged model makes a function of the table raise.
+_DAMAGE: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def import_onnx(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
+    """Read an ONNX model: ``[program, feed names, fetch variables]``, as ``load_inference_model`` returns.
+
+    The values of the parameters go into the scope, all of them or none. Real-valued initializers become
+    parameters under their own names and can be trained; the program can be saved by ``save_inference_model``,
+    cut, cloned, and exported again. Dims with a name or without a size become -1.
+
+    Fluid has no values without dims: they have one of 1 here. It has no texts: a classifier of scikit-learn
+    with texts as labels gives their positions, and its probabilities as a matrix instead of a list of dicts.
+
+    Parameters
+    ----------
+    file
+        Path of the model, or its bytes. External data is read from files in the model's own directory.
+    scope
+        Receives the parameters; None: the global scope.
+
+    Raises
+    ------
+    MissingFileError
+        The file, or one with its external data, does not exist.
+    FormatError
+        It is no ONNX model, or damaged.
+    UnsupportedError
+        The model holds operators that a program cannot express; it lists all of them.
+    ExtraMissingError
+        onnx is not installed.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import paddlelike as fluid
+    >>> from onnx import helper
+    >>> x = helper.make_tensor_value_info("x", 1, ["batch", 3])
+    >>> y = helper.make_tensor_value_info("y", 1, ["batch", 3])
+    >>> graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "small", [x], [y])
+    >>> model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    >>> program, feeds, fetches = fluid.import_onnx(model.SerializeToString())
+    >>> rows = np.array([[-1, 0, 2]], "float32")
+    >>> fluid.Executor().run(program, feed={feeds[0]: rows}, fetch_list=fetches)[0].tolist()
+    [[0.0, 0.0, 2.0]]
+    """
+    import_onnx_package("import_onnx")
+    where = "the model" if isinstance(file, bytes) else os.fspath(file)
+    model = parse_model(file, where) if isinstance(file, bytes) else read_model(where)
+    directory = None if isinstance(file, bytes) else os.path.dirname(os.path.abspath(where))
+    try:
+        model = _prepare(model, where, directory)
+        program = Program()
+        graph = Graph(program, _find_opsets(model), _infer_types(model))
+        with unique_name.guard(), program_guard(program, Program()):
+            feeds = _read_ports(graph, model, directory)
+            _check_types(model, load_table())
+            refused = convert_nodes(graph, model.graph.node)
+            if refused:
+                _refuse(Counter(), refused)
+            fetches = _make_outputs(graph, model, feeds)
+        made = make_inference_program(program, list(feeds), fetches)
+    except PaddlelikeError:
+        raise
+    except _DAMAGE as error:
+        raise FormatError(f"{where} is damaged: {type(error).__name__}: {error!s:.200}") from error
+    _restore_parameters(made, program)
+    values = global_scope() if scope is None else scope
+    block = made.global_block()
+    for name, array in graph.parameters.items():
+        if block.has_var(name):
+            values.var(name).set_value(_make_tensor(array))
+    return [made, feeds, [block.var(name) for name in fetches]]
+
+
+# The model
+
+
+def _prepare(model: Any, where: str, directory: str | None) -> Any:
+    """Return the model checked, with functions in the place of nodes that call them."""
+    from onnx import checker, inliner
+
+    external = any(tensor.data_location == tensor.EXTERNAL for tensor in model.graph.initializer)
+    try:
+        checker.check_model(where if external and directory is not None else model)
+    except (checker.ValidationError, ValueError) as error:
+        if external:  # the reasons are better there
+            for tensor in model.graph.initializer:
+                read_array(tensor, directory)
+        raise FormatError(f"{where} is no valid ONNX model: {error!s:.300}") from None
+    if model.graph.sparse_initializer:
+        raise UnsupportedError(f"{where} holds sparse initializers, which no Paddle variable is")
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    table = load_table()
+    unknown = {(node.domain, node.op_type) for node in _walk(model.graph) if _find_key(node) not in table}
+    standard = [each for each in sorted(unknown) if each[0] in ("", "ai.onnx")]
+    if standard and not external:  # those that ONNX defines by others
+        _write_defaults(model.graph, set(standard), _find_opsets(model))
+        with contextlib.suppress(RuntimeError):  # it lacks a type: they are refused by name
+            return inliner.inline_selected_functions(model, standard, inline_schema_functions=True)
+    return model
+
+
+def _write_defaults(graph: Any, kinds: set[tuple[str, str]], opsets: Mapping[str, int]) -> None:
+    """Give nodes of these kinds the attributes that they leave out, which the inliner would not."""
+    from onnx import defs
+
+    for node in _walk(graph):
+        if (node.domain, node.op_type) not in kinds:
+            continue
+        with contextlib.suppress(defs.SchemaError):
+            schema = defs.get_schema(node.op_type, opsets.get("", 1), "")
+            given = {attr.name for attr in node.attribute}
+            for name, attr in schema.attributes.items():
+                if name not in given and attr.default_value.name:
+                    node.attribute.append(attr.default_value)
+
+
+def _walk(graph: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph, and of the graphs inside of them."""
+    for node in graph.node:
+        yield node
+        for attr in node.attribute:
+            if attr.HasField("g"):
+                yield from _walk(attr.g)
+            for inner in attr.graphs:
+                yield from _walk(inner)
+
+
+def _find_key(node: Any) -> str:
+    """Return what the table calls a node's operator."""
+    return f"{_DOMAINS.get(node.domain, f'{node.domain}::')}{node.op_type}"
+
+
+def _find_opsets(model: Any) -> dict[str, int]:
+    return {"" if each.domain == "ai.onnx" else each.domain: each.version for each in model.opset_import}
+
+
+def _infer_types(model: Any) -> dict[str, Typed]:
+    """Return the element type and dims of every value as ONNX infers them."""
+    from onnx import shape_inference
+
+    try:
+        model = shape_inference.infer_shapes(model, data_prop=True)
+    except (shape_inference.InferenceError, RuntimeError, ValueError):
+        try:
+            model = shape_inference.infer_shapes(model)
+        except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+            raise FormatError(f"the shapes of the model do not fit: {error!s:.300}") from None
+    found: dict[str, Typed] = {}
+    _collect_types(model.graph, found)
+    return found
+
+
+def _collect_types(graph: Any, found: dict[str, Typed]) -> None:
+    for port in (*graph.input, *graph.output, *graph.value_info):
+        found[port.name] = _read_type(port)
+    for node in graph.node:
+        for attr in node.attribute:
+            for inner in (*([attr.g] if attr.HasField("g") else []), *attr.graphs):
+                _collect_types(inner, found)
+
+
+def _read_type(port: Any) -> Typed:
+    tensor = port.type.tensor_type
+    dtype = ELEMENT_TYPES.get(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return Typed(dtype, None)
+    dims = (
+        dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else -1 for dim in tensor.shape.dim
+    )
+    return Typed(dtype, tuple(dims))
+
+
+# The program
+
+
+def _read_ports(graph: Graph, model: Any, directory: str | None) -> list[str]:
+    """Note the initializers, and create the data variables of the inputs; return these."""
+    for tensor in model.graph.initializer:
+        with contextlib.suppress(UnsupportedError):  # of texts: whoever reads it is refused
+            graph.known[tensor.name] = read_array(tensor, directory)
+    held = {tensor.name for tensor in model.graph.initializer}
+    feeds = []
+    for port in model.graph.input:
+        if port.name in held:
+            continue
+        typed = _read_type(port)
+        if typed.dtype is None or typed.dims is None:
+            raise UnsupportedError(
+                f"import_onnx: input {port.name!r:.80} is no tensor whose type and number of dims are known"
+            )
+        name = graph.take_name(port.name)
+        graph.program.global_block().create_var(
+            name=name,
+            shape=typed.dims or (1,),
+            dtype=numpy_dtype(typed.dtype),
+            is_data=True,
+            need_check_feed=True,
+            stop_gradient=True,
+        )
+        graph.values[port.name] = Value(name, scalar=not typed.dims)
+        feeds.append(name)
+        graph.trusted.add(port.name)
+    return feeds
+
+
+def _check_types(model: Any, table: Any) -> None:
+    """Raise UnsupportedError if the table lacks operators of the model."""
+    missing = Counter(_find_key(node) for node in _walk(model.graph))
+    for known in (*table, "Constant"):
+        missing.pop(known, None)
+    if missing:
+        _refuse(missing, [])
+
+
+def _refuse(missing: Counter[str], refused: list[str]) -> None:
+    unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
+    raise UnsupportedError(
+        "import_onnx: nothing was read; a program cannot express, or not here: "
+        + "; ".join(unknown + refused),
+        hint="cut the model before these operators by onnx.utils.extract_model, and compute the rest outside",
+    )
+
+
+def convert_nodes(graph: Graph, nodes: Any) -> list[str]:
+    """Translate nodes in order; return the reasons of those that cannot be expressed."""
+    table = load_table()
+    refused: list[str] = []
+    lost: set[str] = set()
+    for proto in nodes:
+        if lost.intersection(proto.input):
+            lost.update(proto.output)
+            continue
+        node = Node(graph, proto)
+        try:
+            if not fold(node):
+                table[_find_key(proto)](node)
+        except (EnforceNotMet, GraphError, InexpressibleError) as error:
+            if isinstance(error, FormatError):
+                raise
+            reason = getattr(error, "message", None) or str(error)
+            refused.append(f"{proto.op_type} ({proto.name or proto.output[0]}): {reason:.300}")
+            lost.update(proto.output)
+    return refused
+
+
+def _make_outputs(graph: Graph, model: Any, feeds: list[str]) -> list[str]:
+    """Return the variable of each output, under the output's own name."""
+    block = graph.program.global_block()
+    alone = len(graph.program.blocks) == 1  # a loop's block may read the variable by its name
+    found: list[str] = []
+    for port in model.graph.output:
+        value = graph.find(port.name)
+        name = graph.take_name(port.name)
+        variable = graph.variable(value.name)
+        if variable.persistable or value.name in feeds or value.name in found or not alone:
+            out = block.create_var(name=name, dtype=variable.dtype, shape=variable.shape)
+            block.append_op(type="assign", inputs={"X": [variable]}, outputs={"Out": [out]})
+            out.shape = variable.shape
+        else:
+            block._rename_var(value.name, name)
+            _rename_values(graph, value.name, name)
+        found.append(name)
+    return found
+
+
+def _rename_values(graph: Graph, old: str, new: str) -> None:
+    for key, value in graph.values.items():
+        if value.name == old:
+            graph.values[key] = value._replace(name=new)
+
+
+def _restore_parameters(made: Program, program: Program) -> None:
+    """Make the copies of parameters parameters again, which a program for prediction has as variables."""
+    block = made.global_block()
+    for parameter in program.global_block().all_parameters():
+        if block.has_var(parameter.name):
+            position = list(block.vars)
+            block._remove_var(parameter.name)
+            block.create_parameter(name=parameter.name, shape=parameter.shape, dtype=parameter.dtype)
+            block.vars = {name: block.vars[name] for name in position}
+
+
+def _make_tensor(array: Any) -> LoDTensor:
+    tensor = LoDTensor()
+    tensor.adopt(array)
+    return tensor

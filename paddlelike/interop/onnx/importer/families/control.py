@@ -1,0 +1,175 @@
+"""Branches and loops: graphs inside of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.importer.graph import InexpressibleError, Typed, Value
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.table import reads
+
+_DIRECTIONS: Final = ("input_directions", "output_directions", "input_axes", "output_axes")
+
+
+def _read_graph(node: Node, proto: Any, given: list[Value]) -> list[Value]:
+    """Append the nodes of a graph inside of a node to the current block, and return its outputs."""
+    from paddlelike.interop.onnx.importer.build import convert_nodes
+    from paddlelike.interop.onnx.importer.file import read_array
+
+    graph = node.graph
+    graph.push()
+    try:
+        for port, value in zip(proto.input, given, strict=True):
+            graph.values[port.name] = value
+        for tensor in proto.initializer:
+            graph.known[tensor.name] = read_array(tensor, None)
+        refused = convert_nodes(graph, proto.node)
+        if refused:
+            raise InexpressibleError("; ".join(refused))
+        return [graph.find(port.name) for port in proto.output]
+    finally:
+        graph.pop()
+
+
+@reads("If")
+def _read_if(node: Node) -> None:
+    from paddlelike.layers.control.branches import cond
+
+    known = node.find_known(0)
+    branches = [node.attr("then_branch"), node.attr("else_branch")]
+    if known is not None:
+        for index, value in enumerate(_read_graph(node, branches[0 if known.all() else 1], [])):
+            node.alias(value, index)
+        return
+    scalars: list[bool] = []
+
+    def build(proto: Any) -> list[Variable]:
+        found = _read_graph(node, proto, [])
+        scalars[:] = [value.scalar for value in found]
+        return [node.graph.variable(value.name) for value in found]
+
+    predicate = node.graph.variable(node.reshape(node.input(), 1))
+    outs = cond(predicate, lambda: build(branches[0]), lambda: build(branches[1]))
+    for index, (out, scalar) in enumerate(zip(outs, scalars, strict=True)):
+        typed = node.graph.typed.get(node.proto.output[index])
+        if typed is not None and typed.dims:
+            out.shape = typed.dims
+        node.alias(Value(out.name, scalar), index)
+
+
+@reads("Loop")
+def _read_loop(node: Node) -> None:
+    """Carried values are variables that the loop assigns to; what each turn adds goes into an array."""
+    carried = [node.value(index) for index in range(2, node.count)]
+    turn, limit, going = _start(node)
+    given = [Value(turn.name, True), Value(going.name, True)]
+    _run(node, _Turns(turn, limit, going), carried, lambda: given, leads=1)
+
+
+@reads("Scan")
+def _read_scan(node: Node) -> None:
+    """A loop over the rows of some inputs."""
+    if node.opset < 9 or any(any(node.attr(f"scan_{name}") or []) for name in _DIRECTIONS):
+        node.refuse("it runs backwards, or along another dim than the first one")
+    count = node.attr("num_scan_inputs")
+    carried = [node.value(index) for index in range(node.count - count)]
+    sources = range(node.count - count, node.count)
+    size = node.slice(node.dims_at_run(node.input(sources[0])), 0, 0, 1)
+    turn, _, going = _start(node, limit=size)
+
+    def cut() -> list[Value]:
+        rows = []
+        for index in sources:
+            row = node.emit("index_select", {"X": node.input(index), "Index": turn.name}, dim=0)
+            rows.append(Value(row, True) if node.rank(index) == 1 else Value(node.squeeze(row, 0)))
+        return rows
+
+    _run(node, _Turns(turn, size, going), carried, cut, leads=0)
+
+
+class _Turns(NamedTuple):
+    """The number of the turn, how many there are at most, and whether there is one."""
+
+    turn: Variable
+    limit: str | None
+    going: Variable
+
+
+def _run(
+    node: Node, turns: _Turns, carried: list[Value], find_more: Callable[[], list[Value]], *, leads: int
+) -> None:
+    """Append a loop. Loop's body has two more inputs before the carried ones, and one more output; Scan's has
+    its rows after them.
+    """
+    from paddlelike.layers.control.loops import While
+    from paddlelike.layers.control.tensor_array import array_write, create_array
+    from paddlelike.layers.tensor.creation import assign
+
+    graph, body, count = node.graph, node.attr("body"), len(carried)
+    states = [assign(graph.variable(value.name)) for value in carried]
+    arrays = [create_array(_find_dtype(graph.typed, port)) for port in body.output[leads + count :]]
+    turn, limit, going = turns
+    with While(going, is_test=True).block():
+        more = find_more()
+        inner = [Value(state.name, value.scalar) for state, value in zip(states, carried, strict=True)]
+        outs = _read_graph(node, body, more + inner if leads else inner + more)
+        own = {state.name for state in states}  # assigned to below, one after the other
+        found = [
+            graph.variable(node.emit("assign", out.name) if out.name in own else out.name) for out in outs
+        ]
+        for array, out in zip(arrays, found[leads + count :], strict=True):
+            array_write(out, turn, array)
+        for state, out in zip(states, found[leads : leads + count], strict=True):
+            assign(out, state)
+        next_turn = node.emit("elementwise_add", turn.name, node.constant([1], np.int64))
+        assign(graph.variable(next_turn), turn)
+        still = node.reshape(outs[0].name, 1) if leads else None
+        if limit is not None:
+            below = node.emit("less_than", turn.name, limit, axis=-1)
+            still = below if still is None else node.emit("logical_and", still, below)
+        assert still is not None
+        assign(graph.variable(still), going)
+    for index, (state, value) in enumerate(zip(states, carried, strict=True)):
+        typed = graph.typed.get(node.proto.output[index]) if node.wants(index) else None
+        if typed is not None and typed.dims:
+            state.shape = typed.dims
+        node.alias(Value(state.name, value.scalar), index)
+    for index, array in enumerate(arrays):
+        if node.wants(count + index):
+            node.give(_join(node, array, outs[leads + count + index]), count + index)
+
+
+def _start(node: Node, limit: str | None = None) -> _Turns:
+    """Append what a loop begins with."""
+    graph = node.graph
+    turn = graph.variable(node.emit("fill_constant", shape=[1], value=0.0, dtype=int(VarType.INT64)))
+    if node.type == "Loop" and node.has(0):
+        limit = node.reshape(node.input(0), 1)
+    if node.type == "Loop" and node.has(1):
+        going = node.reshape(node.input(1), 1)
+    else:
+        going = node.emit("fill_constant", shape=[1], value=1.0, dtype=int(VarType.BOOL))
+    if limit is not None:
+        going = node.emit("logical_and", going, node.emit("less_than", turn.name, limit, axis=-1))
+    else:
+        going = node.emit("assign", going)
+    return _Turns(turn, limit, graph.variable(going))
+
+
+def _find_dtype(typed: Mapping[str, Typed], port: Any) -> str:
+    found = typed.get(port.name)
+    return "float32" if found is None or found.dtype is None else numpy_dtype(found.dtype).name
+
+
+def _join(node: Node, array: Variable, out: Value) -> str:
+    """Return what the turns of a loop added, one after the other along a new first dim."""
+    joined = node.emit("tensor_array_to_tensor", array.name, axis=0, use_stack=not out.scalar)
+    variable = node.graph.variable(joined)
+    if not variable.shape:
+        variable.shape = (-1,)
+    return joined

@@ -1,0 +1,255 @@
+"""LSTM, GRU and simple recurrent layers over a batch of sequences.
+
+LSTM and GRU are Fluid's ``lstm`` and ``gru``, which work on sequences with LoD: rows are cut out of the batch
+by their lengths, and put back. Where Fluid's cells compute something else (a GRU whose reset gate acts after
+the product, a simple cell), the operator ``rnn`` of Paddle 2 takes the place.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.graph import Array
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.table import reads
+
+_ACTIVATIONS: Final = {"Sigmoid": "sigmoid", "Tanh": "tanh", "Relu": "relu", "Affine": "identity"}
+_DEFAULTS: Final = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+
+
+class _Layer(NamedTuple):
+    """What directions share: the input ``(N, T, width)``, the lengths, and how many units there are."""
+
+    x: str
+    lengths: str
+    hidden: int
+
+
+@reads("LSTM", "GRU", "RNN")
+def _read_recurrent(node: Node) -> None:
+    """Y ``(T, directions, N, hidden)``, the last states ``(directions, N, hidden)``; N first in layout 1."""
+    if node.attr("clip") or node.attr("input_forget", 0):
+        node.refuse("clip or input_forget is set")
+    w, r = node.known(1), node.known(2)
+    direction, hidden, batch_first = (
+        node.attr("direction", "forward"),
+        r.shape[2],
+        bool(node.attr("layout", 0)),
+    )
+    x = node.input() if batch_first else node.transpose(node.input(), [1, 0, 2])
+    layer = _Layer(x, _find_lengths(node, x), hidden)
+    outs, lasts = [], []
+    for index in range(len(w)):
+        backwards = direction == "reverse" or index == 1
+        out, last = _run_direction(node, layer, index, backwards)
+        outs.append(out if batch_first else node.transpose(out, [1, 0, 2]))
+        lasts.append(last)
+    axis = 2 if batch_first else 1
+    node.give(_stack(node, outs, axis))
+    for place in range(len(lasts[0])):
+        node.give(_stack(node, [last[place] for last in lasts], 1 if batch_first else 0), 1 + place)
+
+
+def _stack(node: Node, parts: list[str], axis: int) -> str:
+    return node.emit("stack", parts, slot="Y", axis=axis)
+
+
+def _find_lengths(node: Node, x: str) -> str:
+    """Return the lengths of the sequences, int64 ``(N,)``; if none are given, all have all steps."""
+    if node.has(4):
+        return node.cast(node.input(4), VarType.INT64)
+    row = node.emit("reduce_max", x, dim=[1, 2], keep_dim=False)  # (N,)
+    size = node.cast(node.slice(node.emit("shape", {"Input": x}), 0, 1, 2), VarType.INT64)
+    zeros = node.cast(node.emit("fill_zeros_like", row), VarType.INT64)
+    return node.emit("elementwise_add", zeros, size)
+
+
+def _find_activations(node: Node, index: int) -> list[str]:
+    names = node.attr("activations") or list(_DEFAULTS[node.type]) * 2
+    count = len(_DEFAULTS[node.type])
+    if node.attr("activation_alpha") or node.attr("activation_beta"):
+        node.refuse("its activations have parameters")
+    return list(names[index * count : (index + 1) * count])
+
+
+def _find_state(node: Node, place: int, index: int) -> str | None:
+    """Return the initial state ``(N, hidden)`` of a direction, or None: zeros."""
+    if not node.has(place):
+        return None
+    known = node.find_known(place)
+    if known is not None and not known.any():
+        return None
+    axis = 1 if node.attr("layout", 0) else 0
+    return node.squeeze(node.slice(node.input(place), axis, index, index + 1), axis)
+
+
+def _run_direction(node: Node, layer: _Layer, index: int, backwards: bool) -> tuple[str, list[str]]:
+    """Return the outputs ``(N, T, hidden)`` of a direction, and its last states ``(N, hidden)``."""
+    acts = _find_activations(node, index)
+    w, r = node.known(1)[index], node.known(2)[index]
+    b = node.known(3)[index] if node.has(3) else np.zeros(2 * len(w), w.dtype)
+    simple = node.type == "RNN" or (node.type == "GRU" and node.attr("linear_before_reset", 0))
+    if simple:
+        return _run_rnn(node, layer, (w, r, b), acts, _find_state(node, 5, index), backwards)
+    unknown = [name for name in acts if name not in _ACTIVATIONS]
+    if unknown:
+        node.refuse(f"activation {unknown[0]}")
+    options = [_ACTIVATIONS[name] for name in acts]
+    rows = node.emit("sequence_unpad", {"X": layer.x, "Length": layer.lengths})
+    run = _run_lstm if node.type == "LSTM" else _run_gru
+    flat = run(node, layer, (w, r, b), options, index, rows, backwards)
+    out = node.emit("sequence_pad", {"X": flat[0], "PadValue": node.constant([0], w.dtype)}, padded_length=-1)
+    kind = "FIRST" if backwards else "LAST"
+    return _fill_up(node, out, layer), [node.emit("sequence_pool", one, pooltype=kind) for one in flat]
+
+
+def _fill_up(node: Node, out: str, layer: _Layer) -> str:
+    """Return the outputs with as many steps as the batch has, of which no sequence need use all."""
+    if not node.has(4):
+        return out
+    zeros = node.emit("reduce_sum", node.scale(node.emit("fill_zeros_like", layer.x)), dim=[2], keep_dim=True)
+    wide = node.emit("elementwise_add", zeros, node.constant(np.zeros((1, 1, layer.hidden)), np.float32))
+    joined = node.emit("concat", [out, wide], axis=1)
+    end = node.cast(node.slice(node.emit("shape", {"Input": layer.x}), 0, 1, 2), VarType.INT32)
+    bounds = {"Input": joined, "StartsTensor": node.constant([0], np.int32), "EndsTensor": end}
+    return node.emit("slice", bounds, axes=[1], starts=[-1], ends=[-1], infer_flags=[-1])
+
+
+def _regroup(array: Array, order: tuple[int, ...], hidden: int) -> Array:
+    """Return the gates of the first dim in another order."""
+    return np.concatenate([array[i * hidden : (i + 1) * hidden] for i in order])
+
+
+def _project(node: Node, rows: str, w: Array, prefix: str) -> str:
+    """Return the product of the rows with weights ``(gates, width)``."""
+    return node.emit("mul", rows, node.graph.add_parameter(prefix, w.T))
+
+
+def _run_lstm(
+    node: Node,
+    layer: _Layer,
+    weights: tuple[Array, Array, Array],
+    acts: list[str],
+    index: int,
+    rows: str,
+    backwards: bool,
+) -> list[str]:
+    """Gates are input, output, forget, candidate in ONNX; candidate, input, forget, output in Fluid."""
+    (w, r, b), hidden, order = weights, layer.hidden, (3, 0, 2, 1)
+    bias = _regroup(b[: 4 * hidden], order, hidden) + _regroup(b[4 * hidden :], order, hidden)
+    peepholes = node.known(7)[index] if node.has(7) else None
+    if peepholes is not None:  # input, output, forget; here input, forget, output
+        bias = np.concatenate([bias, _regroup(peepholes, (0, 2, 1), hidden)])
+    name = node.proto.name or "lstm"
+    given = {
+        "Input": _project(node, rows, _regroup(w, order, hidden), f"{name}.w_{index}"),
+        "Weight": node.graph.add_parameter(f"{name}.r_{index}", _regroup(r, order, hidden).T),
+        "Bias": node.graph.add_parameter(f"{name}.b_{index}", bias.reshape(1, -1)),
+    }
+    states = [_find_state(node, place, index) for place in (5, 6)]
+    if any(states):
+        given |= {
+            slot: state or _zeros(node, layer) for slot, state in zip(("H0", "C0"), states, strict=True)
+        }
+    options = dict(zip(("gate_activation", "candidate_activation", "cell_activation"), acts, strict=True))
+    out = node.emit(
+        "lstm", given, slot="Hidden", use_peepholes=peepholes is not None, is_reverse=backwards, **options
+    )
+    return [out, node.graph.last_output("Cell")]
+
+
+def _run_gru(
+    node: Node,
+    layer: _Layer,
+    weights: tuple[Array, Array, Array],
+    acts: list[str],
+    index: int,
+    rows: str,
+    backwards: bool,
+) -> list[str]:
+    """Gates are update, reset, candidate in both; Fluid's weight is two matrices, one after the other."""
+    (w, r, b), hidden = weights, layer.hidden
+    name = node.proto.name or "gru"
+    gates, candidate = r[: 2 * hidden].T, r[2 * hidden :].T
+    weight = np.concatenate([gates.reshape(-1), candidate.reshape(-1)]).reshape(hidden, 3 * hidden)
+    given = {
+        "Input": _project(node, rows, w, f"{name}.w_{index}"),
+        "Weight": node.graph.add_parameter(f"{name}.r_{index}", weight),
+        "Bias": node.graph.add_parameter(
+            f"{name}.b_{index}", (b[: 3 * hidden] + b[3 * hidden :]).reshape(1, -1)
+        ),
+    }
+    state = _find_state(node, 5, index)
+    if state is not None:
+        given["H0"] = state
+    options = {
+        "gate_activation": acts[0],
+        "activation": acts[1],
+        "origin_mode": True,
+        "is_reverse": backwards,
+    }
+    return [node.emit("gru", given, slot="Hidden", **options)]
+
+
+def _zeros(node: Node, layer: _Layer) -> str:
+    """Return a state of zeros ``(N, hidden)``."""
+    column = node.cast(node.unsqueeze(node.emit("fill_zeros_like", layer.lengths), 1), VarType.FP32)
+    return node.emit("elementwise_add", column, node.constant(np.zeros((1, layer.hidden)), np.float32))
+
+
+def _run_rnn(
+    node: Node,
+    layer: _Layer,
+    weights: tuple[Array, Array, Array],
+    acts: list[str],
+    state: str | None,
+    backwards: bool,
+) -> tuple[str, list[str]]:
+    """Return what Paddle 2's rnn computes, over the steps in their order, or the reversed sequences."""
+    (w, r, b), hidden = weights, layer.hidden
+    modes = {("Tanh",): "RNN_TANH", ("Relu",): "RNN_RELU", ("Sigmoid", "Tanh"): "GRU"}
+    if tuple(acts) not in modes:
+        node.refuse(f"activations {acts}")
+    if node.type == "GRU":  # update, reset, candidate; there reset, update, candidate
+        w, r = (_regroup(each, (1, 0, 2), hidden) for each in (w, r))
+        b = np.concatenate([_regroup(half, (1, 0, 2), hidden) for half in (b[: 3 * hidden], b[3 * hidden :])])
+    parts = [w, r, b[: len(w)], b[len(w) :]]
+    names = [
+        node.graph.add_parameter(f"{node.proto.name or 'rnn'}.{i}", each) for i, each in enumerate(parts)
+    ]
+    x = _reverse(node, layer.x, layer) if backwards else layer.x
+    given = {
+        "Input": node.transpose(x, [1, 0, 2]),
+        "PreState": [node.unsqueeze(state or _zeros(node, layer), 0)],
+        "WeightList": names,
+    }
+    if node.has(4):
+        given["SequenceLength"] = node.cast(layer.lengths, VarType.INT32)
+    dims = [-1, -1, hidden]
+    options = {"mode": modes[tuple(acts)], "hidden_size": hidden, "input_size": w.shape[1], "is_test": True}
+    out = node.emit("rnn", given, slot="Out", shaped=dims, **options)
+    last = node.graph.last_output("State")
+    node.graph.variable(last).shape = (1, -1, hidden)
+    node.graph.variable(last).dtype = node.graph.variable(out).dtype
+    out = node.transpose(out, [1, 0, 2])
+    return _reverse(node, out, layer) if backwards else out, [node.squeeze(last, 0)]
+
+
+def _reverse(node: Node, x: str, layer: _Layer) -> str:
+    """Return each sequence of a batch ``(N, T, width)`` from its end to its beginning."""
+    if not node.has(4):
+        return node.emit("reverse", x, axis=[1])
+    rows = node.emit("sequence_unpad", {"X": x, "Length": layer.lengths})
+    rows = node.emit("sequence_reverse", rows, slot="Y")
+    zero = node.constant([0], np.float32)
+    return _fill_up_wide(node, node.emit("sequence_pad", {"X": rows, "PadValue": zero}, padded_length=-1), x)
+
+
+def _fill_up_wide(node: Node, out: str, x: str) -> str:
+    joined = node.emit("concat", [out, node.emit("fill_zeros_like", x)], axis=1)
+    end = node.slice(node.emit("shape", {"Input": x}), 0, 1, 2)
+    bounds = {"Input": joined, "StartsTensor": node.constant([0], np.int32), "EndsTensor": end}
+    return node.emit("slice", bounds, axes=[1], starts=[-1], ends=[-1], infer_flags=[-1])

@@ -1,0 +1,109 @@
+"""Reductions, and the places of extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType
+from paddlelike.interop.onnx.importer.node import Node
+from paddlelike.interop.onnx.importer.table import reads
+
+#: What is done before, the reduction, and what is done after it.
+_REDUCTIONS: Final = {
+    "ReduceL1": ("abs", "reduce_sum", ""),
+    "ReduceL2": ("square", "reduce_sum", "sqrt"),
+    "ReduceLogSum": ("", "reduce_sum", "log"),
+    "ReduceMax": ("", "reduce_max", ""),
+    "ReduceMean": ("", "reduce_mean", ""),
+    "ReduceMin": ("", "reduce_min", ""),
+    "ReduceProd": ("", "reduce_prod", ""),
+    "ReduceSum": ("", "reduce_sum", ""),
+    "ReduceSumSquare": ("square", "reduce_sum", ""),
+}
+
+
+def _find_axes(node: Node) -> list[int] | None:
+    """Return the dims to reduce; None: none, nothing happens."""
+    given = node.numbers(1, "axes")
+    if not given:
+        return None if node.attr("noop_with_empty_axes", 0) else list(range(node.rank()))
+    return sorted({node.normalize(axis, node.rank()) for axis in given})
+
+
+def reduce(node: Node, kind: str, x: str, axes: Sequence[int], *, keep: bool) -> str:
+    """Return a reduction over some dims; of all dims it is one of 1, as Fluid has it."""
+    whole = len(axes) == len(node.shape(x))
+    return node.emit(kind, x, dim=list(axes), keep_dim=keep, reduce_all=whole)
+
+
+@reads(*_REDUCTIONS, "ReduceLogSumExp")
+def _read_reduction(node: Node) -> None:
+    axes, keep, x = _find_axes(node), bool(node.attr("keepdims", 1)), node.input()
+    if not node.rank():
+        axes = None
+    if node.type == "ReduceLogSumExp":
+        node.give(_add_exponentials(node, x, axes, keep=keep))
+        return
+    before, kind, after = _REDUCTIONS[node.type]
+    truth = node.dtype().kind == "b"
+    out = node.cast(x, VarType.INT32) if truth else x
+    out = node.emit(before, out) if before else out
+    if axes is not None:
+        out = reduce(node, kind, out, axes, keep=keep)
+    out = node.emit(after, out) if after else out
+    if out == x:
+        node.alias(node.value())
+    else:
+        node.give(node.cast(out, VarType.BOOL) if truth else out)
+
+
+def _add_exponentials(node: Node, x: str, axes: list[int] | None, *, keep: bool) -> str:
+    """Return ``log(sum(exp(x)))``, the largest taken out so that none is infinite."""
+    if axes is None:
+        return node.scale(x)
+    most = node.emit("reduce_max", x, dim=axes, keep_dim=True, reduce_all=len(axes) == node.rank())
+    most = node.emit("elementwise_max", most, node.like(np.finfo(node.dtype()).min))  # not -inf less -inf
+    total = reduce(
+        node, "reduce_sum", node.emit("exp", node.emit("elementwise_sub", x, most)), axes, keep=True
+    )
+    out = node.emit("elementwise_add", node.emit("log", total), most)
+    if keep:
+        return out
+    return node.reshape(out, 1) if len(axes) == node.rank() else node.squeeze(out, *axes)
+
+
+@reads("ArgMax", "ArgMin")
+def _read_arg(node: Node) -> None:
+    if node.attr("select_last_index", 0):
+        node.refuse("it takes the last one of equals")
+    kind, keep = "arg_max" if node.type == "ArgMax" else "arg_min", bool(node.attr("keepdims", 1))
+    x = node.input() if node.rank() > 1 or keep else node.unsqueeze(node.input(), 1)
+    node.give(node.emit(kind, x, axis=node.axis(0), keepdims=keep, dtype=int(VarType.INT64)))
+
+
+@reads("TopK")
+def _read_top_k(node: Node) -> None:
+    """Sorted, as Paddle's are always."""
+    axis, largest = node.axis(-1), bool(node.attr("largest", 1))
+    found = node.numbers(1, "k") if node.opset >= 10 else [node.attr("k")]
+    assert found is not None
+    k, last = int(found[0]), axis == node.rank() - 1
+    graph = node.graph
+    dims = [k if i == axis else dim for i, dim in enumerate(node.dims())]
+    if last and largest:
+        (values,) = graph.emit("top_k", {"X": node.input()}, {"k": k})
+    else:
+        attrs = {"k": k, "axis": axis, "largest": largest, "sorted": True}
+        (values,) = graph.emit("top_k_v2", {"X": node.input()}, attrs, shaped=dims)
+    places = graph.variable(graph.last_output("Indices"))
+    places.shape, places.dtype = tuple(dims), VarType.INT64
+    node.give(values)
+    node.give(places.name, 1)
+
+
+@reads("Size")
+def _read_size(node: Node) -> None:
+    node.give(node.emit("size", {"Input": node.input()}))

@@ -1,0 +1,253 @@
+"""Models of PyTorch's exporters, scikit-learn's converter and CNTK run with onnxruntime's outputs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="the extra onnx is not installed")
+
+import onnx
+from onnx import TensorProto, helper
+
+import paddlelike as fluid
+from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
+from tests.helpers.golden_data import GOLDEN, arrays
+from tests.models.archive import find_names, read_archive, write_files
+
+MODELS = read_archive("onnx_models")
+#: float32 sums in another order than onnxruntime's.
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+
+
+def read_io(name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    with np.load(io.BytesIO(MODELS[name]["io.npz"])) as file:
+        inputs, outputs = (sum(key.startswith(way) for key in file) for way in ("in", "out"))
+        return [file[f"in{i}"] for i in range(inputs)], [file[f"out{i}"] for i in range(outputs)]
+
+
+def run(source, feed):
+    """Return the outputs of a model."""
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.import_onnx(source)
+        given = dict(zip(feeds, feed, strict=True))
+        return fluid.Executor().run(program, feed=given, fetch_list=fetches)
+
+
+def compare(got, wanted) -> None:
+    assert len(got) == len(wanted)
+    for ours, theirs in zip(got, wanted, strict=True):
+        assert (ours.shape, ours.dtype) == (theirs.shape or (1,), theirs.dtype)
+        np.testing.assert_allclose(ours, theirs, **CLOSE)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_gives_the_outputs_of_onnxruntime(name: str) -> None:
+    feed, wanted = read_io(name)
+    got = run(MODELS[name]["model.onnx"], feed)
+    compare(got, wanted)
+
+
+ROWS = (
+    "torch-script-resnet torch-dynamo-resnet torch-script-lstm2 torch-dynamo-gru2 torch-dynamo-rnn "
+    "torch-script-transformer torch-dynamo-transformer torch-dynamo-embedder torch-script-causal"
+)
+
+
+@pytest.mark.parametrize("name", ROWS.split())
+def test_a_batch_of_another_size(name: str) -> None:
+    """Rows do not know of each other: the batch twice over gives each output twice over."""
+    feed, wanted = read_io(name)
+    got = run(MODELS[name]["model.onnx"], [np.concatenate([one, one]) for one in feed])
+    for ours, theirs in zip(got, wanted, strict=True):
+        axis = 0 if len(ours) == 2 * len(theirs) else 1  # last states (directions, N, hidden)
+        np.testing.assert_allclose(ours, np.concatenate([theirs, theirs], axis), **CLOSE)
+
+
+ROUNDS = [
+    ("fit_a_line", "inference", None, None),
+    ("mnist_conv_bn", "inference_combined", "model", "params"),
+    ("word2vec_shared", "inference", None, None),
+]
+
+
+@pytest.mark.parametrize(("network", "form", "model", "params"), ROUNDS, ids=[row[0] for row in ROUNDS])
+def test_our_models_come_back(network, form, model, params, tmp_path: Path) -> None:
+    fluid.export_onnx(
+        GOLDEN / network / form, tmp_path / "it.onnx", model_filename=model, params_filename=params
+    )
+    fed = arrays(network, "io", "infer_in/")
+    wanted = list(arrays(network, "io", "infer_out/").values())
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.import_onnx(tmp_path / "it.onnx")
+        got = fluid.Executor().run(program, feed={name: fed[name] for name in feeds}, fetch_list=fetches)
+    compare(got, wanted[: len(got)])
+
+
+@pytest.mark.parametrize("name", ["bert", "convnet"])
+def test_whole_networks_of_fluid_come_back(name: str, tmp_path: Path) -> None:
+    files = read_archive("models185")[name]
+    model = tmp_path / "model"
+    model.mkdir()
+    write_files(files, model)
+    program, params = find_names(files)
+    report = fluid.export_onnx(
+        model, tmp_path / "it.onnx", model_filename=program, params_filename=params, external_data=True
+    )
+    with np.load(io.BytesIO(files["io.npz"])) as file:
+        feed = [file[f"in{i}"] for i in range(len(report.inputs))]
+        wanted = [file[f"out{i}"] for i in range(len(report.outputs))]
+    got = run(tmp_path / "it.onnx", feed)
+    for ours, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-5)  # of Fluid's own kernels
+
+
+# What becomes of the parameters
+
+
+def test_parameters_have_the_names_of_the_initializers_and_are_trained() -> None:
+    feed, _ = read_io("torch-dynamo-mlp")
+    with fluid.scope_guard(fluid.Scope()), fluid.unique_name.guard():
+        program, feeds, (out,) = fluid.import_onnx(MODELS["torch-dynamo-mlp"]["model.onnx"])
+        assert {one.name for one in program.all_parameters()} == {"0.weight", "0.bias", "2.weight", "2.bias"}
+        program.global_block().ops = [op for op in program.global_block().ops if op.type != "fetch"]
+        startup = fluid.Program()
+        with fluid.program_guard(program, startup):
+            loss = fluid.layers.reduce_mean(fluid.layers.square(out))
+            fluid.optimizer.SGD(0.1).minimize(loss)
+        exe = fluid.Executor()
+        exe.run(startup)
+        losses = [
+            float(exe.run(program, feed={feeds[0]: feed[0]}, fetch_list=[loss])[0][0]) for _ in range(4)
+        ]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0]
+
+
+def test_the_program_can_be_saved_and_loaded(tmp_path: Path) -> None:
+    feed, wanted = read_io("torch-script-convnet")
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor()
+        program, feeds, fetches = fluid.import_onnx(MODELS["torch-script-convnet"]["model.onnx"])
+        fluid.io.save_inference_model(str(tmp_path / "model"), feeds, fetches, exe, program)
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / "model"), exe)
+        got = exe.run(program, feed={feeds[0]: feed[0]}, fetch_list=fetches)
+    compare(got, wanted)
+
+
+def test_the_scope_that_is_given_receives_the_parameters() -> None:
+    scope = fluid.Scope()
+    fluid.import_onnx(MODELS["torch-dynamo-mlp"]["model.onnx"], scope=scope)
+    assert np.asarray(scope.find_var("0.weight").get_tensor()).shape == (8, 4)
+    assert fluid.global_scope().find_var("0.weight") is None
+
+
+# Refusals
+
+
+def make_model(nodes, inputs, outputs, initializers=(), opset=17) -> onnx.ModelProto:
+    ports = [[helper.make_tensor_value_info(*port) for port in row] for row in (inputs, outputs)]
+    graph = helper.make_graph(nodes, "g", *ports, initializer=list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+X = ("x", TensorProto.FLOAT, ["n", 3])
+
+
+def test_all_operators_that_cannot_be_expressed_are_listed() -> None:
+    nodes = [
+        helper.make_node("Unique", ["x"], ["u"]),
+        helper.make_node("DFT", ["d"], ["v"]),
+        helper.make_node("Unique", ["v"], ["y"]),
+    ]
+    model = make_model(nodes, [X, ("d", TensorProto.FLOAT, [1, 4, 1])], [("y", TensorProto.FLOAT, ["k"])])
+    scope = fluid.Scope()
+    with pytest.raises(UnsupportedError, match=r"DFT; Unique \(2\)") as caught:
+        fluid.import_onnx(model.SerializeToString(), scope=scope)
+    assert caught.value.hint
+
+
+def test_attributes_that_cannot_be_expressed_are_listed_with_their_nodes() -> None:
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["a"], name="one", axis=1, select_last_index=1),
+        helper.make_node("ArgMax", ["x"], ["b"], name="two", axis=0, select_last_index=1),
+    ]
+    outputs = [("a", TensorProto.INT64, ["n", 1]), ("b", TensorProto.INT64, [1, 3])]
+    with pytest.raises(UnsupportedError, match=r"ArgMax \(one\): .*; ArgMax \(two\): "):
+        fluid.import_onnx(make_model(nodes, [X], outputs).SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"", "no graph"), (b"\x08", "is no ONNX model"), (b"not a model at all", "is no ONNX model")],
+    ids=["empty", "cut", "text"],
+)
+def test_other_bytes_are_refused(data: bytes, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        fluid.import_onnx(data)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="does not exist"):
+        fluid.import_onnx(tmp_path / "none.onnx")
+
+
+# External data
+
+
+def make_external(location: str, offset: int = 0, length: int = 12) -> onnx.ModelProto:
+    model = make_model(
+        [helper.make_node("Add", ["x", "w"], ["y"])], [X], [("y", TensorProto.FLOAT, ["n", 3])]
+    )
+    tensor = model.graph.initializer.add(name="w", dims=[3], data_type=TensorProto.FLOAT)
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, "offset": offset, "length": length}.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return model
+
+
+def test_external_data_is_read_from_the_directory_of_the_model(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(b"\0" * 8 + np.array([1, 2, 3], "<f4").tobytes())
+    (tmp_path / "m.onnx").write_bytes(make_external("w.bin", 8).SerializeToString())
+    got = run(tmp_path / "m.onnx", [np.zeros((1, 3), "float32")])
+    assert got[0].tolist() == [[1, 2, 3]]
+
+
+@pytest.mark.parametrize("location", ["../secret", "/etc/hostname", "", "a/../../secret", "link"])
+def test_external_data_cannot_leave_the_directory(location: str, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"\0" * 64)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "link").symlink_to(tmp_path / "secret")
+    (home / "m.onnx").write_bytes(make_external(location).SerializeToString())
+    with pytest.raises(FormatError, match="outside of the model's directory"):
+        fluid.import_onnx(home / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("offset", "length"), [(60, 12), (0, 1 << 60), (-4, 12)], ids=["cut", "huge", "before"]
+)
+def test_external_data_is_counted_before_it_is_read(offset: int, length: int, tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(b"\0" * 64)
+    (tmp_path / "m.onnx").write_bytes(make_external("w.bin", offset, length).SerializeToString())
+    with pytest.raises(FormatError):
+        fluid.import_onnx(tmp_path / "m.onnx")
+
+
+def test_external_data_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(make_external("w.bin").SerializeToString())
+    with pytest.raises(MissingFileError, match=r"no file .*w\.bin"):
+        fluid.import_onnx(tmp_path / "m.onnx")
+
+
+def test_a_tensor_that_says_more_elements_than_it_has() -> None:
+    model = make_model(
+        [helper.make_node("Add", ["x", "w"], ["y"])], [X], [("y", TensorProto.FLOAT, ["n", 3])]
+    )
+    model.graph.initializer.add(name="w", dims=[1 << 40, 3], data_type=TensorProto.FLOAT, raw_data=b"\0" * 12)
+    with pytest.raises(FormatError):
+        fluid.import_onnx(model.SerializeToString())

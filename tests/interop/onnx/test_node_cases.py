@@ -1,0 +1,176 @@
+"""The cases of ONNX's own specification, one operator each, with the values of its formulas in numpy."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="the extra onnx is not installed")
+
+import onnx
+from onnx import defs, numpy_helper
+
+import paddlelike as fluid
+from paddlelike.errors import UnsupportedError
+from paddlelike.interop.onnx.importer.table import ML, load_table
+
+#: Cases that give something else, with the reason.
+OTHER = {
+    "test_averagepool_2d_ceil_last_window_starts_on_pad": "Fluid counts the last window",
+    "test_mod_float_edge_cases_fmod_0_float16": "the sign of a zero",
+    "test_mod_float_edge_cases_fmod_0_float32": "the sign of a zero",
+    "test_mod_float_edge_cases_fmod_0_float64": "the sign of a zero",
+    "test_resize_downsample_scales_cubic_align_corners": "onnxruntime takes the whole size, too",
+    "test_resize_downsample_scales_linear_align_corners": "onnxruntime takes the whole size, too",
+}
+#: Kinds of cases that cannot run: no element at all, or types that numpy does not have by itself.
+LEFT_OUT = ("bfloat16", "bf16", "empty_set", "allowzero")
+
+
+def freeze(model, feed):
+    """Return the model with all inputs but the first as initializers, as exporters write axes and weights."""
+    frozen = onnx.ModelProto()
+    frozen.CopyFrom(model)
+    for port, value in list(zip(frozen.graph.input, feed, strict=True))[1:]:
+        frozen.graph.initializer.append(numpy_helper.from_array(value, port.name))
+    return frozen
+
+
+def run(model, feed):
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.import_onnx(model.SerializeToString())
+        given = {
+            name: value if value.ndim else value.reshape(1) for name, value in zip(feeds, feed, strict=False)
+        }
+        return fluid.Executor().run(program, feed=given, fetch_list=fetches)
+
+
+def check(case, counts: Counter[str]) -> str | None:
+    """Return what is wrong with a case, or None."""
+    feed, wanted = ([np.asarray(one) for one in row] for row in case.data_sets[0])
+    try:
+        try:
+            got = run(case.model, feed)
+        except UnsupportedError:
+            got = run(freeze(case.model, feed), feed)
+    except UnsupportedError:
+        counts["refused"] += 1
+        return None
+    for ours, theirs in zip(got, wanted, strict=True):
+        if (ours.shape, ours.dtype) != (theirs.shape or (1,), theirs.dtype):
+            return f"{ours.dtype}{ours.shape}, expected {theirs.dtype}{theirs.shape}"
+        # float32 in another order; 1e-3 is what 10 bits of a float16 hold
+        close = 1e-3 if theirs.dtype.itemsize == 2 else 1e-4
+        if not np.allclose(ours.astype(float), theirs.astype(float), close, close / 10, equal_nan=True):
+            return "another value"
+    counts["equal"] += 1
+    return None
+
+
+@pytest.mark.slow
+def test_cases_of_the_specification(capsys) -> None:
+    """Each gives its values, or is refused by name. Nothing else is raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        cases = collect_testcases(None)
+    counts, wrong = Counter[str](), {}
+    for case in cases:
+        rows = case.data_sets[0]
+        plain = all(isinstance(one, np.ndarray | np.generic) for row in rows for one in row)
+        if not plain or any(word in case.name for word in LEFT_OUT):
+            continue
+        with np.errstate(all="ignore"):
+            reason = check(case, counts)
+        if reason is not None and case.name not in OTHER:
+            wrong[case.name] = reason
+    with capsys.disabled():
+        print(f"onnx: {counts['equal']} cases of the specification equal, {counts['refused']} refused")  # noqa: T201
+    assert not wrong
+    assert counts["equal"] >= 1100
+
+
+#: Why operators of ONNX are not read.
+REASONS = {
+    "another way of computing is asked for, which Fluid does not have": (
+        "BitCast",
+        "BitShift",
+        "CausalConvWithState",
+        "Col2Im",
+        "CumProd",
+        "DeformConv",
+        "DFT",
+        "MaxRoiPool",
+        "MaxUnpool",
+        "MelWeightMatrix",
+        "NonMaxSuppression",
+        "ReverseSequence",
+        "RoiAlign",
+        "STFT",
+        "TensorScatter",
+        "Unique",
+    ),
+    "quantized": (
+        "ConvInteger",
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
+        "MatMulInteger",
+        "QLinearConv",
+        "QLinearMatMul",
+        "QuantizeLinear",
+    ),
+    "lists of tensors, and values that may be absent": (
+        "ConcatFromSequence",
+        "Optional",
+        "OptionalGetElement",
+        "OptionalHasElement",
+        "SequenceAt",
+        "SequenceConstruct",
+        "SequenceEmpty",
+        "SequenceErase",
+        "SequenceInsert",
+        "SequenceLength",
+        "SequenceMap",
+        "SplitToSequence",
+    ),
+    "texts and pictures": (
+        "ImageDecoder",
+        "RegexFullMatch",
+        "StringConcat",
+        "StringNormalizer",
+        "StringSplit",
+        "TfIdfVectorizer",
+    ),
+    "random": (
+        "Bernoulli",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    ),
+}
+
+
+def test_operators_that_are_read(capsys) -> None:
+    """Directly, or because ONNX defines them by others that are."""
+    newest = {each.name: each for each in defs.get_all_schemas() if each.domain == "" and not each.deprecated}
+    direct = {name for name in load_table() if not name.startswith(ML)} | {"Constant"}
+    defined = {
+        name for name, each in newest.items() if each.has_function or each.has_context_dependent_function
+    }
+    reasons = {name for names in REASONS.values() for name in names}
+    rest = set(newest) - direct - defined - reasons
+    classic = sum(name.startswith(ML) for name in load_table())
+    counts = len(direct & set(newest)), len((defined - direct) & set(newest))
+    with capsys.disabled():
+        print(f"onnx: {counts[0]} of {len(newest)} operators read, {counts[1]} more by their definitions;")  # noqa: T201
+        print(f"  {classic} of ai.onnx.ml")  # noqa: T201
+        for reason, names in REASONS.items():
+            print(f"  not: {reason}: {', '.join(sorted(names))}")  # noqa: T201
+    assert not rest
+    assert len(direct & set(newest)) >= 125
