@@ -20,6 +20,7 @@ COMMANDS: Final = (
     "split",
     "prune",
     "graph",
+    "view",
     "check",
     "quirks",
     "env",

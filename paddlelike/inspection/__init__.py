@@ -5,7 +5,7 @@ from paddlelike.inspection.difference import Change, Difference, compare
 from paddlelike.inspection.drawing import Drawing, draw
 from paddlelike.inspection.inspect import FileFacts, Inspection, VariableFacts, inspect
 from paddlelike.inspection.layers import Layer, LayerTable, list_layers
-from paddlelike.inspection.statistics import Statistics, summarize
+from paddlelike.inspection.statistics import Histogram, Statistics, count_bins, summarize
 
 __all__ = [
     "Change",
@@ -14,12 +14,14 @@ __all__ = [
     "Drawing",
     "FileFacts",
     "Finding",
+    "Histogram",
     "Inspection",
     "Layer",
     "LayerTable",
     "Statistics",
     "VariableFacts",
     "compare",
+    "count_bins",
     "diagnose",
     "draw",
     "inspect",

@@ -65,9 +65,14 @@ class Diagnosis(Displayed):
 
 
 def diagnose(
-    path: str | os.PathLike[str], *, progress: Callable[[int, int], None] | None = None
+    path: str | os.PathLike[str],
+    *,
+    found: Inspection | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Diagnosis:
     """Return what is odd about a directory or file of any known format. Every file is read.
+
+    ``found`` is what :func:`inspect` returned for the path, with statistics; None: it is called.
 
     Raises
     ------
@@ -81,7 +86,8 @@ def diagnose(
     fc_0.w_0: a web page, saved in place of the file
     """
     left = _find_leftovers(os.fspath(path))  # before anything is opened, which finishes such a save
-    found = inspect(path, progress=progress)
+    if found is None:
+        found = inspect(path, progress=progress)
     with open_content(path) as content:
         calls = tuple(_list_calls(content, found))
         findings = [

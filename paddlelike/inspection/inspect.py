@@ -13,7 +13,7 @@ from paddlelike.display import Displayed
 from paddlelike.errors import PaddlelikeError
 from paddlelike.formats.base import Value
 from paddlelike.framework.graph.program import Program
-from paddlelike.inspection.statistics import Statistics, summarize
+from paddlelike.inspection.statistics import Histogram, Statistics, count_bins, summarize
 from paddlelike.interop.content import Content, FileFacts, Held, list_persistables, open_content
 
 __all__ = ["FileFacts", "Inspection", "ProgramFacts", "VariableFacts", "array_of", "inspect"]
@@ -33,6 +33,8 @@ class VariableFacts(NamedTuple):
         Of SelectedRows, the height of the whole matrix; None: dense.
     problem
         Why the elements cannot be read.
+    histogram
+        If it was asked for.
     """
 
     name: str
@@ -45,6 +47,7 @@ class VariableFacts(NamedTuple):
     height: int | None = None
     statistics: Statistics | None = None
     problem: str | None = None
+    histogram: Histogram | None = None
 
 
 class ProgramFacts(NamedTuple):
@@ -110,7 +113,11 @@ class Inspection(Displayed):
         plain["files"] = [file._asdict() for file in self.files]
         plain["programs"] = [program._asdict() for program in self.programs]
         plain["variables"] = [
-            {**one._asdict(), "statistics": one.statistics and asdict(one.statistics)}
+            {
+                **one._asdict(),
+                "statistics": one.statistics and asdict(one.statistics),
+                "histogram": one.histogram and one.histogram._asdict(),
+            }
             for one in self.variables
         ]
         return {**plain, "nbytes": self.nbytes, "fine": bool(self)}
@@ -120,6 +127,7 @@ def inspect(
     path: str | os.PathLike[str],
     *,
     statistics: bool = True,
+    histograms: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Inspection:
     """Look into a directory, a file, or the files of ``fluid.save`` under a prefix, of any known format.
@@ -128,6 +136,8 @@ def inspect(
     ----------
     statistics
         Read every value; else only headers are read.
+    histograms
+        Count the elements of every value in bins, too.
     progress
         Called with the bytes of elements done and all bytes.
 
@@ -149,7 +159,7 @@ def inspect(
         total, done = sum(held.entry.nbytes for held in content.variables), 0
         variables = []
         for held in content.variables:
-            variables.append(_describe(content, held, statistics=statistics))
+            variables.append(_describe(content, held, statistics=statistics, histogram=histograms))
             done += held.entry.nbytes
             if progress is not None:
                 progress(done, total)
@@ -193,13 +203,14 @@ def guess_role(name: str) -> str:
     return "counter" if name.startswith("@") else "parameter"
 
 
-def _describe(content: Content, held: Held, *, statistics: bool) -> VariableFacts:
+def _describe(content: Content, held: Held, *, statistics: bool, histogram: bool) -> VariableFacts:
     entry = held.entry
-    summary = problem = None
+    summary = problem = bins = None
     if statistics:
         try:
             array = array_of(content.read(held))
             summary = summarize(array) if array.dtype.kind in "fiub" else None
+            bins = count_bins(array, summary) if histogram and summary is not None else None
         except (PaddlelikeError, OSError, MemoryError) as error:
             problem = getattr(error, "message", None) or str(error) or "it is larger than the memory"
     return VariableFacts(
@@ -213,6 +224,7 @@ def _describe(content: Content, held: Held, *, statistics: bool) -> VariableFact
         entry.height,
         summary,
         problem,
+        bins,
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["Statistics", "summarize"]
+__all__ = ["Histogram", "Statistics", "count_bins", "summarize"]
 
 _PIECE: Final = 1 << 18  # elements: a piece of float64 stays in the cache
 
@@ -88,3 +88,36 @@ def summarize(array: np.ndarray[Any, Any]) -> Statistics:
     return Statistics(
         flat.size, minimum, maximum, mean, math.sqrt(max(squares / count, 0.0)), nan, inf, zeros
     )
+
+
+class Histogram(NamedTuple):
+    """How many finite elements lie in each of equal bins from ``low`` to ``high``."""
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+
+
+def count_bins(array: np.ndarray[Any, Any], statistics: Statistics, bins: int = 40) -> Histogram | None:
+    """Return the histogram of an array whose statistics are known; None: no element is finite.
+
+    Elements that are all equal are one bin; integers of a small range have a bin each.
+
+    >>> values = np.int64([1, 1, 3])
+    >>> count_bins(values, summarize(values))
+    Histogram(low=0.5, high=3.5, counts=(2, 0, 1))
+    """
+    low, high = statistics.minimum, statistics.maximum
+    if low is None or high is None or not math.isfinite(high - low):
+        return None
+    if low == high:
+        return Histogram(low, high, (statistics.count - statistics.nan - statistics.inf,))
+    if array.dtype.kind in "iub" and high - low < bins:
+        bins = round(high - low) + 1
+        low, high = low - 0.5, high + 0.5
+    flat, counts = array.reshape(-1), np.zeros(bins, np.int64)
+    for begin in range(0, flat.size, _PIECE):
+        values = flat[begin : begin + _PIECE].astype(np.float64)
+        places = (values[np.isfinite(values)] - low) * (bins / (high - low))
+        counts += np.bincount(np.clip(places.astype(np.int64), 0, bins - 1), minlength=bins)
+    return Histogram(low, high, tuple(counts.tolist()))

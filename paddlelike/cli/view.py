@@ -1,0 +1,71 @@
+"""``paddlelike view``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paddlelike.cli.output import Json, end, escape, exits, print_json, progress, say
+from paddlelike.errors import UnsupportedError
+from paddlelike.view.page import collect_contents, format_contents, is_page
+
+__all__ = ["command"]
+
+
+def command(
+    path: Annotated[
+        str, typer.Argument(help="A directory, a file, or a prefix of fluid.save; of any format.")
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where the page is written; -: standard output."),
+    ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Plan a load into this program, or directory with one."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Show what changed since this other directory or file.")
+    ] = None,
+    headers: Annotated[
+        bool, typer.Option("--headers", help="Read no values: no statistics, no histograms.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite a file that is no page of this command.")
+    ] = False,
+    json: bool = Json,
+) -> None:
+    """Write a page of HTML that shows what files hold.
+
+    One file, which needs no network: the program as a graph, the variables with histograms, their sizes, and
+    with --program and --against the plan of a load and a difference. It is written to the current directory
+    as NAME.html; an earlier page is replaced, another file is not. Press ? or open "Keys" for its keys.
+    The exit status is 2 if the path cannot be read; what is odd about the files is on the page.
+    """
+    with exits():
+        with progress(f"reading {path}") as bar:
+            contents = collect_contents(
+                path, program=program, against=against, statistics=not headers, progress=bar
+            )
+        if json:
+            print_json(contents)
+        elif output == "-":
+            typer.echo(format_contents(contents), nl=False)
+        else:
+            _write(contents, output, force=force)
+    end(0)
+
+
+def _write(contents: dict[str, Any], output: str | None, *, force: bool) -> None:
+    name = os.path.basename(os.path.abspath(contents["path"])) or "view"
+    target = Path(output or f"{name}.html")
+    if target.exists() and not force and not is_page(target):
+        raise UnsupportedError(
+            f"{target} exists, and is no page of this command", hint="name another file with -o, or --force"
+        )
+    target.write_text(format_contents(contents), "utf-8")
+    typer.echo(str(target))
+    say(f"open {escape(target.absolute().as_uri())} in a browser")

@@ -1,0 +1,128 @@
+"""Pages of HTML in one file: styles and scripts are inline, values are JSON, and nothing else may run.
+
+A policy in the page names the hashes of its style and of its script, so that a browser runs no other, and
+allows no connection (a page that is served: to its own server alone). The scripts set all text that comes
+from files as text, never as HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any, Final
+
+from paddlelike.view.page.contents import collect_contents
+
+__all__ = ["MARK", "encode_json", "format_contents", "format_document", "format_page", "is_page"]
+
+#: How every page begins.
+MARK: Final = "<!doctype html>\n<!-- made by paddlelike -->\n"
+_PAGE: Final = ("base.js", "variables.js", "sizes.js", "graph.js", "program.js", "sections.js", "main.js")
+
+
+def format_page(
+    path: str | os.PathLike[str],
+    *,
+    program: str | None = None,
+    against: str | None = None,
+    statistics: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> str:
+    """Return the page of a path; see :func:`paddlelike.view.page.collect_contents`.
+
+    >>> import tempfile, numpy as np
+    >>> home = tempfile.mkdtemp()
+    >>> np.savez(home + "/a.npz", **{"</script><script>alert(1)": np.zeros(2)})
+    >>> format_page(home).count("</script>")  # its own two
+    2
+    """
+    return format_contents(
+        collect_contents(path, program=program, against=against, statistics=statistics, progress=progress)
+    )
+
+
+def format_contents(contents: dict[str, Any]) -> str:
+    """Return the page of what :func:`paddlelike.view.page.collect_contents` has returned."""
+    name = os.path.basename(os.path.abspath(contents["path"])) or contents["path"]
+    return format_document(name, {**contents, "name": name}, scripts=_PAGE)
+
+
+def is_page(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file is a page of this package, which may be replaced by a newer one."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MARK)) == MARK.encode()
+    except OSError:
+        return False
+
+
+def format_document(
+    title: str,
+    contents: Any,
+    *,
+    scripts: Sequence[str],
+    styles: Sequence[str] = ("page.css",),
+    served: bool = False,
+) -> str:
+    """Return a page of one file.
+
+    Parameters
+    ----------
+    contents
+        What the scripts find in ``data``; values that JSON can represent.
+    scripts, styles
+        Names of files in ``paddlelike/view/page/assets/``.
+    served
+        Let the page connect to the server that it comes from.
+    """
+    style = "".join(_read_asset(name) for name in styles)
+    script = "".join(_read_asset(name) for name in scripts)
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
+        f"connect-src {chr(39)}{'self' if served else 'none'}{chr(39)}; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        f'{MARK}<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
+        f'<link rel="icon" href="data:,">\n<title>{html.escape(title)} - paddlelike</title>\n'
+        f"<style>{style}</style>\n</head>\n<body>\n<noscript>This page needs JavaScript.</noscript>\n"
+        f'<script type="application/json" id="data">{encode_json(contents)}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def encode_json(value: Any) -> str:
+    r"""Return a value as JSON that can stand in HTML; numbers that are not finite become text.
+
+    >>> encode_json({"</script>": float("nan")})
+    '{"\\u003c/script\\u003e":"nan"}'
+    """
+    text = json.dumps(_make_finite(value), separators=(",", ":"))  # ASCII: also surrogates are escaped
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _make_finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _make_finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_make_finite(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _read_asset(name: str) -> str:
+    return files("paddlelike.view.page").joinpath("assets", name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which a Content-Security-Policy knows an inline element."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,98 @@
+"""Programs as a page shows them: every block with its operators, and their places at each level of detail."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import TENSOR_LIKE, variable_kind
+from paddlelike.inspection.flow import COLUMNS, Flow, FlowNode, list_levels
+from paddlelike.inspection.layers import get_role
+from paddlelike.inspection.layout import Box, place_nodes
+
+__all__ = ["collect_program"]
+
+_CHARACTER: Final = 7.0  # pixels: a little more than the mean width in the font of the page
+_HEIGHT: Final = 40.0
+_LONGEST: Final = 26  # characters of a line in a node
+_LONGEST_VALUE: Final = 200
+_BOOKKEEPING: Final = ("op_role", "op_role_var", "op_namescope", "op_callstack", "op_device")
+
+
+def collect_program(name: str, program: Program) -> dict[str, Any]:
+    """Return a program as values that JSON can represent.
+
+    A node of a level is ``[x, y, width, label, detail, kind, operators]``, an edge ``[source, target, names,
+    points]``; x and y are those of the middle, in pixels.
+    """
+    operators = [op for block in program.blocks for op in block.ops]
+    return {
+        "name": name,
+        "version": program._version,
+        "feeds": [one for op in operators if op.type == "feed" for one in op.output_arg_names],
+        "fetches": [one for op in operators if op.type == "fetch" for one in op.input_arg_names],
+        "blocks": [_collect_block(block) for block in program.blocks],
+    }
+
+
+def _collect_block(block: Block) -> dict[str, Any]:
+    return {
+        "index": block.idx,
+        "parent": block.parent_idx,
+        "operators": [_collect_operator(op) for op in block.ops],
+        "variables": {
+            one.name: [variable_kind(one), one.dtype.name, list(one.shape)]
+            for one in block.vars.values()
+            if one.type in TENSOR_LIKE
+        },
+        "levels": {level: _collect_level(flow) for level, flow in list_levels(block).items()},
+    }
+
+
+def _collect_operator(op: Operator) -> dict[str, Any]:
+    attrs = {name: _shorten(value) for name, value in sorted(op.attrs.items()) if name not in _BOOKKEEPING}
+    return {
+        "type": op.type,
+        "role": get_role(op),
+        "inputs": {slot: list(names) for slot, names in op.inputs.items() if names},
+        "outputs": {slot: list(names) for slot, names in op.outputs.items() if names},
+        "attrs": attrs,
+        "blocks": list(op.sub_blocks()),
+    }
+
+
+def _collect_level(flow: Flow) -> dict[str, Any]:
+    place = place_nodes([_measure(node) for node in flow.nodes], list(flow.edges), flow.ranks)
+    nodes = [
+        [
+            round(x),
+            round(y),
+            _measure(node).width,
+            _cut(node.label),
+            _cut(node.detail),
+            node.kind,
+            node.operators,
+        ]
+        for node, (x, y) in zip(flow.nodes, place.centers, strict=True)
+    ]
+    edges = [
+        [*edge, names, [round(part) for point in path for part in point]]
+        for (edge, names), path in zip(flow.edges.items(), place.paths, strict=True)
+    ]
+    return {"width": place.width, "height": place.height, "row": _HEIGHT, "nodes": nodes, "edges": edges}
+
+
+def _measure(node: FlowNode) -> Box:
+    length = max(len(_cut(node.label)), len(_cut(node.detail)) * 0.9)
+    return Box(round(24 + _CHARACTER * length), _HEIGHT, COLUMNS[node.role])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"

@@ -1,0 +1,204 @@
+"""Pages in a real browser: what a click shows, the keys, both widths, and that nothing is fetched."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.view.page import format_page
+
+selenium = pytest.importorskip("selenium", reason="selenium is in the extra 'test'")
+BROWSER, DRIVER = (shutil.which(one) for one in ("chromium", "chromedriver"))
+if BROWSER is None or DRIVER is None:
+    pytest.skip("there is no chromium with its chromedriver", allow_module_level=True)
+
+from selenium.webdriver import Chrome, ChromeOptions, Keys  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+HOSTILE = "<img src=x onerror=hacked=1></script><script>hacked=1</script>"
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    options = ChromeOptions()
+    options.binary_location = BROWSER
+    for one in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"):
+        options.add_argument(one)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with Chrome(options=options, service=Service(DRIVER)) as found:
+        yield found
+
+
+class Page:
+    """A page in the browser; what the browser logs and fetches is collected."""
+
+    def __init__(self, driver: Any, url: str, width: int = 1280, *, dark: bool = False) -> None:
+        self.driver = driver
+        driver.get("about:blank")  # so that a page whose anchor alone differs is loaded again
+        driver.get_log("performance")
+        driver.get_log("browser")
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
+        driver.get(url)
+
+    def all(self, selector: str) -> list[Any]:
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def one(self, selector: str) -> Any:
+        found = WebDriverWait(self.driver, 20).until(lambda _: self.all(selector))
+        return found[0]
+
+    def wait(self, condition: Any) -> Any:
+        return WebDriverWait(self.driver, 20).until(lambda _: condition())
+
+    def press(self, *keys: str) -> None:
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    def run(self, script: str) -> Any:
+        return self.driver.execute_script(f"return {script}")
+
+    def log(self) -> list[str]:
+        return [one["message"] for one in self.driver.get_log("browser")]
+
+    def fetched(self) -> list[str]:
+        messages = [json.loads(one["message"])["message"] for one in self.driver.get_log("performance")]
+        sent = {
+            one["params"]["requestId"]: one["params"]["request"]["url"]
+            for one in messages
+            if one["method"] == "Network.requestWillBeSent"
+        }
+        for one in messages:
+            if one["method"] == "Network.loadingFailed" and one["params"].get("blockedReason") == "csp":
+                sent.pop(one["params"]["requestId"], None)  # it never left
+        return [url for url in sent.values() if not url.startswith("data:")]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained network: its program, all of its values, and values of hostile names."""
+    home = tmp_path_factory.mktemp("model")
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        x = fluid.layers.fc(fluid.data("x", [None, 8]), 16, act="relu")
+        fluid.optimizer.Adam(0.1).minimize(fluid.layers.mean(fluid.layers.fc(x, 4)))
+    exe = fluid.Executor()
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(startup)
+        fluid.io.save_persistables(exe, str(home / "d"), main)
+    (home / "main.pb").write_bytes(main.desc.serialize_to_string())
+    np.savez(home / "hostile.npz", **{HOSTILE: np.array([np.nan, 1], "f4")})
+    shutil.copytree(home / "d", home / "both")
+    shutil.copy(home / "main.pb", home / "both" / "__model__")
+    for name in ("both", "hostile.npz"):
+        text = format_page(home / name, program=str(home / "main.pb"), against=str(home / "d"))
+        (home / f"{name}.html").write_text(text, "utf-8")
+    return home
+
+
+def test_a_click_on_a_variable_shows_its_histogram(driver: Any, model: Path) -> None:
+    url = (model / "both.html").as_uri()
+    page = Page(driver, f"{url}#variables")
+    rows = page.all("tr.row")
+    names = {row.find_element(By.CSS_SELECTOR, ".name").text for row in rows}
+    assert {"fc_0.w_0", "fc_1.b_0_moment2_0", "learning_rate_0"} <= names
+    page.one("#filter").send_keys("fc_0.w_0 [8, 16] param")
+    (row,) = page.all("tr.row")
+    row.click()
+    assert page.one("#panel h2").text == "fc_0.w_0"
+    bars = page.all("#panel .histogram .bar title")
+    counts = [int(bar.get_attribute("textContent").rpartition(": ")[2]) for bar in bars]
+    assert (len(counts), sum(counts)) == (40, 8 * 16)
+    assert {"mul", "adam"} <= {one.text.partition(" ")[0] for one in page.all("#panel .links .link")}
+    page.press(Keys.ESCAPE)
+    assert not page.one("#panel").is_displayed() or page.one("#filter").get_attribute("value") == ""
+    assert page.log() == []
+    assert page.fetched() == [url]
+
+
+def test_everything_is_reached_by_keys(driver: Any, model: Path) -> None:
+    page = Page(driver, (model / "both.html").as_uri())
+    assert page.one("#view-summary").is_displayed()
+    page.press("2")
+    assert page.one("#view-program").is_displayed()
+    page.one("canvas.graph").send_keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    assert page.one("#panel h2").text == "fc_0"
+    types = {one.text for one in page.all("#panel .operator summary b")}
+    assert {"mul", "relu_grad", "adam"} <= types
+    page.press("+", "0", Keys.ARROW_DOWN)
+    assert page.one("#panel h2").text == "fc_1"
+    page.press("/", "adam", Keys.ENTER)
+    assert "fit" in page.one("#view-program .status").text
+    page.press(Keys.ESCAPE, Keys.ESCAPE, Keys.ESCAPE, "4")
+    assert page.run("document.activeElement.id") == "tab-sizes"
+    tiles = page.all(".tile")
+    second = tiles[1].get_attribute("title")
+    tiles[0].send_keys(Keys.ARROW_RIGHT, Keys.ENTER)
+    assert page.one("#panel h2").text == second.partition(":")[0]
+    page.wait(lambda: page.run("document.activeElement.title") == second)
+    tiles = page.all(".tile")
+    area = [tile.size["width"] * tile.size["height"] for tile in tiles[:3]]
+    assert area[0] == pytest.approx(area[1], rel=0.1)  # both have 512 bytes; the gaps are two pixels wide
+    page.one("#tab-variables").click()
+    page.one("tr.row").send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+    assert page.one("#panel h2").text == page.all("tr.row .name")[1].text
+    assert page.log() == []
+
+
+def test_a_click_on_a_node_opens_it(driver: Any, model: Path) -> None:
+    page = Page(driver, (model / "both.html").as_uri() + "#program")
+    place = "(() => { const g = program.graph, n = g.level.nodes.find((one) => one[3] === 'fc_1'); "
+    x, y = page.run(place + "return [n[0] * g.view.scale + g.view.x, n[1] * g.view.scale + g.view.y]; })()")
+    canvas = page.one("canvas.graph")
+    middle = canvas.size["width"] / 2, canvas.size["height"] / 2
+    ActionChains(driver).move_to_element_with_offset(
+        canvas, round(x - middle[0]), round(y - middle[1])
+    ).click().perform()
+    assert page.one("#panel h2").text == "fc_1"
+    page.one("#panel .operator > summary").click()
+    next(one for one in page.all("#panel .operator .link") if one.text == "fc_1.w_0").click()
+    assert page.one("#panel .histogram").is_displayed()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1280])
+def test_no_view_is_wider_than_the_window(driver: Any, model: Path, width: int, dark: bool) -> None:
+    page = Page(driver, (model / "both.html").as_uri(), width, dark=dark)
+    for tab in page.all("[role=tab]"):
+        tab.click()
+        assert page.run("document.documentElement.scrollWidth") <= width
+        assert page.one("main section:not([hidden])").text or tab.text == "Program"
+    ground = page.run("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, ground[4:-1].split(","))) < 200) == dark
+    assert page.log() == []
+
+
+def test_hostile_names_are_shown_and_do_nothing(driver: Any, model: Path) -> None:
+    url = (model / "hostile.npz.html").as_uri()
+    page = Page(driver, url)
+    for tab in page.all("[role=tab]"):
+        tab.click()
+    page.one("#tab-variables").click()
+    assert page.one("tr.row .name").text == HOSTILE
+    page.one("tr.row").click()
+    assert page.one("#panel h2").text == HOSTILE
+    assert page.all("img") == []
+    assert page.run("typeof hacked") == "undefined"
+    assert (page.log(), page.fetched()) == ([], [url])
+    # even an element that got into the page would run nothing, and reach nobody
+    page.run("document.body.insertAdjacentHTML('beforeend', '<img src=https://example.invalid/x>')")
+    page.run("document.body.append(Object.assign(document.createElement('script'), {text: 'hacked = 1'}))")
+    assert page.run("typeof hacked") == "undefined"
+    assert page.fetched() == []
+    assert all("Content Security Policy" in line for line in page.log())
