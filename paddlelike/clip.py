@@ -19,6 +19,7 @@ from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import GradOp, grad_name
 from paddlelike.framework.quirks import warn_quirk
+from paddlelike.layers.elementwise.arithmetic import elementwise_div, elementwise_max, elementwise_mul
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constants import fill_constant
 
@@ -307,13 +308,13 @@ def _square_sum(grad: Variable) -> Variable:
 
 
 def _norm(squares: list[Variable]) -> Variable:
-    return emit("sqrt", {"X": emit("sum", {"X": squares})})
+    return emit("sqrt", {"X": emit("sum", {"X": squares}, {"use_mkldnn": False})})
 
 
 def _ratio(limit: Variable, norm: Variable) -> Variable:
     """Return ``limit / max(limit, norm)``."""
-    return emit("elementwise_div", {"X": limit, "Y": emit("elementwise_max", {"X": limit, "Y": norm})})
+    return elementwise_div(limit, elementwise_max(limit, norm))
 
 
 def _multiply(grad: Variable, factor: Variable) -> Variable:
-    return emit("elementwise_mul", {"X": grad, "Y": factor})
+    return elementwise_mul(grad, factor)

@@ -178,8 +178,10 @@ class _Fan(_Random):
         variance = self._variance(var)
         if self._uniform:
             limit = math.sqrt(3.0 * variance)
-            return UniformInitializer(-limit, limit, self._seed)(var, block)
-        return NormalInitializer(0.0, math.sqrt(variance), self._seed)(var, block)
+            attrs = {"min": -limit, "max": limit, "seed": self._seed}
+            return _insert(var, block, "uniform_random", attrs)
+        attrs = {"mean": 0.0, "std": math.sqrt(variance), "seed": self._seed}
+        return _insert(var, block, "gaussian_random", attrs)
 
 
 class XavierInitializer(_Fan):

@@ -31,7 +31,7 @@ from paddlelike.errors import GraphError
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Parameter, Variable
-from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name
+from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
 __all__ = ["append_backward", "calc_gradient", "gradients"]
 
@@ -130,7 +130,7 @@ def append_in_branch(
 def _seed(loss: Variable, names: PassNames) -> GradOp:
     """Return the operator that the pass from a loss starts with: its gradient is one."""
     attrs = {"shape": [1], "value": 1.0, "dtype": int(loss.dtype), "force_cpu": False}
-    return GradOp("fill_constant", {}, {"Out": [names.start_at(loss.name)]}, attrs, own_attrs=True)
+    return make_plain_op("fill_constant", {}, {"Out": [names.start_at(loss.name)]}, attrs)
 
 
 def gradients(
@@ -218,12 +218,12 @@ def _build_starts(
         return []
     out = {"Out": [names.start_at(target.name) if alone else grad_name(target.name)]}
     if gradient is not None:
-        return [Step(GradOp("assign", {"X": [gradient.name]}, out, {}, own_attrs=True), last)]
+        return [Step(make_plain_op("assign", {"X": [gradient.name]}, out, {}), last)]
     shape = f"{target.name}_shape"
     attrs = {"shape": list(target.shape), "value": 1.0, "dtype": int(target.dtype)}
     return [
-        Step(GradOp("shape", {"Input": [target.name]}, {"Out": [shape]}, {}, own_attrs=True), last),
-        Step(GradOp("fill_constant", {"ShapeTensor": [shape]}, out, attrs, own_attrs=True), last),
+        Step(make_plain_op("shape", {"Input": [target.name]}, {"Out": [shape]}, {}), last),
+        Step(make_plain_op("fill_constant", {"ShapeTensor": [shape]}, out, attrs), last),
     ]
 
 

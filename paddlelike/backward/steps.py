@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
-from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name
+from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
 
 __all__ = [
     "GradBlock",
@@ -138,7 +138,7 @@ def add_sums(steps: list[Step], block_idx: int) -> list[Step]:
         names = parts.pop(name)
         rounds[name] += 1
         if len(names) > 1:
-            grad = GradOp("sum", {"X": names}, {"Out": [name]}, {"use_mkldnn": False}, own_attrs=True)
+            grad = make_plain_op("sum", {"X": names}, {"Out": [name]}, {"use_mkldnn": False})
             result.append(Step(grad, forward))
 
     def add_part(name: str) -> str:
@@ -187,7 +187,7 @@ def add_zeros(steps: list[Step], stops: AbstractSet[str]) -> list[Step]:
             missing = [n for n in names if GRAD in n and n not in computed and find_variable_name(n) in stops]
             for name in missing:
                 first = name.rpartition("grad/")[2].split(GRAD)[0]  # as in Fluid: of the same shape
-                zeros = GradOp("fill_zeros_like", {"X": [first]}, {"Out": [name]}, {}, own_attrs=True)
+                zeros = make_plain_op("fill_zeros_like", {"X": [first]}, {"Out": [name]}, {})
                 result.append(Step(zeros, step.forward))
                 computed.add(name)
         result.append(step)

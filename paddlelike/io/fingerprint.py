@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from operator import attrgetter
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from paddlelike.errors import GraphError
-from paddlelike.framework.codec.encode import encode_program
+from paddlelike.framework.codec.encode import build_message
 from paddlelike.framework.graph.program import Program
 
 __all__ = ["fingerprint"]
@@ -18,13 +19,20 @@ _known: Final[WeakKeyDictionary[Program, tuple[int, str | None]]] = WeakKeyDicti
 def fingerprint(program: Program) -> str | None:
     """Return the sha256 of a program's encoding; None when it holds something that cannot be encoded.
 
-    >>> fingerprint(Program()) == fingerprint(Program())
+    A program and its copies have the same.
+
+    >>> fingerprint(Program()) == fingerprint(Program().clone())
     True
     """
     version, text = _known.get(program, (-1, None))
     if version != program._version:
         try:
-            text = hashlib.sha256(encode_program(program)).hexdigest()
+            message = build_message(program)
+            for block in message.blocks:  # a copy has them in another order
+                block.vars.sort(key=attrgetter("name"))
+                for op in block.ops:
+                    op.attrs.sort(key=attrgetter("name"))
+            text = hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
         except (GraphError, TypeError, ValueError):
             text = None
         _known[program] = program._version, text

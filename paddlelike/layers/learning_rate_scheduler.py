@@ -16,6 +16,7 @@ from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
+from paddlelike.layers.elementwise.arithmetic import elementwise_min
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constants import fill_constant
 from paddlelike.layers.tensor.creation import assign, create_global_var
@@ -51,7 +52,7 @@ def noam_decay(d_model: float, warmup_steps: float, learning_rate: float | Varia
         falling = step**-0.5
         rising = warmup_steps**-1.5 * step
         scaled: Any = learning_rate * d_model**-0.5
-        rate: Variable = scaled * emit("elementwise_min", {"X": falling, "Y": rising})
+        rate: Variable = scaled * elementwise_min(falling, rising)
         return rate
 
 
@@ -113,7 +114,7 @@ def polynomial_decay(
             length = decay_steps * _cycles(step, decay_steps)
         else:
             last = fill_constant(shape=[1], dtype="float32", value=float(decay_steps))
-            step = emit("elementwise_min", {"X": step, "Y": last})
+            step = elementwise_min(step, last)
         span: Any = learning_rate - end_learning_rate
         rate: Variable = span * (1 - step / length) ** power + end_learning_rate
         return rate

@@ -10,6 +10,12 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.control.branches import Switch
+from paddlelike.layers.elementwise.arithmetic import (
+    elementwise_add,
+    elementwise_mod,
+    elementwise_mul,
+    elementwise_sub,
+)
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.constants import fill_constant
 from paddlelike.layers.tensor.creation import assign, create_global_var
@@ -68,14 +74,14 @@ class LookaheadOptimizer(Versioned):
         emit("increment", {"X": step}, {"step": 1.0}, out=step)
         zero = fill_constant([1], "float32", 0.0)
         one = fill_constant([1], "float32", 1.0)
-        phase = emit("elementwise_mod", {"X": step, "Y": k})
+        phase = elementwise_mod(step, k)
         with Switch() as switch:
             with switch.case(phase == zero):
                 for fast, slow in pairs:
-                    near = emit("elementwise_mul", {"X": fast, "Y": alpha})
-                    rest = emit("elementwise_sub", {"X": one, "Y": alpha})
-                    far = emit("elementwise_mul", {"X": slow, "Y": rest})
-                    mean = emit("elementwise_add", {"X": near, "Y": far})
+                    near = elementwise_mul(fast, alpha)
+                    rest = elementwise_sub(one, alpha)
+                    far = elementwise_mul(slow, rest)
+                    mean = elementwise_add(near, far)
                     assign(mean, output=slow)
                     assign(mean, output=fast)
             with switch.default():

@@ -113,8 +113,8 @@ class ModelAverage(Optimizer):
             for names in (_SUMS, _COUNTS[:2])
         )
         assign(value, output=kept)
-        count = emit("sum", {"X": counts})
-        total = emit("sum", {"X": sums})
+        count = emit("sum", {"X": counts}, {"use_mkldnn": False})
+        total = emit("sum", {"X": sums}, {"use_mkldnn": False})
         float32 = {"in_dtype": int(count.dtype), "out_dtype": 5}
         count = emit("cast", {"X": count}, float32, dtype="float32")
         float32 = {"in_dtype": int(total.dtype), "out_dtype": 5}

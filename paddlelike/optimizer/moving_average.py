@@ -19,6 +19,7 @@ from paddlelike.framework.quirks import follows_fluid, warn_quirk
 from paddlelike.layers.checks import INTEGERS
 from paddlelike.layers.control.branches import Switch
 from paddlelike.layers.control.step_counter import autoincreased_step_counter
+from paddlelike.layers.elementwise.arithmetic import elementwise_pow
 from paddlelike.layers.emit import emit
 from paddlelike.layers.tensor.creation import assign, create_global_var
 from paddlelike.optimizer.model_average import create_copies, make_restore_program
@@ -140,7 +141,7 @@ class ExponentialMovingAverage(Versioned):
         step = create_global_var([1], 0, "int64", persistable=True, name=_COUNTER)
         step = emit("cast", {"X": step}, {"in_dtype": int(step.dtype), "out_dtype": 5}, dtype="float32")
         decay = block._clone_variable(self._decay_var)
-        faded = emit("elementwise_pow", {"X": decay, "Y": step})
+        faded = elementwise_pow(decay, step)
         for param, copy in self._params_tmps:
             value = block._clone_variable(param)
             assign(value, output=block._clone_variable(copy))

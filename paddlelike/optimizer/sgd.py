@@ -72,7 +72,7 @@ class DpsgdOptimizer(Optimizer):
     ) -> None:
         super().__init__(learning_rate, parameter_list)
         warn_quirk("dpsgd_noise")
-        self._attrs = {"clip": clip, "batch_size": batch_size, "sigma": sigma}
+        self._attrs = {"clip": clip, "batch_size": batch_size, "sigma": sigma, "seed": 0}
 
 
 SGD = SGDOptimizer

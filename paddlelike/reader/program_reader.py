@@ -153,7 +153,7 @@ def _declare_in(
     return reader, batches
 
 
-def declare_double_buffer(reader: Variable, name: str) -> Variable:
+def declare_double_buffer(reader: Variable, name: str, place: Any = None) -> Variable:
     """Return the reader under another name; batches are read ahead in any case."""
     block = default_main_program().current_block()
     double = _declare(block, name, reader.reads)
@@ -161,7 +161,7 @@ def declare_double_buffer(reader: Variable, name: str) -> Variable:
         type="create_double_buffer_reader",
         inputs={"UnderlyingReader": [reader]},
         outputs={"Out": [double]},
-        attrs={"place": "AUTO"},
+        attrs={} if place is None else {"place": str(place).upper()},
     )
     return double
 

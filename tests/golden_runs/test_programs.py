@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 import paddlelike as fluid
+from paddlelike.framework.codec.schema import messages
 from tests.helpers.canonical import assert_same_program, canonical
 from tests.helpers.fresh import fresh_programs
 from tests.helpers.golden_data import GOLDEN, manifest, program
 from tests.helpers.networks import NETWORKS, SEED
 from tests.helpers.runs import building
+from tests.zoo.encoded import digest
 
 pytestmark = pytest.mark.parametrize("name", NETWORKS)
 
@@ -25,6 +27,15 @@ def test_training_programs(name: str) -> None:
     with building(name) as run:
         assert_same_program(canonical(run.main), program(name, "main_train"))
         assert_same_program(canonical(run.startup), program(name, "startup_train"))
+
+
+def test_bytes_of_programs(name: str) -> None:
+    with building(name) as run:
+        ours = {"main_train": run.main, "startup_train": run.startup, "main_forward_for_test": run.for_test}
+        for which, built in ours.items():
+            real = (GOLDEN / name / "programs" / f"{which}.pb").read_bytes()
+            got = built.desc.serialize_to_string()
+            assert digest(got, messages().ProgramDesc) == digest(real, messages().ProgramDesc), which
 
 
 def test_test_clones(name: str) -> None:

@@ -128,7 +128,7 @@ def _decode_operator(block: Block, message: Any) -> Operator:
         {_check_text(attr.name, "an attribute"): read_attr(attr) for attr in message.attrs},
     )
     op.is_target = message.is_target
-    op.encoded = message
+    op.encoded, op.attr_passes = message, 0
     op.encoded_types = {attr.name: AttrType(attr.type) for attr in message.attrs}
     _check_attr_types(op)
     return op

@@ -6,6 +6,7 @@ operators and fields of other Paddle versions are kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from paddlelike.core.dtypes import AttrType
@@ -18,10 +19,10 @@ from paddlelike.framework.codec.fields import (
     read_attr,
     read_variable,
 )
-from paddlelike.framework.codec.order import order_as_hashed
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.order import order_as_hashed, order_attributes
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 
@@ -34,6 +35,7 @@ __all__ = [
     "encode_variable",
 ]
 
+_BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 PADDLE_VERSION: Final = 1008005  # the version in programs that were built here: Paddle 1.8.5
 
 
@@ -104,11 +106,11 @@ def encode_variable(variable: Variable, message: Any) -> None:
 
 
 def encode_operator(op: Operator, message: Any) -> None:
-    """Fill an OpDesc: slots and attributes sorted by name, as Paddle sorts slots."""
+    """Fill an OpDesc: slots sorted by name, attributes in the order of Fluid's hash table."""
     old: dict[str, Any] = {}
     if op.encoded is not None:
         message.CopyFrom(op.encoded)
-        if _is_unchanged(op, op.encoded):
+        if op.attr_passes == 0 and _is_unchanged(op, op.encoded):
             return
         old = {attr.name: attr for attr in op.encoded.attrs}
         for field in ("inputs", "outputs", "attrs"):
@@ -119,7 +121,7 @@ def encode_operator(op: Operator, message: Any) -> None:
             part = field.add()
             part.parameter = slot
             part.arguments.extend(slots[slot])
-    for name in sorted(op.attrs):
+    for name in _order_attributes(op):
         part = message.attrs.add()
         if name in old and read_attr(old[name]) == op.attrs[name]:
             part.CopyFrom(old[name])
@@ -127,6 +129,12 @@ def encode_operator(op: Operator, message: Any) -> None:
             _encode_attr(part, op, name, op.attrs[name])
     if op.is_target:
         message.is_target = True
+
+
+def _order_attributes(op: Operator) -> Sequence[str]:
+    passes = max(op.attr_passes, 1)
+    blocks = [name for name in op.attrs if passes > 1 and op.attr_type(name) in _BLOCKS]
+    return order_attributes(tuple(op.attrs), passes, frozenset(blocks))
 
 
 def _encode_attr(part: Any, op: Operator, name: str, value: Any) -> None:

@@ -118,8 +118,8 @@ def _fill(like: Variable, value: float, *, whole: bool) -> Variable:
     """Append a tensor filled with ``value``, of shape [1]; ``whole``: of the shape of ``like``."""
     out = _create_temporary(like, like.dtype)
     out.stop_gradient = True
-    attrs = {"dtype": int(like.dtype), "value": value, "force_cpu": False}
     block = _current_block(like)
+    dtype = int(like.dtype)
     if whole and -1 in like.shape:
         batch = like.shape.index(-1)  # its size is known only when the program runs
         shape = [1 if dim == -1 and i != batch else dim for i, dim in enumerate(like.shape)]
@@ -127,9 +127,16 @@ def _fill(like: Variable, value: float, *, whole: bool) -> Variable:
             type="fill_constant_batch_size_like",
             inputs={"Input": [like]},
             outputs={"Out": [out]},
-            attrs={**attrs, "shape": shape, "input_dim_idx": batch, "output_dim_idx": batch},
+            attrs={
+                "shape": shape,
+                "dtype": None if like.dtype == VarType.FP32 else dtype,
+                "value": value,
+                "input_dim_idx": batch,
+                "output_dim_idx": batch,
+            },
         )
     else:
         shape = list(like.shape) if whole else [1]
-        block.append_op(type="fill_constant", outputs={"Out": [out]}, attrs={**attrs, "shape": shape})
+        attrs = {"shape": shape, "dtype": dtype, "value": value, "force_cpu": False}
+        block.append_op(type="fill_constant", outputs={"Out": [out]}, attrs=attrs)
     return out

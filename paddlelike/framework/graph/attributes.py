@@ -13,32 +13,39 @@ from paddlelike.framework.opdef import ABSENT, REQUIRED, OpDef
 
 __all__ = ["COMMON_ATTRS", "complete_attrs", "convert_attr", "convert_given_attrs", "infer_attr_type"]
 
-#: Attributes that every operator may carry, whatever its type.
+#: Attributes that every operator may carry, whatever its type, in Fluid's order.
 COMMON_ATTRS: Final = {
     "op_role": AttrType.INT,
     "op_role_var": AttrType.STRINGS,
     "op_namescope": AttrType.STRING,
-    "op_device": AttrType.STRING,
     "op_callstack": AttrType.STRINGS,
+    "op_device": AttrType.STRING,
 }
+_GIVEN_UNLESS_EMPTY: Final = ("op_role_var", "op_device")
 
 
 def complete_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an operator: those given, converted to their types, and defaults for the rest.
+    """Return the attributes of an operator: those given, converted to their types, then defaults.
 
-    An attribute that Paddle's operator does not have is dropped, as Fluid does. Raises EnforceNotMet
+    ``given`` may hold attributes of :data:`COMMON_ATTRS`; an attribute that Paddle's operator does not have
+    is dropped, as Fluid does. Both parts are in the order in which Fluid declares them. Raises EnforceNotMet
     for a wrong type and for a missing attribute that has no default.
     """
-    attrs = {}
-    for name, (kind, default) in op.attrs.items():
+    attrs, defaults = {}, {}
+    for name in op.attr_order:
+        kind, default = op.attrs[name]
         value = given.get(name)
         if value is not None:
             attrs[name] = convert_attr(op.type, name, kind, value)
         elif default is REQUIRED:
             raise EnforceNotMet(f"operator {op.type!r} needs the attribute {name!r} ({kind.name})")
         elif default is not ABSENT:
-            attrs[name] = list(default) if isinstance(default, list | tuple) else default
-    return attrs
+            defaults[name] = list(default) if isinstance(default, list | tuple) else default
+    for name, kind in COMMON_ATTRS.items():
+        if given.get(name) is not None:
+            value = convert_attr(op.type, name, kind, given[name])
+            (attrs if value or name not in _GIVEN_UNLESS_EMPTY else defaults)[name] = value
+    return attrs | defaults
 
 
 def convert_given_attrs(op: type[OpDef], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -216,18 +216,15 @@ class Block(Versioned):
         cls = registry.find_or_none(type or "")
         if cls is None:
             raise GraphError(f"operator type {type!r} is not known here", hint=_suggest_types(type))
-        program = self.program
+        given = {name: value for name, value in (attrs or {}).items() if name != "op_callstack"}
         op = Operator(
             self,
             cls.type,
             collect_input_names(cls, inputs),
             collect_output_names(cls, outputs),
-            complete_attrs(cls, attrs or {}),
+            complete_attrs(cls, self.program._common_attrs | given),
             find_user_line(),
         )
-        common = {k: v for k, v in (attrs or {}).items() if k in program._common_attrs}
-        op.attrs |= program._common_attrs | common
-        op.attrs["op_role_var"] = list(op.attrs["op_role_var"])
         self._check_and_insert(index, op, cls)
         if stop_gradient:
             for name in op.output_arg_names:
@@ -242,10 +239,14 @@ class Block(Versioned):
         """
         cls = registry.find(grad.type)
         attrs = convert_given_attrs(cls, grad.attrs)
-        if not grad.own_attrs:
-            attrs["op_namescope"] = forward.attrs.get("op_namescope", "/")
-            attrs["op_role_var"] = []
-        attrs |= {"op_role": role, "op_device": forward.attrs.get("op_device", "")}
+        if grad.own_attrs:
+            attrs |= {"op_device": forward.attrs.get("op_device", ""), "op_role": role}
+        else:
+            common = {"op_role_var": [], "op_namescope": "/", "op_device": ""}
+            common |= {name: forward.attrs[name] for name in common if name in forward.attrs}
+            attrs |= common | {"op_role_var": [], "op_role": role}
+            order = {name: attrs[name] for name in forward.attrs if name in attrs}
+            attrs = order | attrs  # Fluid copies the attributes of the forward operator, then sets its own
         op = Operator(self, grad.type, grad.inputs, grad.outputs, attrs, forward.line)
         self._check_and_insert(len(self.ops), op, cls)
         return op

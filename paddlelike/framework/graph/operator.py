@@ -33,6 +33,7 @@ class Operator(EncodedState):
     """
 
     __slots__ = (
+        "attr_passes",
         "attrs",
         "block",
         "encoded",
@@ -59,11 +60,16 @@ class Operator(EncodedState):
         self.inputs = inputs
         self.outputs = outputs
         self.attrs = attrs
+        #: How many of Fluid's hash tables lie between the order of ``attrs`` and that of its encoding.
+        self.attr_passes = 1
         self.is_target = False
         self.line = line  # the line of the user's script that created it
         self.encoded: Any = None  # the message it was read from, for fields that this class does not have
         self.encoded_types: Mapping[str, AttrType] = {}  # types of the attributes in that message
         self.trusted = True  # False: read from bytes that may be a stranger's, see graph/trust.py
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        super()._set_attributes({"attr_passes": 1} | attributes)  # states of earlier releases do not have it
 
     # Fluid's queries
 
@@ -183,7 +189,7 @@ class Operator(EncodedState):
             {n: list(v) if isinstance(v, list) else v for n, v in self.attrs.items()},
             self.line,
         )
-        copy.is_target = self.is_target
+        copy.is_target, copy.attr_passes = self.is_target, max(self.attr_passes, 1)
         copy.encoded, copy.encoded_types, copy.trusted = self.encoded, self.encoded_types, self.trusted
         return copy
 

@@ -54,7 +54,14 @@ from paddlelike.framework.opdef.attributes import (
 )
 from paddlelike.framework.opdef.context import Context, OpView
 from paddlelike.framework.opdef.definition import Kernel, OpDef
-from paddlelike.framework.opdef.gradient import OWN, BlockGradient, Gradient, GradOp, derive_grad_op
+from paddlelike.framework.opdef.gradient import (
+    OWN,
+    BlockGradient,
+    Gradient,
+    GradOp,
+    derive_grad_op,
+    make_plain_op,
+)
 from paddlelike.framework.opdef.registry import all_ops, find, find_or_none, register
 from paddlelike.framework.opdef.slots import (
     EMPTY,
@@ -108,6 +115,7 @@ __all__ = [
     "find_or_none",
     "grad_name",
     "make_arguments",
+    "make_plain_op",
     "name_results",
     "register",
 ]

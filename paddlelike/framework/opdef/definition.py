@@ -57,6 +57,7 @@ class OpDef:
     backward: ClassVar[Kernel]
 
     # Filled in by register.
+    attr_order: ClassVar[Sequence[str]]  # the names of attrs in the order in which Fluid declares them
     input_slots: ClassVar[tuple[Slot, ...]]
     output_slots: ClassVar[tuple[Slot, ...]]
     infer_attrs: ClassVar[tuple[str, ...]]

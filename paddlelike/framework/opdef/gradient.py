@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from paddlelike.core.roles import OpRole
 from paddlelike.framework.opdef.context import OpView
 from paddlelike.framework.opdef.slots import grad_name
 
-__all__ = ["OWN", "BlockGradient", "GradOp", "Gradient", "derive_grad_op"]
+__all__ = ["OWN", "BlockGradient", "GradOp", "Gradient", "derive_grad_op", "make_plain_op"]
 
 OWN: Final = "own"  # see Gradient
 
@@ -55,6 +56,16 @@ class BlockGradient(NamedTuple):
     steps: list[GradOp]
     knows: Callable[[str], bool]  # whether a name means a variable around that block, or of the forward one
     exists: Callable[[str], bool]  # whether a gradient has been computed before
+
+
+def make_plain_op(
+    type: str, inputs: dict[str, list[str]], outputs: dict[str, list[str]], attrs: dict[str, Any]
+) -> GradOp:
+    """Return an operator of the backward pass that is not the gradient of another.
+
+    In Fluid these have their role before their device, gradient operators after it.
+    """
+    return GradOp(type, inputs, outputs, attrs | {"op_role": int(OpRole.Backward)}, own_attrs=True)
 
 
 def derive_grad_op(op: OpView, type: str, slot: str = "X", index: int = 0, **attrs: Any) -> GradOp:

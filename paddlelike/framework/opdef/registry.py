@@ -8,6 +8,7 @@ from types import CodeType, MethodType
 from typing import Final, TypeVar
 
 from paddlelike.errors import EnforceNotMet, GraphError
+from paddlelike.framework.opdef.attr_order import order_attrs
 from paddlelike.framework.opdef.attributes import AttrTable
 from paddlelike.framework.opdef.definition import OPERATORS, Kernel, OpDef
 from paddlelike.framework.opdef.gradient import Gradient
@@ -43,6 +44,7 @@ def complete(cls: type[OpDef]) -> None:
     """
     cls.input_slots = tuple(Slot.parse(text) for text in cls.inputs)
     cls.output_slots = tuple(Slot.parse(text) for text in cls.outputs)
+    cls.attr_order = order_attrs(cls.type, cls.attrs)
     have = _list_functions(cls)
     cls.infer_attrs, _ = _check_keywords(cls, cls.infer, cls.input_slots) if "infer" in have else ((), False)
     cls.forward_attrs, cls.takes_wanted = (

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from paddlelike.core.dtypes import AttrType
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import OpRole
+from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.passes.views import find_needed_ops
 
@@ -23,14 +24,19 @@ _TRANSPILER_ATTRIBUTES = (
 )
 
 
-def copy(program: Program) -> Program:
-    """Return a full copy: parameters stay parameters, the seed is kept."""
+def copy(program: Program, *, tables: int = 1) -> Program:
+    """Return a full copy: parameters stay parameters, the seed is kept.
+
+    Its variables are in the order of Fluid's copy, which has put them into ``tables`` hash tables, one after
+    the other.
+    """
     clone = Program()
     clone.blocks = []
     for block in program.blocks:
         twin = Block(clone, block.idx, block.parent_idx)
-        twin.forward_block_idx, twin.is_ordered = block.forward_block_idx, block.is_ordered
-        twin.vars = {name: variable.clone_into(twin) for name, variable in block.vars.items()}
+        twin.forward_block_idx = block.forward_block_idx
+        names = order_as_hashed(block.vars, tables)
+        twin.vars = {name: block.vars[name].clone_into(twin) for name in names}
         twin.ops = [op.copy_into(twin) for op in block.ops]
         clone.blocks.append(twin)
     clone._seed = program._seed
@@ -45,7 +51,7 @@ def copy(program: Program) -> Program:
 
 def copy_for_test(program: Program) -> Program:
     """Return the forward part in test mode: no backward, update or learning-rate operators."""
-    clone = copy(program)
+    clone = copy(program, tables=5)
     clone._seed = 0
     drop = OpRole.Backward | OpRole.Optimize | OpRole.LRSched
     dropped_names: set[str] = set()
@@ -55,6 +61,8 @@ def copy_for_test(program: Program) -> Program:
         dropped_names |= {name for op in dropped for name in (*op.input_arg_names, *op.output_arg_names)}
     if dropped_names:
         clone.encoded, clone.is_versioned = None, False  # Paddle's own clone loses its version here
+        for op in (op for block in clone.blocks for op in block.ops):
+            op.attr_passes += 1  # Paddle's clone was read from a message
     _drop_unreached_blocks(clone)
     _drop_variables(clone, dropped_names)
     _set_test_mode(clone)

@@ -7,7 +7,7 @@ from typing import Final
 from paddlelike import unique_name
 from paddlelike.core.dtypes import VarType
 from paddlelike.errors import GraphError, LoadError
-from paddlelike.framework.codec.order import order_as_hashed
+from paddlelike.framework.graph.order import order_as_hashed
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes import clone as passes
@@ -34,6 +34,8 @@ def make_inference_program(program: Program, feeds: list[str], targets: list[str
         op.is_target = False
     pruned = passes.prune(clone, feeds=feeds, targets=targets)
     pruned = passes.copy_for_inference(pruned, without_readers=True)
+    for op in (op for block in pruned.blocks for op in block.ops):
+        op.attr_passes += 1  # to prune a program Fluid writes it as a message and reads that
     block = pruned.global_block()
     if feeds:
         holder = block.create_var(name="feed", type=VarType.FEED_MINIBATCH, persistable=True)
@@ -59,9 +61,7 @@ def _order_variables(program: Program) -> None:
     for block in program.blocks:
         holders = [name for name in ("feed", "fetch") if name in block.vars]
         names = sorted(block.vars.keys() - set(holders))
-        for _ in range(_COPIES):
-            names = order_as_hashed(names)
-        names = order_as_hashed([*names, *holders])
+        names = order_as_hashed([*order_as_hashed(names, _COPIES), *holders])
         block.vars = {name: block.vars[name] for name in names}
         block.is_ordered = True
 

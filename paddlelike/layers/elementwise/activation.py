@@ -343,9 +343,8 @@ def swish(x: Variable, beta: float = 1.0, name: str | None = None) -> Variable:
 
     By default ``beta`` is 1 whatever is given, see ``fluid.quirks()``.
     """
-    if beta != 1.0 and warn_quirk("swish_beta"):
-        beta = 1.0
-    return _emit_with_attrs("swish", x, {"beta": beta}, name)
+    given = {} if beta == 1.0 or warn_quirk("swish_beta") else {"beta": beta}
+    return _emit_with_attrs("swish", x, given, name)
 
 
 def thresholded_relu(x: Variable, threshold: float | None = None) -> Variable:

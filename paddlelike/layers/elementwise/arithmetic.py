@@ -69,7 +69,7 @@ def _make_elementwise(type: str, formula: str, example: str) -> Elementwise:
     ) -> Variable:
         check_variable(type, "x", x, NUMBERS)
         check_variable(type, "y", y, NUMBERS)
-        return emit(type, {"X": x, "Y": y}, {"axis": axis}, name=name, act=act)
+        return emit(type, {"X": x, "Y": y}, {"axis": axis, "use_mkldnn": False}, name=name, act=act)
 
     layer.__name__ = layer.__qualname__ = type
     layer.__doc__ = f"""Return ``act({formula})``, number by number (operator ``{type}``).

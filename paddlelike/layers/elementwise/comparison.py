@@ -126,6 +126,7 @@ def elementwise_equal(x: Variable, y: Variable, name: str | None = None) -> Vari
     return emit(
         "equal",
         {"X": x, "Y": y},
+        {"force_cpu": False},
         layer="elementwise_equal",
         name=name,
         dtype=VarType.BOOL,

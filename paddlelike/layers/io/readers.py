@@ -113,7 +113,9 @@ def create_py_reader_by_data(
 def double_buffer(reader: ProgramReader, place: Any = None, name: str | None = None) -> ProgramReader:
     """Return the reader; Fluid adds another buffer (operator ``create_double_buffer_reader``)."""
     key = unique_name.generate("create_double_buffer_reader") if name is None else name
-    return _share_queue(reader, declare_double_buffer(_check_reader("double_buffer", reader).variable, key))
+    return _share_queue(
+        reader, declare_double_buffer(_check_reader("double_buffer", reader).variable, key, place)
+    )
 
 
 def _share_queue(reader: ProgramReader, variable: Variable) -> ProgramReader:
@@ -138,7 +140,7 @@ def read_file(reader: ProgramReader) -> Any:
     outs = []
     for dtype, shape, lod_level in variable.reads:
         out = helper.create_variable_for_type_inference(dtype, stop_gradient=True, shape=shape)
-        out.lod_level = lod_level
+        out.lod_level, out.declares_lod_level = lod_level, True
         outs.append(out)
     helper.append_op(type="read", inputs={"Reader": [variable]}, outputs={"Out": outs})
     return outs[0] if len(outs) == 1 else outs

@@ -161,7 +161,7 @@ def center_loss(
         helper.append_op(
             type="fill_constant",
             outputs={"Out": [rate]},
-            attrs={"shape": [1], "dtype": int(VarType.FP32), "value": float(alpha)},
+            attrs={"shape": [1], "dtype": int(VarType.FP32), "value": float(alpha), "force_cpu": False},
         )
     else:
         raise TypeError(f"layer 'center_loss': alpha must be a number or a variable, got {describe(alpha)}")

@@ -142,7 +142,7 @@ def _batch_norm(
     inputs = {"X": input, "Scale": scale, "Bias": bias, "Mean": mean, "Variance": variance}
     variable = isinstance(attrs["momentum"], Variable)
     if variable and warn_quirk("batch_norm_momentum", stacklevel=4):
-        attrs["momentum"] = 0.9
+        del attrs["momentum"]  # its default is 0.9
     elif variable:
         inputs["MomentumTensor"] = attrs.pop("momentum")
     helper.append_op(

@@ -77,8 +77,8 @@ def _conv(
     settings: tuple[Any, ...],
     data_format: str,
 ) -> Variable:
-    stride, padding, dilation, groups, param_attr, bias_attr, use_cudnn, act, name = settings
-    axis, channels, groups = _split_channels(type, dims, input, groups, data_format)
+    stride, padding, dilation, given_groups, param_attr, bias_attr, use_cudnn, act, name = settings
+    axis, channels, groups = _split_channels(type, dims, input, given_groups, data_format)
     _check_filters(type, num_filters)
     if num_filters % groups:
         raise GraphError(f"layer {type!r}: {num_filters} filters cannot be divided into {groups} groups")
@@ -97,9 +97,12 @@ def _conv(
     attrs = {
         "strides": repeat_size(type, "stride", stride, dims),
         "dilations": repeat_size(type, "dilation", dilation, dims),
-        "groups": groups,
+        "groups": given_groups,
         "use_cudnn": use_cudnn,
+        "use_mkldnn": False,
     }
+    if dims == 2:
+        attrs["fuse_relu_before_depthwise_conv"] = False
     if str(padding).upper() == "SAME" and max(attrs["dilations"]) > 1:
         warn_quirk("same_padding_dilation", stacklevel=4)
     return _append_conv(helper, type, input, weight, sides, attrs, data_format, axis)

@@ -62,7 +62,8 @@ def fc(
     total = products[0]
     if len(products) > 1:
         total = helper.create_variable_for_type_inference(dtype)
-        helper.append_op(type="sum", inputs={"X": products}, outputs={"Out": total})
+        attrs = {"use_mkldnn": False}
+        helper.append_op(type="sum", inputs={"X": products}, outputs={"Out": total}, attrs=attrs)
     return helper.append_activation(helper.append_bias_op(total, dim_start=num_flatten_dims))
 
 

@@ -187,10 +187,10 @@ def data_norm(
         outputs={"Y": out, "Means": means, "Scales": scales},
         attrs={
             "epsilon": epsilon,
-            "slot_dim": slot_dim,
+            "slot_dim": slot_dim if slot_dim > 0 else None,
             "sync_stats": sync_stats,
             "summary_decay_rate": summary_decay_rate,
-            "enable_scale_and_shift": enable_scale_and_shift,
+            "enable_scale_and_shift": enable_scale_and_shift or None,
         },
     )
     return helper.append_activation(out)

@@ -94,7 +94,7 @@ def _flat_norm(helper: LayerHelper, block: Block, x: Variable, dim: int | None, 
     """Return ``sum(|x| ** 2) ** 0.5`` along ``dim``, or over all."""
     size = _append(block, "abs", x, _temporary(helper, block, "abs", x), {})
     squared = _append(block, "pow", size, _temporary(helper, block, "pow", x), {"factor": 2.0})
-    attrs = {"dim": [0 if dim is None else dim], "keep_dim": False, "reduce_all": dim is None}
+    attrs = {"dim": None if dim is None else [dim], "keep_dim": False, "reduce_all": dim is None}
     total = _append(block, "reduce_sum", squared, _temporary(helper, block, "sum", x), attrs)
     return _append(block, "pow", total, out, {"factor": 0.5})
 

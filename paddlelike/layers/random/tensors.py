@@ -109,10 +109,9 @@ def uniform_random(
     kind = convert_dtype(dtype)
     helper = LayerHelper("uniform_random")
     inputs: dict[str, Any] = {}
-    drawn = kind
-    if kind != VarType.FP32 and warn_quirk("uniform_random_dtype"):
-        drawn = VarType.FP32
-    attrs: dict[str, Any] = {"seed": seed, "min": min, "max": max, "dtype": int(drawn)}
+    attrs: dict[str, Any] = {"seed": seed, "min": min, "max": max}
+    if kind != VarType.FP32 and not warn_quirk("uniform_random_dtype"):
+        attrs["dtype"] = int(kind)
     if isinstance(shape, Variable):
         shape.stop_gradient = True
         inputs["ShapeTensor"] = shape

@@ -112,8 +112,8 @@ def dynamic_lstmp(
         "cell_activation": cell_activation,
         "candidate_activation": candidate_activation,
         "proj_activation": proj_activation,
-        "cell_clip": cell_clip or 0.0,
-        "proj_clip": proj_clip or 0.0,
+        "cell_clip": cell_clip,
+        "proj_clip": proj_clip,
     }
     helper.append_op(type="lstmp", inputs=inputs, outputs=outputs, attrs=attrs)
     if not cell_clip:

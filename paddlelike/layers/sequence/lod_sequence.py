@@ -111,7 +111,7 @@ def sequence_enumerate(
     Operator ``sequence_enumerate``. Raises TypeError unless ``input`` is a variable of a supported dtype.
     """
     check_variable("sequence_enumerate", "input", input, INTEGERS)
-    attrs = {"win_size": win_size, "pad_value": pad_value, "@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@": True}
+    attrs = {"win_size": win_size, "pad_value": pad_value}
     return emit("sequence_enumerate", {"X": input}, attrs, name=name, constant=True)
 
 

@@ -77,8 +77,8 @@ def sequence_mask(
     attrs: dict[str, Any] = {"out_dtype": int(convert_dtype(dtype))}
     if isinstance(maxlen, Variable):
         inputs["MaxLenTensor"] = maxlen
-    else:
-        attrs["maxlen"] = -1 if maxlen is None else maxlen
+    elif maxlen is not None:
+        attrs["maxlen"] = maxlen
     out = emit("sequence_mask", inputs, attrs, name=name, dtype=dtype, slot="Y")
     out.stop_gradient = True
     return out

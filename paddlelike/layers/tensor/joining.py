@@ -62,7 +62,7 @@ def split(
     check_variable("split", "input", input)
     helper = LayerHelper("split", name=name)
     inputs: dict[str, Any] = {"X": input}
-    attrs: dict[str, Any] = {}
+    attrs: dict[str, Any] = {"num": 0}
     length = -1
     if isinstance(dim, Variable):
         dim.stop_gradient = True

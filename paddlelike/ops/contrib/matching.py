@@ -13,7 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from paddlelike.errors import EnforceNotMet, ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Context, Gradient, Int, Ints, OpDef, Spec, register
+from paddlelike.framework.opdef import (
+    NO_LOD,
+    Array,
+    Attrs,
+    Context,
+    Gradient,
+    Int,
+    Ints,
+    OpDef,
+    Spec,
+    register,
+)
 from paddlelike.ops.kernels.lod import check_equal_counts, read_last_level, read_levels
 from paddlelike.ops.kernels.windows import Windows
 from paddlelike.ops.operands import can_be_equal
@@ -226,7 +237,7 @@ class VarConv2d(OpDef):
         wanted = (attrs.OutputChannel, attrs.InputChannel * attrs.KernelH * attrs.KernelW)
         if tuple(w.shape) != wanted:
             raise ShapeError(f"var_conv_2d: W has shape {w.shape}; its attributes need {wanted}")
-        return Spec((-1, 1), x.dtype, 0), Spec((-1, 1), x.dtype, 0)
+        return Spec((-1, 1), x.dtype, NO_LOD), Spec((-1, 1), x.dtype, NO_LOD)
 
     @staticmethod
     def forward(

@@ -36,6 +36,7 @@ class PartialConcat(OpDef):
     type = "partial_concat"
     inputs = ("X*",)
     attrs = {"start_index": Int(0), "length": Int(-1)}
+    lod = "X"
     gradient = Gradient("X", "Out@GRAD")
 
     @classmethod

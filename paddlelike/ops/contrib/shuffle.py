@@ -25,7 +25,7 @@ class ShuffleBatch(OpDef):
     inputs = ("X", "Seed")
     outputs = ("Out", "ShuffleIdx", "SeedOut")
     attrs = {"startup_seed": Int(0)}
-    lod = {"Out": "X"}
+    lod = {"Out": "X", "SeedOut": "Seed"}
     context = True
     gradient = Gradient("ShuffleIdx", "Out@GRAD", outputs=("X@GRAD",))
 

@@ -34,6 +34,7 @@ class SigmoidFocalLoss(OpDef):
     type = "sigmoid_focal_loss"
     inputs = ("X", "Label", "FgNum")
     attrs = {"gamma": Float(2.0), "alpha": Float(0.25)}
+    lod = "X"
     gradient = Gradient("X", "Label", "FgNum", "Out@GRAD", outputs=("X@GRAD",))
 
     @staticmethod

@@ -150,7 +150,7 @@ class _LookupGrad(OpDef):
     @staticmethod
     def infer(d_out: Spec, w: Spec, ids: Spec, *, is_sparse: bool) -> Spec:
         kind = VarType.SELECTED_ROWS if is_sparse else VarType.LOD_TENSOR
-        return Spec(w.shape, w.dtype, 0, kind)
+        return Spec(w.shape, w.dtype, NO_LOD, kind)
 
     @staticmethod
     def forward(

@@ -30,6 +30,7 @@ class AffineGrid(OpDef):
     inputs = ("Theta", "OutputShape?")
     outputs = ("Output",)
     attrs = {"use_cudnn": Bool(True), "output_shape": Ints([])}
+    lod = "Theta"
     gradient = Gradient("OutputShape", "Output@GRAD", outputs=("Theta@GRAD",))
 
     @staticmethod
@@ -104,6 +105,7 @@ class GridSampler(OpDef):
     inputs = ("X", "Grid")
     outputs = ("Output",)
     attrs = {"use_cudnn": Bool(True)}
+    lod = "X"
     gradient = Gradient("X", "Grid", "Output@GRAD")
 
     @staticmethod

@@ -53,6 +53,7 @@ class SpaceToDepth(OpDef):
     """
 
     type = "space_to_depth"
+    lod = "X"
     attrs = {"blocksize": Long(2)}
     gradient = Gradient("X", "Out@GRAD", outputs=("X@GRAD",))
 
@@ -126,6 +127,7 @@ class TemporalShift(OpDef):
     """
 
     type = "temporal_shift"
+    lod = "X"
     attrs = {"seg_num": Int(), "shift_ratio": Float(0.25)}
     gradient = Gradient("Out@GRAD")
 

@@ -23,6 +23,7 @@ class SimilarityFocus(OpDef):
     """
 
     type = "similarity_focus"
+    lod = "X"
     attrs = {"axis": Int(), "indexes": Ints()}
 
     @staticmethod

@@ -26,7 +26,7 @@ class GatherTree(OpDef):
             raise ShapeError(
                 f"gather_tree: Ids has shape {ids.shape}, Parents {parents.shape}; expected (T, N, beams)"
             )
-        return ids
+        return Spec(ids.shape, ids.dtype)
 
     @staticmethod
     def forward(ids: Array, parents: Array) -> Array:

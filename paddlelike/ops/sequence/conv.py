@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from paddlelike.core.rows import sum_rows
@@ -62,6 +64,10 @@ class SequenceConv(OpDef):
         if not op.attrs["paddingTrainable"]:
             del grad.inputs["PaddingData"], grad.outputs["PaddingData@GRAD"]
         return [grad]
+
+    @staticmethod
+    def infer_grad(slot: str, spec: Spec, attrs: dict[str, Any]) -> Spec:
+        return spec._replace(lod_level=None) if slot == "Filter@GRAD" else spec
 
     @staticmethod
     def infer(x: Spec, padding: Spec | None, filter: Spec, *, attrs: SequenceConvAttrs) -> Spec:

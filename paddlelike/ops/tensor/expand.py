@@ -57,7 +57,7 @@ class Expand(OpDef):
         if len(times) != len(x.shape):
             raise ShapeError(f"expand: expand_times is {expand_times}, expected one per dim of X {x.shape}")
         shape = tuple(-1 if dim < 0 or n < 0 else dim * n for dim, n in zip(x.shape, times, strict=True))
-        return Spec(shape, x.dtype, None if shape[0] == x.shape[0] else 0)
+        return Spec(shape, x.dtype, None if shape[0] == x.shape[0] else NO_LOD)
 
     @staticmethod
     def forward(

@@ -9,6 +9,7 @@ import numpy as np
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
+    NO_LOD,
     REQUIRED,
     Array,
     Attrs,
@@ -65,7 +66,8 @@ class Pad(OpDef):
                 f"pad: paddings are {paddings}, expected {2 * len(x.shape)} numbers of 0 or more "
                 f"for X of shape {x.shape}"
             )
-        return Spec(_pad_shape(x.shape, _pair_paddings(paddings)), x.dtype)
+        shape = _pad_shape(x.shape, _pair_paddings(paddings))
+        return Spec(shape, x.dtype, None if shape[0] == x.shape[0] else NO_LOD)
 
     @staticmethod
     def forward(x: Array, *, paddings: list[int], pad_value: float) -> Array:

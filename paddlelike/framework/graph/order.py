@@ -1,17 +1,22 @@
-"""The order in which Fluid 1.8 writes the variables of a block: that of a hash table of the GNU C++ library.
+"""The order in which Fluid 1.8 writes variables and attributes: that of a hash table of the GNU C++ library.
 
-Fluid keeps variables in a ``std::unordered_map``. Its order follows from the names and from the order in
-which they were put in: elements of one bucket stand together, the latest first, and so do the buckets, by
-their first use. The hash is MurmurHash64A (Austin Appleby, public domain).
+Fluid keeps the variables of a block and the attributes of an operator in a ``std::unordered_map`` each. Its
+order follows from the names and from the order in which they were put in: elements of one bucket stand
+together, the latest first, and so do the buckets, by their first use. The hash is MurmurHash64A (Austin
+Appleby, public domain).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
-__all__ = ["order_as_hashed"]
+__all__ = ["order_as_hashed", "order_attributes"]
 
+#: Every operator has this attribute in Fluid, after that one; here only operators read from a file do.
+_CALLSTACK: Final = "op_callstack"
+_BEFORE_CALLSTACK: Final = "op_namescope"
 _MASK: Final = (1 << 64) - 1
 _FACTOR: Final = 0xC6A4A7935BD1E995
 _SEED: Final = 0xC70F6907
@@ -21,12 +26,16 @@ _SIZES: Final = (
 )  # fmt: skip
 
 
-def order_as_hashed(names: Iterable[str]) -> list[str]:
+def order_as_hashed(names: Iterable[str], tables: int = 1) -> list[str]:
     """Return names in the order of a table into which they were put one after the other.
+
+    ``tables``: how often that is done, each time in the order of the table before.
 
     >>> order_as_hashed(["fc_0.w_0", "fc_0.b_0", "learning_rate_0"])
     ['learning_rate_0', 'fc_0.b_0', 'fc_0.w_0']
     """
+    if tables > 1:
+        names = order_as_hashed(names, tables - 1)
     hashes = {name: _hash(name.encode()) for name in names}
     table = _Table(_SIZES[0])
     for count, name in enumerate(hashes, 1):
@@ -37,6 +46,23 @@ def order_as_hashed(names: Iterable[str]) -> list[str]:
             table = larger
         table.put(name, hashes[name])
     return table.names()
+
+
+@lru_cache(maxsize=4096)
+def order_attributes(names: tuple[str, ...], passes: int, blocks: frozenset[str]) -> tuple[str, ...]:
+    """Return the attributes of an operator in the order in which Fluid writes them.
+
+    ``names``: in the order in which they were put into the first table. ``passes``: how many tables there
+    are: each program that is read from a message puts them into a new one, those of ``blocks`` last.
+    """
+    order = list(names)
+    if _CALLSTACK not in order and _BEFORE_CALLSTACK in order:
+        order.insert(order.index(_BEFORE_CALLSTACK) + 1, _CALLSTACK)
+    for count in range(passes):
+        if count and blocks:
+            order.sort(key=blocks.__contains__)  # stable
+        order = order_as_hashed(order)
+    return tuple(name for name in order if name in names)
 
 
 class _Table:
@@ -53,6 +79,7 @@ class _Table:
         return [name for bucket in reversed(self._buckets.values()) for name in reversed(bucket)]
 
 
+@lru_cache(maxsize=1 << 16)
 def _hash(data: bytes) -> int:
     """Return the hash of a string as the library computes it."""
     whole = len(data) & ~7
