@@ -27,6 +27,8 @@ def get_single_feed(feed: Any) -> Mapping[str, Any]:
 
     Raises FeedError for a longer list, TypeError for anything else.
     """
+    if type(feed) is dict:
+        return feed
     if feed is None:
         return {}
     if isinstance(feed, list | tuple):
@@ -125,7 +127,7 @@ def _warn_flat(variable: Variable, array: Any) -> None:
         f"it is taken as it is, so that X - {variable.name} of X [{rows}, 1] has shape [{rows}, {rows}]. "
         "Feed array.reshape(-1, 1)",
         UserWarning,
-        stacklevel=6,
+        stacklevel=7,
     )
 
 

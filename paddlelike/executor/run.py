@@ -15,6 +15,7 @@ from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.feeds import get_single_feed, put_feeds, warn_unknown
 from paddlelike.executor.fetches import collect_names, collect_updates, find_updates, get_fetched
 from paddlelike.executor.files import provide_files
+from paddlelike.executor.plans.frame import Frame
 from paddlelike.executor.plans.plan import Plan
 from paddlelike.executor.remote import RemoteSwitch
 from paddlelike.executor.steps import run_steps
@@ -22,6 +23,7 @@ from paddlelike.executor.threads import thread_limit
 from paddlelike.framework.graph.guards import default_main_program
 from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes.views import find_needed_ops
 
 __all__ = ["Executor"]
@@ -138,7 +140,7 @@ class Executor(Displayed):
                     "  hint: the program comes first; variables go to fetch_list=[...], arrays to feed={...}"
                 )
             return list(runner(self, scope, feed, fetch_list, return_numpy, return_merged))
-        fetches, updates = collect_names(fetch_list), collect_updates(fetch_list)
+        fetches, updates = _read_fetch_list(fetch_list)
         feeds = get_single_feed(feed)
         if not program.global_block().ops:
             if not fetches:
@@ -251,19 +253,36 @@ class Executor(Displayed):
         services: dict[str, Any] | None = None,
     ) -> list[Any]:
         plan = _get_plan(program, feeds, fetches, pruned_to)
-        with provide_files(plan, scope, self._services | (services or {})) as provided:
-            frame = plan.create_frame(scope, provided)
-            if plan.initializes:
-                _warn_overwriting(scope, plan.initializes)
-            if plan.unknown_feeds:
-                warn_unknown(program, plan.unknown_feeds)
-            put_feeds(plan, frame, feeds)
-            with thread_limit:
-                run_steps(frame, plan.steps)
+        if plan.initializes:
+            _warn_overwriting(scope, plan.initializes)
+        if plan.unknown_feeds:
+            warn_unknown(program, plan.unknown_feeds)
+        provided = {**self._services, **services} if services else self._services
+        if plan.uses_files:
+            with provide_files(plan, scope, provided) as with_files:
+                frame = _run_plan(plan, scope, with_files, feeds)
+        else:
+            frame = _run_plan(plan, scope, provided, feeds)
         return [
             get_fetched(plan, frame, name, position, return_numpy)
             for name, position in zip(fetches, plan.fetch_positions, strict=True)
         ]
+
+
+def _read_fetch_list(fetch_list: Any) -> tuple[list[str], list[Operator]]:
+    """Return the names to fetch and the update operators to run. Raises TypeError for anything else."""
+    if type(fetch_list) is list and all(type(one) is Variable for one in fetch_list):  # the usual case
+        return [one.name for one in fetch_list], []
+    return collect_names(fetch_list), collect_updates(fetch_list)
+
+
+def _run_plan(plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any]) -> Frame:
+    """Run the steps of a plan once. Return the frame with the values."""
+    frame = plan.create_frame(scope, services)
+    put_feeds(plan, frame, feeds)
+    with thread_limit:
+        run_steps(frame, plan.steps)
+    return frame
 
 
 def _get_plan(

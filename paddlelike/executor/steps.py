@@ -36,7 +36,7 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
                     _check_finite(frame, step.op)
             else:
                 for step in steps:
-                    step.run(frame)
+                    step[0](frame)  # step.run takes 20 ns more
     except (EOFException, FaultError):
         raise
     except Exception as error:

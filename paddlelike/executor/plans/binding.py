@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from paddlelike.core.tensor import LoD
+from paddlelike.core.tensor import LoD, LoDTensor
 from paddlelike.executor.plans.frame import Frame, Run, write_persistable
 
 __all__ = ["Positions", "Share", "Store", "Take", "bind_kernel", "make_storer", "make_taker"]
@@ -69,7 +69,7 @@ def make_storer(
         if target in kept:
 
             def store_kept(frame: Frame, result: Any) -> None:
-                if result is not None:
+                if result is not None and not _is_held(frame, target, result):
                     frame.values[target] = write_persistable(frame, target, result, fresh=fresh)
 
             return store_kept
@@ -78,6 +78,22 @@ def make_storer(
             frame.values[target] = result
 
         return store_one if target >= 0 else (lambda frame, result: None)
+
+    if not single and not copies and not any(several):
+        used = [(i, at) for i, at in enumerate(targets) if isinstance(at, int) and at >= 0]
+        temporary = [(index, target) for index, target in used if target not in kept]
+        persistable = [(index, target) for index, target in used if target in kept]
+
+        def store_each(frame: Frame, result: Any) -> None:
+            values = frame.values
+            for index, target in temporary:
+                if (value := result[index]) is not None:
+                    values[target] = value
+            for index, target in persistable:
+                if (value := result[index]) is not None and not _is_held(frame, target, value):
+                    values[target] = write_persistable(frame, target, value, fresh=fresh)
+
+        return store_each
 
     def store(frame: Frame, result: Any) -> None:
         results = (result,) if single else result
@@ -155,6 +171,15 @@ def bind_kernel(
                 values[position] = None
 
     return run
+
+
+def _is_held(frame: Frame, position: int, value: Any) -> bool:
+    """Return whether a persistable is the array that the scope holds already; then count it as written."""
+    tensor = frame.holders[position]._value
+    if type(tensor) is LoDTensor and value is tensor._array:
+        tensor.version += 1
+        return True
+    return False
 
 
 def _copy(value: Any) -> Any:

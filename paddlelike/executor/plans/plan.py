@@ -136,7 +136,7 @@ class Plan:
             return Step(_refuse_to_run(op), op)
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
-        kernel = drop_dims(_fill_in_attributes(cls, op), cls, op, block)
+        kernel = drop_dims(_make_kernel(cls, op, block), cls, op, block)
         kernel = take_in_order(kernel, cls, op, self.reordered)
         positions = self._get_input_positions(cls, op, block)
         copied = _find_inputs_to_copy(cls, op)
@@ -201,9 +201,18 @@ class Plan:
         return frame
 
 
-def _fill_in_attributes(cls: type[OpDef], op: Operator) -> Callable[..., Any]:
+def _make_kernel(cls: type[OpDef], op: Operator, block: Block) -> Callable[..., Any]:
     """Return the kernel of an operator with its attributes filled in."""
     keywords = cls.make_forward_keywords(op.attrs, op.outputs)
+    variables = [
+        block._find_var_recursive(op.inputs[slot.name][0])
+        if not slot.several and op.inputs.get(slot.name)
+        else None
+        for slot in cls.input_slots
+    ]
+    special = cls.specialize(keywords, variables)
+    if special is not None:
+        return special
     return functools.partial(cls.forward, **keywords) if keywords else cls.forward
 
 

@@ -88,6 +88,21 @@ class OpDef:
         return keywords
 
     @classmethod
+    def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        """Return a shorter kernel for one operator of a program, or None; it takes the same arrays.
+
+        ``variables`` holds, per input slot, what the program declares of its variable (None: absent, or a
+        slot of several), of which kernels may rely on the kind and on the dtype, not on the shape: feeds may
+        be of fewer dims. The results must have the same bits as those of ``forward``.
+        """
+        return None
+
+    @classmethod
+    def specialize_grad(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        """Return the same for the operator's gradient, whose inputs and keywords these are."""
+        return None
+
+    @classmethod
     def _make_attr_keywords(cls, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(cls.attrs, AttrTable):
             return {"attrs": cls.attrs.parse(given)} if names else {}

@@ -137,6 +137,7 @@ def _derive_grad(cls: type[OpDef], gradient: Gradient) -> type[OpDef]:
             "reorders": cls.reorders,
             "views": cls.views if gradient.views is None else gradient.views,
             "forward": staticmethod(cls.backward),
+            "specialize": cls.specialize_grad,
             "forward_of": cls,
         },
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.opdef import OWN, Array, Gradient, Int, OpDef, Spec, String, register
+from paddlelike.framework.opdef import OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_to
 
@@ -152,17 +153,42 @@ def _make_operator(row: _Row) -> type[OpDef]:
         d_y = sum_to(y.shape, row.d_y(d_out, a, b, *more), axis) if wanted[1] else None
         return d_x, d_y
 
+    def specialize(keywords: Mapping[str, Any], variables: Sequence[Any]) -> Function | None:
+        x, y = variables
+        if x is None or y is None or VarType.SELECTED_ROWS in (x.type, y.type):
+            return None
+        at_the_end = keywords["axis"] in (-1, len(x.shape) - len(y.shape)) and len(x.shape) >= len(y.shape)
+        if not at_the_end or not isinstance(row.value, np.ufunc):
+            return None
+        by_channel = x.shape != y.shape and len(x.shape) > 2  # for which ``apply`` has a faster way
+        return None if by_channel else row.value
+
+    def specialize_grad(keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        x, y = variables[1:3]
+        alike = x is not None and y is not None and x.shape == y.shape and x.type == y.type
+        if not alike or keywords["wanted"] != (True, True):
+            return None
+
+        def run(d_out: Array, x: Array, y: Array, *more: Array) -> tuple[Array | None, Array | None]:
+            if d_out.shape == x.shape == y.shape:
+                return row.d_x(d_out, x, y, *more), row.d_y(d_out, x, y, *more)  # type: ignore[misc]
+            return backward(d_out, x, y, *more, **keywords)
+
+        return run
+
     body: dict[str, Any] = {
         "__doc__": f"``Out = {row.formula}``.",
         "__module__": __name__,
         "type": row.type,
         "infer": staticmethod(infer),
         "forward": staticmethod(rows if row.value is np.multiply else forward),
+        "specialize": staticmethod(specialize),
     }
     if row.d_x is not None:
         grads = ("X@GRAD", "Y@GRAD")
         body["gradient"] = Gradient("Out@GRAD", "X", "Y", *row.reads, outputs=grads, lod=OWN, views=row.views)
         body["backward"] = staticmethod(backward)
+        body["specialize_grad"] = staticmethod(specialize_grad)
     return type(row.type.removeprefix("elementwise_").title(), (_Elementwise,), body)
 
 

@@ -5,7 +5,10 @@ The gradients of scale, minus, cumsum and cast are operators of the same kind.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +23,7 @@ from paddlelike.framework.opdef import (
     Gradient,
     GradOp,
     Int,
+    Kernel,
     OpDef,
     OpView,
     Spec,
@@ -60,6 +64,16 @@ class Scale(OpDef):
         if isinstance(x, SelectedRows):
             return map_row_values(x, lambda values: _apply_scale(values, scale, bias, bias_after_scale))
         return _apply_scale(x, scale, bias, bias_after_scale)
+
+    @classmethod
+    def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        x, scale_tensor = variables
+        by, bias = keywords["scale"], keywords["bias"]
+        if x is None or scale_tensor is not None or bias != 0 or by == 1:
+            return None
+        if x.type != VarType.LOD_TENSOR or x.dtype not in (VarType.FP32, VarType.FP64):
+            return None
+        return functools.partial(np.multiply, numpy_dtype(x.dtype).type(by))
 
     @classmethod
     def make_grad(cls, op: OpView) -> list[GradOp]:

@@ -10,8 +10,10 @@ other (-1: so that the last dims meet); dims must be equal or 1.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from paddlelike.ops.kernels.layouts import is_last_in_memory
 __all__ = ["Shape", "align", "apply", "broadcast_shape", "sum_to"]
 
 Shape = tuple[int, ...]
+_SMALL: Final = 4096  # elements; ones up to this size are kept
 
 
 def broadcast_shape(op: str, x: Shape, y: Shape, axis: int) -> Shape:
@@ -111,4 +114,11 @@ def sum_to(shape: Shape, gradient: Array, axis: int) -> Array:
 
 
 def _make_ones(count: int, like: Array) -> Array:
-    return np.ones(count, like.dtype)
+    return _keep_ones(count, like.dtype) if count <= _SMALL else np.ones(count, like.dtype)
+
+
+@functools.lru_cache(maxsize=64)
+def _keep_ones(count: int, dtype: np.dtype[Any]) -> Array:
+    ones = np.ones(count, dtype)
+    ones.flags.writeable = False
+    return ones

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import (
     Array,
@@ -16,6 +19,7 @@ from paddlelike.framework.opdef import (
     Gradient,
     Int,
     Ints,
+    Kernel,
     OpDef,
     Spec,
     register,
@@ -69,6 +73,11 @@ class Mul(OpDef):
             )
         return Spec(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:], x.dtype)
 
+    @classmethod
+    def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        plain = all(v is not None and len(v.shape) == 2 and v.type == VarType.LOD_TENSOR for v in variables)
+        return _multiply_matrices if plain and set(keywords.values()) == {1} else None
+
     @staticmethod
     def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
         if x.ndim == y.ndim == 2:
@@ -91,6 +100,10 @@ class Mul(OpDef):
         d_x = (d @ b.T).reshape(x.shape) if wanted[0] else None
         d_y = (a.T @ d).reshape(y.shape) if wanted[1] else None
         return d_x, d_y
+
+
+def _multiply_matrices(x: Array, y: Array) -> Array:
+    return x @ y if x.ndim == 2 else Mul.forward(x, y, x_num_col_dims=1, y_num_col_dims=1)
 
 
 def _flatten(x: Array, cut: int) -> Array:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from paddlelike.framework.opdef import (
     Floats,
     Int,
     Ints,
+    Kernel,
     Longs,
     OpDef,
     Spec,
@@ -40,6 +41,9 @@ __all__ = [
     "FillZerosLike",
     "FillZerosLike2",
 ]
+
+
+_SMALL: Final = 1024  # elements; a plan keeps constants up to this size
 
 
 class FillConstantAttrs(Attrs):
@@ -74,6 +78,22 @@ class FillConstant(OpDef):
         else:
             sizes = infer_sizes("fill_constant", attrs.shape, shape_tensor, shape_tensors)
         return Spec(sizes, VarType(attrs.dtype))
+
+    @classmethod
+    def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        attrs: FillConstantAttrs = keywords["attrs"]
+        count = math.prod(attrs.shape) if attrs.shape and min(attrs.shape) > 0 else 0
+        if any(v is not None for v in variables[:2]) or not 0 < count <= _SMALL:
+            return None
+        sizes = tuple(attrs.shape)
+        value = _fill_array("fill_constant", sizes, attrs.str_value or attrs.value, attrs.dtype)
+
+        def copy(value_tensor: None, shape_tensor: None, shape_tensors: list[Array]) -> Array:
+            if shape_tensors:
+                return cls.forward(None, None, shape_tensors, attrs=attrs)
+            return value.copy()
+
+        return copy
 
     @staticmethod
     def forward(

@@ -5,14 +5,20 @@ In the formulas ``g`` is the gradient, ``p`` the parameter, ``lr`` the learning 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.random import Generator
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import ShapeError
-from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, register
+from paddlelike.framework.opdef import Array, Attrs, Bool, Context, Float, Int, Kernel, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.update.step import (
+    BLOCK,
     Update,
     is_empty_sparse,
     iterate_blocks,
@@ -43,6 +49,22 @@ class Sgd(Update):
         for p, g in iterate_touched(param, grad):
             p -= lr * g
         return param
+
+    @classmethod
+    def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
+        if any(v is None or v.type != VarType.LOD_TENSOR or min(v.shape) < 1 for v in variables):
+            return None
+        if math.prod(variables[0].shape) > BLOCK:  # which is updated in parts that stay in the cache
+            return None
+        return _descend
+
+
+def _descend(param: Array, rate: Array, grad: Array) -> Array | SelectedRows:
+    if param.shape != grad.shape:
+        return Sgd.forward(param, rate, grad)
+    step = grad * rate.item()
+    np.subtract(param, step, out=param)
+    return param
 
 
 def _sgd_table(param: SelectedRows, lr: float, grad: Array | SelectedRows) -> SelectedRows:

@@ -17,6 +17,7 @@ from paddlelike.errors import ShapeError, UnsupportedError
 from paddlelike.framework.opdef import Array, OpDef, Spec
 
 __all__ = [
+    "BLOCK",
     "Update",
     "average",
     "is_empty_sparse",
@@ -29,9 +30,9 @@ __all__ = [
     "shrink",
 ]
 
-# Elements per block: a rule's temporaries stay in the cache, small beside a large parameter.
-# Adam on 20 million elements: 60 ms at once, 33 ms in such blocks.
-_BLOCK = 1 << 17
+#: Elements per block: a rule's temporaries stay in the cache, small beside a large parameter.
+#: Adam on 20 million elements: 60 ms at once, 33 ms in such blocks.
+BLOCK = 1 << 17
 
 Blocks = Iterator[tuple[Array, ...]]
 
@@ -105,18 +106,18 @@ def iterate_touched(param: Array, grad: Array | SelectedRows, *state: Array) -> 
 
 def _split_blocks(arrays: tuple[Array, ...]) -> Blocks:
     size = arrays[0].size
-    if size <= _BLOCK or not all(array.flags.c_contiguous for array in arrays):
+    if size <= BLOCK or not all(array.flags.c_contiguous for array in arrays):
         yield arrays
         return
     flat = [array.reshape(-1) for array in arrays]
-    for start in range(0, size, _BLOCK):
-        yield tuple(array[start : start + _BLOCK] for array in flat)
+    for start in range(0, size, BLOCK):
+        yield tuple(array[start : start + BLOCK] for array in flat)
 
 
 def _split_dense_blocks(param: Array, grad: SelectedRows, state: tuple[Array, ...]) -> Blocks:
     rows, values = _merge_rows(param, grad)
     height = len(param)
-    step = min(height, max(1, _BLOCK // max(1, param[0].size)))
+    step = min(height, max(1, BLOCK // max(1, param[0].size)))
     dense = np.empty((step, *param.shape[1:]), param.dtype)
     for start in range(0, height, step):
         first, last = np.searchsorted(rows, (start, start + step))

@@ -161,7 +161,7 @@ def test_large_parameters_are_updated_block_by_block(monkeypatch: pytest.MonkeyP
         grad = SelectedRows([22, 0, 7, 22], 23, rng.standard_normal((4, 3)))
     inputs = {"Param": param, "Grad": grad, "Velocity": velocity, "LearningRate": _one(0.1)}
     whole = step("momentum", inputs, mu=0.9)
-    monkeypatch.setattr(updating, "_BLOCK", 16)
+    monkeypatch.setattr(updating, "BLOCK", 16)
     blocks = step("momentum", inputs, mu=0.9)
     for slot in whole:
         np.testing.assert_array_equal(blocks[slot], whole[slot])
@@ -170,7 +170,7 @@ def test_large_parameters_are_updated_block_by_block(monkeypatch: pytest.MonkeyP
 def test_arrays_that_are_not_contiguous_are_updated_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(updating, "_BLOCK", 2)
+    monkeypatch.setattr(updating, "BLOCK", 2)
     param = np.ones((3, 4), np.float32).T
     registry.find("sgd").forward(param, _one(0.5), np.ones((4, 3), np.float32))
     assert (param == 0.5).all()
