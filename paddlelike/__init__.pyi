@@ -29,6 +29,7 @@ from paddlelike import (
     profiler,
     reader,
     regularizer,
+    training,
     unique_name,
 )
 from paddlelike import executor as compiler
@@ -189,6 +190,7 @@ __all__ = [
     "scope_guard",
     "set_flags",
     "set_program_state",
+    "training",
     "transpiler",
     "unique_name",
     "wrapped_decorator",

@@ -16,6 +16,7 @@ PaddlelikeError
 │   └── SaveError            a save that was refused or failed; the earlier files are unchanged
 ├── GraphError               a program that cannot be built or changed as asked
 ├── FeedError                a feed that does not fit its data variables
+├── SourceError              a minibatch source whose data or position is not what it was or should be
 ├── StorageError             a directory or file that cannot be used
 ├── EndpointError            a host:port that cannot be served or called as asked
 ├── RemoteError              a call to another process that failed; names its endpoint and the verb
@@ -59,6 +60,7 @@ __all__ = [
     "RoundRolledBack",
     "SaveError",
     "ShapeError",
+    "SourceError",
     "StandInError",
     "StorageError",
     "UnreachableError",
@@ -123,6 +125,10 @@ class GraphError(PaddlelikeError, ValueError):
 
 class FeedError(PaddlelikeError, ValueError):
     """A feed that does not fit its data variables."""
+
+
+class SourceError(PaddlelikeError, ValueError):
+    """A minibatch source whose data or position is not what it was or should be."""
 
 
 class FormatError(EnforceNotMet, ValueError):

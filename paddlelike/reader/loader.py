@@ -25,8 +25,8 @@ from paddlelike.framework.graph.variable import Variable
 from paddlelike.reader.dataset import DatasetBase
 from paddlelike.reader.feeder import DataFeeder
 from paddlelike.reader.program_reader import BatchQueue, declare_loader
+from paddlelike.reader.readers import Reader, read_ahead
 from paddlelike.reader.readers import batch as batch_reader
-from paddlelike.reader.readers import read_ahead
 
 __all__ = ["DataLoader", "GeneratorLoader", "PyReader"]
 
@@ -223,14 +223,25 @@ class GeneratorLoader(Versioned):
         return self._set_source("arrays", reader, places)
 
     def __iter__(self) -> Iterator[Any]:
+        return self.iterate()
+
+    def iterate(self, around: Callable[[Reader], Reader] | None = None) -> Iterator[Any]:
+        """Return an iterator over the batches of an epoch; ``around`` wraps the source that the thread reads.
+
+        Raises GraphError for a loader that the program reads, or one without a source.
+        """
         if not self._iterable:
             raise GraphError(
                 "DataLoader: this loader is read by the program, it cannot be iterated over",
                 hint="create it with iterable=True; or start() it, run the program without a feed until "
                 "fluid.core.EOFException, then reset() it",
             )
+        source = self._source()
+        return self._read(source if around is None else around(source))
+
+    def _read(self, source: Reader) -> Iterator[Any]:
         names = [variable.name for variable in self._feed_list]
-        with contextlib.closing(read_ahead(self._source(), self._capacity)) as batches:
+        with contextlib.closing(read_ahead(source, self._capacity)) as batches:
             feeds = (t if self._return_list else dict(zip(names, t, strict=True)) for t in batches)
             yield from group_items(feeds, self._copies, drop_last=self._drop_last)
 

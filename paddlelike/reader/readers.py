@@ -6,9 +6,10 @@ import itertools
 import queue
 import random
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, Final
 
 __all__ = [
     "ComposeNotAligned",
@@ -25,6 +26,8 @@ __all__ = [
 ]
 
 Reader = Callable[[], Iterable[Any]]
+
+MAPPING: Final = "paddlelike-map"  # how the names of threads begin that map samples
 _END = object()
 
 
@@ -229,19 +232,20 @@ def xmap_readers(
 ) -> Reader:
     """Return a reader that maps samples by ``mapper``, in ``process_num`` threads.
 
-    ``order`` keeps their order. Up to ``buffer_size`` samples are under way at a time. Iterating raises an
-    exception of the reader after the samples before it.
+    Up to ``buffer_size`` samples are under way at a time. They come in the order of ``reader`` also without
+    ``order``, so that two runs have the same bits. Iterating raises an exception of the reader after the
+    samples before it.
 
     >>> import paddlelike as fluid
-    >>> upper = fluid.io.xmap_readers(str.upper, lambda: iter("abc"), 2, buffer_size=4, order=True)
+    >>> upper = fluid.io.xmap_readers(str.upper, lambda: iter("abc"), 2, buffer_size=4)
     >>> list(upper())
     ['A', 'B', 'C']
     """
 
     def map_samples() -> Iterator[Any]:
         samples = iter(reader())
-        with ThreadPoolExecutor(process_num, "paddlelike-map") as pool:
-            waiting: list[Future[Any]] = []
+        with ThreadPoolExecutor(process_num, MAPPING) as pool:
+            waiting: deque[Future[Any]] = deque()
             error = None
             while True:
                 try:
@@ -253,19 +257,13 @@ def xmap_readers(
                     break
                 waiting.append(pool.submit(mapper, sample))
                 if len(waiting) >= max(buffer_size, process_num):
-                    yield _wait_for_one(waiting, order)
+                    yield waiting.popleft().result()
             while waiting:
-                yield _wait_for_one(waiting, order)
+                yield waiting.popleft().result()
             if error is not None:
                 raise error
 
     return map_samples
-
-
-def _wait_for_one(waiting: list[Future[Any]], order: bool) -> Any:
-    """Return the result of the first future, or of one that is done."""
-    done = 0 if order else next((i for i, future in enumerate(waiting) if future.done()), 0)
-    return waiting.pop(done).result()
 
 
 def multiprocess_reader(readers: Sequence[Reader], use_pipe: bool = True, queue_size: int = 1000) -> Reader:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from paddlelike.core.random import Generator
+from paddlelike.io.checkpoints.values import decode_state, encode_state
 from paddlelike.storage.manifest import Manifest
 
 __all__ = ["Checkpoint", "decode_checkpoint", "encode_entry"]
@@ -40,13 +40,13 @@ def encode_entry(
     Raises
     ------
     TypeError
-        JSON cannot represent ``state``.
+        JSON cannot represent ``state``, apart from arrays of numbers.
     """
     return {
         "step": step,
         "metric": None if metric is None else float(metric),
         "random": random,
-        "user": json.loads(_encode_json({} if state is None else dict(state))),
+        "user": encode_state({} if state is None else state),
     }
 
 
@@ -61,13 +61,5 @@ def decode_checkpoint(found: Manifest, path: str) -> Checkpoint:
         raise TypeError("a step is an int, a state a dict")
     if random is not None:
         Generator(1).state = random  # raises ValueError
-    return Checkpoint(step, path, None if metric is None else float(metric), user, random, found.time)
-
-
-def _encode_json(state: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(state)
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"Checkpoints.save: state is kept as JSON, which cannot represent {dict(state)!r}: {error}"
-        ) from None
+    metric = None if metric is None else float(metric)
+    return Checkpoint(step, path, metric, decode_state(user), random, found.time)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
@@ -20,7 +20,7 @@ from paddlelike.executor.run import Executor
 from paddlelike.io import asynchronous
 from paddlelike.io.calls import check_executor, warn_user
 from paddlelike.io.checkpoints.checkpoint import Checkpoint, decode_checkpoint, encode_entry
-from paddlelike.io.checkpoints.store import open_store
+from paddlelike.io.checkpoints.store import CheckpointStore, open_store
 from paddlelike.io.incremental import ledger
 from paddlelike.io.load.load import load_persistables
 from paddlelike.io.report import SaveReport
@@ -96,7 +96,7 @@ class Checkpoints:
                 raise ValueError(f"Checkpoints: {name} is at least {least}, not {value}")
         if best not in ("smallest", "largest"):
             raise ValueError(f'Checkpoints: best is "smallest" or "largest", not {best!r}')
-        self._checkpoints = open_store(root)
+        self._checkpoints = self._open_store(root)
         self.root = self._checkpoints.root
         self._keep_last = keep_last
         self._keep_best = keep_best
@@ -122,7 +122,7 @@ class Checkpoints:
         metric
             The value by which :meth:`best` and ``keep_best`` rank.
         state
-            A dict that JSON can represent, such as the epoch; :meth:`restore` returns it.
+            A dict of what JSON can represent and of arrays, such as the epoch; :meth:`restore` returns it.
         force
             Save also at a step that is no multiple of ``every``.
 
@@ -145,11 +145,20 @@ class Checkpoints:
             raise ValueError(f"Checkpoints.save: step is 0 or more, not {step}")
         if step % self._every and not force:
             return None
+        entry = encode_entry(step, metric, global_scope().generator.state, state)
+        return self._save_as(f"step-{step:08d}", entry, executor, program)
+
+    def _open_store(self, root: str | os.PathLike[str]) -> CheckpointStore:
+        return open_store(root)
+
+    def _save_as(
+        self, name: str, entry: dict[str, Any], executor: Executor, program: Any
+    ) -> SaveReport | asynchronous.PendingSave:
+        """Save the checkpoint of that name, then remove old ones."""
         asynchronous.check_pending()
         program = get_program(program)
-        path = self._checkpoints.path(step)
+        path = self._checkpoints.path(name)
         self._checkpoints.reserve(path)
-        entry = encode_entry(step, metric, global_scope().generator.state, state)
         options = self._options
         holding = contextlib.ExitStack()  # holds the base until the save has ended
         if self._base not in (None, path) and holding.enter_context(self._checkpoints.hold(self._base)):
@@ -158,7 +167,7 @@ class Checkpoints:
         def finish() -> None:
             self._base = path
             try:
-                self._tidy(step)
+                self._tidy(entry["step"])
             except (OSError, StorageError) as error:
                 raise SaveError(
                     f"checkpoint {path} was saved, but older ones cannot be listed or removed: {error}",
@@ -208,9 +217,7 @@ class Checkpoints:
         LoadError
             The checkpoint does not fit the program, or there is none of that step, or all are damaged.
         """
-        asynchronous.wait_for_pending()
-        self._checkpoints.recover()
-        damaged = []
+        self._recover()
         candidates = self.list()[::-1]
         if step is not None:
             candidates = [checkpoint for checkpoint in candidates if checkpoint.step == step]
@@ -219,15 +226,38 @@ class Checkpoints:
                     f"there is no checkpoint of step {step} in {self.root}",
                     hint=f"the steps with a checkpoint are {[checkpoint.step for checkpoint in self.list()]}",
                 )
+        return self._restore_first(candidates, executor, program, only=step is not None)
+
+    def _recover(self) -> None:
+        """Wait for saves of this process, and remove the leftovers of killed ones."""
+        asynchronous.wait_for_pending()
+        self._checkpoints.recover()
+
+    def _restore_first(
+        self,
+        candidates: Listing,
+        executor: Executor,
+        program: Any,
+        *,
+        only: bool,
+        check: Callable[[Checkpoint], None] | None = None,
+    ) -> dict[str, Any] | None:
+        """Load the first checkpoint that is not damaged; return the user's state with the ``"step"``.
+
+        ``only``: a damaged one is an error. ``check`` raises for a checkpoint that must not be loaded.
+        """
+        damaged = []
         for checkpoint in candidates:
             with self._checkpoints.hold(checkpoint.path) as exists:
                 if not exists:
                     continue  # removed meanwhile
+                if check is not None:
+                    check(checkpoint)
                 try:
                     load_persistables(executor, checkpoint.path, program)
                 except (LoadError, FormatError, StorageError):
                     damage = _describe_damage(checkpoint.path)
-                    if step is not None or not damage:
+                    if only or not damage:
                         raise
                     damaged.append(damage)
                     warn_user(
@@ -277,9 +307,12 @@ class Checkpoints:
             kept.add(newest)
             for checkpoint in found:
                 if checkpoint.step not in kept:
-                    self._checkpoints.remove(checkpoint.path)
-                    ledger.forget_location(locate(checkpoint.path).key)
+                    self._remove(checkpoint)
         self._checkpoints.sweep()
+
+    def _remove(self, checkpoint: Checkpoint) -> None:
+        self._checkpoints.remove(checkpoint.path)
+        ledger.forget_location(locate(checkpoint.path).key)
 
 
 def _describe_damage(path: str) -> str:

@@ -9,31 +9,31 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from paddlelike.errors import PaddlelikeError
+from paddlelike.io.checkpoints.store import STEPS, Names
 from paddlelike.storage.manifest import Manifest
 from paddlelike.storage.remote.base import translate_errors
 from paddlelike.storage.remote.directory import RemoteDirectory, locate
 
 __all__ = ["RemoteCheckpointStore"]
 
-_STEP: Final = re.compile(r"(step-\d{8,})\.(manifest\.json(?:\.\d+)?|removed)")
-_STAGING: Final = re.compile(r"(step-\d{8,})\.saving-\d+-[0-9a-f]+")
-
 
 class RemoteCheckpointStore:
     """A directory of a store."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, names: Names = STEPS) -> None:
         where = locate(url)
+        self._prefix = names.prefix
+        self._marker = re.compile(rf"({names.pattern})\.(manifest\.json(?:\.\d+)?|removed)")
+        self._staging = re.compile(rf"({names.pattern})\.saving-\d+-[0-9a-f]+")
         self.root = where.path
         self._store = where.store
         self._folder = where.root
         self._suspects: dict[str, object] = {}  # maybe stale staging folders, and their files
 
-    def path(self, step: int) -> str:
-        return f"{self.root}/step-{step:08d}"
+    def path(self, name: str) -> str:
+        return f"{self.root}/{name}"
 
     def paths(self) -> list[str]:
         found = self._list_kinds()
@@ -65,11 +65,11 @@ class RemoteCheckpointStore:
 
     def sweep(self) -> None:
         with contextlib.suppress(PaddlelikeError), translate_errors(self.root):
-            listed = self._store.list_prefix(f"{self._folder}/step-")
-            for name, kinds in _group_kinds(listed).items():
+            listed = self._store.list_prefix(f"{self._folder}/{self._prefix}")
+            for name, kinds in self._group_kinds(listed).items():
                 if "removed" in kinds and self._suspects.pop(name, name) is not None:
                     self._clear(locate(f"{self.root}/{name}"), name, only_note=len(kinds) > 1)
-            names = [name for name in listed if _STAGING.fullmatch(name)]
+            names = [name for name in listed if self._staging.fullmatch(name)]
             stagings = {name: self._store.find(f"{self._folder}/{name}") for name in names}
             for name, files in stagings.items():
                 if self._suspects.get(name) == files:  # unchanged since the last save
@@ -79,21 +79,21 @@ class RemoteCheckpointStore:
     def recover(self) -> None:
         """Do nothing: without locks, only what a whole save left unchanged is known to be left over."""
 
-    def _list_kinds(self, begin: str = "step-") -> dict[str, set[str]]:
+    def _list_kinds(self, begin: str | None = None) -> dict[str, set[str]]:
         with translate_errors(self.root):
-            return _group_kinds(self._store.list_prefix(f"{self._folder}/{begin}"))
+            begin = self._prefix if begin is None else begin
+            return self._group_kinds(self._store.list_prefix(f"{self._folder}/{begin}"))
 
     def _clear(self, where: RemoteDirectory, name: str, *, only_note: bool = False) -> None:
         if not only_note:
             self._store.remove(where.root, list(self._store.find(where.root)))
         self._store.remove(self._folder, [f"{name}.removed"])
 
-
-def _group_kinds(names: Iterable[str]) -> dict[str, set[str]]:
-    """Return the kinds of files beside each checkpoint: markers, and the note of its removal."""
-    found: dict[str, set[str]] = {}
-    for name in names:
-        match = _STEP.fullmatch(name)
-        if match:
-            found.setdefault(match[1], set()).add(match[2])
-    return found
+    def _group_kinds(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """Return the kinds of files beside each checkpoint: markers, and the note of its removal."""
+        found: dict[str, set[str]] = {}
+        for name in names:
+            match = self._marker.fullmatch(name)
+            if match:
+                found.setdefault(match[1], set()).add(match[2])
+        return found

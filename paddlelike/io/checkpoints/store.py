@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from paddlelike.errors import SaveError, StorageError
 from paddlelike.storage.local import staged
@@ -23,11 +23,17 @@ try:
 except ImportError:  # not a POSIX system: readers are not detected
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["CheckpointStore", "LocalCheckpointStore", "open_store"]
+__all__ = ["STEPS", "CheckpointStore", "LocalCheckpointStore", "Names", "open_store"]
 
-_NAME: Final = re.compile(r"step-\d{8,}")
-_LEFT_OVER: Final = re.compile(r"\.(step-\d{8,})\.saving-directory")  # by a killed process
-_EARLIER: Final = re.compile(r"(step-\d{8,})\.manifest\.json")  # of earlier versions of this library
+
+class Names(NamedTuple):
+    """Which names in a directory are those of checkpoints."""
+
+    pattern: str = r"step-\d{8,}"  # a regular expression without groups
+    prefix: str = "step-"  # how each of them begins
+
+
+STEPS: Final = Names()
 
 
 class CheckpointStore(Protocol):
@@ -35,8 +41,8 @@ class CheckpointStore(Protocol):
 
     root: str
 
-    def path(self, step: int) -> str:
-        """Return the directory of a checkpoint."""
+    def path(self, name: str) -> str:
+        """Return the directory of the checkpoint of that name."""
 
     def paths(self) -> list[str]:
         """Return the directories that may be checkpoints."""
@@ -60,30 +66,35 @@ class CheckpointStore(Protocol):
         """Remove those leftovers that are known to be of processes that ended, before a restore."""
 
 
-def open_store(root: str | os.PathLike[str]) -> CheckpointStore:
+def open_store(root: str | os.PathLike[str], names: Names = STEPS) -> CheckpointStore:
     """Return the store of checkpoints in a directory, or behind a URL."""
     if not is_remote(root):
-        return LocalCheckpointStore(locate(root).path)
+        return LocalCheckpointStore(locate(root).path, names)
     from paddlelike.io.checkpoints.remote_store import RemoteCheckpointStore
 
-    return RemoteCheckpointStore(os.fspath(root))
+    return RemoteCheckpointStore(os.fspath(root), names)
 
 
 class LocalCheckpointStore:
     """A directory of a local file system. A reader of a checkpoint locks its directory."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, names: Names = STEPS) -> None:
         self.root = os.path.realpath(root)
+        self._name = re.compile(names.pattern)
+        self._left_over = re.compile(rf"\.({names.pattern})\.saving-directory")  # by a killed process
+        self._earlier = re.compile(
+            rf"({names.pattern})\.manifest\.json"
+        )  # of earlier versions of this library
 
-    def path(self, step: int) -> str:
-        return os.path.join(self.root, f"step-{step:08d}")
+    def path(self, name: str) -> str:
+        return os.path.join(self.root, name)
 
     def paths(self) -> list[str]:
         try:
             names = os.listdir(self.root)
         except FileNotFoundError:
             return []
-        return [os.path.join(self.root, name) for name in names if _NAME.fullmatch(name)]
+        return [os.path.join(self.root, name) for name in names if self._name.fullmatch(name)]
 
     def manifest(self, path: str) -> Manifest | None:
         found = read_manifest(path)
@@ -100,8 +111,8 @@ class LocalCheckpointStore:
 
     def sweep(self) -> None:
         names = set(os.listdir(self.root))
-        left = {match[1] for name in names if (match := _LEFT_OVER.fullmatch(name))}
-        left |= {match[1] for name in names if (match := _EARLIER.fullmatch(name))} - names
+        left = {match[1] for name in names if (match := self._left_over.fullmatch(name))}
+        left |= {match[1] for name in names if (match := self._earlier.fullmatch(name))} - names
         for name in left:
             _sweep(os.path.join(self.root, name))
 

@@ -269,7 +269,7 @@ def test_arguments_are_checked(exe: fluid.Executor, tmp_path: Path, program: flu
             fluid.io.Checkpoints(tmp_path, **wrong)
     checkpoints = fluid.io.Checkpoints(tmp_path)
     with pytest.raises(TypeError, match="JSON"):
-        checkpoints.save(exe, program, 1, state={"x": np.ones(2)})
+        checkpoints.save(exe, program, 1, state={"x": np.array([print])})
     with pytest.raises(ValueError, match="step"):
         checkpoints.save(exe, program, -1)
     with pytest.raises(TypeError, match="executor"):

@@ -1,0 +1,131 @@
+"""Checkpoints by a file name: ``model`` is the newest one; ``model.0``, ``model.1``, ... are beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Unpack
+
+from paddlelike.core.scope import global_scope
+from paddlelike.errors import MissingFileError
+from paddlelike.executor.run import Executor
+from paddlelike.io.asynchronous import PendingSave
+from paddlelike.io.checkpoints.checkpoint import Checkpoint, encode_entry
+from paddlelike.io.checkpoints.checkpoints import Checkpoints, Listing
+from paddlelike.io.checkpoints.store import CheckpointStore, Names, open_store
+from paddlelike.io.report import SaveReport
+from paddlelike.storage.location import is_remote
+from paddlelike.storage.options import SaveKeywords
+
+__all__ = ["NumberedCheckpoints"]
+
+
+class NumberedCheckpoints(Checkpoints):
+    """The checkpoints ``filename``, ``filename.0``, ``filename.1``, ...: directories beside each other.
+
+    ``filename0`` is listed as well: CNTK names its files without the dot. The step of a checkpoint is the
+    count of samples that it was trained with.
+
+    Parameters
+    ----------
+    filename
+        A path or a URL; its directory is made when missing, and other files in it are left alone.
+    keep_best
+        The count of numbered checkpoints with the best metric to keep; None: all.
+    best, options
+        As for :class:`Checkpoints`.
+    """
+
+    def __init__(
+        self,
+        filename: str | os.PathLike[str],
+        keep_best: int | None = None,
+        *,
+        best: Literal["smallest", "largest"] = "smallest",
+        **options: Unpack[SaveKeywords],
+    ) -> None:
+        path = os.fspath(filename)
+        folder, self._name = path.rpartition("/")[::2] if is_remote(path) else os.path.split(path)
+        if not self._name:
+            raise ValueError(f"the file name of a checkpoint ends with a name, got {path!r}")
+        self._keeps_all = keep_best is None
+        super().__init__(folder or ".", None, keep_best or 0, best=best, **options)
+        self.path = self._checkpoints.path(self._name)
+
+    def save_numbered(
+        self,
+        executor: Executor,
+        program: Any,
+        step: int,
+        index: int | None = None,
+        metric: float | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> SaveReport | PendingSave:
+        """Save the checkpoint ``filename.index``, or without an index ``filename``.
+
+        Raises as :meth:`Checkpoints.save`.
+        """
+        entry = encode_entry(step, metric, global_scope().generator.state, state)
+        name = self._name if index is None else f"{self._name}.{index}"
+        return self._save_as(name, entry, executor, program)
+
+    def restore_newest(
+        self, executor: Executor, program: Any, check: Callable[[Checkpoint], None] | None = None
+    ) -> dict[str, Any] | None:
+        """Load the checkpoint of the highest step; when it is damaged, the one before it, with a warning.
+
+        Parameters
+        ----------
+        check
+            Called before anything is loaded; raises for a checkpoint that must not be.
+
+        Returns
+        -------
+        As :meth:`Checkpoints.restore`.
+        """
+        self._recover()
+        return self._restore_first(self.list()[::-1], executor, program, only=False, check=check)
+
+    def restore_named(
+        self, executor: Executor, program: Any, check: Callable[[Checkpoint], None] | None = None
+    ) -> dict[str, Any]:
+        """Load the checkpoint ``filename`` itself.
+
+        Raises
+        ------
+        MissingFileError
+            There is none; names those beside it.
+        LoadError
+            It is damaged, or does not fit the program.
+        """
+        self._recover()
+        found = [one for one in self.list() if one.path == self.path]
+        state = self._restore_first(found, executor, program, only=True, check=check)
+        if state is None:
+            others = ", ".join(os.path.basename(one.path) for one in self.list())
+            raise MissingFileError(
+                f"there is no checkpoint {self.path}" + (", but beside it are " + others if others else ""),
+                hint="Trainer.save_checkpoint writes it" if not others else "give the name of one of those",
+            )
+        return state
+
+    def list(self) -> Listing:
+        """Return all complete checkpoints by step; of equals, the one without a number is the last."""
+        return sorted(super().list(), key=lambda one: (one.step, one.path == self.path))
+
+    def _open_store(self, root: str | os.PathLike[str]) -> CheckpointStore:
+        name = re.escape(self._name)
+        return open_store(root, Names(rf"{name}(?:\.?\d+)?", self._name))
+
+    def _tidy(self, newest: int) -> None:
+        """Remove numbered checkpoints that are not among the best, and the leftovers of killed processes."""
+        if not self._keeps_all:
+            found = self.list()
+            numbered = [one for one in found if one.path.startswith(self.path + ".")]
+            kept = {one.path for one in self._rank(numbered)[: self._keep_best]}
+            kept.add(found[-1].path if found else "")  # of equals it is the one without a number
+            for one in numbered:
+                if one.path not in kept:
+                    self._remove(one)
+        self._checkpoints.sweep()

@@ -1,0 +1,144 @@
+"""What a training session does beside training: checkpoints, cross validation, tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Unpack
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
+from paddlelike.storage.options import SaveKeywords
+from paddlelike.training.frequency import AT_THE_END, DataUnit, Frequency, read_frequency
+from paddlelike.training.sources.base import MinibatchSource
+
+__all__ = ["CheckpointConfig", "CrossValidationConfig", "TestConfig"]
+
+Mapped = Mapping[Variable, str]
+
+
+class CheckpointConfig:
+    """When and where a training session saves checkpoints, and whether it continues from the newest.
+
+    Parameters
+    ----------
+    filename
+        The checkpoint, a directory or a URL; None: no checkpoints.
+    frequency
+        Samples between two checkpoints, or ``(count, DataUnit.minibatch)`` and its kin; None: one, at the
+        end; 0: none. A checkpoint is saved after the minibatch that reaches a multiple, and at the end.
+    restore
+        Continue from the checkpoint of the most samples, if there is one.
+    preserve_all
+        Keep them all, as ``filename.0``, ``filename.1``, ...; ``filename`` itself is the last one. (The real
+        CNTK 2.7 writes them without the dot; both are found.)
+    frequency_unit
+        The unit of a frequency that is a number.
+    keep_best
+        Keep so many checkpoints with the best metric, with such names, beside the newest: that of the last
+        cross validation, or else the average of the training since the last checkpoint, of the loss where
+        there is no metric.
+    best
+        Whether the "smallest" or the "largest" metric is the best.
+    options
+        The fields of :class:`~paddlelike.storage.options.SaveOptions`.
+
+    Raises
+    ------
+    ValueError
+        There is a frequency but no file name, or a value is not valid.
+    TypeError
+        The frequency is no frequency.
+    """
+
+    def __init__(
+        self,
+        filename: str | os.PathLike[str] | None,
+        frequency: int | tuple[int, DataUnit] | None = None,
+        restore: bool = True,
+        preserve_all: bool = False,
+        *,
+        frequency_unit: DataUnit | None = None,
+        keep_best: int = 0,
+        best: Literal["smallest", "largest"] = "smallest",
+        **options: Unpack[SaveKeywords],
+    ) -> None:
+        if filename is None and frequency not in (None, 0):
+            raise ValueError("CheckpointConfig: a frequency needs a file name to save checkpoints as")
+        given = (frequency, frequency_unit) if frequency_unit is not None else frequency
+        self.frequency = Frequency(0) if filename is None else read_frequency(given, "CheckpointConfig")
+        self.filename = filename
+        self.restore = bool(restore)
+        self.preserve_all = bool(preserve_all)
+        self.keep_best = int(keep_best)
+        self._best, self._options = best, options
+        self.open()
+
+    def open(self) -> NumberedCheckpoints | None:
+        """Return the checkpoints of that name, None without a name: to list them, or to find the best one."""
+        if self.filename is None:
+            return None
+        limit = None if self.preserve_all else self.keep_best
+        return NumberedCheckpoints(self.filename, limit, best=self._best, **self._options)
+
+
+class CrossValidationConfig:
+    """When a training session tests the network on other data, and what follows from that.
+
+    Parameters
+    ----------
+    minibatch_source
+        The data, a source or a tuple of arrays in the order of the data variables. Every cross validation
+        begins where the source is now.
+    frequency
+        As for :class:`CheckpointConfig`; None: once, at the end.
+    minibatch_size
+        The samples of a minibatch.
+    callback
+        A function of the index of the cross validation, the average metric, and the counts of samples and of
+        minibatches. The training ends when it returns False. Without a source it is called all the same.
+    max_samples
+        The most samples to take; None: all.
+    model_inputs_to_streams
+        The stream of each data variable; None: as in the training.
+
+    Raises
+    ------
+    ValueError
+        There is a frequency, but neither source nor callback.
+    """
+
+    def __init__(
+        self,
+        minibatch_source: MinibatchSource | Any = None,
+        frequency: int | tuple[int, DataUnit] | None = None,
+        minibatch_size: int = 32,
+        callback: Callable[[int, float, int, int], bool | None] | None = None,
+        max_samples: int | None = None,
+        model_inputs_to_streams: Mapped | None = None,
+    ) -> None:
+        if minibatch_source is None and callback is None and frequency not in (None, 0):
+            raise ValueError("CrossValidationConfig: a frequency needs a minibatch_source or a callback")
+        is_idle = minibatch_source is None and callback is None
+        self.frequency = Frequency(0) if is_idle else read_frequency(frequency, "CrossValidationConfig")
+        self.minibatch_source = minibatch_source
+        self.minibatch_size = int(minibatch_size)
+        self.callback = callback
+        self.max_samples = AT_THE_END if max_samples is None else int(max_samples)
+        self.model_inputs_to_streams = model_inputs_to_streams
+
+
+class TestConfig:
+    """The data for the test at the end of a training session; see :class:`CrossValidationConfig`."""
+
+    __test__ = False  # for pytest
+
+    def __init__(
+        self,
+        minibatch_source: MinibatchSource | Any,
+        minibatch_size: int = 32,
+        model_inputs_to_streams: Mapped | None = None,
+    ) -> None:
+        self.minibatch_source = minibatch_source
+        self.minibatch_size = int(minibatch_size)
+        self.model_inputs_to_streams = model_inputs_to_streams

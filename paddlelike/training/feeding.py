@@ -1,0 +1,110 @@
+"""A source as the feed of a trainer: minibatches of a size, by data variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from paddlelike.errors import SourceError
+from paddlelike.training.sources.base import (
+    FULL_DATA_SWEEP,
+    INFINITELY_REPEAT,
+    Minibatch,
+    MinibatchSource,
+    count_samples,
+)
+from paddlelike.training.sources.memory import MinibatchSourceFromData
+from paddlelike.training.trainer import Trainer
+
+__all__ = ["Feeding", "minibatch_size_schedule"]
+
+
+class Feeding:
+    """A source, the size of its minibatches, and the variables that its streams feed.
+
+    Parameters
+    ----------
+    source
+        A source, or a tuple of arrays in the order of the data variables.
+    size
+        The samples of a minibatch, or a function of the samples seen.
+    inputs
+        The stream of each data variable; None: the streams have the variables' names.
+    repeats
+        Whether arrays are read again and again.
+
+    Raises
+    ------
+    SourceError
+        It is no source, or the arrays are not as many as the variables.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        source: Any,
+        size: int | Callable[[int], int],
+        inputs: Mapping[Any, str] | None = None,
+        *,
+        repeats: bool = True,
+    ) -> None:
+        self._trainer = trainer
+        self._inputs = inputs
+        self._size = size
+        if isinstance(source, MinibatchSource) or hasattr(source, "next_minibatch"):
+            self.source: MinibatchSource = source
+            return
+        names = trainer.data_names
+        arrays = list(source) if isinstance(source, tuple | list) else [source]
+        if source is None or len(arrays) != len(names):
+            raise SourceError(
+                f"the data are {'None' if source is None else f'{len(arrays)} arrays'}, expected a minibatch "
+                f"source, or a tuple of {len(names)} arrays: {', '.join(names)}"
+            )
+        end = INFINITELY_REPEAT if repeats else FULL_DATA_SWEEP
+        self.source = MinibatchSourceFromData(dict(zip(names, arrays, strict=True)), end)
+
+    def read(self, seen: int, left: int) -> Minibatch:
+        """Return the next minibatch of this process after ``seen`` samples, of at most ``left``."""
+        size = min(self._size(seen) if callable(self._size) else self._size, left)
+        if size <= 0:
+            return Minibatch()
+        workers = self._trainer.workers
+        found = self.source.next_minibatch(size, number_of_workers=workers.size, worker_rank=workers.rank)
+        if not isinstance(found, Minibatch):  # a source of the user's
+            found = Minibatch(found, count_samples(next(iter(found.values()))) if found else 0)
+        return found if self._inputs is None else found.map_to(self._inputs)
+
+
+def minibatch_size_schedule(
+    schedule: int | Sequence[int] | Sequence[tuple[int, int]], epoch_size: int = 1
+) -> Callable[[int], int]:
+    """Return the size of minibatches by the samples seen: one size, or sizes for epochs of ``epoch_size``.
+
+    A pair is a count of epochs and their size; the last size stays.
+
+    Raises
+    ------
+    ValueError
+        There is no size.
+
+    >>> size = minibatch_size_schedule([(12, 32), (15, 64), (1, 128)], 100)
+    >>> size(0), size(1199), size(1200), size(2699), size(2700), size(5000)
+    (32, 32, 64, 64, 128, 128)
+    """
+    pairs = [(1, schedule)] if isinstance(schedule, int) else list(schedule)
+    steps: list[tuple[int, int]] = [one if isinstance(one, tuple) else (1, one) for one in pairs]
+    if not steps or any(count < 1 or size < 1 for count, size in steps):
+        raise ValueError(
+            f"minibatch_size_schedule takes sizes, or pairs of epochs and size; got {schedule!r}"
+        )
+
+    def size_at(seen: int) -> int:
+        end = 0
+        for count, size in steps:
+            end += count * epoch_size
+            if seen < end:
+                return size
+        return steps[-1][1]
+
+    return size_at

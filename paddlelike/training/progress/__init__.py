@@ -1,0 +1,1 @@
+"""Progress of a training: printed, drawn as a bar, written into a log."""

@@ -1,0 +1,169 @@
+"""What is told of a training's progress, and when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["ProgressWriter", "Span"]
+
+Span = tuple[Any, Any]  # two totals: at the last report, and now
+
+
+class Tally:
+    """Sums since the last summary, and what they were at the last report."""
+
+    def __init__(self, freq: int | None, first: int) -> None:
+        self.freq, self.first = freq, first
+        self.summaries = 0
+        self.reset()
+
+    def reset(self) -> None:
+        self.now: list[float] = [0, 0, 0.0, 0.0]  # samples, minibatches, loss, metric
+        self.reported = list(self.now)
+        self.has_metric = False
+
+    def add(self, samples: int, loss: float, metric: float | None) -> tuple[Span, Span, Span, Span] | None:
+        """Add a minibatch; return samples, minibatches, loss and metric where a report is due."""
+        self.has_metric = metric is not None
+        for index, value in enumerate((samples, 1, loss * samples, (metric or 0.0) * samples)):
+            self.now[index] += value
+        count = int(self.now[1])
+        if self.freq is None:
+            return None
+        is_due = (count + 1) & count == 0 if self.freq == 0 else not count % self.freq or count <= self.first
+        if not is_due:
+            return None
+        spans = tuple(zip(self.reported, self.now, strict=True))
+        self.reported = list(self.now)
+        return spans  # type: ignore[return-value]
+
+
+class ProgressWriter:
+    """Base of what is told of the progress: subclasses override the ``on_write_...`` methods.
+
+    Sums are over samples: an average is a difference of a loss or metric span over that of the samples.
+
+    Parameters
+    ----------
+    freq
+        Minibatches between two updates; 0: after 1, 3, 7, 15, ...; None: no updates.
+    first
+        Also after each of the first so many minibatches.
+    test_freq, test_first
+        The same for tests.
+
+    Attributes
+    ----------
+    position
+        The count of minibatches that the trainer has seen.
+    """
+
+    def __init__(
+        self, freq: int | None = None, first: int = 0, test_freq: int | None = None, test_first: int = 0
+    ) -> None:
+        self.position = 0
+        self._training, self._test = Tally(freq, first), Tally(test_freq, test_first)
+        self._began = {"training": time.monotonic(), "test": time.monotonic()}
+
+    def update_training(self, samples: int, loss: float, metric: float | None) -> None:
+        """Take the averages of a minibatch of the training."""
+        spans = self._training.add(samples, loss, metric)
+        if spans is not None:
+            counts, updates, losses, metrics = spans
+            self.on_write_training_update(
+                counts, updates, losses, metrics if self._training.has_metric else None
+            )
+
+    def update_test(self, samples: int, metric: float) -> None:
+        """Take the average metric of a minibatch of a test."""
+        if not self._test.now[1]:
+            self._began["test"] = time.monotonic()
+        spans = self._test.add(samples, 0.0, metric)
+        if spans is not None:
+            counts, updates, _, metrics = spans
+            self.on_write_test_update(counts, updates, metrics)
+
+    def summarize_training(self) -> None:
+        """Summarize what came since the last summary, and begin anew."""
+        tally = self._training
+        if tally.now[1]:
+            tally.summaries += 1
+            samples, updates, loss, metric = tally.now
+            self.on_write_training_summary(
+                int(samples),
+                int(updates),
+                tally.summaries,
+                loss,
+                metric if tally.has_metric else None,
+                1000 * (time.monotonic() - self._began["training"]),
+            )
+        tally.reset()
+        self._began["training"] = time.monotonic()
+
+    def summarize_test(self) -> None:
+        """Summarize the tests since the last summary, and begin anew."""
+        tally = self._test
+        if tally.now[1]:
+            tally.summaries += 1
+            samples, updates, _, metric = tally.now
+            elapsed = 1000 * (time.monotonic() - self._began["test"])
+            self.on_write_test_summary(int(samples), int(updates), tally.summaries, metric, elapsed)
+        tally.reset()
+
+    def begin(self, done: int, total: int | None) -> None:
+        """A training session begins, ``done`` samples of ``total`` (None: without end) having been seen."""
+
+    def end(self) -> None:
+        """The session ended, with an error or without."""
+
+    def on_write_training_update(
+        self, samples: Span, updates: Span, aggregate_loss: Span, aggregate_metric: Span | None
+    ) -> None:
+        """An update of the training."""
+
+    def on_write_test_update(self, samples: Span, updates: Span, aggregate_metric: Span) -> None:
+        """An update of a test."""
+
+    def on_write_training_summary(
+        self,
+        samples: int,
+        updates: int,
+        summaries: int,
+        aggregate_loss: float,
+        aggregate_metric: float | None,
+        elapsed_milliseconds: float,
+    ) -> None:
+        """A summary of the training; ``summaries`` counts them from 1."""
+
+    def on_write_test_summary(
+        self,
+        samples: int,
+        updates: int,
+        summaries: int,
+        aggregate_metric: float,
+        elapsed_milliseconds: float,
+    ) -> None:
+        """A summary of a test."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the sums, for a checkpoint."""
+        return {
+            name: {
+                "now": list(tally.now),
+                "reported": list(tally.reported),
+                "summaries": tally.summaries,
+                "has_metric": tally.has_metric,
+                "seconds": time.monotonic() - self._began[name],
+            }
+            for name, tally in (("training", self._training), ("test", self._test))
+        }
+
+    def restore_state(self, state: Mapping[str, Any]) -> None:
+        """Continue with the sums of a checkpoint."""
+        for name, tally in (("training", self._training), ("test", self._test)):
+            saved = state[name]
+            tally.now, tally.reported = list(saved["now"]), list(saved["reported"])
+            tally.summaries, tally.has_metric = int(saved["summaries"]), bool(saved["has_metric"])
+            self._began[name] = time.monotonic() - saved["seconds"]

@@ -1,0 +1,124 @@
+"""The state of the random generators of Python and numpy that scripts and readers use."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.errors import SourceError
+from paddlelike.reader.readers import MAPPING
+
+__all__ = ["RandomStream", "capture_random_state", "restore_random_state"]
+
+_swapping: Final = threading.RLock()
+
+
+def capture_random_state() -> dict[str, Any]:
+    """Return the state of ``random`` and of ``numpy.random``, for a checkpoint."""
+    version, words, gauss = random.getstate()
+    kind, keys, position, has_gauss, cached = np.random.get_state()  # noqa: NPY002 (the global generator)
+    return {
+        "python": {"version": version, "words": np.array(words, np.uint32), "gauss": gauss},
+        "numpy": {
+            "kind": str(kind),
+            "keys": np.array(keys),
+            "position": int(position),
+            "has_gauss": int(has_gauss),
+            "gauss": float(cached),
+        },
+    }
+
+
+def restore_random_state(state: Mapping[str, Any]) -> None:
+    """Set both generators to a captured state.
+
+    Raises
+    ------
+    SourceError
+        It is none.
+    """
+    try:
+        own, other = state["python"], state["numpy"]
+        random.setstate((own["version"], tuple(int(word) for word in own["words"]), own["gauss"]))
+        legacy = (other["kind"], other["keys"], other["position"], other["has_gauss"], other["gauss"])
+        np.random.set_state(legacy)  # noqa: NPY002 (the global generator)
+    except (LookupError, TypeError, ValueError) as error:
+        raise SourceError(f"this is no state of random generators: {error!r:.200}") from error
+
+
+class RandomStream:
+    """Random numbers of a reader's own, though it draws from the generators that the script draws from, too.
+
+    The generators are exchanged while the reader works, so that a reader gives the same samples whatever the
+    script draws in between. Beside a loader, whose thread reads at any time, the script should not draw from
+    them. For a reader that starts threads that read (``fluid.io.buffered``) they are left alone after the
+    first sample. What the threads of ``xmap_readers`` map must not draw: the threads have no order.
+    """
+
+    def __init__(self) -> None:
+        self.state = _get_states()
+
+    def follow(self, reader: Callable[[], Iterable[Any]]) -> Callable[[], Iterator[Any]]:
+        """Return ``reader`` with this stream's numbers."""
+        return lambda: self._iterate(reader)
+
+    def capture(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
+        with self.active():
+            return capture_random_state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go to a captured state. Raises SourceError if it is none."""
+        with self.active():
+            restore_random_state(state)
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Let Python's and numpy's generators be those of this stream."""
+        with _swapping:
+            outer = _get_states()
+            _set_states(self.state)
+            try:
+                yield
+            finally:
+                self.state = _get_states()
+                _set_states(outer)
+
+    def _iterate(self, reader: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+        known = set(threading.enumerate())
+        with self.active():
+            items = iter(reader())
+            item = next(items, _END)
+        started = set(threading.enumerate()) - known
+        if any(thread.is_alive() and not thread.name.startswith(MAPPING) for thread in started):
+            yield from self._iterate_beside_threads(items, item)
+            return
+        while item is not _END:
+            yield item
+            with self.active():
+                item = next(items, _END)
+
+    def _iterate_beside_threads(self, items: Iterator[Any], item: Any) -> Iterator[Any]:
+        with _swapping:
+            _set_states(self.state)
+        while item is not _END:
+            yield item
+            item = next(items, _END)
+        self.state = _get_states()
+
+
+_END: Final = object()
+
+
+def _get_states() -> tuple[Any, Any]:
+    return random.getstate(), np.random.get_state()  # noqa: NPY002 (the global generator)
+
+
+def _set_states(states: tuple[Any, Any]) -> None:
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002 (the global generator)

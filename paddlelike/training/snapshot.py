@@ -1,0 +1,173 @@
+"""The state of a training beside its variables: what is saved with them, and how it is restored.
+
+The state of a checkpoint (see ``io.checkpoints``) has under "training": ``counts`` (samples, minibatches,
+sweeps), ``network`` (see ``training.network``), ``session``, and ``workers``: for each process its external
+state and the states of its random generators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from paddlelike.core.scope import global_scope
+from paddlelike.errors import FormatError, SaveError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.checkpoints.checkpoint import Checkpoint
+from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
+from paddlelike.io.checkpoints.values import ARRAY_KEY, decode_state, encode_state
+from paddlelike.training.network import check_network, describe_network
+from paddlelike.training.progress.writer import ProgressWriter
+from paddlelike.training.random_streams import capture_random_state, restore_random_state
+from paddlelike.training.workers import Workers, exchange_values
+
+__all__ = ["check_external_state", "restore", "restore_newest", "save"]
+
+_HINTS = {"tuple": "use list(...)", "bytes": "use .decode(), or numpy.frombuffer(..., 'uint8')"}
+_COUNTS = (
+    "total_number_of_samples_seen",
+    "total_number_of_minibatches_seen",
+    "total_number_of_sweeps_seen",
+)
+
+
+class Trained(Protocol):
+    """What a snapshot needs of a trainer."""
+
+    program: Program
+    loss_function: Variable
+    executor: Executor
+    progress_writers: list[ProgressWriter]
+    total_number_of_samples_seen: int
+    total_number_of_minibatches_seen: int
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that train together."""
+
+
+def save(
+    trainer: Trained,
+    checkpoints: NumberedCheckpoints,
+    external_state: Mapping[str, Any],
+    *,
+    index: int | None = None,
+    metric: float | None = None,
+    session: Mapping[str, Any] | None = None,
+) -> Any:
+    """Save a checkpoint; every process of the training calls this. See :meth:`Trainer.save_checkpoint`."""
+    check_external_state(external_state, "external_state")
+    workers = trainer.workers
+    own = {
+        "external": dict(external_state),
+        "random": capture_random_state(),
+        "generator": global_scope().generator.state,
+    }
+    states = [decode_state(one) for one in exchange_values(workers, encode_state(own))]
+    report, problem = None, None
+    if workers.rank == 0:
+        state = {
+            "training": {
+                "counts": {name: getattr(trainer, name) for name in _COUNTS},
+                "network": describe_network(trainer.program, trainer.loss_function.name),
+                "session": dict(session or {}),
+                "workers": states,
+            }
+        }
+        try:
+            report = checkpoints.save_numbered(
+                trainer.executor,
+                trainer.program,
+                trainer.total_number_of_samples_seen,
+                index,
+                metric,
+                state,
+            )
+        except BaseException as error:
+            problem = error
+    if workers.size > 1:
+        (failed, *_) = workers.exchange("" if problem is None else f"{type(problem).__name__}: {problem}")
+        if failed and problem is None:
+            raise SaveError(
+                f"the first process of the training could not save {checkpoints.path}: {failed}",
+                hint="the earlier checkpoints are as they were",
+            )
+    if problem is not None:
+        raise problem
+    return report
+
+
+def restore(trainer: Trained, checkpoints: NumberedCheckpoints) -> dict[str, Any]:
+    """Restore exactly the checkpoint of that name. See :meth:`Trainer.restore_from_checkpoint`."""
+    state = checkpoints.restore_named(trainer.executor, trainer.program, _make_check(trainer))
+    return _take(trainer, state)[0]
+
+
+def restore_newest(
+    trainer: Trained, checkpoints: NumberedCheckpoints
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Restore the checkpoint of the most samples; return the external state and the session's, or None."""
+    state = checkpoints.restore_newest(trainer.executor, trainer.program, _make_check(trainer))
+    return None if state is None else _take(trainer, state)
+
+
+def _make_check(trainer: Trained) -> Any:
+    def check(checkpoint: Checkpoint) -> None:
+        training = checkpoint.state.get("training")
+        if not isinstance(training, dict) or not training.get("workers"):
+            raise FormatError(
+                f"checkpoint {checkpoint.path} was not saved by a Trainer",
+                hint="fluid.io.Checkpoints restores what it saved; load_persistables takes the values alone",
+            )
+        check_network(training["network"], trainer.program, trainer.loss_function.name, checkpoint.path)
+
+    return check
+
+
+def _take(trainer: Trained, state: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    training = state["training"]
+    for name in _COUNTS:
+        setattr(trainer, name, int(training["counts"][name]))
+    for writer in trainer.progress_writers:
+        writer.position = trainer.total_number_of_minibatches_seen
+    states = training["workers"]
+    rank = trainer.workers.rank
+    own = states[rank if rank < len(states) else 0]
+    global_scope().generator.state = own["generator"]
+    restore_random_state(own["random"])
+    return own["external"], training["session"]
+
+
+def check_external_state(value: Any, where: str) -> None:
+    """Check that a value comes back as it was.
+
+    Raises
+    ------
+    TypeError
+        It is not of the types that are kept; names the place.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return
+    if type(value) is list:
+        for index, one in enumerate(value):
+            check_external_state(one, f"{where}[{index}]")
+        return
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            if type(key) is not str:
+                raise TypeError(f"{where} has the key {key!r}; keys are texts\n  hint: use str(key)")
+            if key == ARRAY_KEY:
+                raise TypeError(f"{where} has the key {key!r}, which marks arrays\n  hint: use another name")
+            check_external_state(one, f"{where}[{key!r}]")
+        return
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return
+    hint = "use .item()" if isinstance(value, np.generic) else _HINTS.get(type(value).__name__, "convert it")
+    raise TypeError(
+        f"{where} is a {type(value).__name__}, which is not saved; None, bool, int, float, str, list, dict "
+        f"and arrays can\n  hint: {hint}"
+    )

@@ -1,0 +1,1 @@
+"""Minibatch sources: data whose position can be saved and restored."""

@@ -1,0 +1,26 @@
+"""Runs the initializers of variables that have no value yet."""
+
+from __future__ import annotations
+
+from paddlelike.core.scope import global_scope
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.program import Program
+
+__all__ = ["initialize"]
+
+
+def initialize(executor: Executor, startup: Program, program: Program) -> None:
+    """Run what of a startup program gives values to variables without one; of a distributed job, all."""
+    if program._is_distributed:
+        executor.run(startup)
+        return
+    rest = startup.clone()
+    block = rest.global_block()
+    block.ops = [op for op in block.ops if not all(map(_has_value, op.output_arg_names))]
+    if block.ops:
+        executor.run(rest)
+
+
+def _has_value(name: str) -> bool:
+    found = global_scope().find_var(name)
+    return found is not None and found.is_initialized()

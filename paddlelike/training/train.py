@@ -1,0 +1,131 @@
+"""Training in one call: a trainer and its session, made from a criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.optimizer.base import Optimizer
+from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
+from paddlelike.training.feeding import Feeding
+from paddlelike.training.progress.writer import ProgressWriter, Span
+from paddlelike.training.session import TrainingSession
+from paddlelike.training.trainer import Trainer
+
+__all__ = ["TrainingSummary", "train"]
+
+
+class TrainingSummary(dict[str, list[dict[str, Any]]]):
+    """The losses and metrics of a training: "updates", each of a minibatch, and "epoch_summaries"."""
+
+
+class _Collector(ProgressWriter):
+    """Collects a summary."""
+
+    def __init__(self) -> None:
+        super().__init__(freq=1)
+        self.summary = TrainingSummary(updates=[], epoch_summaries=[])
+
+    def on_write_training_update(
+        self, samples: Span, updates: Span, aggregate_loss: Span, aggregate_metric: Span | None
+    ) -> None:
+        count = samples[1] - samples[0]
+        metric = None if aggregate_metric is None else aggregate_metric[1] - aggregate_metric[0]
+        self._add("updates", count, aggregate_loss[1] - aggregate_loss[0], metric)
+
+    def on_write_training_summary(
+        self,
+        samples: int,
+        updates: int,
+        summaries: int,
+        aggregate_loss: float,
+        aggregate_metric: float | None,
+        elapsed_milliseconds: float,
+    ) -> None:
+        self._add("epoch_summaries", samples, aggregate_loss, aggregate_metric)
+
+    def _add(self, name: str, samples: int, loss: float, metric: float | None) -> None:
+        values = {"loss": loss / samples} | ({} if metric is None else {"metric": metric / samples})
+        self.summary[name].append({**values, "samples": samples})
+
+
+def train(
+    criterion: Variable | Sequence[Variable],
+    minibatch_source: Any,
+    minibatch_size: int = 32,
+    model_inputs_to_streams: Mapping[Any, str] | None = None,
+    parameter_learners: Optimizer | Sequence[Optimizer] | None = None,
+    callbacks: Sequence[Any] = (),
+    progress_frequency: Any = None,
+    max_epochs: int | None = None,
+    epoch_size: int | None = None,
+    max_samples: int | None = None,
+) -> TrainingSummary:
+    """Train a criterion, and return the losses: CNTK's ``criterion.train(...)``.
+
+    Parameters
+    ----------
+    criterion
+        The loss, or a pair of loss and metric.
+    minibatch_source
+        A minibatch source, or a tuple of arrays in the order of the data variables.
+    minibatch_size
+        The samples of a minibatch.
+    model_inputs_to_streams
+        The stream of each data variable; None: the streams have the names of the variables.
+    parameter_learners
+        The optimizer.
+    callbacks
+        Progress writers, and a :class:`CheckpointConfig`, :class:`CrossValidationConfig` and
+        :class:`TestConfig`, at most one of each.
+    progress_frequency
+        How often the progress writers summarize; None: every epoch.
+    max_epochs, epoch_size
+        How many epochs of how many samples; by default a sweep over the data, and of arrays one epoch.
+    max_samples
+        Where the training ends, instead of ``max_epochs``.
+
+    Raises
+    ------
+    TypeError
+        A callback is none of these.
+    ValueError
+        Both ``max_samples`` and ``max_epochs`` are given, or the size of an epoch is not known.
+    """
+    configs: dict[type, Any] = {}
+    writers = []
+    for one in callbacks:
+        if isinstance(one, ProgressWriter):
+            writers.append(one)
+        elif type(one) in (CheckpointConfig, CrossValidationConfig, TestConfig) and type(one) not in configs:
+            configs[type(one)] = one
+        else:
+            raise TypeError(
+                f"train: callbacks are progress writers, and at most one CheckpointConfig, "
+                f"CrossValidationConfig and TestConfig; got {one!r}"
+            )
+    collector = _Collector()
+    trainer = Trainer(None, criterion, parameter_learners, [*writers, collector])
+    source = Feeding(trainer, minibatch_source, 1).source
+    epoch_size = getattr(source, "samples_in_sweep", None) if epoch_size is None else epoch_size
+    if source is not minibatch_source and max_epochs is None and max_samples is None:
+        max_epochs = 1
+    if max_epochs is not None:
+        if max_samples is not None or epoch_size is None:
+            raise ValueError(
+                "train: max_epochs excludes max_samples, and needs epoch_size for a source of unknown size"
+            )
+        max_samples = max_epochs * epoch_size
+    TrainingSession(
+        trainer,
+        minibatch_source,
+        minibatch_size,
+        model_inputs_to_streams,
+        max_samples=max_samples,
+        progress_frequency=epoch_size if progress_frequency is None else progress_frequency,
+        checkpoint_config=configs.get(CheckpointConfig),
+        cv_config=configs.get(CrossValidationConfig),
+        test_config=configs.get(TestConfig),
+    ).train()
+    return collector.summary

@@ -1,0 +1,296 @@
+"""The trainer: a network with its optimizer, trained by minibatches, saved and restored as a whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FeedError, GraphError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.guards import default_startup_program, program_guard
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
+from paddlelike.layers import mean
+from paddlelike.optimizer.base import Optimizer
+from paddlelike.storage.options import SaveKeywords
+from paddlelike.training import snapshot, startup
+from paddlelike.training.progress.writer import ProgressWriter
+from paddlelike.training.sources.base import Minibatch, count_samples
+from paddlelike.training.workers import Workers, find_workers
+
+__all__ = ["Trainer"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Trainer:
+    """Trains a network, and saves and restores everything that its further training depends on.
+
+    Making one appends the optimizer's operators and runs the initializers of variables without a value.
+
+    Parameters
+    ----------
+    model
+        The output variable, or a list of them; None: only a criterion is trained.
+    criterion
+        The loss, or a pair of loss and metric. What has more than one element is averaged.
+    parameter_learners
+        An optimizer, or a list of one; None: the program has its update operators already.
+    progress_writers
+        What is told of the progress, such as a :class:`ProgressPrinter`.
+    program, startup_program
+        What is run in training, if it is not the program of the loss, such as the trainer's program of a
+        transpiler; and the initializers, if not the default startup program.
+    executor
+        None: one on the CPU.
+
+    Raises
+    ------
+    GraphError
+        The criterion is no variable, or several optimizers were given.
+
+    >>> import paddlelike as fluid
+    >>> x, y = fluid.data("x", [None, 2]), fluid.data("y", [None, 1])
+    >>> loss = fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y)
+    >>> trainer = Trainer(None, loss, fluid.optimizer.SGD(0.1))
+    >>> batch = {x: np.ones((4, 2), "float32"), y: np.ones((4, 1), "float32")}
+    >>> before = trainer.test_minibatch(batch)
+    >>> trainer.train_minibatch(batch), trainer.test_minibatch(batch) < before
+    (True, True)
+    >>> trainer.total_number_of_samples_seen
+    4
+    """
+
+    def __init__(
+        self,
+        model: Variable | Sequence[Variable] | None,
+        criterion: Variable | Sequence[Variable],
+        parameter_learners: Optimizer | Sequence[Optimizer] | None = None,
+        progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None,
+        *,
+        program: Program | None = None,
+        startup_program: Program | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        given = [criterion] if isinstance(criterion, Variable) else list(criterion)
+        if not 1 <= len(given) <= 2 or not all(isinstance(one, Variable) for one in given):
+            raise GraphError(f"Trainer: criterion is a loss, or a pair of loss and metric; got {criterion!r}")
+        self.model = model
+        startup_program = default_startup_program() if startup_program is None else startup_program
+        with program_guard(given[0].block.program, startup_program):
+            given = [one if tuple(one.shape) in ((), (1,)) else mean(one) for one in given]
+        self.loss_function, self.evaluation_function = given[0], given[1] if len(given) == 2 else None
+        self.program = given[0].block.program if program is None else program
+        self._test_program = given[0].block.program.clone(for_test=True)._prune(given)
+        self.parameter_learners = _as_list(parameter_learners)
+        if len(self.parameter_learners) > 1:
+            raise GraphError(
+                f"Trainer takes one optimizer, got {len(self.parameter_learners)}",
+                hint="parameters learn at rates of their own by ParamAttr(learning_rate=...)",
+            )
+        for learner in self.parameter_learners:
+            learner.minimize(self.loss_function, startup_program)
+        self.progress_writers: list[ProgressWriter] = _as_list(progress_writers)
+        self.executor = Executor() if executor is None else executor
+        startup.initialize(self.executor, startup_program, self.program)
+        self._workers: Workers | None = None
+        self.total_number_of_samples_seen = 0
+        self.total_number_of_minibatches_seen = 0
+        self.total_number_of_sweeps_seen = 0
+        self.previous_minibatch_sample_count = 0
+        self.previous_minibatch_loss_average = 0.0
+        self.previous_minibatch_evaluation_average = 0.0
+        self._data = {v.name: v for v in self._test_program.list_vars() if v.is_data}
+
+    @property
+    def data_names(self) -> list[str]:
+        """The names of the data variables that the criterion needs, in the order of their creation."""
+        return list(self._data)
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that train together."""
+        if self._workers is None:
+            self._workers = find_workers(self.program, self.executor)
+        return self._workers
+
+    def train_minibatch(
+        self,
+        arguments: Mapping[Any, Any] | Sequence[Any],
+        outputs: Sequence[Variable] | None = None,
+        *,
+        is_sweep_end: bool | None = None,
+    ) -> bool | tuple[bool, dict[Variable, Array]]:
+        """Train with one minibatch.
+
+        Parameters
+        ----------
+        arguments
+            Arrays or LoDTensors by data variable or its name, a minibatch of a source, or a sequence in the
+            order of the data variables.
+        outputs
+            Variables whose values are returned, too.
+        is_sweep_end
+            Whether a sweep over the data ends; None: as the minibatch says.
+
+        Returns
+        -------
+        False for an empty minibatch, which is not trained with: the data ended. With ``outputs`` also their
+        values by variable.
+
+        Raises
+        ------
+        FeedError
+            A variable is not fed, or a value does not fit it.
+        """
+        wanted = list(outputs or ())
+        feed, samples = self._make_feed(arguments)
+        if not feed:
+            self.previous_minibatch_sample_count = 0
+            return (False, {}) if outputs is not None else False
+        fetches = [v for v in (self.loss_function, self.evaluation_function, *wanted) if v is not None]
+        values = self.executor.run(self.program, feed=feed, fetch_list=fetches)
+        self._record(arguments, samples, values, is_sweep_end)
+        if outputs is None:
+            return True
+        return True, dict(zip(wanted, values[len(fetches) - len(wanted) :], strict=True))
+
+    def test_minibatch(self, arguments: Mapping[Any, Any] | Sequence[Any]) -> float:
+        """Return the average metric of one minibatch, or its loss where there is no metric.
+
+        The network is in test mode. Raises as :meth:`train_minibatch`.
+        """
+        feed, samples = self._make_feed(arguments)
+        if not feed:
+            return 0.0
+        wanted = self.loss_function if self.evaluation_function is None else self.evaluation_function
+        (value,) = self.executor.run(self._test_program, feed=feed, fetch_list=[wanted.name])
+        average = float(np.mean(value))
+        for writer in self.progress_writers:
+            writer.update_test(samples, average)
+        return average
+
+    def save_checkpoint(
+        self,
+        filename: str | os.PathLike[str],
+        external_state: Mapping[str, Any] | None = None,
+        **options: Unpack[SaveKeywords],
+    ) -> Any:
+        """Save the training as the directory ``filename``: an earlier one is replaced as a whole, or kept.
+
+        It holds every persistable variable, as ``fluid.io.save_persistables`` writes them; the states of the
+        random generators; the counts of samples, minibatches and sweeps; and ``external_state``. In a
+        distributed training every process calls this; the first writes, with the external states of all.
+
+        Parameters
+        ----------
+        external_state
+            A dict of None, booleans, numbers, texts, arrays, lists and dicts, such as the state of a source.
+        options
+            The fields of :class:`~paddlelike.storage.options.SaveOptions`.
+
+        Returns
+        -------
+        The report of the save; None in all processes but the first.
+
+        Raises
+        ------
+        TypeError
+            ``external_state`` holds something else; nothing was written.
+        SaveError
+            It could not be saved; the earlier checkpoint is as it was.
+        """
+        checkpoints = NumberedCheckpoints(filename, **options)
+        return snapshot.save(self, checkpoints, {} if external_state is None else external_state)
+
+    def restore_from_checkpoint(self, filename: str | os.PathLike[str]) -> dict[str, Any]:
+        """Restore the training from ``filename`` and return the external state of this process.
+
+        The learning rate, too, is that of the checkpoint. A process that the checkpoint does not know gets
+        the external state of the first one.
+
+        Raises
+        ------
+        LoadError
+            It is of another network or optimizer, or damaged; nothing has changed.
+        MissingFileError
+            There is no such checkpoint.
+        """
+        return snapshot.restore(self, NumberedCheckpoints(filename))
+
+    def summarize_training_progress(self) -> None:
+        """Let the writers summarize the training since the last summary."""
+        for writer in self.progress_writers:
+            writer.summarize_training()
+
+    def summarize_test_progress(self) -> None:
+        """Let the writers summarize the tests since the last summary."""
+        for writer in self.progress_writers:
+            writer.summarize_test()
+
+    def _record(self, arguments: Any, samples: int, values: Sequence[Any], is_sweep_end: bool | None) -> None:
+        if is_sweep_end is None:
+            is_sweep_end = getattr(arguments, "end_of_sweep", False)
+        total = getattr(arguments, "total_samples", samples * self.workers.size)
+        self.previous_minibatch_sample_count = samples
+        self.previous_minibatch_loss_average = float(np.mean(values[0]))
+        metric = None if self.evaluation_function is None else float(np.mean(values[1]))
+        self.previous_minibatch_evaluation_average = 0.0 if metric is None else metric
+        self.total_number_of_samples_seen += total
+        self.total_number_of_minibatches_seen += 1
+        self.total_number_of_sweeps_seen += bool(is_sweep_end)
+        for writer in self.progress_writers:
+            writer.position = self.total_number_of_minibatches_seen
+            writer.update_training(samples, self.previous_minibatch_loss_average, metric)
+
+    def _make_feed(self, arguments: Mapping[Any, Any] | Sequence[Any]) -> tuple[dict[str, Any], int]:
+        """Return the feed for a minibatch, and the count of its samples."""
+        if not isinstance(arguments, Mapping):
+            values = [arguments] if isinstance(arguments, np.ndarray | LoDTensor) else list(arguments)
+            if values and len(values) != len(self._data):
+                raise FeedError(
+                    f"the minibatch has {len(values)} arrays, expected {len(self._data)}: "
+                    f"{', '.join(self._data)}"
+                )
+            arguments = dict(zip(self._data, values, strict=bool(values)))
+        named = {getattr(key, "name", key): value for key, value in arguments.items()}
+        if not named:
+            return {}, 0
+        missing = [name for name in self._data if name not in named]
+        if missing:
+            raise FeedError(
+                f"the minibatch has no value for {', '.join(missing)}; it has {', '.join(map(str, named))}",
+                hint="map variables to streams: model_inputs_to_streams={x: source.streams.x}, or input_map=",
+            )
+        feed = {n: _fit(self._data[n], value) if n in self._data else value for n, value in named.items()}
+        if isinstance(arguments, Minibatch):
+            return feed, arguments.num_samples
+        return feed, count_samples(feed[next(iter(self._data))])
+
+
+def _as_list(given: Any) -> list[Any]:
+    if given is None:
+        return []
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _fit(variable: Variable, value: Any) -> Any:
+    """Return a value in the dtype of its variable, without a LoD of single rows that the variable lacks."""
+    wanted = numpy_dtype(variable.dtype)
+    if isinstance(value, LoDTensor):
+        lengths = value.recursive_sequence_lengths()
+        if variable.lod_level or value.array is None or len(lengths) != 1 or set(lengths[0]) != {1}:
+            return value
+        value = value.array
+    if isinstance(value, list | tuple):
+        value = np.asarray(value)
+    if not isinstance(value, np.ndarray) or value.dtype == wanted:
+        return value
+    lossless = value.dtype.kind == wanted.kind or (value.dtype.kind in "biu" and wanted.kind in "if")
+    return value.astype(wanted) if lossless else value

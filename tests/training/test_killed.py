@@ -1,0 +1,69 @@
+"""A training that is killed at any instant and started again ends with the bits of one that is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.fork_server import Forked
+from tests.training.resumed import SOURCES
+
+
+def start(fork_server: str, root: Path, source: str, **environment: Any) -> Forked:
+    texts = {name: str(value) for name, value in environment.items()}
+    given = {"ROOT": str(root), "SOURCE": source, **texts}
+    return Forked(fork_server, "tests.training.resumed", os.environ | given)
+
+
+def finish(fork_server: str, root: Path, source: str, **environment: Any) -> dict[str, Any]:
+    """Run it to its end; return what it says of it."""
+    with closing(start(fork_server, root, source, **environment)) as process:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    found: dict[str, Any] = json.loads((root / "final").read_text())
+    return found
+
+
+def checkpoints(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir() if path.name.startswith("model"))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_killed_training_ends_with_the_same_bits(fork_server: str, tmp_path: Path, source: str) -> None:
+    """Rows C12, C13: killed at calls that write, rename and delete."""
+    want = finish(fork_server, tmp_path / "whole", source, SAMPLES=110)
+    root = tmp_path / "killed"
+    for strike in {"memory": (7, 60), "loader": (90, 40)}.get(source, (75,)):
+        with closing(start(fork_server, root, source, SAMPLES=110, STRIKE=strike)) as process:
+            assert process.wait(120) == -signal.SIGKILL, process.errors
+    assert finish(fork_server, root, source, SAMPLES=110) == want
+    assert checkpoints(root) == checkpoints(tmp_path / "whole")
+    assert not [path for path in root.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_training_killed_at_random_instants_ends_with_the_same_bits(
+    fork_server: str, tmp_path: Path, source: str
+) -> None:
+    begin = time.monotonic()
+    want = finish(fork_server, tmp_path / "whole", source)
+    longest = time.monotonic() - begin
+    rng = random.Random(source)
+    for attempt in range(2):
+        root = tmp_path / f"killed {attempt}"
+        for _ in range(4):
+            with closing(start(fork_server, root, source)) as process:  # which kills it
+                time.sleep(rng.uniform(0.1, longest))
+            with closing(start(fork_server, root, source, STRIKE=rng.randint(1, 200))) as process:
+                process.wait(120)
+        assert finish(fork_server, root, source) == want
+        assert checkpoints(root) == checkpoints(tmp_path / "whole")
