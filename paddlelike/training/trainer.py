@@ -86,8 +86,9 @@ class Trainer:
         with program_guard(given[0].block.program, startup_program):
             given = [one if tuple(one.shape) in ((), (1,)) else mean(one) for one in given]
         self.loss_function, self.evaluation_function = given[0], given[1] if len(given) == 2 else None
-        self.program = given[0].block.program if program is None else program
-        self._test_program = given[0].block.program.clone(for_test=True)._prune(given)
+        network = given[0].block.program
+        self.program = network if program is None else program
+        self._test_program = network.clone(for_test=True)._prune(given)
         self.parameter_learners = _as_list(parameter_learners)
         if len(self.parameter_learners) > 1:
             raise GraphError(
@@ -106,7 +107,8 @@ class Trainer:
         self.previous_minibatch_sample_count = 0
         self.previous_minibatch_loss_average = 0.0
         self.previous_minibatch_evaluation_average = 0.0
-        self._data = {v.name: v for v in self._test_program.list_vars() if v.is_data}
+        needed = {v.name for v in self._test_program.list_vars()}
+        self._data = {v.name: v for v in network.list_vars() if v.is_data and v.name in needed}
 
     @property
     def data_names(self) -> list[str]:
