@@ -1,16 +1,20 @@
-"""Conversion between file formats, the HDF5 recipe of TensorFlow users, and ONNX models."""
+"""Conversion between file formats, the HDF5 recipe of TensorFlow users, models of ONNX and of CNTK."""
 
+from paddlelike.interop.cntk import CntkReport, export_cntk, import_cntk
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.hdf5 import ParamSetter, build_param_setters, load_hdf5, save_hdf5
 from paddlelike.interop.onnx import OnnxReport, export_onnx, import_onnx
 
 __all__ = [
+    "CntkReport",
     "ConvertReport",
     "OnnxReport",
     "ParamSetter",
     "build_param_setters",
     "convert",
+    "export_cntk",
     "export_onnx",
+    "import_cntk",
     "import_onnx",
     "load_hdf5",
     "save_hdf5",

@@ -15,10 +15,33 @@ def read_values(job):
     function.save(job["theirs"])
 
 
+def evaluate(function, feeds, prefix):
+    """Return the outputs of a function; sequences are fed as a list, and come back one after the other."""
+    feed = {}
+    for one in function.arguments:
+        value = feeds["%s/in/%s" % (prefix, one.name)]
+        lengths = "%s/lengths/%s" % (prefix, one.name)
+        feed[one] = np.split(value, np.cumsum(feeds[lengths])[:-1]) if lengths in feeds.files else value
+    made = function.eval(feed)
+    outputs = [made[one] for one in function.outputs] if isinstance(made, dict) else [made]
+    return [np.concatenate(one) if isinstance(one, list) else np.asarray(one) for one in outputs]
+
+
+def run_models(job):
+    """Evaluate every model of an archive with its inputs."""
+    found = {}
+    with np.load(job["models"]) as feeds:
+        for name in sorted({key.split("/")[0] for key in feeds.files}):
+            function = cntk.Function.load(feeds[name + "/model"].tobytes())
+            for index, out in enumerate(evaluate(function, feeds, name)):
+                found["%s/%d" % (name, index)] = out
+    np.savez(job["found"], **found)
+
+
 def main():
     with open(sys.argv[1]) as file:
         job = json.load(file)
-    {"values": read_values}[job["task"]](job)
+    {"values": read_values, "models": run_models}[job["task"]](job)
 
 
 if __name__ == "__main__":

@@ -5,28 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import onnxruntime
 
 import paddlelike as fluid
 from paddlelike.core.dtypes import convert_dtype
 from paddlelike.framework.opdef import registry
+from tests.helpers.single_operators import FOR_TRAINING, narrow
 from tests.ops.contract import Case, _expected, full_attrs
 
 Arrays = dict[str, Any]
-
-#: Outputs for gradients and for training, which a model for prediction does not have.
-FOR_TRAINING = {
-    "BatchSize", "Mask", "Mean", "MeanOut", "Means", "MidOut", "SavedMean", "SavedVariance", "Scales",
-    "Variance", "VarianceOut", "XShape",
-}  # fmt: skip
-
-
-def narrow(value: Any) -> Any:
-    """Return an array with real numbers as float32, which is what onnxruntime computes with."""
-    array = np.array(value)
-    return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
 def build(case: Case) -> tuple[fluid.Program, Arrays, list[str]]:

@@ -1,0 +1,271 @@
+"""A saved function of CNTK as a plain graph: blocks opened, and primitive functions in order.
+
+A layer is saved as a block: the functions in it read placeholders, which the block maps to what they stand
+for. Here every input of a function is what it really reads: an input, a parameter, a constant, or an output
+``<uid>_Output_<index>`` of another primitive function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from paddlelike.errors import FormatError
+from paddlelike.formats.cntk.file import check_function, is_function
+from paddlelike.interop.cntk.operations import NUMBERS
+
+__all__ = ["Function", "Leaf", "Node", "read_function"]
+
+#: The attribute of a GatherPacked that chooses the first or last step: "FIRST" or "LAST".
+CHOSEN: Final = "chosen"
+INPUT, PARAMETER, CONSTANT, PLACEHOLDER = 0, 2, 3, 4
+
+_BLOCK: Final = NUMBERS["Block"]
+_COMBINE: Final = NUMBERS["Combine"]
+_OUTPUT: Final = "_Output_"
+_KINDS: Final = {"uid": str, "op": int, "inputs": list, "attributes": dict}
+
+
+class Leaf(NamedTuple):
+    """An input, a parameter or a constant. ``shape`` is as numpy has it, without dynamic axes."""
+
+    uid: str
+    kind: int
+    name: str
+    shape: tuple[int, ...]
+    data_type: int
+    dynamic: bool
+    sequence: bool
+    value: Any
+
+
+class Node(NamedTuple):
+    """A primitive function; ``inputs`` are what it really reads."""
+
+    uid: str
+    op: int
+    name: str
+    inputs: tuple[str, ...]
+    attributes: dict[str, Any]
+
+
+class Function:
+    """The graph of a function.
+
+    Attributes
+    ----------
+    leaves, nodes
+        By uid.
+    outputs
+        The uids of what it gives back.
+    output_names
+        The names of layers by what they give: ``{"Plus12_Output_0": "logits"}``.
+    """
+
+    def __init__(self, tree: Mapping[str, Any]) -> None:
+        if not is_function(tree):
+            raise FormatError(
+                "the file is a dictionary of CNTK, but no function",
+                hint="a model is a .model, .dnn or .cmf; the .ckp beside it holds the state of training",
+            )
+        check_function(tree)
+        self._blocks: dict[str, str] = {}  # the uid of a block -> that of the last function in it
+        self._stands_for: dict[str, str] = {}  # placeholder -> what is read instead
+        self._raw: dict[str, Node] = {}
+        for one in tree["primitive_functions"]:
+            self._add_function(one)
+        self._shapes: dict[str, tuple[int, ...]] | None = None
+        self._leaves = {leaf.uid: leaf for leaf in map(_read_leaf, tree["inputs"])}
+        self.nodes = {
+            node.uid: node._replace(inputs=tuple(self.resolve(uid) for uid in node.inputs))
+            for node in self._raw.values()
+            if node.op not in (_BLOCK, _COMBINE)
+        }
+        self._open_first_and_last()
+        self.leaves = {uid: leaf for uid, leaf in self._leaves.items() if leaf.kind != PLACEHOLDER}
+        self.outputs = self._find_outputs(tree["root"])
+        self.output_names = self._find_names()
+        self.name = str(tree.get("name", ""))
+
+    def resolve(self, uid: str) -> str:
+        """Return the leaf or output that ``uid`` stands for. Raises FormatError when there is none."""
+        seen = set()
+        while uid not in seen:
+            seen.add(uid)
+            if uid in self._stands_for:
+                uid = self._stands_for[uid]
+                continue
+            owner, index = split_output(uid)
+            node = self._raw.get(owner)
+            if node is None:
+                leaf = self._leaves.get(uid)
+                if leaf is None or leaf.kind == PLACEHOLDER:
+                    raise FormatError(f"nothing in the file is or computes {uid!r:.200}")
+                return uid
+            if node.op == _BLOCK:
+                uid = f"{self._blocks[owner]}{_OUTPUT}{index}"
+            elif node.op == _COMBINE and index < len(node.inputs):
+                uid = node.inputs[index]
+            else:
+                return uid
+        raise FormatError(f"{uid!r:.200} stands for itself")
+
+    def order(self) -> Iterator[list[Node]]:
+        """Yield the nodes that the outputs need, in groups: one node, or a loop of several through time."""
+        import networkx as nx
+
+        graph: Any = nx.DiGraph()
+        position = {uid: index for index, uid in enumerate(self.nodes)}
+        for node in self.nodes.values():
+            graph.add_node(node.uid)
+            for owner in self.owners(node):
+                graph.add_edge(owner, node.uid)
+        needed = {owner for owner in (split_output(uid)[0] for uid in self.outputs) if owner in self.nodes}
+        for uid in list(needed):
+            needed |= nx.ancestors(graph, uid)
+        condensed = nx.condensation(graph.subgraph(needed))
+        members = {
+            key: sorted(data["members"], key=position.__getitem__) for key, data in condensed.nodes(data=True)
+        }
+        for key in nx.lexicographical_topological_sort(condensed, key=lambda one: position[members[one][0]]):
+            yield [self.nodes[uid] for uid in members[key]]
+
+    def find_shape(self, uid: str) -> tuple[int, ...] | None:
+        """Return the static shape of a value, if a placeholder that stands for it says so."""
+        if self._shapes is None:
+            self._shapes = {
+                self.resolve(leaf.uid): leaf.shape
+                for leaf in self._leaves.values()
+                if leaf.uid in self._stands_for or split_output(leaf.uid)[0] in self._raw
+            }
+        return self._shapes.get(uid)
+
+    def _open_first_and_last(self) -> None:
+        """Make one function of the five that choose the first or last step of a sequence."""
+        for uid, node in self.nodes.items():
+            which = self._find_chosen(node)
+            if which is not None:
+                self.nodes[uid] = node._replace(inputs=node.inputs[:1], attributes={CHOSEN: which})
+
+    def _find_chosen(self, node: Node) -> str | None:
+        """Return what GatherPacked chooses: "FIRST", where a 0 of the step before is 1; "LAST"; or None."""
+        chain = [node]
+        for name in ("GatherPacked", "PackedIndex", "Where"):
+            if chain[-1].op != NUMBERS[name] or not chain[-1].inputs:
+                return None
+            owner = self.nodes.get(split_output(chain[-1].inputs[-1])[0])
+            if owner is None:
+                return None
+            chain.append(owner)
+        where, moved = chain[2], chain[3]
+        which = {NUMBERS["PastValue"]: "FIRST", NUMBERS["FutureValue"]: "LAST"}.get(moved.op)
+        factors = [
+            where.attributes.get(f"newSequenceAxisLength{kind}Factor") for kind in ("Scaling", "Additive")
+        ]
+        if (
+            which is None
+            or factors != [0, 1]
+            or moved.attributes.get("offset") != 1
+            or len(moved.inputs) != 2
+        ):
+            return None
+        spread = self.nodes.get(split_output(moved.inputs[0])[0])
+        if spread is None or spread.op != NUMBERS["ReconcileDynamicAxis"] or not spread.inputs:
+            return None
+        zero, one = self._leaves.get(spread.inputs[0]), self._leaves.get(moved.inputs[1])
+        if zero is None or one is None or zero.value is None or one.value is None:
+            return None
+        return which if not zero.value.any() and (one.value == 1).all() else None
+
+    def owners(self, node: Node) -> list[str]:
+        """Return the nodes that compute the inputs of a node."""
+        return [owner for owner in (split_output(uid)[0] for uid in node.inputs) if owner in self.nodes]
+
+    def _add_function(self, one: Any) -> None:
+        bad = [
+            key
+            for key, kind in _KINDS.items()
+            if not isinstance(one, dict) or not isinstance(one.get(key), kind)
+        ]
+        if bad or not all(isinstance(uid, str) for uid in one["inputs"]):
+            raise FormatError(f"a function in the file lacks {', '.join(bad) or 'the uid of an input'}")
+        uid = one["uid"]
+        if uid in self._raw:
+            raise FormatError(f"two functions have the uid {uid!r:.200}")
+        self._raw[uid] = Node(
+            uid, one["op"], str(one.get("name", "")), tuple(one["inputs"]), one["attributes"]
+        )
+        if one["op"] != _BLOCK:
+            return
+        root = one.get("block_function_composite")
+        keys = one.get("block_function_composite_arguments_map_keys")
+        values = one.get("block_function_composite_arguments_map_values")
+        good = isinstance(root, dict) and isinstance(root.get("root"), str)
+        if not good or not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
+            raise FormatError(f"the block {uid!r:.200} does not say what is in it")
+        self._blocks[uid] = root["root"]
+        self._stands_for.update(zip(map(str, keys), map(str, values), strict=True))
+
+    def _find_outputs(self, root: str) -> list[str]:
+        """Return the outputs of the last function; a block's are those of the last function in it."""
+        seen = set()
+        while root in self._blocks and root not in seen:
+            seen.add(root)
+            root = self._blocks[root]
+        node = self._raw.get(root)
+        if node is None:
+            raise FormatError(f"the file has no function {root!r:.200}, which it says is the last one")
+        if node.op == _COMBINE:
+            return [self.resolve(uid) for uid in node.inputs]
+        count = 2 if node.op == NUMBERS["TopK"] else 1
+        return [f"{root}{_OUTPUT}{index}" for index in range(count)]
+
+    def _find_names(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for node in self._raw.values():
+            if node.name and node.op != _COMBINE:
+                found[self.resolve(f"{node.uid}{_OUTPUT}0")] = node.name
+        return found
+
+
+def read_function(tree: Mapping[str, Any]) -> Function:
+    """Return the graph of a function. Raises FormatError when something in it is missing."""
+    return Function(tree)
+
+
+def split_output(uid: str) -> tuple[str, int]:
+    """Return the function and the index of an output; ``("", 0)`` for a leaf.
+
+    >>> split_output("Plus7_Output_1")
+    ('Plus7', 1)
+    """
+    owner, mark, index = uid.rpartition(_OUTPUT)
+    return (owner, int(index)) if mark and index.isascii() and index.isdigit() and len(index) < 5 else ("", 0)
+
+
+def _read_leaf(one: Any) -> Leaf:
+    kinds = {"uid": str, "kind": int, "shape": tuple, "data_type": int, "dynamic_axis": list}
+    bad = [
+        key for key, kind in kinds.items() if not isinstance(one, dict) or not isinstance(one.get(key), kind)
+    ]
+    if bad:
+        raise FormatError(f"an input of the function lacks {', '.join(bad)}")
+    axes = one["dynamic_axis"]
+    # a dim that is not known has the largest number there is, or nearly
+    shape = tuple(-1 if dim >= 2**63 else int(dim) for dim in one["shape"])
+    value = one.get("value")
+    if one["kind"] in (PARAMETER, CONSTANT) and (value is None or value.shape != shape):
+        raise FormatError(
+            f"{one['uid']!r:.200} of shape {list(shape)} has "
+            + ("no value" if value is None else f"a value of shape {list(value.shape)}")
+        )
+    return Leaf(
+        one["uid"],
+        int(one["kind"]),
+        str(one.get("name", "")),
+        shape,
+        int(one["data_type"]),
+        dynamic=bool(axes),
+        sequence=any(getattr(axis, "ordered", False) for axis in axes),
+        value=value,
+    )

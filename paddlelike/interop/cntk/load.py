@@ -1,0 +1,81 @@
+"""Open a model of CNTK as a program with parameters."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.errors import MissingFileError
+from paddlelike.formats.cntk.dictionary import decode
+from paddlelike.interop.cntk.function import read_function
+from paddlelike.interop.cntk.reading.build import Built, build_program
+from paddlelike.io.export.program import make_inference_program
+from paddlelike.storage.location import locate_prefix
+
+__all__ = ["import_cntk"]
+
+Path = str | os.PathLike[str]
+
+
+def import_cntk(file: Path | bytes, *, scope: Scope | None = None) -> list[Any]:
+    """Open a model of CNTK 2 (model-v2): ``[program, feed names, fetch variables]``.
+
+    The return is that of ``load_inference_model``. Parameters and constants go into the scope, under their
+    uids in CNTK, all of them or none. Inputs have their names in CNTK, or their uids where names are absent
+    or shared; what a named layer computes has the layer's name. A sequence is fed as a LoDTensor.
+
+    Parameters
+    ----------
+    file
+        A ``.model``, ``.dnn`` or ``.cmf``, known by its content; a URL; or its bytes.
+    scope
+        Takes the values; None: the current scope.
+
+    Raises
+    ------
+    UnsupportedError
+        The model has operations that programs do not express: all are listed, and nothing changes.
+    FormatError
+        The file is damaged, or no model of CNTK 2.
+    MissingFileError
+        There is no such file.
+
+    >>> import tempfile, numpy as np
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3, act="tanh")
+    >>> with fluid.scope_guard(fluid.Scope()), tempfile.TemporaryDirectory() as home:
+    ...     exe = fluid.Executor()
+    ...     _ = exe.run(startup)
+    ...     _ = fluid.export_cntk(main, f"{home}/net.model", ["x"], [out])
+    ...     program, feeds, fetches = fluid.import_cntk(f"{home}/net.model")
+    ...     rows = exe.run(program, feed={feeds[0]: np.zeros((2, 4), "float32")}, fetch_list=fetches)[0]
+    >>> feeds, rows.shape
+    (['x'], (2, 3))
+    """
+    title = "import_cntk" if isinstance(file, bytes) else os.fspath(file)
+    built = build_program(read_function(decode(read_bytes(file))), training=False, title=title)
+    targets = [one.name for one in built.outputs]
+    program = make_inference_program(built.program, built.feeds, targets)
+    put_values(built, scope)
+    return [program, built.feeds, [program.global_block().var(name) for name in targets]]
+
+
+def read_bytes(file: Path | bytes) -> bytes:
+    """Return the bytes of a file. Raises MissingFileError when there is none."""
+    if isinstance(file, bytes):
+        return file
+    where, name = locate_prefix(os.fspath(file))
+    if not where.has(name):
+        raise MissingFileError(f"there is no file {os.fspath(file)}")
+    with where.open_file(name) as source:
+        return bytes(source.read_at(0, source.size))
+
+
+def put_values(built: Built, scope: Scope | None) -> None:
+    """Put the values of parameters and constants into a scope."""
+    values = global_scope() if scope is None else scope
+    for name, array in built.arrays.items():
+        values.var(name).get_tensor().set(array.copy())

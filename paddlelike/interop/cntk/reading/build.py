@@ -1,0 +1,182 @@
+"""A program from the graph of a CNTK function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from paddlelike import unique_name
+from paddlelike.errors import FormatError, PaddlelikeError, UnsupportedError
+from paddlelike.framework.graph.guards import default_main_program, program_guard
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.input import data
+from paddlelike.interop.cntk.function import INPUT, PARAMETER, Function, Leaf, Node
+from paddlelike.interop.cntk.operations import name_operation
+from paddlelike.interop.cntk.reading.recurrence import SHIFTS, add_recurrence
+from paddlelike.interop.cntk.reading.step import DATA_TYPES, InexpressibleError, Step, Value
+from paddlelike.interop.cntk.reading.table import load_readers
+
+__all__ = ["Built", "build_program"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Built(NamedTuple):
+    """A program without values.
+
+    Attributes
+    ----------
+    feeds
+        The names of the inputs, in the order of the file.
+    outputs
+        What the function gives back.
+    arrays
+        The values of parameters and constants, by name.
+    """
+
+    program: Program
+    startup: Program
+    feeds: list[str]
+    outputs: list[Variable]
+    arrays: dict[str, Array]
+
+
+def build_program(function: Function, *, training: bool, title: str) -> Built:
+    """Return the program of a function; parameters have their uids as names.
+
+    Raises
+    ------
+    UnsupportedError
+        It has operations that no program expresses: all of them are listed.
+    FormatError
+        An operation lacks what it needs.
+    """
+    program, startup = Program(), Program()
+    with unique_name.guard(), program_guard(program, startup):
+        build = _Build(function, training=training, title=title)
+        build.run()
+        build.name_outputs()
+        outputs = [build.values[uid].variable for uid in function.outputs]
+    return Built(program, startup, build.feeds, outputs, build.arrays)
+
+
+class _Build:
+    def __init__(self, function: Function, *, training: bool, title: str) -> None:
+        self.function = function
+        self.training = training
+        self.title = title
+        self.values: dict[str, Value] = {}
+        self.feeds: list[str] = []
+        self.arrays: dict[str, Array] = {}
+        self._groups = list(function.order())
+
+    def run(self) -> None:
+        self._check_all()
+        needed = {uid for group in self._groups for node in group for uid in node.inputs}
+        for leaf in self.function.leaves.values():
+            if leaf.uid in needed or leaf.uid in self.function.outputs:
+                self.values[leaf.uid] = self._add_leaf(leaf)
+        refused: list[str] = []
+        for group in self._groups:
+            node = group[0]
+            try:
+                self._add(group)
+            except InexpressibleError as error:
+                refused.append(f"{name_operation(node.op)} ({node.uid}): {error}")
+                break  # what follows reads it
+        if refused:
+            self._refuse(refused)
+
+    def name_outputs(self) -> None:
+        """Give what a named layer computes the layer's name, where that is free."""
+        block = default_main_program().global_block()
+        inner = {
+            name
+            for one in default_main_program().blocks[1:]
+            for op in one.ops
+            for name in (*op.input_arg_names, *op.output_arg_names)
+        }
+        ports = {*self.feeds, *self.arrays, *inner}
+        for uid, name in self.function.output_names.items():
+            value = self.values.get(uid)
+            if value is None or value.variable.name in ports or block.has_var(name) or name in ports:
+                continue
+            block._rename_var(value.variable.name, name)
+            ports.add(name)
+
+    def _check_all(self) -> None:
+        """Refuse the operations that are not in the table, all at once."""
+        table = load_readers()
+        missing = Counter(
+            name_operation(node.op)
+            for group in self._groups
+            for node in group
+            if node.op not in table and node.op not in SHIFTS
+        )
+        if missing:
+            self._refuse(
+                [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
+            )
+
+    def _refuse(self, reasons: list[str]) -> None:
+        raise UnsupportedError(
+            f"{self.title}: programs cannot express, or not here: {'; '.join(reasons)}",
+            hint="its values alone are read by paddlelike.convert and fluid.load_program_state",
+        )
+
+    def _add_leaf(self, leaf: Leaf) -> Value:
+        if leaf.data_type not in DATA_TYPES:
+            raise FormatError(f"{leaf.uid!r:.200} has elements of type {leaf.data_type}")
+        dtype = DATA_TYPES[leaf.data_type]
+        if leaf.kind == INPUT:
+            lead = [-1] if leaf.dynamic else []
+            shape = [*lead, *leaf.shape] or [1]
+            variable = data(self._name(leaf), shape, dtype, lod_level=int(leaf.sequence))
+            self.feeds.append(variable.name)
+            return Value(variable, leaf.dynamic, leaf.sequence, len(leaf.shape))
+        block = default_main_program().global_block()
+        array = np.ascontiguousarray(leaf.value).reshape(leaf.shape or (1,))
+        make = block.create_parameter if leaf.kind == PARAMETER else block.create_var
+        variable = make(name=leaf.uid, shape=list(array.shape), dtype=dtype, persistable=True)
+        if leaf.kind != PARAMETER:
+            variable.stop_gradient = True
+        self.arrays[leaf.uid] = array
+        return Value(variable, dynamic=False, sequence=False, rank=len(leaf.shape))
+
+    def _name(self, leaf: Leaf) -> str:
+        """Return the name of an input: its own, or its uid where it has none or shares it."""
+        names = [one.name for one in self.function.leaves.values()]
+        free = leaf.name and names.count(leaf.name) == 1 and leaf.name not in self.function.leaves
+        return leaf.name if free else leaf.uid
+
+    def _add(self, group: list[Node]) -> None:
+        """Add the operators of a node, or of a loop through time."""
+        node = group[0]
+        if len(group) > 1 or node.op in SHIFTS:
+            self.values.update(add_recurrence(self.function, group, self.values, self._read))
+        else:
+            self.values.update(self._read(node, self.values))
+
+    def _read(self, node: Node, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Append the operators of a node, and return its outputs by uid."""
+        given = [values[uid] for uid in node.inputs]
+        step = Step(node, given, training=self.training)
+        if any(value.unpacked for value in given) and step.kind != "ReduceElements":
+            raise InexpressibleError("it works on padded sequences")
+        try:
+            made = load_readers()[node.op](step)
+        except KeyError:
+            raise InexpressibleError("it is part of a loop through time") from None
+        except (FormatError, UnsupportedError):
+            raise
+        except (PaddlelikeError, ValueError, TypeError, IndexError) as error:
+            raise FormatError(
+                f"{node.uid} ({name_operation(node.op)}) does not fit its inputs of shapes "
+                f"{', '.join(str(list(one.shape)) for one in given)}: {error!s:.300}"
+            ) from error
+        several = (made,) if isinstance(made, Value) else made
+        return {f"{node.uid}_Output_{index}": value for index, value in enumerate(several)}

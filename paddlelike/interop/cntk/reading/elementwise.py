@@ -1,0 +1,176 @@
+"""Functions of each element: activations, arithmetic, comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.cntk.reading.step import DATA_TYPES, Step, Value
+from paddlelike.interop.cntk.reading.table import reads
+
+_SAME: Final = {
+    "Abs": "abs",
+    "Acos": "acos",
+    "Asin": "asin",
+    "Atan": "atan",
+    "Cos": "cos",
+    "Cosh": "cosh",
+    "ELU": "elu",
+    "Exp": "exp",
+    "Floor": "floor",
+    "Log": "log",
+    "ReLU": "relu",
+    "Reciprocal": "reciprocal",
+    "Sigmoid": "sigmoid",
+    "Sin": "sin",
+    "Sinh": "sinh",
+    "Sqrt": "sqrt",
+    "StableSigmoid": "sigmoid",
+    "Tan": "tan",
+    "Tanh": "tanh",
+}
+_FORMULAS: Final[dict[str, Callable[[Step, Variable], Variable]]] = {
+    "Asinh": lambda s, x: s.unary("log", s.binary("elementwise_add", x, _root(s, x, 1.0))),
+    "Atanh": lambda s, x: s.scale(
+        s.unary("log", s.binary("elementwise_div", s.scale(x, 1, 1), s.scale(x, -1, 1))), 0.5
+    ),
+    "Negate": lambda s, x: s.scale(x, -1),
+}
+_BINARY: Final = {
+    "ElementTimes": "elementwise_mul",
+    "Minus": "elementwise_sub",
+    "Plus": "elementwise_add",
+    "Pow": "elementwise_pow",
+}
+_COMPARED: Final = {
+    "Greater": "greater_than",
+    "GreaterEqual": "greater_equal",
+    "Less": "less_than",
+    "LessEqual": "less_equal",
+}
+_TURNED: Final = {
+    "greater_equal": "less_equal",
+    "greater_than": "less_than",
+    "less_equal": "greater_equal",
+    "less_than": "greater_than",
+}
+
+
+def _root(step: Step, x: Variable, plus: float) -> Variable:
+    return step.unary("sqrt", step.scale(step.unary("square", x), 1, plus))
+
+
+def compute_binary(step: Step, type_: str, x: Value, y: Value) -> Value:
+    """Return the value of an operator of two inputs that broadcast as CNTK does."""
+    (left, right), like = step.align(x, y)
+    if not x.dynamic and y.sequence and type_ in ("elementwise_add", "elementwise_mul"):
+        left, right = right, left  # the result has the LoD of the first
+    out = step.binary(type_, left, right)
+    if not x.dynamic and y.sequence and left is not y.variable:
+        out = step.emit("lod_reset", {"X": out, "Y": y.variable})
+    return step.give(out, like)
+
+
+@reads(*_SAME)
+def _read_same(step: Step) -> Value:
+    return step.give(step.unary(_SAME[step.kind], step.value().variable))
+
+
+@reads(*_FORMULAS)
+def _read_formula(step: Step) -> Value:
+    return step.give(_FORMULAS[step.kind](step, step.value().variable))
+
+
+@reads("NoOp", "Pass", "UnpackBatch")
+def _read_nothing(step: Step) -> Value:
+    """The samples become a static dim, the first one: nothing to do for a variable, which has them anyway."""
+    value = step.value()
+    if step.kind == "UnpackBatch":
+        if value.sequence:
+            step.refuse("its input is sequences")
+        return value._replace(dynamic=False, rank=value.rank + 1)
+    return value
+
+
+@reads("ToBatch")
+def _read_to_batch(step: Step) -> Value:
+    value = step.value()
+    return value._replace(dynamic=True, rank=value.rank - 1)
+
+
+@reads("StopGradient")
+def _read_stop(step: Step) -> Value:
+    out = step.emit("assign", {"X": step.value().variable})
+    out.stop_gradient = True
+    return step.give(out)
+
+
+@reads(*_BINARY)
+def _read_binary(step: Step) -> Value:
+    return compute_binary(step, _BINARY[step.kind], step.value(), step.value(1))
+
+
+@reads("LogPlus")
+def _read_log_plus(step: Step) -> Value:
+    """``log(e^x + e^y)`` is the larger one, plus ``log(1 + e^-|x - y|)``."""
+    (x, y), like = step.align(step.value(), step.value(1))
+    gap = step.unary("abs", step.binary("elementwise_sub", x, y))
+    larger = step.binary("elementwise_max", x, y)
+    return step.give(step.binary("elementwise_sub", larger, step.unary("logsigmoid", gap)), like)
+
+
+@reads(*_COMPARED)
+def _read_compared(step: Step) -> Value:
+    """CNTK's comparisons give 0.0 and 1.0."""
+    (x, y), like = step.align(step.value(), step.value(1))
+    return step.give(_compare(step, _COMPARED[step.kind], x, y), like)
+
+
+def _compare(step: Step, type_: str, x: Variable, y: Variable) -> Variable:
+    """Compare; Fluid broadcasts the second over the first alone."""
+    if len(x.shape) < len(y.shape) or (-1 in y.shape and -1 not in x.shape):
+        x, y, type_ = y, x, _TURNED[type_]
+    return step.cast(step.binary(type_, x, y, dtype="bool"), x.dtype)
+
+
+@reads("Equal", "NotEqual")
+def _read_equal(step: Step) -> Value:
+    """Neither less nor greater: Fluid's ``equal`` tolerates differences of 1e-8."""
+    (x, y), like = step.align(step.value(), step.value(1))
+    other = step.binary(
+        "elementwise_add", *(_compare(step, one, x, y) for one in ("less_than", "greater_than"))
+    )
+    return step.give(other if step.kind == "NotEqual" else step.scale(other, -1, 1), like)
+
+
+@reads("Clip")
+def _read_clip(step: Step) -> Value:
+    low = compute_binary(step, "elementwise_max", step.value(), step.value(1))
+    return compute_binary(step, "elementwise_min", low, step.value(2))
+
+
+@reads("Select")
+def _read_select(step: Step) -> Value:
+    """A flag that is not 0 chooses the second input."""
+    (flag, x, y), like = step.align(step.value(), step.value(1), step.value(2))
+    zeros = step.unary("fill_zeros_like", flag)
+    for one in (x, y):
+        zeros = step.binary("elementwise_add", zeros, step.unary("fill_zeros_like", one))
+    flag, x, y = (step.binary("elementwise_add", zeros, one) for one in (flag, x, y))
+    chosen = step.cast(flag, "bool")
+    return step.give(step.emit("where", {"Condition": chosen, "X": x, "Y": y}, dtype=x.dtype), like)
+
+
+@reads("Cast")
+def _read_cast(step: Step) -> Value:
+    wanted = step.attr("newDataType", int)
+    if wanted not in DATA_TYPES:
+        step.refuse(f"it casts to the element type {wanted}")
+    return step.give(step.cast(step.value().variable, DATA_TYPES[wanted]))
+
+
+@reads("ConstantOp")
+def _read_filled(step: Step) -> Value:
+    fill = step.attr("fillValue", float)
+    return step.give(step.unary("fill_any_like", step.value().variable, value=fill, dtype=-1))

@@ -1,0 +1,197 @@
+"""One operation of a CNTK function while it is turned into operators: its values, axes and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import FormatError
+from paddlelike.formats.cntk.dictionary import Axis
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.cntk.function import Node
+from paddlelike.interop.cntk.operations import name_operation
+from paddlelike.layers.emit import emit, emit_all
+
+__all__ = ["ALL_AXES", "ALL_STATIC", "DATA_TYPES", "InexpressibleError", "Step", "Value"]
+
+DYNAMIC: Final = 2147483647
+ALL_STATIC: Final = DYNAMIC - 1
+ALL_AXES: Final = DYNAMIC - 4
+_LAST_STATIC: Final = DYNAMIC - 16  # above it are marks, no axes
+
+#: Element types by CNTK's number.
+DATA_TYPES: Final = {1: "float32", 2: "float64", 4: "float16", 5: "int8", 6: "int16"}
+
+
+class InexpressibleError(Exception):
+    """A program cannot express an operation with these attributes or inputs."""
+
+
+class Value(NamedTuple):
+    """A value of the function: a variable, and which of its dims are CNTK's.
+
+    Attributes
+    ----------
+    dynamic
+        Whether its first dim is not CNTK's: the samples; or the steps of all sequences, with a LoD.
+    sequence
+        Whether its rows are the steps of sequences.
+    rank
+        The count of static dims, which are the last ones. A value without dims is a variable of shape [1].
+    unpacked
+        Whether CNTK has the steps as its first static dim, padded; ``rank`` does not count it.
+    """
+
+    variable: Variable
+    dynamic: bool
+    sequence: bool
+    rank: int
+    unpacked: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The static dims."""
+        return tuple(self.variable.shape[-self.rank :]) if self.rank else ()
+
+
+class Step:
+    """An operation: its inputs as values, and what makes operators of it."""
+
+    def __init__(self, node: Node, values: Sequence[Value], *, training: bool) -> None:
+        self.node = node
+        self.values = values
+        self.training = training
+
+    # The operation
+
+    @property
+    def kind(self) -> str:
+        """CNTK's name of the operation."""
+        return name_operation(self.node.op)
+
+    def value(self, index: int = 0) -> Value:
+        """Return an input. Raises FormatError when the operation has too few."""
+        if index >= len(self.values):
+            raise FormatError(f"{self.node.uid} ({self.kind}) has {len(self.values)} inputs")
+        return self.values[index]
+
+    def attr(self, name: str, kind: type, default: Any = None) -> Any:
+        """Return an attribute. Raises FormatError when it is of another type, or absent without a default."""
+        found = self.node.attributes.get(name, default)
+        if not isinstance(found, kind) and not (found is None and name not in self.node.attributes):
+            raise FormatError(f"{self.node.uid} ({self.kind}): its attribute {name} is {found!r:.80}")
+        if found is None and default is None:
+            raise FormatError(f"{self.node.uid} ({self.kind}) has no attribute {name}")
+        return found
+
+    def axes(self, *names: str) -> list[Axis]:
+        """Return the axes of the first attribute there is, as a list."""
+        for name in names:
+            found = self.node.attributes.get(name)
+            axes = found if isinstance(found, list) else [found]
+            known = [axis for axis in axes if isinstance(axis, Axis)]
+            if known and len(known) == len(axes):
+                return known
+        raise FormatError(f"{self.node.uid} ({self.kind}) has no axis")
+
+    def static_dim(self, axis: Axis, rank: int) -> int:
+        """Return the static dim, counted from the first one, that an axis is. Refuses axes of other kinds."""
+        index = axis.static_index
+        if index > _LAST_STATIC:
+            self.refuse(f"it works along the axis {axis.name}")
+        dim = rank - 1 - index if index >= 0 else -1 - index
+        if not 0 <= dim < rank:
+            raise FormatError(f"{self.node.uid} ({self.kind}): a value of {rank} dims has no axis {index}")
+        return dim
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise InexpressibleError."""
+        raise InexpressibleError(reason)
+
+    # What becomes of it
+
+    def give(self, variable: Variable, like: Value | None = None, rank: int | None = None) -> Value:
+        """Return a variable as a value with the dynamic axes of another one: None, of the first input."""
+        like = self.value() if like is None else like
+        return like._replace(variable=variable, rank=like.rank if rank is None else rank)
+
+    def emit(
+        self,
+        type_: str,
+        inputs: Mapping[str, Any],
+        attrs: Mapping[str, Any] | None = None,
+        *,
+        slot: str = "Out",
+        dtype: Any = None,
+    ) -> Variable:
+        """Append an operator, and return its output."""
+        return emit(type_, inputs, attrs, slot=slot, dtype=dtype)
+
+    def transpose(self, x: Variable, perm: Sequence[int]) -> Variable:
+        """Return a variable with its dims in another order."""
+        outputs = {"Out": x.dtype, "XShape": x.dtype}
+        return emit_all("transpose2", {"X": x}, outputs, {"axis": list(perm)})[0]
+
+    def unary(self, type_: str, x: Variable, **attrs: Any) -> Variable:
+        """Append an operator of one input, and return its output."""
+        return self.emit(type_, {"X": x}, attrs)
+
+    def binary(self, type_: str, x: Variable, y: Variable, *, dtype: Any = None) -> Variable:
+        """Append an operator of two inputs that broadcast from the last dim, and return its output."""
+        return self.emit(type_, {"X": x, "Y": y}, {"axis": -1}, dtype=dtype)
+
+    def scale(self, x: Variable, by: float = 1.0, plus: float = 0.0) -> Variable:
+        """Return ``by * x + plus``."""
+        return self.unary("scale", x, scale=float(by), bias=float(plus))
+
+    def cast(self, x: Variable, dtype: Any) -> Variable:
+        """Return a variable as elements of another type."""
+        wanted = convert_dtype(dtype)
+        if x.dtype == wanted:
+            return x
+        return self.emit("cast", {"X": x}, {"in_dtype": int(x.dtype), "out_dtype": int(wanted)}, dtype=wanted)
+
+    def pool_sequence(self, x: Variable, how: str) -> Variable:
+        """Return a row for each sequence: "SUM", "AVERAGE", "MAX", "FIRST" or "LAST"."""
+        outputs = {"Out": x.dtype, "MaxIndex": "int32"}
+        return emit_all("sequence_pool", {"X": x}, outputs, {"pooltype": how})[0]
+
+    def log_sum(self, x: Variable, dims: Sequence[int]) -> Variable:
+        """Return ``log(sum(e^x))`` over some dims, which are kept; the largest element is taken out first."""
+        options: dict[str, Any] = {"dim": list(dims), "keep_dim": True, "reduce_all": False}
+        largest = self.unary("reduce_max", x, **options)
+        largest.stop_gradient = True  # it cancels out
+        moved = self.unary("exp", self.binary("elementwise_sub", x, largest))
+        total = self.unary("log", self.unary("reduce_sum", moved, **options))
+        return self.binary("elementwise_add", total, largest)
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Variable:
+        """Return the variable of a value with other static dims; a dim of -1 takes what is left."""
+        lead = [0 if -1 in shape else -1] if value.dynamic else []
+        wanted = [*lead, *shape] or [1]
+        if list(value.variable.shape[len(lead) :]) == wanted[len(lead) :]:
+            return value.variable
+        return self.reshape_all(value.variable, wanted)
+
+    def reshape_all(self, x: Variable, shape: Sequence[int]) -> Variable:
+        """Return a variable in another shape, its first dim included."""
+        attrs = {"shape": [int(dim) for dim in shape]}
+        return emit_all("reshape2", {"X": x}, {"Out": x.dtype, "XShape": x.dtype}, attrs)[0]
+
+    def widen(self, value: Value, rank: int, *, dynamic: bool) -> Variable:
+        """Return a variable with dims of 1 before its static ones, so that it broadcasts to ``rank``."""
+        if value.rank >= rank or (not value.dynamic and not dynamic):
+            return value.variable
+        return self.reshape(value, [1] * (rank - value.rank) + list(value.shape))
+
+    def align(self, *values: Value) -> tuple[list[Variable], Value]:
+        """Return variables that broadcast, and a value with the dynamic axes and rank of the result."""
+        rank = max(value.rank for value in values)
+        lead = next((value for value in values if value.dynamic), values[0])
+        widened = [self.widen(value, rank, dynamic=value.dynamic) for value in values]
+        return widened, lead._replace(rank=rank)
+
+    def is_float(self, value: Value) -> bool:
+        """Return whether a value has real elements."""
+        return value.variable.dtype in (VarType.FP16, VarType.FP32, VarType.FP64)

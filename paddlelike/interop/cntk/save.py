@@ -1,0 +1,245 @@
+"""Write a program for prediction, with its parameters, as a model of CNTK."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.scope import Scope, global_scope, scope_guard
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import NotInitializedError, SaveError, UnsupportedError
+from paddlelike.executor.run import Executor
+from paddlelike.formats.cntk.dictionary import SizeT, encode
+from paddlelike.formats.cntk.file import COMPOSITE
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.interop.cntk.writing.graph import Graph, InexpressibleError, Ref, Step
+from paddlelike.interop.cntk.writing.table import load_writers
+from paddlelike.io.export.load import load_inference_model
+from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
+from paddlelike.storage.local.transaction import write_all
+
+__all__ = ["CntkReport", "export_cntk"]
+
+Path = str | os.PathLike[str]
+
+_PORTS: Final = ("feed", "fetch")
+
+
+class CntkReport(NamedTuple):
+    """What was written.
+
+    Attributes
+    ----------
+    operators
+        How often each of Paddle's operators was translated.
+    functions
+        The number of CNTK's functions.
+    bytes
+        The size of the file.
+    """
+
+    path: str
+    inputs: list[str]
+    outputs: list[str]
+    operators: dict[str, int]
+    functions: int
+    bytes: int
+
+
+def export_cntk(
+    source: Path | Program,
+    file: Path,
+    feeds: Sequence[str] | None = None,
+    fetches: Sequence[Variable | str] | None = None,
+    *,
+    scope: Scope | None = None,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+) -> CntkReport:
+    """Write a model for prediction as a model-v2 of CNTK 2, all of it or nothing.
+
+    ``cntk.Function.load`` opens it. Parameters have their names here as names and as uids. CNTK computes with
+    real numbers: what is fed as int64 here, is fed as float32 there. A first dim of -1 is the samples, with a
+    LoD the steps of sequences; all other dims must be known.
+
+    Parameters
+    ----------
+    source
+        A directory of a model for prediction; or a program, whose part for prediction is taken.
+    feeds, fetches
+        The inputs and outputs of a program; None: those of its feed and fetch operators.
+    scope
+        Holds the parameters of a program; None: the current scope.
+    model_filename, params_filename
+        Files of the directory, as ``load_inference_model`` takes them.
+
+    Raises
+    ------
+    UnsupportedError
+        The program holds operators that CNTK cannot express; it lists all of them.
+    NotInitializedError
+        A parameter holds no value.
+    SaveError
+        The file cannot be written.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.fc(fluid.data("x", [None, 4]), 3, act="relu")
+    >>> with fluid.scope_guard(fluid.Scope()), tempfile.TemporaryDirectory() as home:
+    ...     _ = fluid.Executor().run(startup)
+    ...     report = fluid.export_cntk(main, f"{home}/net.model", ["x"], [out])
+    >>> report.operators, report.inputs, report.outputs
+    ({'mul': 1, 'elementwise_add': 1, 'relu': 1}, ['x'], ['fc_0.tmp_2'])
+    """
+    if isinstance(source, Program):
+        program = cut_program(source, feeds, fetches)
+        values = global_scope() if scope is None else scope
+    else:
+        values = Scope()
+        with scope_guard(values):
+            program = load_inference_model(source, Executor(), model_filename, params_filename)[0]
+    inputs, outputs = find_ports(program, "the program")
+    graph, counts = translate(program, inputs, values, "export_cntk")
+    data = encode(make_function(graph, _find_refs(graph, outputs)))
+    write_file(os.fspath(file), data)
+    return CntkReport(os.fspath(file), inputs, outputs, dict(counts), len(graph.functions), len(data))
+
+
+def cut_program(
+    program: Program, feeds: Sequence[str] | None, fetches: Sequence[Variable | str] | None
+) -> Program:
+    """Return the part of a program that computes the fetches from the feeds."""
+    if feeds is None or fetches is None:
+        own = find_ports(program, "the program")
+        feeds = own[0] if feeds is None else feeds
+        fetches = own[1] if fetches is None else fetches
+    if not fetches:
+        raise UnsupportedError(
+            "export_cntk: the program has no outputs",
+            hint="name its feeds and fetches: export_cntk(program, file, feeds, fetches)",
+        )
+    block = program.global_block()
+    targets = [one if isinstance(one, Variable) else block.var(one) for one in fetches]
+    check_feeds(program, list(feeds), targets)
+    return make_inference_program(program, list(feeds), [one.name for one in targets])
+
+
+def translate(program: Program, inputs: list[str], scope: Scope, title: str) -> tuple[Graph, Counter[str]]:
+    """Return the graph of a program. Raises UnsupportedError with all that CNTK cannot express."""
+    graph = Graph([one.name for one in program.list_vars()])
+    refused = _add_inputs(graph, program, inputs)
+    _add_parameters(graph, program, inputs, scope, title)
+    table, counts = load_writers(), Counter[str]()
+    missing: Counter[str] = Counter(op.type for block in program.blocks[1:] for op in block.ops)
+    for op in program.global_block().ops:
+        if op.type in _PORTS:
+            continue
+        if op.type not in table:
+            missing[op.type] += 1
+        else:
+            try:
+                table[op.type](Step(graph, op))
+                counts[op.type] += 1
+                continue
+            except InexpressibleError as error:
+                refused.append(f"{op.type} ({op.output_arg_names[0]}): {error}")
+        for name in op.output_arg_names:  # so that those which read them are looked at, too
+            graph.values[name] = _guess(program.global_block().var(name))
+    if missing or refused:
+        unknown = [f"{kind} ({count})" if count > 1 else kind for kind, count in sorted(missing.items())]
+        raise UnsupportedError(
+            f"{title}: nothing was written; CNTK cannot express, or not here: {'; '.join(unknown + refused)}",
+            hint="choose fetches before these operators, and compute the rest outside of the model",
+        )
+    return graph, counts
+
+
+def _guess(variable: Variable) -> Ref:
+    """Return what the program declares of a variable, as a value."""
+    shape = list(variable.shape)
+    dynamic = shape[:1] == [-1]
+    static = tuple(max(dim, 1) for dim in (shape[1:] if dynamic else shape))
+    return Ref(variable.name, static, dynamic, variable.lod_level > 0, numpy_dtype(variable.dtype))
+
+
+def _add_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[str]:
+    """Add the inputs; return why some cannot be."""
+    refused = []
+    for name in inputs:
+        variable = program.global_block().var(name)
+        ref = _guess(variable)
+        if -1 in variable.shape[1:] or variable.lod_level > 1:
+            refused.append(f"input {name} of shape {list(variable.shape)}, {variable.lod_level} LoD levels")
+        graph.values[name] = graph.add_input(name, ref)
+    return refused
+
+
+def _add_parameters(graph: Graph, program: Program, inputs: list[str], scope: Scope, title: str) -> None:
+    read = {name for op in program.global_block().ops for name in op.input_arg_names}
+    for variable in program.list_vars():
+        name = variable.name
+        if not variable.persistable or name in (*_PORTS, *inputs) or name not in read:
+            continue
+        holder = scope.find_var(name)
+        value = None if holder is None else holder.value
+        if not isinstance(value, LoDTensor) or value.array is None:
+            raise NotInitializedError(
+                f"{title}: parameter {name!r} holds no tensor",
+                hint="run the startup program, or load the values, first; or pass scope=",
+            )
+        trained = isinstance(variable, Parameter) and bool(variable.trainable)
+        graph.values[name] = graph.add_array(name, value.array, trained=trained)
+
+
+def _find_refs(graph: Graph, outputs: list[str]) -> list[Ref]:
+    missing = [name for name in outputs if name not in graph.values]
+    if missing:
+        raise UnsupportedError(f"export_cntk: nothing computes {', '.join(missing)} that CNTK can express")
+    return [graph.values[name] for name in outputs]
+
+
+def make_function(graph: Graph, outputs: Sequence[Ref]) -> dict[str, Any]:
+    """Return the dictionary of a function: of one output, or a tuple of several."""
+    root, mark, index = outputs[0].uid.rpartition("_Output_")
+    if len(outputs) > 1 or not mark or index != "0":
+        root = graph.take_uid("Combine")
+        graph.add("Combine", list(outputs), shape=[], uid=root)
+    _keep_needed(graph, root)
+    return {
+        "version": SizeT(3),
+        "type": COMPOSITE,
+        "uid": graph.take_uid("CompositeFunction"),
+        "root": root,
+        "inputs": graph.leaves,
+        "primitive_functions": graph.functions,
+    }
+
+
+def _keep_needed(graph: Graph, root: str) -> None:
+    """Drop the functions and leaves that the last function does not need."""
+    by_uid = {one["uid"]: one for one in graph.functions}
+    needed, pending = set(), [root]
+    while pending:
+        uid = pending.pop()
+        if uid in needed:
+            continue
+        needed.add(uid)
+        for name in by_uid.get(uid, {"inputs": ()})["inputs"]:
+            needed.add(name)
+            pending.append(name.rpartition("_Output_")[0])
+    graph.functions = [one for one in graph.functions if one["uid"] in needed]
+    graph.leaves = [one for one in graph.leaves if one["uid"] in needed or one["kind"] == 0]
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file, all of it or nothing. Raises SaveError when it cannot be written."""
+    directory, name = os.path.split(path)
+    if not name:
+        raise SaveError(f"export_cntk: {path!r} names no file", hint='a name such as "net.model"')
+    write_all(directory or ".", {name: [data]})

@@ -1,0 +1,269 @@
+"""Functions of each element: activations, arithmetic, comparisons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.framework.quirks import follows_fluid
+from paddlelike.interop.cntk.writing.graph import Ref, Step, as_real
+from paddlelike.interop.cntk.writing.table import writes
+
+_SAME: Final = {
+    "abs": "Abs",
+    "acos": "Acos",
+    "asin": "Asin",
+    "atan": "Atan",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "exp": "Exp",
+    "floor": "Floor",
+    "log": "Log",
+    "reciprocal": "Reciprocal",
+    "relu": "ReLU",
+    "sigmoid": "StableSigmoid",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "tanh": "Tanh",
+}
+
+
+def clip(step: Step, x: Ref, low: float, high: float) -> Ref:
+    """Return a value within bounds."""
+    return step.graph.add("Clip", [x, step.number(low, x), step.number(high, x)], shape=x.shape)
+
+
+def softplus(step: Step, x: Ref) -> Ref:
+    """Return ``log(1 + e^x)``."""
+    return step.binary("LogPlus", x, step.number(0, x))
+
+
+def choose(step: Step, where: Ref, x: Ref, y: Ref) -> Ref:
+    """Return ``x`` where a flag is not 0, else ``y``."""
+    return step.graph.add("Select", [where, x, y], shape=where.shape)
+
+
+def _above(step: Step, x: Ref, bound: float) -> Ref:
+    return step.binary("Greater", x, step.number(bound, x))
+
+
+def _leaky(step: Step, x: Ref) -> Ref:
+    return choose(step, _above(step, x, 0), x, step.scale(x, step.attr("alpha")))
+
+
+def _elu(step: Step, x: Ref) -> Ref:
+    alpha = step.attr("alpha")
+    below = step.scale(step.unary("ELU", x), alpha)
+    return choose(step, _above(step, x, 0), x, below) if alpha != 1 else step.unary("ELU", x)
+
+
+def _power(step: Step, x: Ref) -> Ref:
+    step.refuse_inputs("FactorTensor")
+    step.refuse_integers()
+    return step.binary("Pow", x, step.number(step.attr("factor"), x))
+
+
+_FORMULAS: Final[dict[str, Callable[[Step, Ref], Ref]]] = {
+    "assign": lambda s, x: s.unary("NoOp", x),
+    "brelu": lambda s, x: clip(s, x, s.attr("t_min"), s.attr("t_max")),
+    "ceil": lambda s, x: s.unary("Negate", s.unary("Floor", s.unary("Negate", x))),
+    "elu": _elu,
+    "hard_sigmoid": lambda s, x: clip(s, s.scale(x, s.attr("slope"), s.attr("offset")), 0, 1),
+    "leaky_relu": _leaky,
+    "log10": lambda s, x: s.scale(s.unary("Log", x), 1 / math.log(10)),
+    "log1p": lambda s, x: s.unary("Log", s.scale(x, 1, 1)),
+    "log2": lambda s, x: s.scale(s.unary("Log", x), 1 / math.log(2)),
+    "logsigmoid": lambda s, x: s.unary("Negate", softplus(s, s.unary("Negate", x))),
+    "pow": _power,
+    "relu6": lambda s, x: clip(s, x, 0, s.attr("threshold", 6.0)),
+    "rsqrt": lambda s, x: s.unary("Reciprocal", s.unary("Sqrt", x)),
+    "soft_relu": lambda s, x: softplus(s, clip(s, x, -s.attr("threshold"), s.attr("threshold"))),
+    "softplus": softplus,
+    "softsign": lambda s, x: divide(s, x, s.scale(s.unary("Abs", x), 1, 1)),
+    "square": lambda s, x: s.binary("ElementTimes", x, x),
+    "stanh": lambda s, x: s.scale(s.unary("Tanh", s.scale(x, s.attr("scale_a"))), s.attr("scale_b")),
+    "swish": lambda s, x: s.binary("ElementTimes", x, s.unary("StableSigmoid", s.scale(x, s.attr("beta")))),
+    "tanh_shrink": lambda s, x: s.binary("Minus", x, s.unary("Tanh", x)),
+}
+_BINARY: Final = {
+    "elementwise_add": "Plus",
+    "elementwise_mul": "ElementTimes",
+    "elementwise_pow": "Pow",
+    "elementwise_sub": "Minus",
+    "greater_equal": "GreaterEqual",
+    "greater_than": "Greater",
+    "less_equal": "LessEqual",
+    "less_than": "Less",
+    "minus": "Minus",
+}
+
+
+def divide(step: Step, x: Ref, y: Ref) -> Ref:
+    """Return ``x / y``, which CNTK saves as a product."""
+    return step.binary("ElementTimes", x, step.unary("Reciprocal", y))
+
+
+def align(step: Step) -> tuple[Ref, Ref]:
+    """Return X and Y such that CNTK broadcasts them as Paddle does with ``axis``."""
+    x, y, axis = step.ref(), step.ref("Y"), step.attr("axis", -1)
+    if x.rank + x.dynamic < y.rank + y.dynamic:
+        y, x = _align(step, y, x, axis)
+        return x, y
+    return _align(step, x, y, axis)
+
+
+def _align(step: Step, x: Ref, y: Ref, axis: int) -> tuple[Ref, Ref]:
+    """Give ``y``, which has fewer dims, those that it lacks; the samples are no dim of CNTK's."""
+    if y.dynamic and not x.dynamic:
+        step.refuse("one input has samples, and more dims without them are in the other")
+    whole, own = x.rank + x.dynamic, y.rank + y.dynamic
+    start = whole - own if axis == -1 else axis
+    dims = [1] * start + [0] * y.dynamic + list(y.shape)
+    dims += [1] * (whole - len(dims))
+    if x.dynamic and dims[0] > 1:
+        step.refuse("Y has a row for each sample")
+    static = dims[1:] if x.dynamic else dims
+    while len(static) > y.rank and static[0] == 1 and not y.dynamic:
+        static = static[1:]
+    return x, step.reshape(y, static)
+
+
+@writes(*_SAME)
+def _write_same(step: Step) -> None:
+    step.give("Out", step.unary(_SAME[step.op.type], step.ref()))
+
+
+@writes(*_FORMULAS)
+def _write_formula(step: Step) -> None:
+    step.give("Out", _FORMULAS[step.op.type](step, step.ref()))
+
+
+@writes("scale")
+def _write_scale(step: Step) -> None:
+    step.refuse_inputs("ScaleTensor")
+    if any(float(step.attr(name)) % 1 for name in ("scale", "bias")):
+        step.refuse_integers()
+    x, by, plus = step.ref(), float(step.attr("scale")), float(step.attr("bias"))
+    out = step.scale(x, by, plus if step.attr("bias_after_scale") else by * plus)
+    step.give("Out", step.unary("NoOp", x) if out is x else out)
+
+
+@writes(*_BINARY)
+def _write_binary(step: Step) -> None:
+    if step.op.type == "elementwise_pow":
+        step.refuse_integers()
+    step.give("Out", step.binary(_BINARY[step.op.type], *align(step)))
+
+
+@writes("elementwise_div")
+def _write_divide(step: Step) -> None:
+    step.refuse_integers()
+    step.give("Out", divide(step, *align(step)))
+
+
+@writes("elementwise_max", "elementwise_min")
+def _write_extreme(step: Step) -> None:
+    x, y = align(step)
+    first, second = (x, y) if step.op.type == "elementwise_max" else (y, x)
+    chosen = step.binary("Greater", x, y)
+    step.give("Out", step.graph.add("Select", [chosen, first, second], shape=chosen.shape))
+
+
+@writes("equal", "not_equal")
+def _write_equal(step: Step) -> None:
+    """Real numbers count as equal when they are less than 1e-8 apart."""
+    x, y = align(step)
+    same = step.op.type == "equal"
+    if step.is_real("X") and follows_fluid("equal_tolerance"):
+        gap = step.unary("Abs", step.binary("Minus", x, y))
+        out = step.binary("Less" if same else "GreaterEqual", gap, step.number(1e-8, gap))
+    else:
+        out = step.binary("Equal" if same else "NotEqual", x, y)
+    step.give("Out", out)
+
+
+@writes("logical_not")
+def _write_not(step: Step) -> None:
+    x = step.ref()
+    step.give("Out", step.binary("Equal", x, step.number(0, x)))
+
+
+@writes("logical_and", "logical_or")
+def _write_logic(step: Step) -> None:
+    x, y = align(step)
+    made = step.binary("ElementTimes" if step.op.type == "logical_and" else "Plus", x, y)
+    step.give("Out", _above(step, made, 0))
+
+
+@writes("where")
+def _write_where(step: Step) -> None:
+    flag, x, y = step.ref("Condition"), step.ref(), step.ref("Y")
+    step.give("Out", step.graph.add("Select", [flag, x, y], shape=x.shape, like=x))
+
+
+@writes("clip")
+def _write_clip(step: Step) -> None:
+    step.refuse_inputs("Min", "Max")
+    step.give("Out", clip(step, step.ref(), step.attr("min"), step.attr("max")))
+
+
+@writes("sum")
+def _write_sum(step: Step) -> None:
+    first, *others = step.refs("X")
+    total = first if others else step.unary("NoOp", first)
+    for one in others:
+        total = step.binary("Plus", total, one)
+    step.give("Out", total)
+
+
+@writes("cast")
+def _write_cast(step: Step) -> None:
+    """CNTK computes with real numbers: whole ones and flags are kept as such."""
+    x, wanted = step.ref(), numpy_dtype(step.out().dtype)
+    real = as_real(wanted)
+    if real != x.dtype:
+        numbers = {"float32": 1, "float64": 2, "float16": 4}
+        out = step.unary("Cast", x, newDataType=numbers[real.name])._replace(dtype=real)
+    elif wanted.kind == "b":
+        out = step.binary("NotEqual", x, step.number(0, x))
+    elif wanted.kind != "f" and step.is_real("X"):  # towards 0
+        down = step.unary("Floor", x)
+        up = step.unary("Negate", step.unary("Floor", step.unary("Negate", x)))
+        out = choose(step, _above(step, x, 0), down, up)
+    else:
+        out = step.unary("NoOp", x)
+    step.give("Out", out)
+
+
+@writes("fill_constant")
+def _write_constant(step: Step) -> None:
+    step.refuse_inputs("ShapeTensor", "ShapeTensorList", "ValueTensor")
+    shape, variable = step.attr("shape"), step.out()
+    text = step.attr("str_value", "")
+    value = float(text) if text else float(step.attr("value"))
+    if min(shape, default=1) < 1:
+        step.refuse(f"its shape is {list(shape)}")
+    filled = np.full(shape, value).astype(numpy_dtype(variable.dtype))
+    step.graph.values[variable.name] = step.graph.add_constant(filled, filled.dtype)
+
+
+@writes("fill_any_like", "fill_zeros_like")
+def _write_filled(step: Step) -> None:
+    x = step.ref()
+    value = float(step.attr("value", 0.0)) if step.op.type == "fill_any_like" else 0.0
+    value = float(np.array(value).astype(numpy_dtype(step.out().dtype)))
+    step.give("Out", step.unary("ConstantOp", x, fillValue=value))
+
+
+@writes("prelu")
+def _write_prelu(step: Step) -> None:
+    x, alpha = step.ref(), step.ref("Alpha")
+    shapes = {"all": [], "channel": [x.shape[0]] + [1] * (x.rank - 1)}
+    slope = step.reshape(alpha, shapes.get(step.attr("mode"), x.shape))
+    out = choose(step, _above(step, x, 0), x, step.binary("ElementTimes", x, slope))
+    step.give("Out", out)

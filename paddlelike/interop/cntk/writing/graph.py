@@ -1,0 +1,283 @@
+"""The function of CNTK while a program is translated, one operator (a step) at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+import numpy as np
+
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.formats.cntk.dictionary import Axis, Shape, SizeT
+from paddlelike.formats.cntk.file import describe_variable
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.framework.opdef import ABSENT, REQUIRED, registry
+from paddlelike.interop.cntk.function import CONSTANT, INPUT, PARAMETER, PLACEHOLDER
+from paddlelike.interop.cntk.operations import NUMBERS
+
+__all__ = ["ALL_STATIC", "BATCH", "Graph", "InexpressibleError", "Ref", "Step", "static_axis"]
+
+Array = np.ndarray[Any, Any]
+
+BATCH: Final = Axis(2147483647, "defaultBatchAxis", ordered=False)
+SEQUENCE: Final = Axis(2147483647, "defaultDynamicAxis", ordered=True)
+ALL_STATIC: Final = Axis(2147483646, "AllStaticAxes", ordered=False)
+ALL_AXES: Final = Axis(2147483643, "AllAxes", ordered=False)
+
+
+class InexpressibleError(Exception):
+    """CNTK cannot express an operator with these attributes or inputs."""
+
+
+class Ref(NamedTuple):
+    """A value of the function: its uid, static shape as numpy has it, and dynamic axes."""
+
+    uid: str
+    shape: tuple[int, ...]
+    dynamic: bool
+    sequence: bool
+    dtype: Any
+
+    @property
+    def rank(self) -> int:
+        """The count of static dims."""
+        return len(self.shape)
+
+
+def static_axis(dim: int, rank: int) -> Axis:
+    """Return the axis of a static dim; CNTK counts from the last one.
+
+    >>> static_axis(0, 3)
+    Axis(static_index=2, name='staticAxisIdx=2', ordered=True)
+    """
+    index = rank - 1 - dim
+    return Axis(index, f"staticAxisIdx={index}", ordered=True)
+
+
+class Graph:
+    """Leaves and primitive functions in order, and the present value of each variable."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        self.leaves: list[dict[str, Any]] = []
+        self.functions: list[dict[str, Any]] = []
+        self.values: dict[str, Ref] = {}
+        self._taken = set(taken)
+        self._counts = 0
+
+    def take_uid(self, kind: str) -> str:
+        """Return a uid that is free."""
+        while True:
+            self._counts += 1
+            uid = f"{kind}{self._counts}"
+            if uid not in self._taken:
+                self._taken.add(uid)
+                return uid
+
+    def add_leaf(self, uid: str, kind: int, ref: Ref, **more: Any) -> Ref:
+        """Add an input, a parameter, a constant or a placeholder."""
+        axes = [SEQUENCE, BATCH] if ref.sequence else [BATCH] if ref.dynamic else []
+        leaf = describe_variable(uid, kind, ref.dtype, ref.shape, dynamic_axis=axes, **more)
+        self.leaves.append(leaf)
+        return ref._replace(uid=uid)
+
+    def add_input(self, name: str, like: Ref) -> Ref:
+        """Add an input; whole numbers are fed as real ones."""
+        return self.add_leaf(name, INPUT, like._replace(dtype=as_real(like.dtype)), name=name)
+
+    def add_array(self, name: str, array: Array, *, trained: bool) -> Ref:
+        """Add a parameter or a constant."""
+        value = np.ascontiguousarray(array, as_real(array.dtype)).reshape(array.shape)
+        ref = Ref(name, array.shape, dynamic=False, sequence=False, dtype=value.dtype)
+        return self.add_leaf(name, PARAMETER if trained else CONSTANT, ref, name=name, value=value)
+
+    def add_constant(self, value: Any, dtype: Any) -> Ref:
+        """Add a constant without a name."""
+        array = np.asarray(value, as_real(dtype))
+        uid = self.take_uid("Constant")
+        ref = Ref(uid, array.shape, dynamic=False, sequence=False, dtype=array.dtype)
+        return self.add_leaf(uid, CONSTANT, ref, value=array)
+
+    def add_placeholder(self, uid: str, like: Ref) -> Ref:
+        """Add what stands for a value that a later function computes: CNTK's loops through time need it."""
+        return self.add_leaf(uid, PLACEHOLDER, like)
+
+    def add(
+        self,
+        kind: str,
+        inputs: Sequence[Ref],
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        shape: Sequence[int],
+        like: Ref | None = None,
+        uid: str | None = None,
+    ) -> Ref:
+        """Append a function; return its output, of a static shape, with the dynamic axes of the inputs."""
+        uid = self.take_uid(kind) if uid is None else uid
+        self.functions.append({
+            "version": SizeT(24),
+            "type": "PrimitiveFunction",
+            "uid": uid,
+            "op": SizeT(NUMBERS[kind]),
+            "attributes": dict(attributes or {}),
+            "inputs": [ref.uid for ref in inputs],
+        })  # fmt: skip
+        lead = like or next((ref for ref in inputs if ref.dynamic), inputs[0])
+        return lead._replace(uid=f"{uid}_Output_0", shape=tuple(shape))
+
+
+def as_real(dtype: Any) -> np.dtype[Any]:
+    """Return the type of real numbers in which elements of a type are kept."""
+    found = np.dtype(dtype)
+    return found if found.name in ("float16", "float32", "float64") else np.dtype("float32")
+
+
+class Step:
+    """One operator of the program: its slots and attributes, and what translates it into functions."""
+
+    def __init__(self, graph: Graph, op: Operator) -> None:
+        self.graph = graph
+        self.op = op
+
+    # The operator
+
+    def has(self, slot: str) -> bool:
+        """Return whether an input slot has a variable."""
+        return bool(self.op.input(slot))
+
+    def ref(self, slot: str = "X") -> Ref:
+        """Return the value of an input slot."""
+        return self.refs(slot)[0]
+
+    def refs(self, slot: str) -> list[Ref]:
+        """Return the values of an input slot."""
+        names = self.op.input(slot)
+        missing = [name for name in names if name not in self.graph.values]
+        if missing or not names:
+            self.refuse(f"its input {', '.join(missing) or slot} is not there")
+        return [self.graph.values[name] for name in names]
+
+    def out(self, slot: str = "Out", index: int = 0) -> Variable:
+        """Return an output variable."""
+        return self.op.block.var(self.op.output(slot)[index])
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, or its default in Paddle, or ``default``."""
+        if name in self.op.attrs:
+            return self.op.attrs[name]
+        known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
+        declared = None if known is None or name not in known.attrs else known.attrs[name].default
+        return default if declared in (None, REQUIRED, ABSENT) else declared
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise InexpressibleError."""
+        raise InexpressibleError(reason)
+
+    def refuse_inputs(self, *slots: str) -> None:
+        """Refuse the operator if one of the slots has a variable."""
+        for slot in slots:
+            if self.has(slot):
+                self.refuse(f"input {slot} is computed at run time")
+
+    def is_real(self, slot: str) -> bool:
+        """Return whether the variable of an input slot has real elements."""
+        return numpy_dtype(self.op.block.var(self.op.input(slot)[0]).dtype).kind == "f"
+
+    def refuse_integers(self) -> None:
+        """Refuse the operator if its output is whole numbers, which CNTK would not round."""
+        dtype = self.out().dtype
+        if numpy_dtype(dtype).kind not in "fV":
+            self.refuse(f"it computes with {dtype.name}, which CNTK does not have")
+
+    def static_dim(self, dim: int, ref: Ref) -> int:
+        """Return a dim of the variable as one of the static shape. Refuses that of the samples."""
+        count = ref.rank + ref.dynamic
+        found = dim % count - ref.dynamic
+        if found < 0:
+            self.refuse("it works along the samples")
+        return found
+
+    # What becomes of it
+
+    def unary(self, kind: str, x: Ref, **attributes: Any) -> Ref:
+        """Append a function of one input that keeps its shape."""
+        return self.graph.add(kind, [x], attributes, shape=x.shape)
+
+    def binary(self, kind: str, x: Ref, y: Ref) -> Ref:
+        """Append a function of two inputs that broadcast from the last dim."""
+        return self.graph.add(kind, [x, y], shape=np.broadcast_shapes(x.shape, y.shape))
+
+    def number(self, value: float, like: Ref) -> Ref:
+        """Return a constant number."""
+        return self.graph.add_constant(value, like.dtype)
+
+    def scale(self, x: Ref, by: float = 1.0, plus: float = 0.0) -> Ref:
+        """Return ``by * x + plus``."""
+        if by != 1:
+            x = self.binary("ElementTimes", x, self.number(by, x))
+        return self.binary("Plus", x, self.number(plus, x)) if plus != 0 else x
+
+    def reshape(self, x: Ref, shape: Sequence[int]) -> Ref:
+        """Return a value in another static shape."""
+        wanted = tuple(int(dim) for dim in shape)
+        if wanted == x.shape:
+            return x
+        if np.prod(wanted, dtype=int) != np.prod(x.shape, dtype=int):
+            self.refuse(f"it mixes samples: {list(x.shape)} each become {list(wanted)}")
+        axes = {"beginAxis": Axis(0, "staticAxisIdx=0", ordered=True), "endAxis": static_axis(-1, x.rank)}
+        return self.graph.add("Reshape", [x], {"newShape": Shape(wanted), **axes}, shape=wanted)
+
+    def transpose(self, x: Ref, perm: Sequence[int]) -> Ref:
+        """Return a value with its static dims in another order."""
+        if list(perm) == sorted(perm):
+            return x
+        axes = [static_axis(dim, x.rank) for dim in perm][::-1]
+        shape = [x.shape[dim] for dim in perm]
+        return self.graph.add("TransposeAxes", [x], {"axisVec": axes}, shape=shape)
+
+    def reduce(self, x: Ref, how: str, dims: Sequence[int], *, keep: bool = True) -> Ref:
+        """Return a reduction over static dims, one after the other (a mean of means has equal counts)."""
+        for dim in sorted(dims):
+            attributes = {
+                "axis": static_axis(dim, x.rank),
+                "reductionOpName": how,
+                "reductionKeepDimensions": True,
+            }
+            shape = [1 if at == dim else size for at, size in enumerate(x.shape)]
+            x = self.graph.add("ReduceElements", [x], attributes, shape=shape)
+        return (
+            x if keep else self.reshape(x, [size for at, size in enumerate(x.shape) if at not in set(dims)])
+        )
+
+    def slice(self, x: Ref, dim: int, begin: int, end: int, stride: int = 1) -> Ref:
+        """Return the part of a static dim from ``begin`` to ``end`` (not included), both from 0 on."""
+        size = x.shape[dim]
+        shape = [*x.shape[:dim], len(range(begin, end, stride)), *x.shape[dim + 1 :]]
+        if (begin, end, stride) == (0, size, 1):
+            return x
+        attributes = {
+            "axis": static_axis(dim, x.rank),
+            "beginIndex": begin,
+            "endIndex": 0 if end == size else end,
+            "sliceStrides": stride,
+        }
+        return self.graph.add("Slice", [x], attributes, shape=shape)
+
+    def give(self, slot: str, ref: Ref, index: int = 0) -> None:
+        """Make a value the one of an output variable, in the static shape that is declared."""
+        if not self.op.output(slot):
+            return
+        name = self.op.output(slot)[index]
+        declared = self.op.block.var(name).shape[ref.dynamic :]
+        if (
+            -1 not in declared
+            and tuple(declared) != ref.shape
+            and math.prod(declared) == math.prod(ref.shape)
+        ):
+            ref = self.reshape(ref, declared)
+        self.graph.values[name] = ref
+        owner = ref.uid.rpartition("_Output_")[0]
+        last = self.graph.functions[-1] if self.graph.functions else {}
+        if last.get("uid") == owner and "name" not in last:
+            last["name"] = name

@@ -1,0 +1,1 @@
+"""Models and checkpoints of the real CNTK, and ours as CNTK's."""

@@ -1,0 +1,56 @@
+"""Small models of the real CNTK 2.7, one an operation or layer, with inputs and outputs (dump_cntk.py)."""
+
+from __future__ import annotations
+
+import io
+import lzma
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import paddlelike as fluid
+from paddlelike.core.tensor import LoDTensor
+from tests.helpers.golden_data import GOLDEN
+
+Arrays = dict[str, Any]
+
+
+@cache
+def read_cases() -> dict[str, Arrays]:
+    """Return the arrays of each case: ``model``, ``x0``, ``l0`` (lengths), ``y0``."""
+    data = lzma.decompress((GOLDEN / "cntk" / "operators.npz.xz").read_bytes())
+    cases: dict[str, Arrays] = {}
+    with np.load(io.BytesIO(data)) as file:
+        for key in file.files:
+            name, part = key.split("/")
+            cases.setdefault(name, {})[part] = file[key]
+    return cases
+
+
+def make_feed(case: Arrays, feeds: list[str]) -> Arrays:
+    """Return what the inputs ``x0``, ``x1`` are fed; sequences as LoDTensors."""
+    feed: Arrays = {}
+    for name in feeds:
+        feed[name] = case[name]
+        if f"l{name[1:]}" in case:
+            tensor = LoDTensor(case[name])
+            tensor.set_recursive_sequence_lengths([case[f"l{name[1:]}"].tolist()])
+            feed[name] = tensor
+    return feed
+
+
+def run(program: fluid.Program, feed: Arrays, fetches: list[Any]) -> list[np.ndarray]:
+    """Return the outputs of a program in the current scope."""
+    made = fluid.Executor().run(program, feed=feed, fetch_list=fetches, return_numpy=False)
+    return [np.asarray(one.array) for one in made]
+
+
+def compare(outputs: list[np.ndarray], case: Arrays) -> None:
+    """Assert that outputs are CNTK's. A value without dims is one of shape [1] in Fluid."""
+    for index, out in enumerate(outputs):
+        real = case[f"y{index}"]
+        assert out.dtype == real.dtype
+        assert out.shape == (real.shape or (1,))
+        # float32, summed in another order, and exp, log, tanh of another library
+        np.testing.assert_allclose(out.reshape(real.shape), real, rtol=2e-5, atol=1e-5)

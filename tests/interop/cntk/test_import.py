@@ -1,0 +1,174 @@
+"""Models of the real CNTK open as programs, and compute what CNTK computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import FormatError, MissingFileError, UnsupportedError
+from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
+from paddlelike.interop.cntk.operations import NAMES, NUMBERS
+from paddlelike.interop.cntk.reading.recurrence import SHIFTS
+from paddlelike.interop.cntk.reading.table import load_readers
+from tests.helpers.golden_data import GOLDEN
+from tests.interop.cntk.operators import compare, make_feed, read_cases, run
+
+MODELS = GOLDEN / "cntk"
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    with fluid.scope_guard(fluid.Scope()):
+        yield fluid.global_scope()
+
+
+@pytest.mark.parametrize("name", sorted(read_cases()))
+def test_an_operation_computes_what_cntk_computes(name: str) -> None:
+    case = read_cases()[name]
+    program, feeds, fetches = fluid.import_cntk(case["model"].tobytes())
+    outputs = run(program, make_feed(case, feeds), fetches)
+    assert len(outputs) == len([key for key in case if key.startswith("y")])
+    compare(outputs, case)
+
+
+@pytest.mark.parametrize("name", ["mlp", "mlp64", "convnet", "plain", "bn"])
+def test_a_model_of_cntk_opens_with_its_parameters(name: str, scope: fluid.Scope) -> None:  # C05
+    program, feeds, fetches = fluid.import_cntk(MODELS / f"{name}.model")
+    with np.load(MODELS / f"{name}.npz") as file:
+        held = {key[2:]: file[key] for key in file.files if key[:2] in ("p:", "c:")}
+        (out,) = run(program, {feeds[0]: file["x0"]}, fetches)
+        real = file["y"]
+    # sums in another order: 1e-15 of float64, 1e-6 of float32 numbers of about 1
+    np.testing.assert_allclose(out, real, rtol=0, atol=1e-14 if name == "mlp64" else 2e-6)
+    assert out.dtype == real.dtype
+    for parameter in program.all_parameters():
+        np.testing.assert_array_equal(
+            np.array(scope.find_var(parameter.name).get_tensor()), held[parameter.name]
+        )
+    assert {one.name for one in program.all_parameters()} == {one for one in held if one.startswith("P")}
+
+
+def test_a_recurrent_model_opens(tmp_path: Path) -> None:  # C05
+    program, feeds, fetches = fluid.import_cntk((MODELS / "lstm.model").read_bytes())
+    with np.load(MODELS / "lstm.npz") as file:
+        x, y = file["x0"], file["y"]
+    steps = LoDTensor(x.reshape(-1, 3))
+    steps.set_recursive_sequence_lengths([[4, 4]])
+    (out,) = run(program, {feeds[0]: steps}, fetches)
+    np.testing.assert_allclose(out, y, rtol=0, atol=1e-6)  # float32 of another tanh
+
+
+def test_several_outputs_are_several_fetches() -> None:
+    program, feeds, fetches = fluid.import_cntk(MODELS / "two-outputs.model")
+    one, other = run(program, {feeds[0]: np.ones((2, 3), "float32")}, fetches)
+    np.testing.assert_array_equal(one, -other)
+    assert [fetch.name for fetch in fetches] == ["out", "minus"]
+
+
+def test_layers_are_found_by_their_names() -> None:  # C07
+    program, feeds, fetches = fluid.import_cntk(MODELS / "convnet.model")
+    assert (feeds, [fetch.name for fetch in fetches]) == (["img"], ["fc"])
+    block = program.global_block()
+    assert [tuple(block.var(name).shape) for name in ("conv1", "pool1", "conv2", "pool2")] == [
+        (-1, 3, 10, 10), (-1, 3, 5, 5), (-1, 4, 3, 3), (-1, 4, 2, 2)
+    ]  # fmt: skip
+    image = np.ones((1, 1, 10, 10), "float32")
+    (maps,) = run(program, {"img": image}, ["conv1"])
+    assert maps.shape == (1, 3, 10, 10)
+    assert maps.min() >= 0  # after the layer's relu
+
+
+def test_an_opened_model_is_saved_and_loaded_as_any_other(tmp_path: Path) -> None:
+    program, feeds, fetches = fluid.import_cntk(MODELS / "mlp.model")
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype("float32")
+    (before,) = run(program, {feeds[0]: x}, fetches)
+    exe = fluid.Executor()
+    fluid.io.save_inference_model(str(tmp_path), feeds, fetches, exe, program)
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path), exe)
+        (after,) = run(program, {feeds[0]: x}, fetches)
+    np.testing.assert_array_equal(before, after)
+
+
+def change(name: str, **numbers: int) -> bytes:
+    """Return a model with other operations."""
+    tree = decode((MODELS / f"{name}.model").read_bytes())
+    for one in tree["primitive_functions"]:
+        one["op"] = SizeT(numbers.get(NAMES[one["op"]], one["op"]))
+    return encode(tree)
+
+
+def test_operations_that_do_not_map_are_all_listed(scope: fluid.Scope) -> None:
+    data = change("convnet", ReLU=NUMBERS["RandomSample"], Tanh=NUMBERS["RandomSample"], Pooling=900)
+    with pytest.raises(UnsupportedError, match=r"RandomSample \(2\); operation 900 \(2\)") as caught:
+        fluid.import_cntk(data)
+    assert "convert" in (caught.value.hint or "")
+    assert scope.local_var_names() == []
+
+
+def test_the_count_of_operations(capsys) -> None:
+    there = set(load_readers()) | set(SHIFTS) | {NUMBERS["Block"], NUMBERS["Combine"]}
+    there |= {NUMBERS["PackedIndex"], NUMBERS["Where"]}  # of the first and last steps
+    seen = {
+        one["op"]
+        for case in read_cases().values()
+        for one in decode(case["model"].tobytes())["primitive_functions"]
+    }
+    with capsys.disabled():
+        print(f"cntk: {len(there)} of {len(NAMES)} operators read, {len(seen)} by golden models")  # noqa: T201
+    assert seen <= there
+    assert len(there) >= 65
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda tree: tree.update(root="nothing"), "no function 'nothing'"),
+        (lambda tree: tree["inputs"].pop(0), "nothing in the file is or computes"),
+        (lambda tree: tree["primitive_functions"][0].pop("op"), "lacks op"),
+        (lambda tree: tree["primitive_functions"][0].pop("attributes"), "lacks attributes"),
+        (lambda tree: tree["primitive_functions"].append(tree["primitive_functions"][0]), "two functions"),
+        (lambda tree: tree["inputs"][0].pop("value"), "has no value"),
+        (lambda tree: tree["inputs"][0].update(value=np.zeros(3, "float32")), r"a value of shape \[3\]"),
+        (lambda tree: tree["primitive_functions"][0]["attributes"].clear(), "has no attribute outputRank"),
+        (
+            lambda tree: tree["primitive_functions"][0]["attributes"].update(outputRank="1"),
+            "outputRank is '1'",
+        ),
+        (lambda tree: tree["primitive_functions"][0]["inputs"].pop(), "has 1 inputs"),
+        (lambda tree: tree.update(type="Dictionary"), "no function"),
+    ],
+    ids=[
+        "root",
+        "input",
+        "op",
+        "attributes",
+        "twice",
+        "value",
+        "shape",
+        "outputRank",
+        "text",
+        "inputs",
+        "type",
+    ],
+)
+def test_what_is_wrong_with_a_model_is_named(change, text: str, scope: fluid.Scope) -> None:
+    tree = decode((MODELS / "plain.model").read_bytes())
+    change(tree)
+    with pytest.raises(FormatError, match=text):
+        fluid.import_cntk(encode(tree))
+    assert scope.local_var_names() == []
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match=r"none\.model"):
+        fluid.import_cntk(tmp_path / "none.model")
+
+
+def test_the_second_file_of_a_checkpoint_is_no_model() -> None:
+    with pytest.raises(FormatError, match="no function"):
+        fluid.import_cntk(MODELS / "ck-sgd.dnn.ckp")
