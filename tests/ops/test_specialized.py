@@ -19,7 +19,9 @@ def declare(value: Any) -> Any:
     """What a program says of the variable of an array."""
     if not isinstance(value, np.ndarray):
         return None
-    return SimpleNamespace(shape=value.shape, dtype=convert_dtype(value.dtype), type=VarType.LOD_TENSOR)
+    return SimpleNamespace(
+        name="x", shape=value.shape, dtype=convert_dtype(value.dtype), type=VarType.LOD_TENSOR
+    )
 
 
 def find_special(view: View, values: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:

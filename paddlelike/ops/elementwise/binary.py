@@ -7,9 +7,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import SelectedRows
-from paddlelike.framework.opdef import OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
+from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_to
 
@@ -155,7 +154,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
 
     def specialize(keywords: Mapping[str, Any], variables: Sequence[Any]) -> Function | None:
         x, y = variables
-        if x is None or y is None or VarType.SELECTED_ROWS in (x.type, y.type):
+        if x is None or y is None or GRAD in x.name:  # a gradient may be sparse
             return None
         at_the_end = keywords["axis"] in (-1, len(x.shape) - len(y.shape)) and len(x.shape) >= len(y.shape)
         if not at_the_end or not isinstance(row.value, np.ufunc):

@@ -16,6 +16,7 @@ from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import (
+    GRAD,
     REQUIRED,
     Array,
     Bool,
@@ -69,8 +70,8 @@ class Scale(OpDef):
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         x, scale_tensor = variables
         by, bias = keywords["scale"], keywords["bias"]
-        if x is None or scale_tensor is not None or bias != 0 or by == 1:
-            return None
+        if x is None or scale_tensor is not None or bias != 0 or by == 1 or GRAD in x.name:
+            return None  # a gradient may be sparse
         if x.type != VarType.LOD_TENSOR or x.dtype not in (VarType.FP32, VarType.FP64):
             return None
         return functools.partial(np.multiply, numpy_dtype(x.dtype).type(by))

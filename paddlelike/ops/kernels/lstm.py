@@ -6,7 +6,7 @@ order candidate, input, forget, output.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,11 @@ __all__ = [
     "make_cell",
     "run_steps",
     "run_steps_back",
+    "weight_gradient",
 ]
+
+
+_ROWS: Final = 128  # rows whose factors are computed at once: they stay in the cache
 
 
 class Projection(NamedTuple):
@@ -110,25 +114,29 @@ def run_steps(cell: Cell, steps: Steps, gates: Array, initial: Initial) -> StepR
     fed_back = hiddens
     if projection is not None:
         fed_back = np.empty((len(gates), len(cell.weight)), gates.dtype)
+    fed = np.empty((steps.first, 4 * width), gates.dtype)
     for begin, end, before in steps.forwards():
         g, state = gates[begin:end], cells[begin:end]
         last, last_state = initial
         if before >= 0:
             last, last_state = (x[before : before + end - begin] for x in (fed_back, cells))
-        g += last @ cell.weight
+        g += np.matmul(last, cell.weight, out=fed[: end - begin])
         candidate, i, f, o = _split_gates(g, width)
         cell.candidate.apply(candidate)
-        if cell.peepholes is not None:
+        if cell.peepholes is None:
+            cell.gate.apply(g[:, width:])
+        else:
             i += last_state * cell.peepholes[0]
             f += last_state * cell.peepholes[1]
-        cell.gate.apply(g[:, width : 3 * width])
+            cell.gate.apply(g[:, width : 3 * width])
+        active, hidden = pre_acts[begin:end], hiddens[begin:end]
         np.multiply(candidate, i, out=state)
-        state += last_state * f
+        np.multiply(last_state, f, out=active)
+        state += active
         clip(state, cell.limit)
         if cell.peepholes is not None:
             o += state * cell.peepholes[2]
-        cell.gate.apply(o)
-        active, hidden = pre_acts[begin:end], hiddens[begin:end]
+            cell.gate.apply(o)
         active[...] = state
         cell.cell.apply(active)
         np.multiply(o, active, out=hidden)
@@ -151,47 +159,87 @@ def run_steps_back(
     ``d_last`` is the gradient of the cells after the last step.
     """
     width, projection = cell.width, cell.projection
-    d_gates = np.empty_like(ran.gates)
-    weight_t = cell.weight.T
+    d_gates, by_state = _compute_factors(cell, steps, ran, initial)
+    learning = 3 * width if cell.stops_gradients else 0  # the first gate that gets gradients
+    weight_t = cell.weight[:, learning:].T
     d_next, d_next_state = d_fed_back[:0], ran.cell[:0] if d_last is None else d_last
-    for begin, end, before in steps.backwards():
-        candidate, i, f, o = _split_gates(ran.gates[begin:end], width)
-        d_candidate, d_i, d_f, d_o = _split_gates(d_gates[begin:end], width)
-        active = ran.pre_act[begin:end]
-        last_state = ran.cell[before : before + end - begin] if before >= 0 else initial.cell
+    for begin, end, _ in steps.backwards():
+        d_g = d_gates[begin:end]
+        d_o = d_g[:, 3 * width :]
         d_h = d_fed_back[begin:end]
         d_h[: len(d_next)] += d_next
         if projection is not None:
             d_h *= projection.act.slope(ran.fed_back[begin:end])
             clip_gradient(d_h, ran.fed_back[begin:end], projection.limit)
             d_h = d_h @ projection.weight.T
-        np.multiply(d_h * active, cell.gate.slope(o), out=d_o)
-        d_state = d_h * o
-        d_state *= cell.cell.slope(active)
-        if cell.peepholes is not None:
-            d_state += d_o * cell.peepholes[2]
-        d_state[: len(d_next_state)] += d_next_state
-        clip_gradient(d_state, ran.cell[begin:end], cell.limit)
-        if cell.stops_gradients:
-            d_state[...] = 0
-        np.multiply(d_state * i, cell.candidate.slope(candidate), out=d_candidate)
-        np.multiply(d_state * candidate, cell.gate.slope(i), out=d_i)
-        np.multiply(d_state * last_state, cell.gate.slope(f), out=d_f)
-        d_state *= f
-        if cell.peepholes is not None:
-            d_state += d_i * cell.peepholes[0]
-            d_state += d_f * cell.peepholes[1]
-        d_next_state = d_state
-        d_next = d_gates[begin:end] @ weight_t
+        d_o *= d_h
+        d_next_state = _run_cell_back(cell, ran, slice(begin, end), d_h, d_g, by_state, d_next_state)
+        d_next = d_g[:, learning:] @ weight_t
     return StepGradients(d_gates, Initial(d_next, d_next_state))
 
 
-def bias_gradient(cell: Cell, d_gates: Array, states: Array, states_before: Array) -> Array:
+def _compute_factors(cell: Cell, steps: Steps, ran: StepResults, initial: Initial) -> tuple[Array, Array]:
+    """Return what the gradients of the cell and the output are multiplied by, to be those of the gates.
+
+    With it, what that of the output is multiplied by to be that of the cell.
+    """
+    factors, by_state = np.empty_like(ran.gates), np.empty_like(ran.cell)
+    before = ran.cell if cell.stops_gradients else steps.before(ran.cell, initial.cell)
+    for start in range(0, len(factors), _ROWS):
+        part = slice(start, start + _ROWS)
+        candidate, i, f, o = _split_gates(ran.gates[part], cell.width)
+        of_candidate, of_i, of_f, of_o = _split_gates(factors[part], cell.width)
+        np.multiply(ran.pre_act[part], cell.gate.slope(o), out=of_o)
+        if cell.stops_gradients:
+            factors[part, : 3 * cell.width] = 0
+            continue
+        np.multiply(i, cell.candidate.slope(candidate), out=of_candidate)
+        np.multiply(candidate, cell.gate.slope(i), out=of_i)
+        np.multiply(before[part], cell.gate.slope(f), out=of_f)
+        np.multiply(o, cell.cell.slope(ran.pre_act[part]), out=by_state[part])
+    return factors, by_state
+
+
+def _run_cell_back(
+    cell: Cell, ran: StepResults, rows: slice, d_h: Array, d_g: Array, by_state: Array, d_next_state: Array
+) -> Array:
+    """Turn the factors of all gates but the output's into their gradients; return that of the state before.
+
+    Gates begin with their factors in ``d_g``, whose output gate holds its gradient already.
+    """
+    if cell.stops_gradients:
+        return np.zeros_like(d_h) if rows.start == 0 else d_h[:0]
+    _, d_i, d_f, d_o = _split_gates(d_g, cell.width)
+    d_state = d_h * by_state[rows]
+    if cell.peepholes is not None:
+        d_state += d_o * cell.peepholes[2]
+    d_state[: len(d_next_state)] += d_next_state
+    clip_gradient(d_state, ran.cell[rows], cell.limit)
+    three = d_g.reshape(len(d_g), 4, cell.width)[:, :3]
+    three *= d_state[:, None]
+    d_state *= ran.gates[rows, 2 * cell.width : 3 * cell.width]
+    if cell.peepholes is not None:
+        d_state += d_i * cell.peepholes[0]
+        d_state += d_f * cell.peepholes[1]
+    return d_state
+
+
+def weight_gradient(cell: Cell, d_gates: Array, fed_back_before: Array) -> Array:
+    """Return the gradient of the weight, by what each row was fed back."""
+    if not cell.stops_gradients:
+        return fed_back_before.T @ d_gates
+    out = np.zeros_like(cell.weight)
+    out[:, 3 * cell.width :] = fed_back_before.T @ d_gates[:, 3 * cell.width :]
+    return out
+
+
+def bias_gradient(cell: Cell, steps: Steps, d_gates: Array, states: Array, initial: Initial) -> Array:
     """Return sums over the rows: of the gates, then of the gates times the cell that their peepholes see."""
     sums = [d_gates.sum(0)]
     if cell.peepholes is not None:
+        before = steps.before(states, initial.cell)
         _, d_i, d_f, d_o = _split_gates(d_gates, cell.width)
-        for d_gate, seen in ((d_i, states_before), (d_f, states_before), (d_o, states)):
+        for d_gate, seen in ((d_i, before), (d_f, before), (d_o, states)):
             sums.append(np.einsum("th,th->h", d_gate, seen))
     return np.concatenate(sums).reshape(1, -1)
 

@@ -108,11 +108,9 @@ class Activation(NamedTuple):
 
 
 def _sigmoid(x: Array) -> Array:
-    np.clip(x, -40, 13, out=x)  # as Paddle's recurrent kernels do
-    np.negative(x, out=x)
+    np.minimum(x, 13, out=x)  # as Paddle's recurrent kernels do
     np.exp(x, out=x)
-    x += 1
-    return np.divide(1, x, out=x)
+    return np.divide(x, x + 1, out=x)
 
 
 def _relu(x: Array) -> Array:

@@ -170,8 +170,8 @@ class Lstm(OpDef):
             scatter_rows(back.gates, steps.rows),
             restore_initial_gradient(back.initial.fed_back, steps, h0),
             restore_initial_gradient(back.initial.cell, steps, c0),
-            steps.before(hidden, initial.fed_back).T @ back.gates,
-            lstm_steps.bias_gradient(cell, back.gates, state, steps.before(state, initial.cell)),
+            lstm_steps.weight_gradient(cell, back.gates, steps.before(hidden, initial.fed_back)),
+            lstm_steps.bias_gradient(cell, steps, back.gates, state, initial),
         )
 
 
@@ -269,9 +269,9 @@ class Lstmp(OpDef):
             scatter_rows(back.gates, steps.rows),
             restore_initial_gradient(back.initial.fed_back, steps, h0),
             restore_initial_gradient(back.initial.cell, steps, c0),
-            steps.before(fed_back, initial.fed_back).T @ back.gates,
+            lstm_steps.weight_gradient(cell, back.gates, steps.before(fed_back, initial.fed_back)),
             hidden.T @ d_fed_back,
-            lstm_steps.bias_gradient(cell, back.gates, state, steps.before(state, initial.cell)),
+            lstm_steps.bias_gradient(cell, steps, back.gates, state, initial),
         )
 
 

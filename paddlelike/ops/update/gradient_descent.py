@@ -60,7 +60,7 @@ class Sgd(Update):
 
 
 def _descend(param: Array, rate: Array, grad: Array) -> Array | SelectedRows:
-    if param.shape != grad.shape:
+    if type(grad) is not np.ndarray or param.shape != grad.shape:  # in loops, it may be sparse after all
         return Sgd.forward(param, rate, grad)
     step = grad * rate.item()
     np.subtract(param, step, out=param)
