@@ -11,24 +11,26 @@ any length; others take as many values as their shape has elements.
 
 from __future__ import annotations
 
-import math
 import random
+import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
 
-import numpy as np
-
-from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.core.dtypes import VarType
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.core.versioned import Versioned
 from paddlelike.errors import FeedError, MissingFileError, UnsupportedError
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.reader.slots import Sample, describe_slot, parse_sample, stack_slot
 
 __all__ = ["DatasetFactory", "InMemoryDataset", "QueueDataset"]
 
-Sample = list[np.ndarray[Any, Any]]  # the values of one line, an array for each variable
+_HADOOP: Final = ("hdfs:", "afs:")  # files that Fluid reads by a command
+_LAST_FIELDS: Final = ("rank_offset", "pv_batch_size")  # of a description, in their order
+#: What a line begins with if a dataset is told so, in its order.
+_TEXTS: Final = ("instance id", "content", "log key")
 
 
 class DatasetFactory:
@@ -39,10 +41,11 @@ class DatasetFactory:
     """
 
     def create_dataset(self, datafeed_class: str = "QueueDataset") -> DatasetBase:
-        """Return a new "QueueDataset" or "InMemoryDataset". Raises ValueError for another name."""
+        """Return a new dataset of the class of that name. Raises ValueError for another name."""
         kinds: dict[str, type[DatasetBase]] = {
             "QueueDataset": QueueDataset,
             "InMemoryDataset": InMemoryDataset,
+            "BoxPSDataset": BoxPSDataset,
         }
         if datafeed_class not in kinds:
             raise ValueError(
@@ -60,6 +63,14 @@ class DatasetBase(Versioned):
         self.thread_num = 1
         self.pipe_command = "cat"
         self.use_var: list[Variable] = []
+        self._described: dict[str, str] = {}  # more fields of the description
+        self._hadoop: list[str] = []  # arguments of ``hadoop fs``
+        self._download_cmd = ""
+        self._texts: list[str] = []  # what a line begins with, before the values
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        """Set the attributes; states of earlier releases do not have all of them."""
+        super()._set_attributes(vars(type(self)()) | attributes)
 
     def set_pipe_command(self, pipe_command: str) -> None:
         """Set the shell command that converts the text of a file into samples."""
@@ -89,23 +100,29 @@ class DatasetBase(Versioned):
                 )
         self.use_var = list(var_list)
 
+    def set_rank_offset(self, rank_offset: str) -> None:
+        """Set the name of the variable of ranks; it is in :meth:`desc` only."""
+        self._described["rank_offset"] = f'"{rank_offset}"'
+
+    def set_pv_batch_size(self, pv_batch_size: int) -> None:
+        """Set the count of page views in a batch; it is in :meth:`desc` only."""
+        self._described["pv_batch_size"] = str(pv_batch_size)
+
     def set_hdfs_config(self, fs_name: str, fs_ugi: str) -> None:
-        """Raise UnsupportedError: files are local."""
-        raise UnsupportedError(
-            f"a dataset cannot read from {fs_name}",
-            hint="copy the files, or read them by the command of set_pipe_command",
-        )
+        """Set the file system and the user by which ``hadoop fs`` reads files named ``hdfs:`` or ``afs:``."""
+        self._hadoop = ["-D", f"fs.default.name={fs_name}", "-D", f"hadoop.job.ugi={fs_ugi}"]
 
     def set_download_cmd(self, download_cmd: str) -> None:
-        """Raise UnsupportedError: files are local."""
-        raise UnsupportedError(f"a dataset does not download by {download_cmd!r}", hint="use local files")
+        """Set the command that prints a file named ``hdfs:`` or ``afs:``, in place of ``hadoop fs``."""
+        self._download_cmd = download_cmd
 
     def desc(self) -> str:
         """Return a description of how the dataset is read."""
         lines = ['name: "MultiSlotDataFeed"', f"batch_size: {self.batch_size}", "multi_slot_desc {"]
         for variable in self.use_var:
-            lines += ["  slots {", *(f"    {line}" for line in _describe(variable)), "  }"]
+            lines += ["  slots {", *(f"    {line}" for line in describe_slot(variable)), "  }"]
         lines += ["}", f'pipe_command: "{self.pipe_command}"']
+        lines += [f"{name}: {self._described[name]}" for name in _LAST_FIELDS if name in self._described]
         return "".join(f"{line}\n" for line in lines)
 
     def feeds(self) -> Iterator[dict[str, LoDTensor]]:
@@ -124,7 +141,7 @@ class DatasetBase(Versioned):
 
     def _feed(self, batch: list[Sample]) -> dict[str, LoDTensor]:
         columns = zip(*batch, strict=True)
-        return {v.name: _tensor(v, list(c)) for v, c in zip(self.use_var, columns, strict=True)}
+        return {v.name: stack_slot(v, list(c)) for v, c in zip(self.use_var, columns, strict=True)}
 
     def _read(self) -> Iterator[Sample]:
         """Yield the samples of all files. Raises FeedError when no variables are set."""
@@ -136,17 +153,21 @@ class DatasetBase(Versioned):
         for path in self.filelist:
             for number, line in enumerate(self._lines(path), 1):
                 if line.strip():
-                    yield self._parse(line, f"{path}, line {number}")
+                    yield parse_sample(line, self.use_var, self._texts, f"{path}, line {number}")
 
     def _lines(self, path: str) -> Iterator[str]:
         """Yield the lines that the command prints for a file."""
-        if not Path(path).exists():
+        if path.startswith(_HADOOP):
+            show = "-text" if path.endswith(".gz") else "-cat"
+            words = shlex.split(self._download_cmd) or ["hadoop", "fs", *self._hadoop, show]
+            text = f"{shlex.join([*words, path])} | {self.pipe_command}"
+            command = self._start(text, None)
+        elif Path(path).exists():
+            with Path(path).open("rb") as file:
+                command = self._start(self.pipe_command, file)
+        else:
             raise MissingFileError(
                 f"dataset: there is no file {path}", hint="set_filelist takes paths, relative to this process"
-            )
-        with Path(path).open("rb") as file:
-            command = subprocess.Popen(  # noqa: S602  (the user's own command)
-                self.pipe_command, shell=True, stdin=file, stdout=subprocess.PIPE, text=True
             )
         with command:
             assert command.stdout is not None
@@ -160,24 +181,10 @@ class DatasetBase(Versioned):
                 hint=f"try it in a shell: {self.pipe_command} < {path}",
             )
 
-    def _parse(self, line: str, where: str) -> Sample:
-        """Return the values of one line."""
-        words = line.split()
-        sample, at = [], 0
-        for variable in self.use_var:
-            try:
-                end = at + 1 + int(words[at])
-                values = np.array(words[at + 1 : end], numpy_dtype(variable.dtype))
-            except (IndexError, ValueError, OverflowError) as error:
-                raise _bad_line(where, f"no count and values for {variable.name!r}: {error}") from None
-            if end > len(words):
-                raise _bad_line(where, f"{variable.name!r} needs {words[at]} values, {len(values)} are left")
-            _check_size(variable, values, where)
-            sample.append(values)
-            at = end
-        if at < len(words):
-            raise _bad_line(where, f"{len(words) - at} values are left over")
-        return sample
+    def _start(self, command: str, file: IO[bytes] | None) -> subprocess.Popen[str]:
+        return subprocess.Popen(  # noqa: S602  (the user's own command)
+            command, shell=True, stdin=file, stdout=subprocess.PIPE, text=True
+        )
 
 
 class QueueDataset(DatasetBase):
@@ -203,6 +210,7 @@ class InMemoryDataset(DatasetBase):
 
     def __init__(self) -> None:
         super().__init__()
+        self._merges = ""  # what is to be merged
         self._memory: list[Sample] | None = None
         self._was_loaded = False  # before it was pickled: the samples are read at their first use
 
@@ -230,8 +238,41 @@ class InMemoryDataset(DatasetBase):
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds: int = 0) -> None:
         """Do nothing: the option of Fluid has no meaning here."""
 
+    def set_parse_ins_id(self, parse_ins_id: bool) -> None:
+        """Set whether a line begins with ``1 ID``; the id is not used here."""
+        self._set_text("instance id", parse_ins_id)
+
+    def set_parse_content(self, parse_content: bool) -> None:
+        """Set whether ``1 TEXT`` comes before the values of a line; it is not used here."""
+        self._set_text("content", parse_content)
+
+    def set_parse_logkey(self, parse_logkey: bool) -> None:
+        """Set whether ``1 KEY`` comes before the values of a line; it is not used here."""
+        self._set_text("log key", parse_logkey)
+
+    def set_merge_by_sid(self, merge_by_sid: bool) -> None:
+        """Do nothing: only page views, see :meth:`set_enable_pv_merge`, are merged by their id."""
+
+    def set_enable_pv_merge(self, enable_pv_merge: bool) -> None:
+        """Set whether samples become page views; :meth:`load_into_memory` then refuses."""
+        self._merges = "page views (set_enable_pv_merge)" if enable_pv_merge else ""
+
+    def set_merge_by_lineid(self, merge_size: int = 2) -> None:
+        """Merge lines of one instance id; :meth:`load_into_memory` then refuses."""
+        self._set_text("instance id", True)
+        self._merges = "lines of one id (set_merge_by_lineid)"
+
+    def _set_text(self, name: str, present: bool) -> None:
+        chosen = {*self._texts, name} if present else {*self._texts} - {name}
+        self._texts = [text for text in _TEXTS if text in chosen]
+
     def load_into_memory(self) -> None:
-        """Read all files."""
+        """Read all files. Raises UnsupportedError for a dataset that was told to merge samples."""
+        if self._merges:
+            raise UnsupportedError(
+                f"InMemoryDataset: {self._merges} are not merged here",
+                hint="merge them by the command of set_pipe_command",
+            )
         self._memory, self._was_loaded = list(self._read()), False
 
     def preload_into_memory(self, thread_num: int | None = None) -> None:
@@ -274,38 +315,15 @@ class InMemoryDataset(DatasetBase):
         return self._memory
 
 
-def _describe(variable: Variable) -> list[str]:
-    """Return the lines that describe one variable."""
-    kind = "float" if variable.dtype == VarType.FP32 else "uint64"
-    name = [f'name: "{variable.name}"', f'type: "{kind}"']
-    if variable.lod_level:
-        return [*name, "is_used: true"]
-    return [*name, "is_dense: true", "is_used: true", *(f"shape: {dim}" for dim in variable.shape)]
+class BoxPSDataset(InMemoryDataset):
+    """Samples in memory whose sparse parameters BoxPS would move to a GPU; here they are in memory anyhow."""
 
+    def set_date(self, date: str) -> None:
+        """Check a date such as "20200131". Raises ValueError for another form."""
+        int(date[:4]), int(date[4:6]), int(date[6:])
 
-def _count_elements(variable: Variable) -> int:
-    """Return the count of elements of one sample of a variable without LoD."""
-    return math.prod(dim for dim in variable.shape[1:] if dim > 0)
+    def begin_pass(self) -> None:
+        """Do nothing: there are no parameters to move, as in Fluid's own build for processors."""
 
-
-def _check_size(variable: Variable, values: np.ndarray[Any, Any], where: str) -> None:
-    if not variable.lod_level and len(values) != _count_elements(variable):
-        raise _bad_line(
-            where, f"{variable.name!r} has shape {list(variable.shape)}, the line holds {len(values)} values"
-        )
-
-
-def _bad_line(where: str, what: str) -> FeedError:
-    return FeedError(
-        f"dataset: {where}: {what}",
-        hint="a line holds, for each variable of set_use_var in order, a count and as many values",
-    )
-
-
-def _tensor(variable: Variable, column: list[np.ndarray[Any, Any]]) -> LoDTensor:
-    """Return the values of one variable in a batch of samples."""
-    if not variable.lod_level:
-        return LoDTensor(np.stack(column).reshape(len(column), *variable.shape[1:]))
-    tensor = LoDTensor(np.concatenate(column).reshape(-1, 1))
-    tensor.set_recursive_sequence_lengths([[len(values) for values in column]])
-    return tensor
+    def end_pass(self, need_save_delta: bool) -> None:
+        """Do nothing: there are no parameters to move, as in Fluid's own build for processors."""

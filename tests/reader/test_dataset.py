@@ -139,8 +139,6 @@ def test_what_is_not_here_is_refused(files: list[str], variables: list[Any]) -> 
     for call in (data.local_shuffle, data.global_shuffle):
         with pytest.raises(NotImplementedError):
             call()
-    with pytest.raises(UnsupportedError):
-        data.set_hdfs_config("hdfs://", "me")
     with pytest.raises(ValueError, match="FileInstantDataset"):
         fluid.DatasetFactory().create_dataset("FileInstantDataset")
     with pytest.raises(ValueError, match="batch_size"):
@@ -149,11 +147,65 @@ def test_what_is_not_here_is_refused(files: list[str], variables: list[Any]) -> 
         data.set_use_var([fluid.data("z", [None, 1], "float64")])
 
 
+def test_words_before_the_values(variables: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "part"
+    path.write_text("1 id7 1 some-text 2 1.5 2.5 3 1 2 3 1 7\n")
+    data = dataset("InMemoryDataset", [], variables)
+    data.set_filelist([str(path)])
+    data.set_parse_content(True)
+    data.set_parse_ins_id(True)
+    data.load_into_memory()
+    assert data.get_memory_data_size() == 1
+    (feed,) = data.feeds()
+    np.testing.assert_array_equal(np.array(feed["x"]), [[1.5, 2.5]])
+    data.set_parse_logkey(True)
+    with pytest.raises(FeedError, match="no 1 and log key"):
+        data.load_into_memory()
+
+
+def test_samples_are_not_merged(files: list[str], variables: list[Any]) -> None:
+    data = dataset("InMemoryDataset", files, variables)
+    for merge in (data.set_merge_by_lineid, lambda: data.set_enable_pv_merge(True)):
+        merge()
+        with pytest.raises(UnsupportedError, match="not merged here"):
+            data.load_into_memory()
+
+
+def test_files_of_hadoop_come_from_a_command(
+    files: list[str], variables: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hadoop = tmp_path / "hadoop"
+    hadoop.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\ncat {files[0]}\n')
+    hadoop.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    data = dataset("QueueDataset", ["hdfs:/data/a b.txt"], variables)
+    data.set_hdfs_config("hdfs://name:9000", "me,secret")
+    assert sum(len(np.array(feed["x"])) for feed in data.feeds()) == 3
+    asked = (tmp_path / "asked").read_text().strip()
+    where = "-D fs.default.name=hdfs://name:9000 -D hadoop.job.ugi=me,secret"
+    assert asked == f"fs {where} -cat hdfs:/data/a b.txt"
+    data.set_download_cmd(f"cat {files[1]} #")  # a command of several words
+    assert sum(len(np.array(feed["x"])) for feed in data.feeds()) == 2
+
+
+def test_a_dataset_of_boxps_is_one_in_memory(files: list[str], variables: list[Any]) -> None:
+    data = dataset("BoxPSDataset", files, variables)
+    data.set_date("20200131")
+    data.begin_pass()
+    data.load_into_memory()
+    data.end_pass(True)
+    assert data.get_memory_data_size() == 5
+
+
 def test_a_description_is_paddle_s(variables: list[Any]) -> None:
     text = dataset("QueueDataset", [], variables).desc()
     assert text.startswith('name: "MultiSlotDataFeed"\nbatch_size: 2\nmulti_slot_desc {\n  slots {\n')
     assert 'name: "w"\n    type: "uint64"\n    is_used: true\n  }' in text
     assert "is_dense: true\n    is_used: true\n    shape: -1\n    shape: 2\n" in text
+    ranked = dataset("QueueDataset", [], variables)
+    ranked.set_pv_batch_size(3)
+    ranked.set_rank_offset("ranks")
+    assert ranked.desc() == text + 'rank_offset: "ranks"\npv_batch_size: 3\n'
 
 
 # Programs over datasets

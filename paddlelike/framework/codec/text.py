@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from paddlelike.framework.codec.encode import build_message, encode_operator, encode_variable
+from paddlelike.framework.codec.encode import build_message, encode_block, encode_operator, encode_variable
 from paddlelike.framework.codec.schema import messages
 from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator
@@ -15,25 +15,23 @@ __all__ = ["format_block", "format_operator", "format_program", "format_variable
 
 
 def format_program(program: Program, *, with_details: bool = False) -> str:
-    """Return the text of a program: block by block, then the version."""
-    blocks = [
-        "blocks {\n" + _indent(format_block(block, with_details=with_details)) + "}\n"
-        for block in program.blocks
-    ]
-    message = build_message(program)
-    message.ClearField("blocks")
-    return "".join(blocks) + _to_text(message)
+    """Return the text of a program: its message; ``with_details``: its blocks, without the version."""
+    if not with_details:
+        return _to_text(build_message(program))
+    return "".join(format_block(block, with_details=True) for block in program.blocks)
 
 
 def format_block(block: Block, *, with_details: bool = False) -> str:
-    """Return the text of a block: its index, its variables in order of creation, its operators in order."""
-    head = f"idx: {block.idx}\nparent_idx: {block.parent_idx}\n"
-    variables = [
-        "vars {\n" + _indent(format_variable(v, with_details=with_details)) + "}\n"
-        for v in block.vars.values()
-    ]
-    ops = ["ops {\n" + _indent(format_operator(op)) + "}\n" for op in block.ops]
-    return head + "".join(variables) + "".join(ops)
+    """Return the text of a block: its message; ``with_details``: variables in order of creation."""
+    if not with_details:
+        message = messages().ProgramDesc().blocks.add()
+        encode_block(block, message)
+        return _to_text(message)
+    texts = [format_variable(v, with_details=True) for v in block.vars.values()]
+    variables = [f"\n  vars {{\n{_indent(text)}  }}" for text in texts]
+    ops = [f"\n  ops {{\n{_indent(format_operator(op))}  }}" for op in block.ops]
+    head = f"blocks {{\n  idx: {block.idx}\n  parent_idx: {block.parent_idx}"
+    return head + "".join(variables) + "".join(ops) + "\n}"
 
 
 def format_variable(variable: Variable, *, with_details: bool = False) -> str:
@@ -65,4 +63,4 @@ def _to_text(message: Any) -> str:
 
 
 def _indent(text: str) -> str:
-    return "".join(f"  {line}" for line in text.splitlines(keepends=True))
+    return "".join(f"    {line}" for line in text.splitlines(keepends=True))

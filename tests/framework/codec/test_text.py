@@ -28,6 +28,10 @@ def test_the_text_is_a_program_desc(main: fluid.Program, details: bool) -> None:
         )
         text = "".join(line for line in text.splitlines(keepends=True) if not line.strip().startswith(names))
     parsed = text_format.Parse(text, messages().ProgramDesc())
+    if details:
+        parsed.version.version = 1008005  # which Fluid does not print here
+    else:
+        assert parsed.SerializeToString() == main.desc.serialize_to_string()
     assert canonical(parsed.SerializeToString()) == canonical(main)
 
 
