@@ -29,10 +29,10 @@ def _free(fluid: Any, name: str, shape: list[int]) -> Any:
     return variable
 
 
-def _penalty(fluid: Any, score: Any, inputs: Any) -> Any:
+def _penalty(fluid: Any, score: Any, inputs: Any, fixed: Any = None) -> Any:
     """(|gradient| - 1)^2, the penalty of WGAN-GP."""
     layers = fluid.layers
-    gradient = fluid.gradients([score], [inputs])
+    gradient = fluid.gradients([score], [inputs], no_grad_set=fixed)
     gradient = gradient[0] if isinstance(gradient, list) else gradient
     flat = layers.reshape(gradient, [-1, 6]) if gradient.shape[-1] == 6 else layers.flatten(gradient)
     norm = layers.sqrt(layers.reduce_sum(layers.square(flat), dim=1) + 1e-12)
@@ -75,6 +75,19 @@ def convolutions(fluid: Any) -> Any:
     return loss
 
 
+def two_heads(fluid: Any) -> Any:
+    """A critic that also classifies, as StarGAN's: only one head is penalized, with its parameters fixed."""
+    layers = fluid.layers
+    image = _free(fluid, "image", [2, 2, 5, 5])
+    h = layers.leaky_relu(layers.conv2d(image, 3, 3, stride=2, padding=1), 0.1)
+    score = layers.reduce_mean(layers.conv2d(h, 1, 3, padding=1, bias_attr=False))
+    kind = layers.conv2d(h, 2, 3, bias_attr=False)
+    fixed = [parameter.name for parameter in fluid.default_main_program().all_parameters()]
+    loss = _penalty(fluid, score, image, fixed) + score + layers.reduce_mean(layers.square(kind))
+    fluid.optimizer.SGD(RATE).minimize(loss)
+    return loss
+
+
 def arithmetic(fluid: Any) -> Any:
     """Every operator of arithmetic with broadcasting, twice differentiated."""
     layers = fluid.layers
@@ -105,4 +118,4 @@ def two_losses(fluid: Any) -> Any:
     return loss
 
 
-CASES = {case.__name__: case for case in (wgan_gp, convolutions, arithmetic, two_losses)}
+CASES = {case.__name__: case for case in (wgan_gp, convolutions, two_heads, arithmetic, two_losses)}

@@ -45,6 +45,7 @@ register_second_order(
     {"DDX": "X@GRAD", "DDY": "Y@GRAD", "DOut": "Out@GRAD", "X": "X", "Y": "Y"},
     {"DDOut": "Out@GRAD", "DX": "X", "DY": "Y"},
     _mul,
+    {"DDOut": ("DDX", "DDY"), "DX": ("DDY",), "DY": ("DDX",)},
 )
 
 
@@ -77,6 +78,7 @@ def _register_conv(cls: Any) -> None:
         },
         {"DDOutput": "Output@GRAD", "DFilter": "Filter", "DInput": "Input"},
         run,
+        {"DDOutput": ("DDInput", "DDFilter"), "DFilter": ("DDInput",), "DInput": ("DDFilter",)},
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from paddlelike.framework.opdef import Attr, GradOp, OpDef, OpView, grad_name, register, registry
@@ -15,10 +16,17 @@ __all__ = ["Slots", "register_repeated", "register_second_order"]
 Slots = Mapping[str, str]
 
 
-def register_second_order(type: str, inputs: Slots, outputs: Slots, kernel: Callable[..., Any]) -> None:
+def register_second_order(
+    type: str,
+    inputs: Slots,
+    outputs: Slots,
+    kernel: Callable[..., Any],
+    needs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> None:
     """Register ``<type>_grad_grad`` as the gradient of ``<type>_grad``.
 
-    ``kernel`` takes the inputs by position, None for those that are absent.
+    ``kernel`` takes the inputs by position, None for those that are absent. ``needs``: outputs that are left
+    out where none of some inputs is there, as they would be zero.
     """
     forward = registry.find(type)
     name = f"{type}_grad_grad"
@@ -32,7 +40,7 @@ def register_second_order(type: str, inputs: Slots, outputs: Slots, kernel: Call
         "forward": staticmethod(kernel),
     }
     register(_make_class(name, body))
-    _set_maker(type, name, inputs, outputs, forward.attrs)
+    _set_maker(type, name, inputs, outputs, forward.attrs, needs)
 
 
 def register_repeated(type: str, inputs: Slots, outputs: Slots) -> None:
@@ -43,7 +51,14 @@ def register_repeated(type: str, inputs: Slots, outputs: Slots) -> None:
     _set_maker(type, type, inputs, outputs, registry.find(type).attrs)
 
 
-def _set_maker(type: str, name: str, inputs: Slots, outputs: Slots, attrs: Mapping[str, Attr]) -> None:
+def _set_maker(
+    type: str,
+    name: str,
+    inputs: Slots,
+    outputs: Slots,
+    attrs: Mapping[str, Attr],
+    needs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> None:
     def make_grad(cls: Any, op: OpView) -> list[GradOp]:
         written = {slot.name for slot in cls.output_slots}
         reads = {}
@@ -52,7 +67,10 @@ def _set_maker(type: str, name: str, inputs: Slots, outputs: Slots, attrs: Mappi
                 reads[slot] = [grad_name(each) for each in op.output(source)]
             else:
                 reads[slot] = list(op.output(source[1:]) if source.startswith("=") else op.input(source))
-        writes = {slot: [grad_name(each) for each in op.input(source)] for slot, source in outputs.items()}
+        writes = {}
+        for slot, source in outputs.items():
+            is_zero = slot in needs and not any(reads[each] for each in needs[slot])
+            writes[slot] = [] if is_zero else [grad_name(each) for each in op.input(source)]
         return [GradOp(name, reads, writes, {key: op.attrs[key] for key in attrs if key in op.attrs})]
 
     registry.find(f"{type}_grad").make_grad = classmethod(make_grad)  # type: ignore[method-assign, assignment]
