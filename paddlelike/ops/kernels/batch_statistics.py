@@ -60,7 +60,7 @@ def normalize(rows: Array, scale: Array, bias: Array, epsilon: float) -> tuple[A
     squares = np.zeros_like(center)
     for part in _split(folded):
         centered = np.subtract(folded[part], center, out=out[part])
-        squares += np.add.reduce(np.square(centered), axis=0)
+        squares += np.einsum("ij,ij->j", centered, centered)
     variance = sum_folded(squares.reshape(1, -1), channels) / count
     inverse = 1 / np.sqrt(variance + epsilon)
     factor, shift = tile(scale * inverse, fold), tile(bias, fold)
@@ -86,9 +86,7 @@ def normalize_dx(
     products = np.zeros(fold * channels, d_rows.dtype)
     sums = np.zeros_like(products)
     for part in _split(folded):
-        centered = folded[part] - center
-        centered *= d_folded[part]
-        products += np.add.reduce(centered, axis=0)
+        products += np.einsum("ij,ij->j", folded[part] - center, d_folded[part])
         sums += np.add.reduce(d_folded[part], axis=0)
     d_scale = sum_folded(products.reshape(1, -1), channels) * inverse
     d_bias = sum_folded(sums.reshape(1, -1), channels)

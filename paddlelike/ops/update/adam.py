@@ -94,11 +94,18 @@ class Adam(Update):
             pow1, pow2 = read_scalar(beta1_pow), read_scalar(beta2_pow)
         lr = read_scalar(rate) * math.sqrt(1 - pow2) / (1 - pow1)
         for p, g, m1, m2 in blocks:
-            average(m1, b1, g)
-            average(m2, b2, g * g)
-            step = quotient(m1, m2, attrs.epsilon)
-            step *= lr
-            p -= step
+            spare = g * (1 - b1)  # one array for all steps in between, which stays in the cache
+            m1 *= b1
+            m1 += spare
+            np.multiply(g, g, out=spare)
+            spare *= 1 - b2
+            m2 *= b2
+            m2 += spare
+            np.sqrt(m2, out=spare)
+            spare += attrs.epsilon
+            np.divide(m1, spare, out=spare)
+            spare *= lr
+            p -= spare
         return results
 
 

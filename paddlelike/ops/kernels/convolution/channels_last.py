@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from paddlelike.framework.opdef import Array
+from paddlelike.ops.kernels.convolution.phases import convolve_phases
 from paddlelike.ops.kernels.windows import Windows
 
 __all__ = ["convolve", "convolve_dw", "convolve_dx", "pad_pixels"]
@@ -76,62 +77,8 @@ def convolve_dx(d_out: Array, w: Array, windows: Windows, spatial: Sequence[int]
     steps = math.prod(windows.strides)
     wasted = math.prod(spatial) / max(1, steps * math.prod(count))  # products with zeros around d_out
     if windows.dilations == (1, 1) and wasted <= _WASTE:
-        return _convolve_phases(d_out, w, windows, spatial)
+        return convolve_phases(d_out, w.swapaxes(0, 1), windows, spatial, convolve)
     return _fold_products(d_out, w, windows, spatial)
-
-
-def _convolve_phases(d_out: Array, w: Array, windows: Windows, spatial: Sequence[int]) -> Array:
-    """Convolve the gradient with the turned filter.
-
-    With a stride, the pixels of a phase, those of one remainder of their place by the stride, meet only every
-    stride-th place of the filter: each phase is a convolution of its own.
-    """
-    down, right = windows.strides
-    dx = np.empty((len(d_out), *spatial, w.shape[1]), np.result_type(d_out, w))
-    for i in range(min(down, spatial[0])):
-        for j in range(min(right, spatial[1])):
-            out = dx[:, i::down, j::right]
-            phases = [
-                _Phase.of(at, stride, low, kernel, size, number)
-                for at, stride, (low, _), kernel, size, number in zip(
-                    (i, j),
-                    windows.strides,
-                    windows.pads,
-                    windows.kernel,
-                    out.shape[1:3],
-                    d_out.shape[1:3],
-                    strict=True,
-                )
-            ]
-            top, left = phases
-            filters = w[:, :, top.places, left.places]
-            if not filters.size:
-                out[...] = 0
-                continue
-            turned = filters[:, :, ::-1, ::-1].swapaxes(0, 1)
-            plain = Windows(turned.shape[2:], (1, 1), (top.pads, left.pads), (1, 1))
-            part = convolve(np.ascontiguousarray(d_out[:, top.seen, left.seen]), turned, plain)
-            if (down, right) == (1, 1):
-                return part
-            out[...] = part
-    return dx
-
-
-class _Phase(NamedTuple):
-    """Along one dim: what the pixels of one remainder see of the filter and of the gradient."""
-
-    places: slice
-    seen: slice
-    pads: tuple[int, int]
-
-    @classmethod
-    def of(cls, at: int, stride: int, low: int, kernel: int, size: int, number: int) -> _Phase:
-        """Return the phase of the pixels ``at``, ``at + stride``, ..., of which there are ``size``."""
-        skip, first = divmod(low + at, stride)
-        places = len(range(first, kernel, stride))
-        before, after = places - 1 - skip, size - 1 + skip - (number - 1)
-        seen = slice(max(0, -before), number - max(0, -after))
-        return cls(slice(first, None, stride), seen, (max(0, before), max(0, after)))
 
 
 def _fold_products(d_out: Array, w: Array, windows: Windows, spatial: Sequence[int]) -> Array:
