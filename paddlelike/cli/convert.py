@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from paddlelike.cli.output import Json, exits, print_json, say
-from paddlelike.interop.convert import convert
+from paddlelike.interop.convert import ConvertReport, convert
+from paddlelike.interop.onnx.models import ModelReport, convert_model, is_model_conversion
 
 __all__ = ["command"]
 
@@ -29,16 +30,35 @@ def command(
     names: Annotated[
         str | None, typer.Option(help="The variables of a combined file, which stores no names: a,b,c.")
     ] = None,
+    opset: Annotated[int, typer.Option(help="Of an ONNX file that is written.")] = 17,
+    model_filename: Annotated[
+        str | None, typer.Option(help="File of the program in a model's directory; __model__ if left out.")
+    ] = None,
+    params_filename: Annotated[
+        str | None, typer.Option(help="The one file of all parameters in a model's directory.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Allow DST to exist.")] = False,
     json: bool = Json,
 ) -> None:
     """Copy values from one format to another.
 
-    Bit for bit, in the memory of the largest variable.
+    Bit for bit, in the memory of the largest variable. A model for prediction becomes an ONNX file when DST
+    ends in .onnx, and an ONNX file a model for prediction when DST is a directory.
     """
     with exits():
-        listed = None if names is None else [name.strip() for name in names.split(",")]
-        report = convert(source, target, format, dtype=dtype, names=listed, overwrite=overwrite)
+        report: ConvertReport | ModelReport
+        if is_model_conversion(source, target) and format is None:
+            report = convert_model(
+                source,
+                target,
+                opset=opset,
+                model_filename=model_filename,
+                params_filename=params_filename,
+                overwrite=overwrite,
+            )
+        else:
+            listed = None if names is None else [name.strip() for name in names.split(",")]
+            report = convert(source, target, format, dtype=dtype, names=listed, overwrite=overwrite)
     if json:
         print_json(asdict(report))
     else:

@@ -177,3 +177,19 @@ def test_demo_leaves_what_it_names(tmp_path: Path) -> None:
     # values were trained; the program of the model holds no optimizer's variables, so the load fits
     assert statuses == {"inspect": 0, "diff": 1, "verify": 0, "plan": 0, "doctor": 0}
     assert run("demo", tmp_path / "demo").exit_code == 2
+
+
+def test_convert_makes_an_onnx_file_of_a_model_and_a_model_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the extra onnx is not installed")
+    status, made = parse("convert", FIT / "inference", tmp_path / "m.onnx", "--opset", 13)
+    assert (status, made["inputs"], made["operators"]) == (
+        0,
+        ["x"],
+        {"mul": 1, "elementwise_add": 1, "scale": 1},
+    )
+    status, back = parse("convert", tmp_path / "m.onnx", tmp_path / "model")
+    assert (status, back["inputs"]) == (0, ["x"])
+    assert (tmp_path / "model" / "fc_0.w_0").read_bytes() == (FIT / "inference" / "fc_0.w_0").read_bytes()
+    again = run("convert", FIT / "inference", tmp_path / "m.onnx")
+    assert again.exit_code == 2
+    assert "exists" in again.stderr

@@ -1,0 +1,103 @@
+"""Models for prediction between directories of Fluid and ONNX files, in one call."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.display import Displayed
+from paddlelike.errors import SaveError
+from paddlelike.executor.run import Executor
+from paddlelike.interop.onnx.exporter.export import export_onnx
+from paddlelike.interop.onnx.importer.build import import_onnx
+from paddlelike.io.export.save import save_inference_model
+
+__all__ = ["ModelReport", "convert_model", "is_model_conversion"]
+
+Path = str | os.PathLike[str]
+
+_SUFFIX = ".onnx"
+
+
+@dataclass(frozen=True, repr=False)
+class ModelReport(Displayed):
+    """The result of a conversion; prints as one line."""
+
+    source: str
+    target: str
+    operators: dict[str, int]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<ModelReport: {self}>"
+
+    def __str__(self) -> str:
+        ports = f"{', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+        count = sum(self.operators.values())
+        return f"converted a model of {count} operators, {ports}: {self.source} -> {self.target}"
+
+
+def is_model_conversion(source: Path, target: Path) -> bool:
+    """Return whether a conversion is one of models: to an ONNX file, or from one to a directory.
+
+    >>> is_model_conversion("model", "model.onnx"), is_model_conversion("model.onnx", "values.npz")
+    (True, False)
+    """
+    to_onnx, from_onnx = (os.fspath(path).endswith(_SUFFIX) for path in (target, source))
+    return to_onnx or (from_onnx and not os.path.splitext(os.fspath(target))[1])
+
+
+def convert_model(
+    source: Path,
+    target: Path,
+    *,
+    opset: int = 17,
+    model_filename: str | None = None,
+    params_filename: str | None = None,
+    overwrite: bool = False,
+) -> ModelReport:
+    """Convert a directory of a model for prediction to an ONNX file, or an ONNX file to such a directory.
+
+    Parameters
+    ----------
+    opset
+        Version of ONNX's operators in the file that is written.
+    model_filename, params_filename
+        Files of the directory, as ``load_inference_model`` and ``save_inference_model`` take them.
+    overwrite
+        Allow ``target`` to exist.
+
+    Raises
+    ------
+    SaveError
+        ``target`` exists, or cannot be written.
+    UnsupportedError
+        Operators that the other side cannot express; it lists all of them, and nothing is written.
+    LoadError, FormatError
+        The source is damaged, or no model.
+    """
+    here, there = os.fspath(source), os.fspath(target)
+    if not overwrite and os.path.lexists(there):
+        raise SaveError(f"{there} exists", hint="remove it, choose another path, or pass overwrite=True")
+    if there.endswith(_SUFFIX):
+        if here.endswith(_SUFFIX):
+            raise SaveError(
+                f"{here} is an ONNX file already", hint="to change its opset: onnx.version_converter"
+            )
+        report = export_onnx(
+            here, there, opset=opset, model_filename=model_filename, params_filename=params_filename
+        )
+        return ModelReport(here, there, report.operators, tuple(report.inputs), tuple(report.outputs))
+    scope = Scope()
+    program, feeds, fetches = import_onnx(here, scope=scope)
+    counts: dict[str, int] = {}
+    for op in program.global_block().ops:
+        if op.type not in ("feed", "fetch"):
+            counts[op.type] = counts.get(op.type, 0) + 1
+    with scope_guard(scope):
+        names = save_inference_model(
+            there, feeds, fetches, Executor(), program, model_filename, params_filename
+        )
+    return ModelReport(here, there, counts, tuple(feeds), tuple(names))
