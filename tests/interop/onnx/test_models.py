@@ -56,7 +56,7 @@ NETWORKS = [
 ]
 
 
-@pytest.mark.parametrize("opset", [13, 17, 18, 21])
+@pytest.mark.parametrize("opset", [11, 12, 13, 18, 22])
 @pytest.mark.parametrize(("network", "form", "model", "params"), NETWORKS, ids=[row[0] for row in NETWORKS])
 def test_a_golden_network(network, form, model, params, opset, tmp_path: Path) -> None:
     report = fluid.export_onnx(
@@ -116,16 +116,11 @@ def test_another_batch_and_other_images_than_those_of_the_script(tmp_path: Path)
 
 def test_operators_that_cannot_be_expressed_are_all_listed(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError) as caught:
-        check("models185", "ocr", tmp_path)
-    for kind in ("ctc_align", "gru (2)", "im2sequence", "lstm", "sequence_pool", "sequence_softmax"):
+        check("models185", "rcnn", tmp_path)
+    for kind in ("generate_proposals", "roi_pool"):
         assert kind in str(caught.value)
     assert caught.value.hint
     assert [one.name for one in tmp_path.iterdir()] == ["model"]
-
-
-def test_operators_in_branches_are_in_the_list(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match=r"conditional_block.*while"):
-        check("models185", "branches", tmp_path)
 
 
 def test_parameters_in_a_second_file(tmp_path: Path) -> None:
@@ -175,7 +170,7 @@ def test_parameters_without_values_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_opset_that_is_too_old_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="opset is 9; it can be 13 to"):
+    with pytest.raises(UnsupportedError, match="opset is 9; it can be 11 to"):
         fluid.export_onnx(GOLDEN / "fit_a_line" / "inference", tmp_path / "it.onnx", opset=9)
 
 

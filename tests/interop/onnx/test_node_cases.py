@@ -108,7 +108,6 @@ REASONS = {
         "MaxUnpool",
         "MelWeightMatrix",
         "NonMaxSuppression",
-        "ReverseSequence",
         "RoiAlign",
         "STFT",
         "TensorScatter",

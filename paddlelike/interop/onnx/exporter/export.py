@@ -12,13 +12,21 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from paddlelike.core.dtypes import VarType, numpy_dtype
 from paddlelike.core.scope import Scope, global_scope, scope_guard
 from paddlelike.errors import ExtraMissingError, UnsupportedError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.onnx.exporter.graph import Graph, InexpressibleError, Step
-from paddlelike.interop.onnx.exporter.model import LARGEST, build_model, collect_constants, write_model
+from paddlelike.interop.onnx.exporter.model import (
+    LARGEST,
+    build_model,
+    collect_constants,
+    describe,
+    write_model,
+)
+from paddlelike.interop.onnx.exporter.sequences import pad_rows, unpad_rows
 from paddlelike.interop.onnx.exporter.table import load_table
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.io.export.program import check_feeds, find_ports, make_inference_program
@@ -28,7 +36,7 @@ __all__ = ["OnnxReport", "export_onnx"]
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
-_OLDEST: Final = 13  # since then axes are inputs, and Softmax works along one dim
+_OLDEST: Final = 11  # before, there were no CumSum, Range and ScatterND
 _PORTS: Final = ("feed", "fetch")
 
 
@@ -70,6 +78,11 @@ def export_onnx(
 
     Dims that are not known (-1) get a name, ``x.dim0`` for the first one of ``x``, and can be of any size.
 
+    ONNX knows no LoD. An input ``x`` with sequences of rows ``(rows, ...)`` (``lod_level`` 1) becomes a batch
+    ``x`` of ``(N, T, ...)``, in which each sequence begins at 0 and is filled up to T steps with anything,
+    and a second input ``x.lengths``, int64 ``(N,)``, each at least 1. An output with sequences becomes two in
+    the same way; it has zeros after the ends, and the steps of the longest sequence. Two levels are refused.
+
     Parameters
     ----------
     source
@@ -77,7 +90,7 @@ def export_onnx(
     feeds, fetches
         The inputs and outputs of a program; None: those of its feed and fetch operators.
     opset
-        Version of ONNX's operators, 13 or later.
+        Version of ONNX's operators, 11 or later. Some operators of Paddle need a later one.
     scope
         Holds the parameters of a program; None: the global scope.
     model_filename, params_filename
@@ -123,13 +136,15 @@ def export_onnx(
     graph = Graph(opset, program.paddle_version)
     inputs, outputs = find_ports(program, "the program")
     parameters = _bind(graph, program, inputs)
+    ports = _make_inputs(graph, program, inputs)
+    graph.read = {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
     counts = _convert(graph, program)
-    model = build_model(graph, program, inputs, _make_outputs(graph, outputs))
+    given, declared = _make_outputs(graph, program, outputs)
+    model = build_model(graph, ports, given)
     arrays = collect_constants(graph, model, parameters, values)
     size = sum(array.nbytes for array in arrays.values())
     apart = size > LARGEST if external_data is None else external_data
-    ports = [program.global_block().var(name) for name in outputs]
-    write_model(model, arrays, os.fspath(file), ports, apart=apart)
+    write_model(model, arrays, os.fspath(file), declared, apart=apart)
     return OnnxReport(
         os.fspath(file),
         opset,
@@ -210,24 +225,76 @@ def _convert(graph: Graph, program: Program) -> Counter[str]:
     return counts
 
 
-def _make_outputs(graph: Graph, outputs: list[str]) -> list[str]:
-    """Return the value of each output, under its own name if that is free.
+def _make_inputs(graph: Graph, program: Program, inputs: list[str]) -> list[Any]:
+    """Return the declared inputs; sequences come as a batch and lengths, of which the rows are taken."""
+    ports = []
+    for name in inputs:
+        variable = program.global_block().var(name)
+        if variable.lod_level > 1:
+            raise UnsupportedError(
+                f"export_onnx: {name} has {variable.lod_level} LoD levels; a batch with lengths has one"
+            )
+        if not variable.lod_level:
+            ports.append(describe(name, variable.dtype, variable.shape))
+            continue
+        lengths = graph.take_name(f"{name}.lengths")
+        dims = (*(-1, -1), *variable.shape[1:])
+        ports += [describe(name, variable.dtype, dims), describe(lengths, VarType.INT64, (f"{name}.dim0",))]
+        graph.values[name] = unpad_rows(graph, name, lengths)
+        graph.lengths[name] = lengths
+    return ports
+
+
+def _make_outputs(graph: Graph, program: Program, outputs: list[str]) -> tuple[list[str], list[Any]]:
+    """Return the values of the outputs, each under its own name if that is free, and their declarations.
 
     ONNX allows no output that is an input, a parameter or another output.
     """
     computed = {name for node in graph.nodes for name in node.output}
     found: list[str] = []
+    declared: list[Any] = []
     given: set[str] = set()
     for name in outputs:
         if name not in graph.values:
             raise UnsupportedError(
                 f"export_onnx: {name} is fetched, but nothing computes it that ONNX can express"
             )
-        value = graph.values[name]
+        variable = program.global_block().var(name)
+        lengths, value = graph.lengths.get(name), graph.values[name]
+        if lengths is not None:
+            zero = np.zeros((), numpy_dtype(variable.dtype))
+            value = pad_rows(graph, value, lengths, value=zero)
+            _free_name(graph, name, graph.values[name])
+            found.append(_name_output(graph, name, value))
+            found.append(_name_output(graph, f"{name}.lengths", lengths))
+            declared.append(describe(found[-2], variable.dtype, (-1, -1, *variable.shape[1:])))
+            declared.append(describe(found[-1], VarType.INT64, (-1,)))
+            continue
         again = value in given
         given.add(value)
         if value not in computed or again or name not in graph.taken:
-            graph.add("Identity", [value])
-            graph.nodes[-1].output[0] = value = graph.take_name(name)
+            value = _name_output(graph, name, value)
         found.append(value)
-    return found
+        declared.append(describe(value, variable.dtype, variable.shape))
+    return found, declared
+
+
+def _name_output(graph: Graph, name: str, value: str) -> str:
+    """Return a copy of a value under a name of its own."""
+    graph.add("Identity", [value])
+    graph.nodes[-1].output[0] = named = graph.take_name(name)
+    return named
+
+
+def _free_name(graph: Graph, name: str, value: str) -> None:
+    """Call the rows of an output otherwise, so that its batch can have the name."""
+    if value != name or not any(name in node.output for node in graph.nodes):
+        return
+    rows = graph.take_name(f"{name}.rows")
+    graph.taken.discard(name)
+    for node in graph.nodes:
+        for names in (node.input, node.output):
+            for index, one in enumerate(names):
+                if one == name:
+                    names[index] = rows
+    graph.values.update({key: rows for key, held in graph.values.items() if held == name})

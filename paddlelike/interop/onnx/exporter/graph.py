@@ -16,6 +16,13 @@ __all__ = ["Graph", "InexpressibleError", "Step"]
 
 Array = np.ndarray[Any, Any]
 
+#: What became an input in version 13.
+_ATTRIBUTES: Final = {"ReduceSum": "axes", "Split": "split", "Squeeze": "axes", "Unsqueeze": "axes"}
+_STRICT: Final = {"GreaterOrEqual": "Greater", "LessOrEqual": "Less"}  # which came with version 12
+_SINCE: Final = {"BitwiseAnd": 18, "BitwiseNot": 18, "BitwiseOr": 18, "BitwiseXor": 18, "Einsum": 12,
+                 "GridSample": 16, "Trilu": 14}  # fmt: skip
+#: They pass a LoD on only where the first dim stays, as the declaration of the output says.
+_REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
 _LATER: Final = 2_000_000  # the version of a program of Paddle 2.0.0
 
 
@@ -36,6 +43,8 @@ class Graph:
         self.constants: dict[str, Array] = {}
         self.values: dict[str, str] = {}  # variable -> its present value
         self.taken: set[str] = set()
+        self.lengths: dict[str, str] = {}  # variable with a LoD -> the lengths of its sequences, int64 (N,)
+        self.read: set[str] = set()  # variables that operators of the program read, and fetches
         self._shared: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def take_name(self, wanted: str) -> str:
@@ -51,9 +60,26 @@ class Graph:
         """Append a node and return the names of its outputs."""
         from onnx import helper  # an extra
 
+        kind, inputs, attrs = self._adapt(kind, list(inputs), attrs)
         outputs = [self.take_name(f"{kind}.{len(self.nodes)}" + f".{i}" * (i > 0)) for i in range(count)]
         self.nodes.append(helper.make_node(kind, list(inputs), outputs, **attrs))
         return outputs
+
+    def _adapt(
+        self, kind: str, inputs: list[str], attrs: dict[str, Any]
+    ) -> tuple[str, list[str], dict[str, Any]]:
+        """Return an operator as versions before 13 have it: axes and sizes are attributes there."""
+        if self.opset < 13 and kind in _ATTRIBUTES and len(inputs) > 1:
+            if inputs[1] not in self.constants:
+                raise InexpressibleError(f"{kind} needs opset 13: its {_ATTRIBUTES[kind]} are computed")
+            attrs = attrs | {_ATTRIBUTES[kind]: self.constants[inputs[1]].tolist()}
+            inputs = inputs[:1]
+        if self.opset < 12 and kind in _STRICT:
+            parts = [self.add(each, inputs)[0] for each in (_STRICT[kind], "Equal")]
+            return "Or", parts, {}
+        if self.opset < _SINCE.get(kind, 0):
+            raise InexpressibleError(f"{kind} needs opset {_SINCE[kind]}")
+        return kind, inputs, attrs
 
     def add_constant(self, value: Array) -> str:
         """Return the name of a constant; equal ones are kept once."""
@@ -184,11 +210,29 @@ class Step:
             return self.cast(self.reshape(self.input(tensor), -1), "int64")
         return self.ints(*self.attr(attr, []))
 
-    def give(self, slot: str, value: str, index: int = 0) -> None:
-        """Make a value the one of an output variable, and call it like that if this step computed it."""
+    def has_lengths(self, slot: str = "X") -> bool:
+        """Return whether a slot's variable holds sequences."""
+        return self.has(slot) and self.op.input(slot)[0] in self.graph.lengths
+
+    def lengths(self, slot: str = "X") -> str:
+        """Return the lengths of a slot's sequences. Raises InexpressibleError when it has none."""
+        if not self.has_lengths(slot):
+            self.refuse(f"{self.op.input(slot)[0]} holds no sequences; its lod_level must be 1")
+        return self.graph.lengths[self.op.input(slot)[0]]
+
+    def is_read(self, slot: str) -> bool:
+        """Return whether anybody reads a slot's first output."""
+        return any(name in self.graph.read for name in self.op.output(slot))
+
+    def give(self, slot: str, value: str, index: int = 0, *, lengths: str | None = None) -> None:
+        """Make a value the one of an output variable, and call it like that if this step computed it.
+
+        ``lengths`` are those of its sequences; None: those of the input whose LoD Paddle passes on.
+        """
         if not self.op.output(slot):
             return
         name = self.op.output(slot)[index]
+        self._note_lengths(slot, name, lengths)
         own = self.graph.nodes[self._start :]
         if any(value in node.output for node in own):
             named = self.graph.take_name(name)
@@ -197,6 +241,17 @@ class Step:
                 _rename(node.input, value, named)
             value = named
         self.graph.values[name] = value
+
+    def _note_lengths(self, slot: str, name: str, lengths: str | None) -> None:
+        known = registry.find_for_version(self.op.type, self.op.block.program.paddle_version)
+        source = None if known is None else known.find_lod_source(slot)
+        kept = self.op.block._var_recursive(name).lod_level or self.op.type.rstrip("2") not in _REGROUPING
+        if lengths is None and kept and source is not None and self.has_lengths(source):
+            lengths = self.lengths(source)
+        if lengths is None:
+            self.graph.lengths.pop(name, None)
+        else:
+            self.graph.lengths[name] = lengths
 
 
 def _rename(names: Any, old: str, new: str) -> None:

@@ -6,22 +6,20 @@ Format: https://onnx.ai/onnx/repo-docs/IR.html.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from paddlelike.core.dtypes import dtype_row
+from paddlelike.core.dtypes import VarType, dtype_row
 from paddlelike.core.scope import Scope
 from paddlelike.core.tensor import LoDTensor
 from paddlelike.errors import NotInitializedError, SaveError
-from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.onnx.exporter.graph import Graph
 from paddlelike.storage.local.transaction import write_all
 from paddlelike.storage.manifest import library_version
 
-__all__ = ["LARGEST", "build_model", "collect_constants", "write_model"]
+__all__ = ["LARGEST", "build_model", "collect_constants", "describe", "find_reads", "write_model"]
 
 Array = np.ndarray[Any, Any]
 
@@ -30,12 +28,10 @@ LARGEST: Final = (1 << 31) - (1 << 24)
 _SMALL: Final = 128  # bytes: numbers and axes stay in the file itself
 
 
-def build_model(graph: Graph, program: Program, inputs: list[str], outputs: list[str]) -> Any:
-    """Return the model without the values of its parameters."""
+def build_model(graph: Graph, ports: list[Any], outputs: list[str]) -> Any:
+    """Return the model without the values of its parameters; ``ports`` are its declared inputs."""
     from onnx import helper
 
-    block = program.global_block()
-    ports = [_describe(block.var(name)) for name in inputs]
     unknown = [helper.make_tensor_value_info(name, 0, None) for name in outputs]
     made = helper.make_graph(_find_needed(graph.nodes, outputs), "paddlelike", ports, unknown)
     imports = [helper.make_opsetid("", graph.opset)]
@@ -50,36 +46,46 @@ def _find_needed(nodes: list[Any], outputs: list[str]) -> list[Any]:
     needed, kept = set(outputs), []
     for node in reversed(nodes):
         if needed.intersection(node.output):
-            needed.update(node.input)
+            needed.update(find_reads([node]))
             kept.append(node)
     return kept[::-1]
 
 
-def _describe(variable: Variable) -> Any:
-    """Return the element type and dims of an input."""
+def find_reads(nodes: Iterable[Any]) -> set[str]:
+    """Return the values that nodes read, the graphs inside of them included."""
+    found: set[str] = set()
+    for node in nodes:
+        found.update(node.input)
+        for attr in node.attribute:
+            if attr.HasField("g"):
+                found |= find_reads(attr.g.node) | {port.name for port in attr.g.output}
+    return found
+
+
+def describe(name: str, dtype: VarType, shape: Sequence[int | str]) -> Any:
+    """Return the declaration of an input or output; a dim of -1 gets a name."""
     from onnx import helper
 
-    name = variable.name
-    dims = [f"{name}.dim{axis}" if dim < 0 else dim for axis, dim in enumerate(variable.shape)]
-    return helper.make_tensor_value_info(name, dtype_row(variable.dtype).onnx, dims)
+    dims = [f"{name}.dim{axis}" if dim == -1 else dim for axis, dim in enumerate(shape)]
+    return helper.make_tensor_value_info(name, dtype_row(dtype).onnx, dims)
 
 
-def _set_output_types(model: Any, declared: Sequence[Variable]) -> None:
+def _set_output_types(model: Any, declared: Sequence[Any]) -> None:
     """Declare the outputs as ONNX infers them, else as the program does."""
     from onnx import shape_inference
 
     inferred = shape_inference.infer_shapes(model)
-    for port, found, variable in zip(model.graph.output, inferred.graph.output, declared, strict=True):
+    for port, found, ours in zip(model.graph.output, inferred.graph.output, declared, strict=True):
         known = found.type.tensor_type
         if known.elem_type and known.HasField("shape"):
             port.CopyFrom(found)
         else:
-            port.type.CopyFrom(_describe(variable).type)
+            port.type.CopyFrom(ours.type)
 
 
 def collect_constants(graph: Graph, model: Any, parameters: set[str], scope: Scope) -> Mapping[str, Array]:
     """Return the constants that the nodes read, by name."""
-    read = {name for node in model.graph.node for name in node.input}
+    read = find_reads(model.graph.node)
     arrays = {name: value for name, value in graph.constants.items() if name in read}
     for name in sorted(parameters & read):
         holder = scope.find_var(name)
@@ -94,7 +100,7 @@ def collect_constants(graph: Graph, model: Any, parameters: set[str], scope: Sco
 
 
 def write_model(
-    model: Any, arrays: Mapping[str, Array], file: str, outputs: Sequence[Variable], *, apart: bool
+    model: Any, arrays: Mapping[str, Array], file: str, outputs: Sequence[Any], *, apart: bool
 ) -> None:
     """Write the model, and with ``apart`` its constants into ``<file>.data``."""
     directory, name = os.path.split(file)

@@ -20,7 +20,9 @@ _FAMILIES: Final = (
     "index",
     "matrices",
     "normalize",
+    "recurrent",
     "reduction",
+    "sequence",
     "shapes",
 )
 _TABLE: Final[dict[str, Converter]] = {}

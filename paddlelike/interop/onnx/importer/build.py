@@ -266,6 +266,7 @@ def convert_nodes(graph: Graph, nodes: Any) -> list[str]:
             lost.update(proto.output)
             continue
         node = Node(graph, proto)
+        graph.producers.update(dict.fromkeys(proto.output, proto))
         try:
             if not fold(node):
                 table[_find_key(proto)](node)

@@ -18,7 +18,7 @@ from paddlelike.interop.onnx.importer.file import ELEMENT_TYPES, read_array
 from paddlelike.interop.onnx.importer.graph import Array, InexpressibleError
 from paddlelike.interop.onnx.importer.node import Node
 
-__all__ = ["fold"]
+__all__ = ["compute", "fold"]
 
 _LARGEST: Final = 1 << 16  # elements: sizes and indices, no weights
 Formula = Callable[..., Array]
@@ -47,6 +47,27 @@ def fold(node: Node) -> bool:
         found = found.astype(np.int64)
     node.graph.known[node.proto.output[0]] = found
     return True
+
+
+def compute(node: Node, name: str) -> Array | None:
+    """Return a value that depends on nothing fed, or None: weights cut, turned and joined before use."""
+    producer = node.graph.producers.get(name)
+    if name in node.graph.known or producer is None:
+        return node.graph.known.get(name)
+    maker = Node(node.graph, producer)
+    formula = _FORMULAS.get(maker.type)
+    if producer.domain or maker.type == "Shape" or (formula is None and maker.type != "Split"):
+        return None
+    arrays = [compute(node, each) if each else None for each in producer.input]
+    if any(array is None for array, each in zip(arrays, producer.input, strict=True) if each):
+        return None
+    with np.errstate(all="ignore"):
+        if formula is not None:
+            return np.asarray(formula(maker, *arrays))
+        sizes = maker.numbers(1, "split")
+        parts = len(producer.output) if sizes is None else np.cumsum(sizes)[:-1]
+        assert arrays[0] is not None
+        return np.split(arrays[0], parts, axis=maker.attr("axis", 0))[list(producer.output).index(name)]
 
 
 def _counts(node: Node) -> bool:

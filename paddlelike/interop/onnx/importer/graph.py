@@ -53,6 +53,7 @@ class Graph:
         self.known: ChainMap[str, Array] = ChainMap()  # values that do not depend on the inputs
         self.partial: ChainMap[str, Array] = ChainMap()  # float64, NaN where it depends on them
         self.parameters: dict[str, Array] = {}
+        self.producers: ChainMap[str, Any] = ChainMap()  # the node of each value
         self.trusted: set[str] = set()  # places that are fed, which count from the start
         self._taken: set[str] = set(_RESERVED)
         self._stored: dict[int, tuple[Array, str]] = {}
@@ -62,11 +63,13 @@ class Graph:
         """Enter a graph inside of a node, which sees the values of this one."""
         self.values = self.values.new_child()
         self.known, self.partial = self.known.new_child(), self.partial.new_child()
+        self.producers = self.producers.new_child()
 
     def pop(self) -> None:
         """Leave it."""
         self.values = self.values.parents
         self.known, self.partial = self.known.parents, self.partial.parents
+        self.producers = self.producers.parents
 
     def take_name(self, wanted: str) -> str:
         """Return a variable's name: as wanted, without what files cannot be called; numbered if taken."""

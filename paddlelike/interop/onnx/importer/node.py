@@ -113,6 +113,10 @@ class Node:
     def known(self, index: int) -> Array:
         """Return the value of an input. Raises InexpressibleError when it is computed from what is fed."""
         found = self.find_known(index)
+        if found is None and self.has(index):
+            from paddlelike.interop.onnx.importer.folding import compute
+
+            found = compute(self, self.proto.input[index])
         if found is None:
             self.refuse(f"input {index} is computed at run time")
         return found

@@ -83,6 +83,15 @@ def _convert_mv(step: Step) -> None:
     step.give("Out", step.add("MatMul", step.input(), step.input("Vec")))
 
 
+@converts("cos_sim")
+def _convert_cos_sim(step: Step) -> None:
+    """Each row of X with the one of Y, which may be one for all."""
+    x, y = (step.reshape(step.input(slot), 0, -1) for slot in ("X", "Y"))
+    norms = [step.reduce("ReduceL2", each, [1], keep=True) for each in (x, y)]
+    product = step.reduce("ReduceSum", step.add("Mul", x, y), [1], keep=True)
+    step.give("Out", step.add("Div", product, step.add("Mul", *norms)))
+
+
 @converts("addmm")
 def _convert_addmm(step: Step) -> None:
     factors = {"alpha": float(step.attr("Alpha")), "beta": float(step.attr("Beta"))}

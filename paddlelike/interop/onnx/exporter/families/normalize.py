@@ -11,8 +11,16 @@ from paddlelike.interop.onnx.exporter.table import converts
 
 @converts("softmax", "log_softmax")
 def _convert_softmax(step: Step) -> None:
+    """Before version 13 it is over all dims from the axis on, so that it must be the last one."""
     kind = "Softmax" if step.op.type == "softmax" else "LogSoftmax"
-    step.give("Out", step.add(kind, step.input(), axis=step.attr("axis", -1)))
+    rank = step.rank()
+    axis = step.attr("axis", -1) % max(rank, 1)
+    if step.graph.opset >= 13 or axis >= rank - 1:
+        step.give("Out", step.add(kind, step.input(), axis=step.attr("axis", -1)))
+        return
+    order = [*(i for i in range(rank) if i != axis), axis]
+    out = step.add(kind, step.transpose(step.input(), order), axis=rank - 1)
+    step.give("Out", step.transpose(out, [order.index(i) for i in range(rank)]))
 
 
 @converts("batch_norm")

@@ -238,11 +238,32 @@ def _run_rnn(
     return _reverse(node, out, layer) if backwards else out, [node.squeeze(last, 0)]
 
 
+@reads("ReverseSequence")
+def _read_reverse_sequence(node: Node) -> None:
+    """What is after the ends stays."""
+    axes = node.attr("batch_axis", 1), node.attr("time_axis", 0)
+    if node.rank() < 2 or sorted(axes) != [0, 1] or node.dtype() != np.float32:
+        node.refuse(f"X has {node.rank()} dims of {node.dtype()}, its axes are {axes}")
+    turned = [axes[0], axes[1], *range(2, node.rank())]
+    x, lengths = node.transpose(node.input(), turned), node.cast(node.input(1), VarType.INT64)
+    wide = x if node.rank() > 2 else node.unsqueeze(x, 2)
+    out = _reverse_rows(node, wide, lengths)
+    blank = node.scale(node.emit("fill_zeros_like", wide), bias=1.0)
+    inside = node.emit("sequence_unpad", {"X": blank, "Length": lengths})
+    zero = node.constant([0], np.float32)
+    mask = node.emit("sequence_pad", {"X": inside, "PadValue": zero}, padded_length=-1)
+    rest = node.emit("elementwise_sub", blank, _fill_up_wide(node, mask, wide))
+    out = node.emit("elementwise_add", out, node.emit("elementwise_mul", wide, rest))
+    node.give(node.transpose(out if node.rank() > 2 else node.squeeze(out, 2), turned))
+
+
 def _reverse(node: Node, x: str, layer: _Layer) -> str:
     """Return each sequence of a batch ``(N, T, width)`` from its end to its beginning."""
-    if not node.has(4):
-        return node.emit("reverse", x, axis=[1])
-    rows = node.emit("sequence_unpad", {"X": x, "Length": layer.lengths})
+    return _reverse_rows(node, x, layer.lengths) if node.has(4) else node.emit("reverse", x, axis=[1])
+
+
+def _reverse_rows(node: Node, x: str, lengths: str) -> str:
+    rows = node.emit("sequence_unpad", {"X": x, "Length": lengths})
     rows = node.emit("sequence_reverse", rows, slot="Y")
     zero = node.constant([0], np.float32)
     return _fill_up_wide(node, node.emit("sequence_pad", {"X": rows, "PadValue": zero}, padded_length=-1), x)

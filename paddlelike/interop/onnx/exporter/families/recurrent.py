@@ -1,0 +1,168 @@
+"""Recurrent layers: over sequences with a LoD (lstm, gru), and over batches (rnn of Paddle 2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from paddlelike.interop.onnx.exporter.families.sequence import pad
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.sequences import unpad_rows
+from paddlelike.interop.onnx.exporter.table import converts
+
+_ACTIVATIONS: Final = {"identity": "Affine", "relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
+
+
+def _find_activations(step: Step, *names: str) -> dict[str, object]:
+    acts = [step.attr(name) for name in names]
+    if any(act not in _ACTIVATIONS for act in acts):
+        step.refuse(f"activations {acts}")
+    options: dict[str, object] = {"activations": [_ACTIVATIONS[act] for act in acts]}
+    if "identity" in acts:  # the only one of them that takes parameters
+        options["activation_alpha"] = [1.0] * acts.count("identity")
+        options["activation_beta"] = [0.0] * acts.count("identity")
+    return options
+
+
+def _time_major(step: Step) -> str:
+    """Return the projected inputs as ``(T, N, gates)``."""
+    return step.transpose(pad(step, "Input"), [1, 0, 2])
+
+
+def _give_rows(step: Step, slot: str, batch: str) -> None:
+    """Give what a layer computed, ``(T, 1, N, hidden)``, as rows."""
+    out = step.transpose(step.squeeze(batch, 1), [1, 0, 2])
+    step.give(slot, unpad_rows(step.graph, out, step.lengths("Input")))
+
+
+def _order(step: Step, value: str, order: tuple[int, ...], hidden: int, axis: int) -> str:
+    """Return gates along a dim in another order."""
+    parts = step.add_several("Split", value, step.ints(*[hidden] * len(order)), count=len(order), axis=axis)
+    return step.add("Concat", *(parts[i] for i in order), axis=axis)
+
+
+def _take_gates(step: Step, order: tuple[int, ...], hidden: int, signs: tuple[int, ...]) -> str:
+    """Return weights ``(1, gates, gates)`` that put the gates of the projected inputs in order."""
+    size = len(order) * hidden
+    matrix = np.zeros((size, size), step.dtype("Input"))
+    for row, (source, sign) in enumerate(zip(order, signs, strict=True)):
+        places = np.arange(hidden)
+        matrix[row * hidden + places, source * hidden + places] = sign
+    return step.constant(matrix[None], step.dtype("Input"))
+
+
+def _find_state(step: Step, slot: str) -> str:
+    return step.unsqueeze(step.input(slot), 0) if step.has(slot) else ""
+
+
+@converts("lstm")
+def _convert_lstm(step: Step) -> None:
+    """Gates are candidate, input, forget, output in Fluid; input, output, forget, candidate in ONNX."""
+    hidden, order = step.shape("Weight")[0], (1, 3, 2, 0)
+    if step.is_read("Cell"):
+        step.refuse("the cells of every step are read, which ONNX's LSTM does not give")
+    acts = _find_activations(step, "gate_activation", "candidate_activation", "cell_activation")
+    w = _take_gates(step, order, hidden, (1,) * 4)
+    r = _order(step, step.input("Weight"), order, hidden, 1)
+    bias = step.reshape(step.input("Bias"), -1)
+    b = _order(step, step.add("Slice", bias, step.ints(0), step.ints(4 * hidden)), order, hidden, 0)
+    nothing = step.constant(np.zeros(4 * hidden), step.dtype("Input"))
+    b = step.unsqueeze(step.add("Concat", b, nothing, axis=0), 0)
+    parts = [_time_major(step), w, step.unsqueeze(step.transpose(r, [1, 0]), 0), b]
+    parts += [step.cast(step.lengths("Input"), "int32"), _find_state(step, "H0"), _find_state(step, "C0")]
+    if step.attr("use_peepholes"):
+        peepholes = step.add("Slice", bias, step.ints(4 * hidden), step.ints(7 * hidden))
+        parts.append(step.unsqueeze(_order(step, peepholes, (0, 2, 1), hidden, 0), 0))
+    direction = "reverse" if step.attr("is_reverse") else "forward"
+    _give_rows(step, "Hidden", step.add("LSTM", *parts, hidden_size=hidden, direction=direction, **acts))
+
+
+@converts("gru")
+def _convert_gru(step: Step) -> None:
+    """Gates are update, reset, candidate in both. Unless ``origin_mode`` is set, Fluid's update gate is 1
+    less ONNX's, which is the sigmoid of the negative.
+    """
+    hidden, own = step.shape("Weight")[0], bool(step.attr("origin_mode"))
+    if not own and step.attr("gate_activation") != "sigmoid":
+        step.refuse(f"gate_activation is {step.attr('gate_activation')}")
+    acts = _find_activations(step, "gate_activation", "activation")
+    signs = (1, 1, 1) if own else (-1, 1, 1)
+    dtype = step.dtype("Input")
+    column = np.repeat(np.array(signs, dtype), hidden)
+    w = _take_gates(step, (0, 1, 2), hidden, signs)
+    flat = step.reshape(step.input("Weight"), -1)
+    cut = 2 * hidden * hidden
+    gates = step.reshape(step.add("Slice", flat, step.ints(0), step.ints(cut)), hidden, 2 * hidden)
+    rest = step.add("Slice", flat, step.ints(cut), step.ints(3 * hidden * hidden))
+    rest = step.reshape(rest, hidden, hidden)
+    r = step.transpose(step.add("Concat", gates, rest, axis=1), [1, 0])
+    r = step.unsqueeze(step.add("Mul", r, step.constant(column[:, None], dtype)), 0)
+    nothing = step.constant(np.zeros(3 * hidden), dtype)
+    bias = step.reshape(step.input("Bias"), -1) if step.has("Bias") else nothing
+    b = step.add("Concat", step.add("Mul", bias, step.constant(column, dtype)), nothing, axis=0)
+    parts = [_time_major(step), w, r, step.unsqueeze(b, 0)]
+    parts += [step.cast(step.lengths("Input"), "int32"), _find_state(step, "H0")]
+    direction = "reverse" if step.attr("is_reverse") else "forward"
+    _give_rows(step, "Hidden", step.add("GRU", *parts, hidden_size=hidden, direction=direction, **acts))
+
+
+#: ONNX's operator, its options, and Paddle's gates in ONNX's order.
+_MODES: Final[dict[str, tuple[str, dict[str, object], tuple[int, ...]]]] = {
+    "GRU": ("GRU", {"linear_before_reset": 1}, (1, 0, 2)),
+    "LSTM": ("LSTM", {}, (0, 3, 1, 2)),
+    "RNN_RELU": ("RNN", {}, (0,)),
+    "RNN_TANH": ("RNN", {}, (0,)),
+}
+
+
+@converts("rnn")
+def _convert_rnn(step: Step) -> None:
+    """Layers one after the other, each in one direction or in both; ``Input`` is ``(T, N, width)``."""
+    kind, options, order = _MODES[step.attr("mode")]
+    hidden, layers = step.attr("hidden_size"), step.attr("num_layers")
+    directions = 2 if step.attr("is_bidirec") else 1
+    weights = step.inputs("WeightList")
+    matrices, biases = weights[: len(weights) // 2], weights[len(weights) // 2 :]
+    states = step.inputs("PreState")
+    lengths = step.cast(step.input("SequenceLength"), "int32") if step.has("SequenceLength") else ""
+    x = step.input("Input")
+    lasts: list[list[str]] = [[] for _ in states]
+    if kind == "RNN":
+        options = {"activations": [_ACTIVATIONS[step.attr("mode")[4:].lower()]] * directions}
+    for layer in range(layers):
+        first = layer * directions
+        rows = range(first, first + directions)
+        w, r = (_join(step, [matrices[2 * i + k] for i in rows], order, hidden, 0) for k in (0, 1))
+        b = _join_biases(step, [biases[2 * i : 2 * i + 2] for i in rows], order, hidden)
+        initial = [step.add("Slice", one, step.ints(first), step.ints(first + directions)) for one in states]
+        direction = "bidirectional" if directions == 2 else "forward"
+        outs = step.add_several(
+            kind,
+            *(x, w, r, b, lengths, *initial),
+            count=1 + len(states),
+            hidden_size=hidden,
+            direction=direction,
+            **options,
+        )
+        x = step.reshape(step.transpose(outs[0], [0, 2, 1, 3]), 0, 0, directions * hidden)
+        for place, last in enumerate(outs[1:]):
+            lasts[place].append(last)
+    step.give("Out", x)
+    for place, parts in enumerate(lasts):
+        joined = step.add("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+        step.give("State", joined, place)
+
+
+def _join(step: Step, parts: list[str], order: tuple[int, ...], hidden: int, axis: int) -> str:
+    """Return the parameters of all directions, their gates in order."""
+    ordered = [step.unsqueeze(_order(step, one, order, hidden, axis), 0) for one in parts]
+    return step.add("Concat", *ordered, axis=0) if len(ordered) > 1 else ordered[0]
+
+
+def _join_biases(step: Step, parts: list[list[str]], order: tuple[int, ...], hidden: int) -> str:
+    ordered = [
+        step.unsqueeze(step.add("Concat", *(_order(step, b, order, hidden, 0) for b in pair), axis=0), 0)
+        for pair in parts
+    ]
+    return step.add("Concat", *ordered, axis=0) if len(ordered) > 1 else ordered[0]

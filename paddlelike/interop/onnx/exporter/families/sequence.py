@@ -1,0 +1,212 @@
+"""Operators on sequences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, numpy_dtype
+from paddlelike.interop.onnx.exporter.graph import Step
+from paddlelike.interop.onnx.exporter.sequences import find_owners, make_mask, pad_rows, unpad_rows
+from paddlelike.interop.onnx.exporter.table import converts
+
+
+def pad(step: Step, slot: str = "X", value: float = 0.0) -> str:
+    """Return the sequences of a slot as a batch ``(N, T, ...)``."""
+    filling = np.asarray(value, step.dtype(slot))
+    return pad_rows(step.graph, step.input(slot), step.lengths(slot), value=filling)
+
+
+def find_starts(step: Step, lengths: str) -> str:
+    """Return the place of each sequence's first row."""
+    return step.add("CumSum", lengths, step.constant(0, np.int64), exclusive=1)
+
+
+@converts("sequence_pool")
+def _convert_pool(step: Step) -> None:
+    kind, lengths, rank = step.attr("pooltype").upper(), step.lengths(), step.rank()
+    if kind in ("FIRST", "LAST"):
+        places = find_starts(step, lengths)
+        if kind == "LAST":
+            places = step.add("Sub", step.add("Add", places, lengths), step.ints(1))
+        out = step.add("Gather", step.input(), places, axis=0)
+    elif kind == "MAX":
+        batch = pad(step, value=np.finfo(step.dtype()).min)
+        out = step.reduce("ReduceMax", batch, [1], keep=False)
+    else:
+        out = step.reduce("ReduceSum", pad(step), [1], keep=False)
+        count = step.reshape(step.cast(lengths, step.dtype()), -1, *(1,) * (rank - 1))
+        if kind == "AVERAGE":
+            out = step.add("Div", out, count)
+        elif kind == "SQRT":
+            out = step.add("Div", out, step.add("Sqrt", count))
+        elif kind != "SUM":
+            step.refuse(f"pooltype is {kind}")
+    step.give("Out", out)
+
+
+@converts("sequence_softmax")
+def _convert_softmax(step: Step) -> None:
+    batch = step.reshape(pad(step, value=np.finfo(step.dtype()).min), 0, -1)  # (N, T)
+    out = step.add("Unsqueeze", step.add("Softmax", batch, axis=1), step.ints(2))
+    rows = unpad_rows(step.graph, out, step.lengths())
+    step.give("Out", step.reshape(rows, -1) if step.rank() == 1 else rows)
+
+
+@converts("sequence_conv")
+def _convert_conv(step: Step) -> None:
+    """Each row with its neighbours, zeros beyond the ends, times the filter."""
+    if step.has("PaddingData") or step.attr("contextStride") != 1:
+        step.refuse("its padding is trained, or contextStride is not 1")
+    start, size = step.attr("contextStart"), step.attr("contextLength")
+    before, after = max(-start, 0), max(start + size - 1, 0)
+    batch = step.add("Pad", pad(step), step.ints(0, before, 0, 0, after, 0), step.like(0))
+    end = np.iinfo(np.int64).max
+    parts = []
+    for index in range(size):
+        low, high = index + max(start, 0), after + before - index - max(start, 0)
+        bounds = step.ints(low), step.ints(-high if high > 0 else end), step.ints(1)
+        parts.append(step.add("Slice", batch, *bounds))
+    wide = step.add("Concat", *parts, axis=2) if size > 1 else parts[0]
+    rows = unpad_rows(step.graph, wide, step.lengths())
+    step.give("Out", step.add("MatMul", rows, step.input("Filter")))
+
+
+@converts("sequence_expand", "sequence_expand_as")
+def _convert_expand(step: Step) -> None:
+    """Each row of X as often as the sequence of Y has rows; sequence_expand gives rows without a LoD then."""
+    if step.has_lengths("X"):
+        step.refuse("X holds sequences, too, which would be repeated as a whole")
+    lengths = step.lengths("Y")
+    owners, _ = find_owners(step.graph, lengths)
+    kept = lengths if step.op.type == "sequence_expand_as" else None
+    step.give("Out", step.add("Gather", step.input(), owners, axis=0), lengths=kept)
+
+
+@converts("sequence_reverse")
+def _convert_reverse(step: Step) -> None:
+    batch = step.add("ReverseSequence", pad(step), step.lengths(), batch_axis=0, time_axis=1)
+    step.give("Y", unpad_rows(step.graph, batch, step.lengths()))
+
+
+@converts("sequence_concat")
+def _convert_concat(step: Step) -> None:
+    """The rows of each sequence of every input, one input after the other."""
+    names = step.op.input("X")
+    if any(name not in step.graph.lengths for name in names):
+        step.refuse("an input of it holds no sequences")
+    several = [step.graph.lengths[name] for name in names]
+    total = several[0]
+    for other in several[1:]:
+        total = step.add("Add", total, other)
+    starts, targets = find_starts(step, total), []
+    for lengths in several:
+        owners, places = find_owners(step.graph, lengths)
+        targets.append(step.add("Add", step.add("Gather", starts, owners, axis=0), places))
+        starts = step.add("Add", starts, lengths)
+    rows = step.add("Concat", *step.inputs("X"), axis=0)
+    target = step.add("Unsqueeze", step.add("Concat", *targets, axis=0), step.ints(1))
+    blank = step.add("Sub", rows, rows)
+    step.give("Out", step.add("ScatterND", blank, target, rows), lengths=total)
+
+
+@converts("sequence_pad")
+def _convert_pad(step: Step) -> None:
+    lengths, length = step.lengths(), step.attr("padded_length")
+    steps = None if length == -1 else step.constant(length, np.int64)
+    zero = np.zeros((), step.dtype())
+    batch = pad_rows(step.graph, step.input(), lengths, value=zero, steps=steps)
+    mask = make_mask(step.graph, lengths, steps)
+    mask = step.unsqueeze(mask, *range(2, step.rank() + 1))
+    step.give("Out", step.add("Where", mask, batch, step.input("PadValue")))
+    step.give("Length", step.add("Identity", lengths))
+
+
+@converts("sequence_unpad")
+def _convert_unpad(step: Step) -> None:
+    lengths = step.cast(step.reshape(step.input("Length"), -1), "int64")
+    step.give("Out", unpad_rows(step.graph, step.input(), lengths), lengths=lengths)
+
+
+@converts("sequence_mask")
+def _convert_mask(step: Step) -> None:
+    lengths = step.cast(step.input(), "int64")
+    if step.has("MaxLenTensor"):
+        steps = step.cast(step.reshape(step.input("MaxLenTensor")), "int64")
+    elif step.attr("maxlen") >= 0:
+        steps = step.constant(step.attr("maxlen"), np.int64)
+    else:
+        steps = step.reduce("ReduceMax", lengths, range(step.rank()), keep=False)
+    places = step.add("Range", step.constant(0, np.int64), steps, step.constant(1, np.int64))
+    mask = step.add("Less", places, step.add("Unsqueeze", lengths, step.ints(step.rank())))
+    step.give("Y", step.cast(mask, numpy_dtype(VarType(step.attr("out_dtype")))))
+
+
+@converts("sequence_reshape")
+def _convert_sequence_reshape(step: Step) -> None:
+    width, wanted = step.shape()[1], step.attr("new_dim")
+    elements = step.add("Mul", step.lengths(), step.ints(width))
+    lengths = step.add("Div", elements, step.ints(wanted))
+    step.give("Out", step.reshape(step.input(), -1, wanted), lengths=lengths)
+
+
+@converts("lod_reset")
+def _convert_lod_reset(step: Step) -> None:
+    if step.attr("append"):
+        step.refuse("it appends a level")
+    if step.has_lengths("Y"):
+        lengths = step.lengths("Y")
+    elif step.has("Y"):  # the offsets of the sequences
+        offsets = step.cast(step.reshape(step.input("Y"), -1), "int64")
+        end = np.iinfo(np.int64).max
+        later = step.add("Slice", offsets, step.ints(1), step.ints(end))
+        lengths = step.add("Sub", later, step.add("Slice", offsets, step.ints(0), step.ints(-1)))
+    else:
+        lengths = step.ints(*np.diff(step.attr("target_lod")).tolist())
+    step.give("Out", step.input(), lengths=lengths)
+
+
+@converts("im2sequence")
+def _convert_im2sequence(step: Step) -> None:
+    """The windows of an image from left to right and from top to bottom, as a sequence."""
+    if step.has("Y"):
+        step.refuse("the images have sizes of their own")
+    (kh, kw), channels = step.attr("kernels"), step.shape()[1]
+    if channels < 0:
+        step.refuse(f"X has shape {step.shape()}")
+    top, left, bottom, right = step.attr("paddings")
+    taps = np.eye(kh * kw, dtype=step.dtype()).reshape(kh * kw, 1, kh, kw)
+    weights = step.constant(np.tile(taps, (channels, 1, 1, 1)), step.dtype())
+    options = {"group": channels, "strides": step.attr("strides"), "pads": [top, left, bottom, right]}
+    windows = step.add("Conv", step.input(), weights, **options)  # (N, C kh kw, rows, columns)
+    size = step.dims(windows, 2, 4)
+    count = step.reduce("ReduceProd", size, [0], keep=True)
+    lengths = step.add("Expand", count, step.dims(windows, 0, 1))
+    rows = step.reshape(step.transpose(windows, [0, 2, 3, 1]), -1, channels * kh * kw)
+    step.give("Out", rows, lengths=lengths)
+
+
+@converts("ctc_align")
+def _convert_ctc_align(step: Step) -> None:
+    """The tokens without blanks, and without those that repeat the one before."""
+    step.refuse_inputs("InputLength")
+    lengths, dtype = step.lengths("Input"), step.dtype("Input")
+    batch = step.reshape(pad(step, "Input"), 0, -1)  # (N, T)
+    other = step.add("Not", step.add("Equal", batch, step.like(step.attr("blank"), "Input")))
+    kept = step.add("And", other, make_mask(step.graph, lengths))
+    if step.attr("merge_repeated"):
+        before = step.add("Pad", batch, step.ints(0, 1, 0, 0), step.constant(-1, dtype))
+        before = step.add("Slice", before, step.ints(0), step.ints(-1), step.ints(1))
+        kept = step.add("And", kept, step.add("Not", step.add("Equal", batch, before)))
+    flat = step.add("Compress", step.reshape(batch, -1, 1), step.reshape(kept, -1), axis=0)
+    counts = step.reduce("ReduceSum", step.cast(kept, "int64"), [1], keep=False)
+    step.give("Output", flat, lengths=counts)
+
+
+@converts("fused_embedding_seq_pool")
+def _convert_embedding_pool(step: Step) -> None:
+    lengths, width = step.lengths("Ids"), step.shape("W")[1]
+    if step.attr("padding_idx", -1) != -1 or step.shape("Ids")[1] != 1:
+        step.refuse("padding_idx is set, or a row has several ids")
+    rows = step.add("Gather", step.input("W"), step.reshape(step.input("Ids"), -1), axis=0)
+    batch = pad_rows(step.graph, rows, lengths, value=np.zeros((), step.dtype("W")))
+    step.give("Out", step.reshape(step.reduce("ReduceSum", batch, [1], keep=False), -1, width))

@@ -1,0 +1,72 @@
+"""Sequences in ONNX graphs: rows one after the other with the lengths, as a LoD has them, and padded batches.
+
+Inside of a graph a variable with a LoD is what it is in Fluid: the rows ``(sum of lengths, ...)``; beside it
+go the lengths ``(N,)``. ONNX's recurrent layers, and whoever feeds a model, want a batch ``(N, T, ...)``, in
+which every sequence has T steps and zeros after its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from paddlelike.interop.onnx.exporter.graph import Graph
+
+__all__ = ["find_owners", "make_mask", "pad_rows", "unpad_rows"]
+
+Add = Callable[..., str]
+
+
+def _adder(graph: Graph) -> Add:
+    def add(kind: str, *inputs: str, **attrs: Any) -> str:
+        return graph.add(kind, inputs, **attrs)[0]
+
+    return add
+
+
+def _ints(graph: Graph, *values: int) -> str:
+    return graph.add_constant(np.array(values, np.int64))
+
+
+def make_mask(graph: Graph, lengths: str, steps: str | None = None) -> str:
+    """Return which of ``steps`` (a scalar; None: those of the longest sequence) are within, ``(N, T)``."""
+    add = _adder(graph)
+    if steps is None:
+        steps = add("ReduceMax", lengths, keepdims=0)
+    zero, one = (graph.add_constant(np.array(number, np.int64)) for number in (0, 1))
+    places = add("Unsqueeze", add("Range", zero, steps, one), _ints(graph, 0))
+    return add("Less", places, add("Unsqueeze", lengths, _ints(graph, 1)))
+
+
+def unpad_rows(graph: Graph, padded: str, lengths: str) -> str:
+    """Return the rows of a batch ``(N, T, ...)``."""
+    add = _adder(graph)
+    shape = add("Shape", padded)
+    steps = add("Squeeze", add("Slice", shape, _ints(graph, 1), _ints(graph, 2)), _ints(graph, 0))
+    mask = add("Reshape", make_mask(graph, lengths, steps), _ints(graph, -1))
+    rest = add("Slice", shape, _ints(graph, 2), _ints(graph, np.iinfo(np.int64).max))
+    rows = add("Reshape", padded, add("Concat", _ints(graph, -1), rest, axis=0))
+    return add("Compress", rows, mask, axis=0)
+
+
+def pad_rows(graph: Graph, rows: str, lengths: str, *, value: Any, steps: str | None = None) -> str:
+    """Return rows as a batch ``(N, T, ...)``, with ``value`` (a number of the rows' type) after each end."""
+    add = _adder(graph)
+    mask = make_mask(graph, lengths, steps)
+    size, rest = add("Shape", mask), add("Slice", add("Shape", rows), _ints(graph, 1), _ints(graph, 99))
+    places = add("Transpose", add("NonZero", add("Reshape", mask, _ints(graph, -1))), perm=[1, 0])
+    count = add("ReduceProd", size, keepdims=1)
+    blank = add("Expand", graph.add_constant(value), add("Concat", count, rest, axis=0))
+    filled = add("ScatterND", blank, places, rows)
+    return add("Reshape", filled, add("Concat", size, rest, axis=0))
+
+
+def find_owners(graph: Graph, lengths: str) -> tuple[str, str]:
+    """Return for each row the sequence that it is of, and its place there."""
+    add = _adder(graph)
+    owners, places = graph.add(
+        "Split", [add("NonZero", make_mask(graph, lengths)), _ints(graph, 1, 1)], count=2, axis=0
+    )
+    return add("Reshape", owners, _ints(graph, -1)), add("Reshape", places, _ints(graph, -1))

@@ -1,0 +1,177 @@
+"""Sequences with a LoD become padded batches with lengths: onnxruntime gives what the executor gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="the extra onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+import io
+
+import paddlelike as fluid
+from paddlelike import layers
+from paddlelike.errors import UnsupportedError
+from tests.interop.onnx.runs import run_onnx
+from tests.models.archive import find_names, read_archive, run_model, write_files
+
+LENGTHS = [3, 1, 4]
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
+
+
+def pad_batch(rows: np.ndarray, lengths, filling=0) -> np.ndarray:
+    """Return the sequences as a batch; what is after their ends must not matter."""
+    out = np.full((len(lengths), max(lengths), *rows.shape[1:]), filling, rows.dtype)
+    start = 0
+    for index, length in enumerate(lengths):
+        out[index, :length] = rows[start : start + length]
+        start += length
+    return out
+
+
+def lstm(x, **options):
+    hidden, _ = layers.dynamic_lstm(layers.fc(x, 12), 12, **options)
+    return hidden
+
+
+NETWORKS = {
+    **{kind: lambda x, kind=kind: layers.sequence_pool(x, kind)
+       for kind in ("sum", "average", "sqrt", "max", "first", "last")},
+    "softmax": lambda x: layers.sequence_softmax(layers.fc(x, 1)),
+    "conv": lambda x: layers.sequence_conv(x, 5, 3),
+    "conv-ahead": lambda x: layers.sequence_conv(x, 5, 2, padding_start=1),
+    "conv-behind": lambda x: layers.sequence_conv(x, 5, 2, padding_start=-3),
+    "expand": lambda x: layers.sequence_expand(layers.sequence_pool(x, "last"), x),
+    "expand-as": lambda x: layers.sequence_expand_as(layers.sequence_pool(x, "first"), x),
+    "reverse": layers.sequence_reverse,
+    "concat": lambda x: layers.sequence_concat([x, layers.scale(x, 2.0), x]),
+    "reshape": lambda x: layers.sequence_reshape(x, 2),
+    "pad": lambda x: layers.sequence_pad(x, layers.assign(np.float32([9])))[0],
+    "pad-long": lambda x: layers.sequence_pad(x, layers.assign(np.float32([9])), maxlen=6)[0],
+    "unpad": lambda x: layers.sequence_unpad(*layers.sequence_pad(x, layers.assign(np.float32([0])))),
+    "rows": lambda x: layers.softmax(layers.fc(x, 3)),
+    "regrouped": lambda x: layers.sequence_pool(layers.lod_reset(x, target_lod=[0, 2, 8]), "sum"),
+    "lstm": lstm,
+    "lstm-back": lambda x: lstm(x, is_reverse=True, use_peepholes=False),
+    "lstm-relu": lambda x: lstm(x, candidate_activation="relu", cell_activation="identity"),
+    "gru": lambda x: layers.dynamic_gru(layers.fc(x, 9), 3),
+    "gru-back": lambda x: layers.dynamic_gru(layers.fc(x, 9), 3, is_reverse=True, origin_mode=True),
+    "gru-started": lambda x: layers.dynamic_gru(
+        layers.fc(x, 9), 3, h_0=layers.fc(layers.sequence_pool(x, "last"), 3)
+    ),
+}  # fmt: skip
+
+
+def run_both(build, tmp_path: Path, opset: int = 17, dtype="float32"):
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        width = 4 if dtype == "float32" else 1
+        x = fluid.data("x", [None, width], dtype, lod_level=1)
+        out = build(x)
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((8, 4)).astype("float32") if width == 4 else rng.integers(0, 3, (8, 1))
+    scope = fluid.Scope()
+    with fluid.scope_guard(scope):
+        exe = fluid.Executor()
+        if startup.global_block().ops:
+            exe.run(startup)
+        for name in [one.name for one in main.all_parameters()]:
+            value = np.asarray(scope.find_var(name).get_tensor())
+            scope.find_var(name).get_tensor().set(rng.standard_normal(value.shape).astype(value.dtype) * 0.5)
+        feed = fluid.create_lod_tensor(rows, [LENGTHS], fluid.CPUPlace())
+        (want,) = exe.run(main, feed={"x": feed}, fetch_list=[out], return_numpy=False)
+    report = fluid.export_onnx(main, tmp_path / "s.onnx", ["x"], [out], scope=scope, opset=opset)
+    assert report.inputs == ["x", "x.lengths"]
+    filling = 7 if dtype == "int64" else np.nan
+    given = {"x": pad_batch(rows, LENGTHS, filling), "x.lengths": np.array(LENGTHS)}
+    return want, run_onnx(tmp_path / "s.onnx", given), given
+
+
+def compare(got, want) -> None:
+    rows = np.asarray(want)
+    lengths = np.diff(want.lod()[0]).tolist() if want.lod() else None
+    if lengths is None:
+        (out,) = got
+        np.testing.assert_allclose(out, rows, **CLOSE)
+        return
+    batch, counts = got
+    assert counts.tolist() == lengths
+    np.testing.assert_allclose(batch, pad_batch(rows, lengths), **CLOSE)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_on_sequences(name: str, tmp_path: Path) -> None:
+    want, got, _ = run_both(NETWORKS[name], tmp_path)
+    compare(got, want)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru-back", "max", "concat"])
+@pytest.mark.parametrize("opset", [11, 12, 22])
+def test_other_versions_of_the_operators(name: str, opset: int, tmp_path: Path) -> None:
+    want, got, _ = run_both(NETWORKS[name], tmp_path, opset)
+    compare(got, want)
+
+
+@pytest.mark.parametrize("name", ["lstm-back", "gru-started", "softmax", "conv", "reverse"])
+def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
+    want, _, given = run_both(NETWORKS[name], tmp_path)
+    scope = fluid.Scope()
+    program, feeds, fetches = fluid.import_onnx(tmp_path / "s.onnx", scope=scope)
+    given["x"] = np.nan_to_num(given["x"])
+    with fluid.scope_guard(scope):
+        got = fluid.Executor().run(program, feed={one: given[one] for one in feeds}, fetch_list=fetches)
+    compare(got, want)
+
+
+def test_tokens_without_blanks_and_repetitions(tmp_path: Path) -> None:
+    def align(x):
+        block = fluid.default_main_program().global_block()
+        out = block.create_var(name="out", dtype="int64", lod_level=1)
+        block.append_op(type="ctc_align", inputs={"Input": x}, outputs={"Output": out}, attrs={"blank": 0})
+        return out
+
+    want, (batch, counts), _ = run_both(align, tmp_path, dtype="int64")
+    lengths = np.diff(want.lod()[0]).tolist()
+    assert counts.tolist() == lengths
+    np.testing.assert_array_equal(batch, pad_batch(np.asarray(want), lengths))
+
+
+@pytest.mark.parametrize("name", ["ocr", "ctr"])
+def test_a_model_of_fluid_on_sequences(name: str, tmp_path: Path) -> None:
+    files = read_archive("models185")[name]
+    write_files(files, tmp_path)
+    program, params = find_names(files)
+    report = fluid.export_onnx(tmp_path, tmp_path / "it.onnx", model_filename=program, params_filename=params)
+    given = {}
+    with np.load(io.BytesIO(files["io.npz"])) as file:
+        feeds = [one for one in report.inputs if not one.endswith(".lengths")]
+        for index, feed in enumerate(feeds):
+            given[feed] = file[f"in{index}"]
+            if f"in{index}@lod0" in file:
+                lengths = np.diff(file[f"in{index}@lod0"])
+                given |= {feed: pad_batch(given[feed], lengths), f"{feed}.lengths": lengths}
+    outs = dict(zip(report.outputs, run_onnx(tmp_path / "it.onnx", given), strict=True))
+    names = [one for one in report.outputs if not one.endswith(".lengths")]
+    for name, (_, real) in zip(names, run_model(tmp_path, files), strict=True):
+        got = [outs[key] for key in (name, f"{name}.lengths") if key in outs]
+        compare(got, real)
+
+
+def test_two_levels_are_refused(tmp_path: Path) -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        out = layers.sequence_pool(fluid.data("x", [None, 4], lod_level=2), "sum")
+    with pytest.raises(UnsupportedError, match="x has 2 LoD levels"):
+        fluid.export_onnx(main, tmp_path / "it.onnx", ["x"], [out])
+
+
+def test_the_cells_of_every_step_are_refused(tmp_path: Path) -> None:
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        _, cell = layers.dynamic_lstm(layers.fc(fluid.data("x", [None, 4], lod_level=1), 8), 8)
+        out = layers.sequence_pool(cell, "sum")
+    with pytest.raises(UnsupportedError, match="the cells of every step are read"):
+        fluid.export_onnx(main, tmp_path / "it.onnx", ["x"], [out])
