@@ -21,6 +21,7 @@ COMMANDS: Final = (
     "prune",
     "graph",
     "view",
+    "serve",
     "check",
     "quirks",
     "env",

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from paddlelike.cli.output import Json, end, escape, exits, print_json, progress, say
-from paddlelike.errors import UnsupportedError
+from paddlelike.cli.serving import Port, Token, serve_until_interrupted
+from paddlelike.errors import MissingFileError, UnsupportedError
 from paddlelike.view.page import collect_contents, format_contents, is_page
+from paddlelike.view.server import Follower, make_live_routes
 
 __all__ = ["command"]
 
@@ -36,15 +38,32 @@ def command(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite a file that is no page of this command.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Follow a training in a directory: losses, and saves as they land.")
+    ] = False,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="With --live: also a log that is not below the directory."),
+    ] = None,
+    port: Port = 0,
+    token: Token = None,
     json: bool = Json,
 ) -> None:
     """Write a page of HTML that shows what files hold.
 
     One file, which needs no network: the program as a graph, the variables with histograms, their sizes, and
     with --program and --against the plan of a load and a difference. It is written to the current directory
-    as NAME.html; an earlier page is replaced, another file is not. Press ? or open "Keys" for its keys.
+    as NAME.html; an earlier page is replaced, another file is not. Press ? on the page for its keys.
+
+    With --live the page is served to this machine until Ctrl-C: the losses of logs of fluid.io.TrainingLog
+    (*.jsonl below the directory), and every save, to be looked into.
+
     The exit status is 2 if the path cannot be read; what is odd about the files is on the page.
     """
+    if live:
+        with exits():
+            _follow(path, log or [], port, token, json=json)
+        end(0)
     with exits():
         with progress(f"reading {path}") as bar:
             contents = collect_contents(
@@ -57,6 +76,12 @@ def command(
         else:
             _write(contents, output, force=force)
     end(0)
+
+
+def _follow(path: str, logs: list[str], port: int, token: str | None, *, json: bool) -> None:
+    if not os.path.isdir(path):
+        raise MissingFileError(f"there is no directory {path}", hint="make it first, or name its parent")
+    serve_until_interrupted(make_live_routes(Follower(path, logs)), port, token, json=json)
 
 
 def _write(contents: dict[str, Any], output: str | None, *, force: bool) -> None:

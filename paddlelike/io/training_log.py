@@ -16,7 +16,7 @@ import numpy as np
 from paddlelike.display import Displayed
 from paddlelike.hooks import find_provider
 
-__all__ = ["Curve", "TrainingLog"]
+__all__ = ["Curve", "Curves", "Record", "TrainingLog", "decode_record"]
 
 
 class Curve(NamedTuple):
@@ -24,6 +24,50 @@ class Curve(NamedTuple):
 
     steps: tuple[int, ...]
     values: tuple[float, ...]
+
+
+class Record(NamedTuple):
+    """A line of the file."""
+
+    run: int
+    step: int
+    values: dict[str, float]
+
+
+class Curves:
+    """The values of all records so far; of steps that a later run repeated, those of that run.
+
+    >>> found = Curves()
+    >>> for record in (Record(1, 0, {"loss": 2.0}), Record(1, 1, {"loss": 1.0}), Record(2, 1, {"loss": 1.5})):
+    ...     found.add(record)
+    >>> found.by_name(), found.restarts
+    ({'loss': Curve(steps=(0, 1), values=(2.0, 1.5))}, [1])
+    """
+
+    def __init__(self) -> None:
+        self._points: dict[str, dict[int, float]] = {}
+        self._firsts: dict[int, int] = {}
+        self._run: int | None = None
+
+    def add(self, record: Record) -> None:
+        """Add a record, in the order of the file."""
+        if record.run != self._run:
+            self._run = record.run
+            self._firsts.setdefault(record.run, record.step)
+            for points in self._points.values():
+                for step in [step for step in points if step >= record.step]:
+                    del points[step]
+        for name, value in record.values.items():
+            self._points.setdefault(name, {})[record.step] = value
+
+    def by_name(self) -> dict[str, Curve]:
+        """Return the curves that have values."""
+        return {name: Curve(*_sort(points)) for name, points in self._points.items() if points}
+
+    @property
+    def restarts(self) -> list[int]:
+        """The first step of every run but the first."""
+        return list(self._firsts.values())[1:]
 
 
 class TrainingLog(Displayed):
@@ -74,24 +118,11 @@ class TrainingLog(Displayed):
 
     def curves(self) -> dict[str, Curve]:
         """Return the values by name; of steps that a later run repeated, those of that run. None: empty."""
-        found: dict[str, dict[int, float]] = {}
-        run = None
-        for record in self._read():
-            if record["run"] != run:
-                run = record["run"]
-                for points in found.values():
-                    for step in [step for step in points if step >= record["step"]]:
-                        del points[step]
-            for name, value in record["values"].items():
-                found.setdefault(name, {})[record["step"]] = value
-        return {name: Curve(*_sort(points)) for name, points in found.items() if points}
+        return self._collect().by_name()
 
     def restarts(self) -> list[int]:
         """Return the first step of every run but the first."""
-        firsts: dict[int, int] = {}
-        for record in self._read():
-            firsts.setdefault(record["run"], record["step"])
-        return list(firsts.values())[1:]
+        return self._collect().restarts
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the curves into a file, ``.svg``, ``.png`` or ``.pdf``; restarts are dotted lines.
@@ -107,7 +138,7 @@ class TrainingLog(Displayed):
 
     def _begin_run(self) -> tuple[str, int]:
         """Return what ends a line that a killed process left, and the index of the new run."""
-        run = 1 + max((record["run"] for record in self._read()), default=0)
+        run = 1 + max((record.run for record in self._read()), default=0)
         try:
             with open(self.path, "rb") as file:
                 file.seek(-1, os.SEEK_END)
@@ -115,18 +146,35 @@ class TrainingLog(Displayed):
         except OSError:  # there is no file, or it is empty
             return "", run
 
-    def _read(self) -> Iterator[dict[str, Any]]:
-        """Yield the records; lines that are none, as a killed process leaves one, are passed over."""
+    def _collect(self) -> Curves:
+        found = Curves()
+        for record in self._read():
+            found.add(record)
+        return found
+
+    def _read(self) -> Iterator[Record]:
+        """Yield the records."""
         if not os.path.exists(self.path):
             return
         with open(self.path, encoding="utf-8", errors="replace") as file:
             for line in file:
-                try:
-                    record = json.loads(line)
-                    values = {str(name): float(value) for name, value in record["values"].items()}
-                    yield {"run": int(record["run"]), "step": int(record["step"]), "values": values}
-                except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-                    continue
+                record = decode_record(line)
+                if record is not None:
+                    yield record
+
+
+def decode_record(line: str) -> Record | None:
+    """Return the record of a line; None for a line that is none, as a killed process leaves one.
+
+    >>> decode_record('{"run": 1, "step": 3, "values": {"loss": "nan"}}')
+    Record(run=1, step=3, values={'loss': nan})
+    """
+    try:
+        record = json.loads(line)
+        values = {str(name): float(value) for name, value in record["values"].items()}
+        return Record(int(record["run"]), int(record["step"]), values)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return None
 
 
 def _encode_number(name: str, value: Any) -> float | str:

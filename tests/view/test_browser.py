@@ -13,6 +13,13 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.view.page import format_page
+from paddlelike.view.server import (
+    Follower,
+    LoopbackServer,
+    Predictor,
+    make_live_routes,
+    make_prediction_routes,
+)
 
 selenium = pytest.importorskip("selenium", reason="selenium is in the extra 'test'")
 BROWSER, DRIVER = (shutil.which(one) for one in ("chromium", "chromedriver"))
@@ -202,3 +209,52 @@ def test_hostile_names_are_shown_and_do_nothing(driver: Any, model: Path) -> Non
     assert page.run("typeof hacked") == "undefined"
     assert page.fetched() == []
     assert all("Content Security Policy" in line for line in page.log())
+
+
+def test_a_training_is_followed_as_it_goes(driver: Any, tmp_path: Path) -> None:
+    log = fluid.io.TrainingLog(tmp_path / "losses.jsonl")
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        fluid.layers.fc(fluid.data("x", [None, 2]), 1)
+    exe = fluid.Executor()
+    with LoopbackServer(make_live_routes(Follower(tmp_path))) as server, fluid.scope_guard(fluid.Scope()):
+        server.start()
+        page = Page(driver, server.url, 400)
+        assert "no log yet" in page.wait(
+            lambda: "no log" in page.one(".status").text and page.one(".status").text
+        )
+        log.write(0, **{"<b>loss": 2.0})
+        log.write(1, **{"<b>loss": 1.5})
+        page.wait(lambda: "1.5" in page.one(".cards").text)
+        assert page.one(".chart h3").text.startswith("<b>loss last 1.5, smallest 1.5, 2 steps")
+        assert len(page.one(".chart .curve").get_attribute("d").split("L")) == 2
+        exe.run(startup)
+        fluid.io.save_persistables(exe, str(tmp_path / "saved"), main)
+        link = page.wait(lambda: page.all("table a"))[0]
+        page.driver.get(link.get_attribute("href"))
+        page.one("#tab-variables").click()
+        assert page.one("tr.row .name").text == "fc_0.b_0"
+        assert page.run("document.documentElement.scrollWidth") <= 400
+        assert page.log() == []
+        assert {url.split("/")[2] for url in page.fetched()} == {f"127.0.0.1:{server.port}"}
+
+
+def test_a_model_is_tried(driver: Any) -> None:
+    model = Path(__file__).parents[1] / "golden" / "fit_a_line" / "inference"
+    with LoopbackServer(make_prediction_routes(Predictor(model))) as server:
+        server.start()
+        page = Page(driver, server.url, 400, dark=True)
+        field = page.one("textarea")
+        assert json.loads(field.get_attribute("value")) == [[0] * 13]
+        page.one("button.main").click()
+        page.wait(lambda: "Computed" in page.one("#outputs").text)
+        b = np.frombuffer((model / "fc_0.b_0").read_bytes()[-4:], "<f4")
+        assert json.loads(page.one("#outputs .values").text) == [[b[0].item()]]
+        assert page.log() == []
+        field.clear()
+        field.send_keys("[[1, 2]]", Keys.CONTROL, Keys.ENTER)
+        page.wait(lambda: "expected [-1, 13]" in page.one("#outputs").text)
+        field.clear()
+        page.one("button.main").click()
+        page.wait(lambda: "x is no JSON" in page.one("#outputs").text)
+        assert page.run("document.documentElement.scrollWidth") <= 400

@@ -129,3 +129,10 @@ function makeFacts(pairs) {
   return make("dl", null, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "")
     .map(([name, value]) => [make("dt", null, name), make("dd", null, value)]));
 }
+
+/** Return a bar of a share from 0 to 1. */
+function makeBar(share) {
+  const bar = make("span", { class: "meter" }, make("span"));
+  bar.firstChild.style.width = `${Math.max(100 * Math.min(share, 1), share > 0 ? 1 : 0)}%`;
+  return bar;
+}

@@ -40,12 +40,6 @@ function makeKinds() {
     [make("span", { class: roleClass(role) }, role), one.count.toLocaleString("en"), formatSize(one.nbytes), makeBar(one.nbytes / largest)]), { right: [1, 2], label: "Variables by kind" });
 }
 
-function makeBar(share) {
-  const bar = make("span", { class: "meter" }, make("span"));
-  bar.firstChild.style.width = `${Math.max(100 * Math.min(share, 1), share > 0 ? 1 : 0)}%`;
-  return bar;
-}
-
 function describeProgram(one) {
   const counts = new Map();
   for (const operator of one.blocks.flatMap((block) => block.operators)) counts.set(operator.type, (counts.get(operator.type) || 0) + 1);

@@ -1,0 +1,45 @@
+"""``paddlelike serve``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from paddlelike.cli.output import Json, end, exits
+from paddlelike.cli.serving import Port, Token, serve_until_interrupted
+from paddlelike.errors import LoadError
+from paddlelike.view.server import Predictor, make_prediction_routes
+
+__all__ = ["command"]
+
+
+def command(
+    model: Annotated[str, typer.Argument(metavar="DIR", help="A model for prediction.")],
+    model_filename: Annotated[str | None, typer.Option(help="The program, if not __model__.")] = None,
+    params_filename: Annotated[str | None, typer.Option(help="The combined file of the parameters.")] = None,
+    port: Port = 0,
+    token: Token = None,
+    max_body: Annotated[int, typer.Option(min=1, max=1024, help="MiB of a request, at most.")] = 64,
+    json: bool = Json,
+) -> None:
+    """Try a model for prediction in a browser, or by HTTP.
+
+    It is served to this machine alone, to look at it, until Ctrl-C. Every request needs the token of the
+    printed address, as ?token=... or as the header "Authorization: Bearer ...":
+
+    GET / is a page to fill in inputs; GET /model says what the model feeds and fetches; POST /predict takes
+    {"inputs": {name: nested lists}} and answers {"outputs": {name: {"dtype", "shape", "values"}}}. What is
+    not finite is the text "nan", "inf" or "-inf". Runs follow each other.
+
+    The exit status is 2 if the model cannot be loaded; one that does more than compute is refused.
+    """
+    with exits():
+        try:
+            predictor = Predictor(model, model_filename, params_filename)
+        except ValueError as error:  # Fluid's kind for a directory that does not exist
+            raise LoadError(str(error)) from None
+        serve_until_interrupted(
+            make_prediction_routes(predictor), port, token, json=json, most_mebibytes=max_body
+        )
+    end(0)

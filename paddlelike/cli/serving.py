@@ -1,0 +1,52 @@
+"""How commands serve pages to this machine: the options, and waiting for Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
+
+import typer
+
+from paddlelike.cli.output import print_json, say
+from paddlelike.errors import UnsupportedError
+from paddlelike.view.server import LoopbackServer, Reply, Request
+
+__all__ = ["Port", "Token", "serve_until_interrupted"]
+
+_MEBIBYTE: Final = 1 << 20
+
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0: any free one.")]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PADDLELIKE_TOKEN",
+        show_envvar=True,
+        metavar="TEXT",
+        help="What every request must know, 16 characters or more; default: random.",
+    ),
+]
+
+
+def serve_until_interrupted(
+    routes: Mapping[tuple[str, str], Callable[[Request], Reply]],
+    port: int,
+    token: str | None,
+    *,
+    json: bool,
+    most_mebibytes: int = 64,
+) -> None:
+    """Print the address on standard output, with ``json`` as an object, and serve until Ctrl-C."""
+    try:
+        server = LoopbackServer(routes, port=port, token=token, most_bytes=most_mebibytes * _MEBIBYTE)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from None
+    with server:
+        if json:
+            print_json({"url": server.url, "port": server.port, "token": server.token})
+        else:
+            typer.echo(server.url)
+        say("open the address in a browser of this machine; Ctrl-C ends")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("ended")

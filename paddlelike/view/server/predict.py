@@ -1,0 +1,186 @@
+"""A model for prediction that is tried over HTTP: what it feeds and fetches, and runs on JSON."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.dtypes import numpy_dtype
+from paddlelike.core.places import CPUPlace
+from paddlelike.core.scope import Scope, scope_guard
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import EnforceNotMet, FeedError
+from paddlelike.executor.run import Executor
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.io.export.load import load_inference_model
+from paddlelike.view.page.document import format_document
+from paddlelike.view.server.loopback import Refusal, Reply, Request
+
+__all__ = ["Predictor", "make_prediction_routes"]
+
+_PATIENCE: Final = 60.0  # seconds that a request waits for the one before it
+_MOST_ELEMENTS: Final = 1_000_000  # of an answer
+_SCRIPTS: Final = ("base.js", "predict.js")
+
+
+class Predictor:
+    """A model for prediction in a scope of its own; its runs follow each other.
+
+    Raises
+    ------
+    LoadError, ValueError
+        As :func:`~paddlelike.io.load_inference_model`: also for a model that does more than compute.
+
+    >>> import tempfile
+    >>> import paddlelike as fluid
+    >>> home, exe, main, startup = tempfile.mkdtemp(), fluid.Executor(), fluid.Program(), fluid.Program()
+    >>> with fluid.scope_guard(fluid.Scope()), fluid.program_guard(main, startup):
+    ...     out = fluid.layers.scale(fluid.data("x", [None, 2]), 10.0)
+    ...     _ = fluid.io.save_inference_model(home, ["x"], [out], exe)
+    >>> answer = Predictor(home).run({"x": [[1, 2]]})
+    >>> [output["values"] for output in answer["outputs"].values()]
+    [[[10.0, 20.0]]]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        model_filename: str | None = None,
+        params_filename: str | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._executor, self._scope, self._lock = Executor(CPUPlace()), Scope(), threading.Lock()
+        with scope_guard(self._scope):
+            self._program, feeds, self._fetches = load_inference_model(
+                path, self._executor, model_filename, params_filename
+            )
+        self._feeds: list[Variable] = [self._program.global_block().var(name) for name in feeds]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the model is: its feeds and fetches with types and shapes."""
+        return {
+            "path": self.path,
+            "operators": sum(len(block.ops) for block in self._program.blocks),
+            "feeds": [_describe(one) for one in self._feeds],
+            "fetches": [_describe(one) for one in self._fetches],
+        }
+
+    def run(self, inputs: Any) -> dict[str, Any]:
+        """Return the outputs for arrays as nested lists, by the names of the feeds.
+
+        An input with sequences is ``{"values": ..., "lengths": [[2, 3]]}``, with the lengths of Fluid's
+        ``recursive_sequence_lengths``.
+
+        Raises
+        ------
+        FeedError
+            The inputs are not those of the model.
+        Refusal
+            Another run takes too long, or the outputs are too large to be sent.
+        """
+        feed = self._convert(inputs)
+        if not self._lock.acquire(timeout=_PATIENCE):
+            raise Refusal(503, f"another run takes longer than {_PATIENCE:.0f} seconds", "try again")
+        try:
+            begin = time.perf_counter()
+            values = self._executor.run(
+                self._program, feed=feed, fetch_list=self._fetches, scope=self._scope, return_numpy=False
+            )
+            seconds = time.perf_counter() - begin
+        finally:
+            self._lock.release()
+        found = zip(self._fetches, values, strict=True)
+        return {"outputs": {one.name: _encode(one.name, value) for one, value in found}, "seconds": seconds}
+
+    def _convert(self, inputs: Any) -> dict[str, LoDTensor]:
+        names = [one.name for one in self._feeds]
+        if not isinstance(inputs, Mapping):
+            raise FeedError(f"inputs are an object with {', '.join(names)}, got {type(inputs).__name__}")
+        missing = [name for name in names if name not in inputs]
+        unknown = sorted(str(name) for name in inputs if name not in names)
+        if missing or unknown:
+            texts = [f"{', '.join(missing)} is missing"] * bool(missing)
+            texts += [f"the model does not feed {', '.join(unknown)}"] * bool(unknown)
+            raise FeedError("; ".join(texts), hint=f"the model feeds {', '.join(names)}")
+        return {one.name: _decode(one, inputs[one.name]) for one in self._feeds}
+
+
+def make_prediction_routes(predictor: Predictor) -> dict[tuple[str, str], Callable[[Request], Reply]]:
+    """Return the routes: a page, ``GET /model``, ``POST /predict`` with ``{"inputs": {name: values}}``."""
+    title = os.path.basename(os.path.abspath(predictor.path))
+
+    def show_page(_: Request) -> Reply:
+        contents = {"name": title, **predictor.describe()}
+        return Reply(format_document(title, contents, scripts=_SCRIPTS, served=True), is_html=True)
+
+    def predict(request: Request) -> Reply:
+        if not isinstance(request.json, Mapping) or set(request.json) != {"inputs"}:
+            raise Refusal(400, 'the body is {"inputs": {name: values}}', "GET /model has the names")
+        return Reply(predictor.run(request.json["inputs"]))
+
+    return {
+        ("GET", "/"): show_page,
+        ("GET", "/model"): lambda _: Reply(predictor.describe()),
+        ("POST", "/predict"): predict,
+    }
+
+
+def _describe(variable: Variable) -> dict[str, Any]:
+    return {
+        "name": variable.name,
+        "dtype": numpy_dtype(variable.dtype).name,
+        "shape": list(variable.shape),
+        "lod": variable.lod_level,
+    }
+
+
+def _decode(variable: Variable, given: Any) -> LoDTensor:
+    """Return an input as a tensor; raises FeedError for what does not fit the variable."""
+    name, lengths = variable.name, None
+    if isinstance(given, Mapping):
+        if not {"values"} <= set(given) <= {"values", "lengths"}:
+            raise FeedError(f"{name} is a list, or an object with values and lengths, got {sorted(given)}")
+        given, lengths = given["values"], given.get("lengths")
+    try:
+        array = np.array(given)
+    except (ValueError, OverflowError) as error:
+        raise FeedError(f"{name} is no array: its rows have different lengths ({error})") from None
+    wanted = numpy_dtype(variable.dtype)
+    if array.dtype.kind not in "biuf":
+        raise FeedError(f"{name} is not an array of numbers")
+    shape = variable.shape
+    fits = len(shape) == array.ndim and all(w in (-1, s) for w, s in zip(shape, array.shape, strict=True))
+    if not fits and not variable.lod_level:  # rows of sequences are checked by the operators
+        raise FeedError(
+            f"{name} has shape {list(array.shape)}, expected {list(shape)}", hint="-1 is any number"
+        )
+    with np.errstate(all="ignore"):
+        converted = array.astype(wanted)
+        if wanted.kind != "f" and not np.array_equal(converted, array):
+            raise FeedError(f"{name} has elements that are no {wanted.name}")
+    tensor = LoDTensor(converted)
+    if lengths is not None:
+        try:
+            tensor.set_recursive_sequence_lengths(lengths)
+        except (EnforceNotMet, TypeError, ValueError, OverflowError) as error:
+            text = getattr(error, "message", error)
+            raise FeedError(f"the lengths of {name} do not fit its {len(converted)} rows: {text}") from None
+    return tensor
+
+
+def _encode(name: str, value: Any) -> dict[str, Any]:
+    array = np.asarray(getattr(value, "array", value))
+    if array.size > _MOST_ELEMENTS:
+        raise Refusal(
+            413,
+            f"the output {name} has {array.size} elements; an answer holds {_MOST_ELEMENTS}",
+            "feed fewer rows",
+        )
+    found = {"dtype": array.dtype.name, "shape": list(array.shape), "values": array.tolist()}
+    lengths = value.recursive_sequence_lengths() if isinstance(value, LoDTensor) else []
+    return {**found, "lengths": lengths} if lengths else found
