@@ -13,7 +13,7 @@ import nox
 
 nox.options.default_venv_backend = "venv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "format", "types", "floors", "tests", "tutorials"]
+nox.options.sessions = ["lint", "format", "types", "floors", "tests", "tutorials", "docs"]
 
 PROJECT = Path(__file__).parent
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
@@ -30,7 +30,7 @@ def dev(session: nox.Session) -> None:
     """Make ``.venv`` with the project, editable, and every tool."""
     session.run("python", "-m", "venv", ".venv")
     python = PROJECT / ".venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    session.run(str(python), "-m", "pip", "install", "-e", ".[dev,test,tutorials]", external=True)
+    session.run(str(python), "-m", "pip", "install", "-e", ".[dev,docs,test,tutorials]", external=True)
 
 
 @nox.session
@@ -72,11 +72,19 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def tutorials(session: nox.Session) -> None:
-    """Run every tutorial; what earlier runs left in ``tutorials/out/`` is deleted first."""
-    install(session, "test", "tutorials")
+    """Run every tutorial as a notebook in ``tutorials/out/``, which is deleted first."""
+    install(session, "docs", "test", "tutorials")
     shutil.rmtree(PROJECT / "tutorials" / "out", ignore_errors=True)
-    for tutorial in sorted((PROJECT / "tutorials").glob("*.py")):
-        session.run("python", str(tutorial), env=ONE_THREAD)
+    session.run("python", ".ci/notebooks.py", "--execute", env=ONE_THREAD)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site in ``build/site``; a warning is an error. Tutorials have outputs if they have run."""
+    install(session, "docs", "tutorials")
+    session.run("python", ".ci/notebooks.py", "--missing")
+    output = session.posargs or ["build/site"]
+    session.run("sphinx-build", "-q", "-W", "--keep-going", "-E", "-c", ".ci/site", ".", *output)
 
 
 @nox.session(default=False)

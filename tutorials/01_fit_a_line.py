@@ -10,7 +10,8 @@ import numpy as np
 
 import paddlelike as fluid
 
-CHECKPOINT = str(Path(__file__).parent / "out" / "fit_a_line")
+OUT = Path(__file__).parent / "out"
+CHECKPOINT = str(OUT / "fit_a_line")
 
 rng = np.random.RandomState(0)
 X = rng.uniform(-1, 1, (256, 13)).astype("float32")
@@ -71,6 +72,21 @@ with fluid.scope_guard(fluid.Scope()):
 print(f"loss: {whole[0]:.4f} at the start, {whole[19]:.4f} when saved, {whole[-1]:.4f} at the end")
 assert resumed == whole  # the same bits, as if nothing had happened
 assert whole[-1] < 0.05 * whole[0]
+
+# %% A log of the losses survives restarts, too; its picture marks them.
+# It stands beside the checkpoint, never in it: Paddle takes every file there for a variable.
+LOG = OUT / "fit_a_line.jsonl"
+LOG.unlink(missing_ok=True)
+for run, begin in ((resumed[:20], 0), (resumed[20:], 20)):
+    log = fluid.io.TrainingLog(LOG)
+    for step, value in enumerate(run, begin):
+        log.write(step, loss=value)
+assert log.restarts() == [20]
+assert log.curves()["loss"].values == tuple(resumed)
+log.plot(OUT / "fit_a_line.png")
+
+# %% [markdown]
+# ![The loss falls from step to step; the restart at step 20 does not show](out/fit_a_line.png)
 
 # %% The parameters alone are not enough to continue: the momentum is lost.
 with fluid.scope_guard(fluid.Scope()):

@@ -140,3 +140,6 @@ print(f"{DAYS} days, {len(resumed)} steps, {seconds:.1f} s; accuracy on unseen d
       f"{days[0]['accuracy']:.1%} after day 1, {accuracy:.1%} after day {DAYS}")  # fmt: skip
 print("the losses of five processes and of one are equal, bit for bit")
 print(f"the loss curve is in {picture}")
+
+# %% [markdown]
+# ![Losses of five days: five processes and one process draw the same curve](out/digits/loss.png)

@@ -190,6 +190,21 @@ for day in SERVERS:
 assert areas == sorted(areas)
 assert areas[-1] > 0.7
 
+# %% The same as a picture.
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
+axes.plot(list(SERVERS), areas, marker="o")
+axes.set(xlabel="day", ylabel="AUC on unseen impressions", xticks=list(SERVERS))
+figure.suptitle("Each evening's model; trainer 1 was killed on day 3")
+figure.savefig(HOME / "auc.png", dpi=120)
+
+# %% [markdown]
+# ![The area under the ROC curve grows from day to day](out/clicks/auc.png)
+
 # %% The same four days in one process without servers, each step on the rows of both trainers.
 # The parameters do not depend on the count of servers or on the trainer that was killed.
 with fluid.scope_guard(fluid.Scope()):
@@ -213,7 +228,10 @@ with fluid.scope_guard(fluid.Scope()):
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3, err_msg=name)
     (last,) = exe.run(test_program, feed=unseen, fetch_list=[chance])
 
-    # %% Export for prediction: no label, no optimizer, no servers.
+# %% Export for prediction: no label, no optimizer, no servers.
+with fluid.scope_guard(fluid.Scope()):
+    exe.run(startup)
+    assert fluid.io.load_persistables(exe, checkpoints.list()[-1].path, main)
     inputs = ["page", "user", "ad", "hour"]
     fluid.io.save_inference_model(str(HOME / "model"), inputs, [chance], exe, main_program=main)
 

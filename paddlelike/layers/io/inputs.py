@@ -23,7 +23,7 @@ def data(
     type: VarType = VarType.LOD_TENSOR,
     stop_gradient: bool = True,
 ) -> Variable:
-    """Return a variable to be fed; the older form of :func:`fluid.data`, whose feeds are not checked.
+    """Return a variable to be fed; the older form of :func:`~paddlelike.data`, whose feeds are not checked.
 
     A batch dim of -1 is put in front of ``shape``, unless ``append_batch_size`` is False or ``shape`` has a
     dim of -1 or None already. ``lod_level`` is the count of levels of sequences in its rows, ``dtype`` the

@@ -1,0 +1,43 @@
+"""The reference has every public name of layers, optimizers, readers, of saving and loading."""
+
+from __future__ import annotations
+
+import re
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+import paddlelike as fluid
+
+PROJECT = Path(__file__).parent.parent.parent
+PAGES = sorted((PROJECT / "tutorials" / "api").glob("*.md"))
+
+
+def list_marked(module: str) -> set[str]:
+    """Return the families and names of a module that the pages ask for; {"*"}: all."""
+    marks = [re.findall(rf"<!-- public: {module}((?: \w+)*) -->", page.read_text()) for page in PAGES]
+    return {word for found in marks for mark in found for word in mark.split() or ["*"]}
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["layers", "io", "optimizer", "regularizer", "clip", "initializer", "metrics"],
+)
+def test_the_reference_has_every_public_name(module: str) -> None:
+    package = attrgetter(module)(fluid)
+    marked = list_marked(f"fluid.{module}")
+    families = tuple(f"{package.__name__}.{word}." for word in marked)
+    left = [
+        name
+        for name in package.__all__
+        if name not in marked and not f"{getattr(package, name).__module__}.".startswith(families)
+    ]
+    assert marked == {"*"} or left == []
+
+
+def test_the_contents_of_the_site_have_every_page() -> None:
+    contents = (PROJECT / ".ci" / "site" / "contents.md").read_text()
+    pages = [*PAGES, *(PROJECT / "tutorials").glob("*.md"), *(PROJECT / "paddlelike").rglob("README.md")]
+    paths = [page.relative_to(PROJECT).with_suffix("").as_posix() for page in pages]
+    assert [path for path in paths if f"\n{path}\n" not in contents] == []
