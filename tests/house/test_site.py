@@ -34,10 +34,3 @@ def test_the_reference_has_every_public_name(module: str) -> None:
         if name not in marked and not f"{getattr(package, name).__module__}.".startswith(families)
     ]
     assert marked == {"*"} or left == []
-
-
-def test_the_contents_of_the_site_have_every_page() -> None:
-    contents = (PROJECT / ".ci" / "site" / "contents.md").read_text()
-    pages = [*PAGES, *(PROJECT / "tutorials").glob("*.md"), *(PROJECT / "paddlelike").rglob("README.md")]
-    paths = [page.relative_to(PROJECT).with_suffix("").as_posix() for page in pages]
-    assert [path for path in paths if f"\n{path}\n" not in contents] == []
