@@ -2,6 +2,7 @@
 
 Training and serving are two programs: the exported one holds what computes the prediction and nothing
 else. The directory has Paddle's own format: Paddle 1.8 serves it as well. Files go to ``tutorials/out/``.
+To try the model in a browser afterwards: ``python -m paddlelike serve tutorials/out/export/model``.
 """
 
 # %% Train a small classifier on the digits that scikit-learn ships.

@@ -252,10 +252,11 @@ def _make_title(content: Content) -> str:
     if inner and all("/" in file.name for file in content.files):
         more = ", ..." if len(inner) > 5 else ""
         return f"a directory of {len(inner)} directories: {', '.join(inner[:5])}{more}"
-    if kinds["program"] and kinds["combined"]:
-        return "a model for prediction: a program and a combined file of its parameters"
-    if kinds["program"] and kinds["variable"]:
-        return "a model for prediction: a program and a file for each parameter"
+    if kinds["program"] and (kinds["combined"] or kinds["variable"]):
+        parts = "a combined file of its parameters" if kinds["combined"] else "a file for each parameter"
+        operators = [op for one in content.programs.values() for block in one.blocks for op in block.ops]
+        is_exported = any(op.type == "fetch" for op in operators) or not operators
+        return f"a model for prediction: a program and {parts}" if is_exported else f"a program and {parts}"
     if kinds["state"]:
         return "the files of fluid.save"
     if kinds["variable"]:

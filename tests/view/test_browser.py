@@ -226,7 +226,7 @@ def test_a_training_is_followed_as_it_goes(driver: Any, tmp_path: Path) -> None:
         log.write(0, **{"<b>loss": 2.0})
         log.write(1, **{"<b>loss": 1.5})
         page.wait(lambda: "1.5" in page.one(".cards").text)
-        assert page.one(".chart h3").text.startswith("<b>loss last 1.5, smallest 1.5, 2 steps")
+        assert page.one(".chart h3").text.startswith("<b>loss last 1.5, from 1.5 to 2, 2 steps")
         assert len(page.one(".chart .curve").get_attribute("d").split("L")) == 2
         exe.run(startup)
         fluid.io.save_persistables(exe, str(tmp_path / "saved"), main)

@@ -199,6 +199,7 @@ def _describe_curve(curve: Curve) -> dict[str, Any]:
         "count": len(curve.steps),
         "last": curve.values[-1],
         "smallest": min(finite, default=None),
+        "largest": max(finite, default=None),
     }
 
 

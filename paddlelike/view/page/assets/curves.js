@@ -6,7 +6,7 @@ function makeChart(name, curve, { restarts, saves, logarithmic }) {
   const points = curve.steps.map((step, index) => [step, curve.values[index]]);
   const finite = points.filter(([, value]) => typeof value === "number" && (!logarithmic || value > 0));
   const odd = points.length - points.filter(([, value]) => typeof value === "number").length;
-  const title = make("h3", null, name, make("span", { class: "muted" }, ` last ${formatNumber(curve.last)}, smallest ${formatNumber(curve.smallest)}, ${formatCount(curve.count, "step")}`),
+  const title = make("h3", null, name, make("span", { class: "muted" }, ` last ${formatNumber(curve.last)}, from ${formatNumber(curve.smallest)} to ${formatNumber(curve.largest)}, ${formatCount(curve.count, "step")}`),
     odd > 0 && make("span", { class: "flag" }, `${odd} not finite`));
   if (!finite.length) return make("figure", { class: "chart" }, title, make("p", { class: "problem" }, logarithmic ? "No value is positive." : "No value is finite."));
   const scale = logarithmic ? Math.log10 : (value) => value;
@@ -27,7 +27,7 @@ function makeChart(name, curve, { restarts, saves, logarithmic }) {
     lines.map((value) => [draw("line", { class: "grid", x1: left, x2: width - right, y1: y(value), y2: y(value) }), draw("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, formatNumber(Number(value.toPrecision(3))))]),
     [first, last].map((step, index) => draw("text", { x: x(step), y: height - 6, "text-anchor": index ? "end" : "start" }, step.toLocaleString("en"))),
     restarts.filter((step) => step >= first && step <= last).map((step) => draw("line", { class: "restart", x1: x(step), x2: x(step), y1: top, y2: height - bottom }, draw("title", null, `restarted at step ${step}`))),
-    saves.filter((one) => one.step !== null && one.step >= first && one.step <= last).map((one) => draw("path", { class: "save", d: `M${x(one.step)} ${height - bottom}l-4 8h8z` }, draw("title", null, `${one.name} at step ${one.step}`))),
+    saves.filter((one) => one.step !== null && one.step >= first && one.step <= last + 1).map((one) => draw("path", { class: "save", d: `M${x(Math.min(one.step, last))} ${height - bottom}l-4 8h8z` }, draw("title", null, `${one.name} at step ${one.step}`))),
     draw("path", { class: "curve", d: path }), finite.length < 40 && finite.map(([step, value]) => draw("circle", { cx: x(step), cy: y(value), r: 2.5 })));
   const marker = draw("circle", { class: "marker", r: 4, visibility: "hidden" }), readout = make("span", { class: "muted readout" });
   svg.append(marker);

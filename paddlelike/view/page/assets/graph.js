@@ -1,10 +1,13 @@
 // A drawing of nodes and edges on a canvas, to zoom, to pan and to walk through. Only what is visible is drawn.
 
+const farAway = 500; // pixels
+
 class Graph {
   /** `choose(index or null)` is called when the user chooses a node. */
   constructor(choose) {
     this.choose = choose;
     this.level = { nodes: [], edges: [], width: 0, height: 0, row: 40 };
+    this.near = this.far = [];
     this.chosen = null;
     this.matches = null; // indices of the nodes that fit the filter; null: there is no filter
     this.view = { x: 0, y: 0, scale: 1 };
@@ -31,6 +34,9 @@ class Graph {
       this.links[source].after.push(index);
       this.links[target].before.push(index);
     });
+    const isFar = ([, , , points]) => points.length === 4 && Math.abs(points[3] - points[1]) > farAway;
+    this.far = level.edges.filter(isFar);
+    this.near = level.edges.filter((edge) => !isFar(edge));
     this.start();
   }
 
@@ -38,9 +44,10 @@ class Graph {
   start() {
     const { width, height } = this.size();
     const whole = Math.min(width / (this.level.width + 40), height / (this.level.height + 40), 1.25);
-    const scale = Math.max(whole, Math.min(0.75, width / (this.level.width + 40)), 0.3);
-    this.view = { scale, x: (width - this.level.width * scale) / 2, y: whole === scale ? (height - this.level.height * scale) / 2 : 20 };
-    if (this.level.width * scale > width) this.view.x = width / 2 - (this.level.nodes[0]?.[0] || 0) * scale;
+    const scale = Math.max(whole, Math.min(0.75, width / (this.level.width + 40)), 0.45);
+    const hidden = this.level.width * scale - width + 20; // then the first node is near the middle
+    const x = hidden > 20 ? Math.min(20, Math.max(-hidden, width / 2 - (this.level.nodes[0]?.[0] || 0) * scale)) : (width - this.level.width * scale) / 2;
+    this.view = { scale, x, y: whole === scale ? (height - this.level.height * scale) / 2 : 20 };
     this.draw();
   }
 
@@ -62,6 +69,7 @@ class Graph {
     this.canvas.height = height * ratio;
     delete this.canvas.dataset.empty;
     if (width <= 1) this.canvas.dataset.empty = "1";
+    if (!fresh && this.chosen !== null) this.reveal(this.chosen);
     if (fresh) this.start(); else this.draw();
   }
 
@@ -83,7 +91,7 @@ class Graph {
     const [x, y] = this.level.nodes[index], { width, height } = this.size();
     if (this.view.scale < 0.4) this.view.scale = 0.8;
     const at = [this.view.x + x * this.view.scale, this.view.y + y * this.view.scale];
-    if (at[0] < 80 || at[0] > width - 80) this.view.x = width / 2 - x * this.view.scale;
+    if (at[0] < 80 || at[0] > width - 160) this.view.x = width / 2 - x * this.view.scale;
     if (at[1] < 50 || at[1] > height - 50) this.view.y = height / 2 - y * this.view.scale;
   }
 
@@ -105,7 +113,10 @@ class Graph {
     const chosen = this.chosen === null ? [] : [...this.links[this.chosen].before, ...this.links[this.chosen].after];
     context.lineWidth = Math.max(1, 0.6 / scale);
     context.strokeStyle = context.fillStyle = color("edge");
-    this.paintEdges(context, window, this.level.edges, scale > 0.45);
+    this.paintEdges(context, window, this.near, scale > 0.45);
+    context.globalAlpha = 0.2; // what leads far away would hide the rest
+    this.paintEdges(context, window, this.far, false);
+    context.globalAlpha = 1;
     context.strokeStyle = context.fillStyle = color("accent");
     context.lineWidth = Math.max(2, 1.5 / scale);
     this.paintEdges(context, window, chosen.map((index) => this.level.edges[index]), scale > 0.25);

@@ -55,7 +55,7 @@ function show() {
   const newest = landed[landed.length - 1];
   cards.replaceChildren(...[
     step >= 0 && makeFigure("Step", step.toLocaleString("en"), `${formatCount(logs.reduce((sum, log) => sum + log.restarts.length, 0), "restart")}`),
-    ...named.slice(0, 3).map(({ name, curve }) => makeFigure(name, formatNumber(curve.last), `smallest ${formatNumber(curve.smallest)}`, typeof curve.last === "number" ? "" : "bad")),
+    ...named.slice(0, 3).map(({ name, curve }) => makeFigure(name, formatNumber(curve.last), `${formatNumber(curve.smallest)} to ${formatNumber(curve.largest)}`, typeof curve.last === "number" ? "" : "bad")),
     makeFigure("Saves", String(landed.length), newest ? newest.name : "none has landed"),
   ].filter(Boolean));
   charts.replaceChildren(...named.map(({ log, name, curve }) => makeChart(name, curve, { restarts: log.restarts, saves: landed, logarithmic: live.logarithmic })));
