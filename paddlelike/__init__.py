@@ -28,6 +28,8 @@ __all__, __getattr__, __dir__ = _lazy.attach_stub(__name__, _Path(__file__).with
 # What lower floors ask higher ones for.
 _hooks.provide("load_operators", "paddlelike.ops:load_operators")
 _hooks.provide("connect_remote", "paddlelike.distributed:connect_remote")
+_hooks.provide("connect_workers", "paddlelike.distributed.workers:connect_workers")
+_hooks.provide("distribute_training", "paddlelike.distributed.workers:distribute_training")
 _hooks.provide("open_files", "paddlelike.io.save.files:open_files")
 _hooks.provide("draw_program", "paddlelike.inspection.drawing:draw")
 _hooks.provide("format_html", "paddlelike.view.html:format_html")

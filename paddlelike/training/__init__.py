@@ -14,6 +14,7 @@
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.feeding import minibatch_size_schedule
 from paddlelike.training.frequency import DataUnit
+from paddlelike.training.learner import data_parallel_distributed_learner
 from paddlelike.training.progress.bar import ProgressBar
 from paddlelike.training.progress.log import LossLog
 from paddlelike.training.progress.printer import ProgressPrinter
@@ -58,6 +59,7 @@ __all__ = [
     "TrainingSession",
     "TrainingSummary",
     "UserMinibatchSource",
+    "data_parallel_distributed_learner",
     "minibatch_size_schedule",
     "train",
     "training_session",

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paddlelike.io.checkpoints.values import decode_state, encode_state
 from paddlelike.training import snapshot
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.feeding import Feeding
 from paddlelike.training.frequency import AT_THE_END, DataUnit, Frequency, read_frequency
+from paddlelike.training.sources.generator import ReplayedSource
 from paddlelike.training.trainer import Trainer
 from paddlelike.training.workers import exchange_values
 
@@ -85,7 +87,7 @@ class TrainingSession:
         """Train: from the newest checkpoint, if the configuration says so, until the data or samples end.
 
         Interrupted at any instant and called again in a new process, it ends with the same bits as without
-        the interruption.
+        the interruption. In a distributed training every process calls this, servers too.
 
         Raises
         ------
@@ -97,6 +99,9 @@ class TrainingSession:
             A checkpoint could not be saved.
         """
         trainer = self.trainer
+        if trainer.is_server:
+            trainer.serve(self._config.filename if self._config.restore else None)
+            return
         self._restore()
         restored = trainer.total_number_of_samples_seen
         for writer in trainer.progress_writers:
@@ -229,8 +234,17 @@ class TrainingSession:
                 if len(saved) == len(trainer.progress_writers):
                     for writer, state in zip(trainer.progress_writers, saved, strict=True):
                         writer.restore_state(state)
+        if trainer.workers.size > 1 and not trainer.total_number_of_minibatches_seen:
+            self._begin_alike()
         for action in self._actions:
             action.continue_at(self._count(action))
+
+    def _begin_alike(self) -> None:
+        """Let the readers of all processes begin with the random numbers of the first one."""
+        source = self._data.source
+        states = exchange_values(self.trainer.workers, encode_state(source.get_checkpoint_state()))
+        if isinstance(source, ReplayedSource):
+            source.restore_from_checkpoint(decode_state(states[0]))
 
 
 def training_session(

@@ -16,11 +16,10 @@ from paddlelike.core.scope import global_scope
 from paddlelike.errors import FormatError, SaveError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.program import Program
-from paddlelike.framework.graph.variable import Variable
 from paddlelike.io.checkpoints.checkpoint import Checkpoint
 from paddlelike.io.checkpoints.numbered import NumberedCheckpoints
 from paddlelike.io.checkpoints.values import ARRAY_KEY, decode_state, encode_state
-from paddlelike.training.network import check_network, describe_network
+from paddlelike.training.network import check_network
 from paddlelike.training.progress.writer import ProgressWriter
 from paddlelike.training.random_streams import capture_random_state, restore_random_state
 from paddlelike.training.workers import Workers, exchange_values
@@ -39,7 +38,7 @@ class Trained(Protocol):
     """What a snapshot needs of a trainer."""
 
     program: Program
-    loss_function: Variable
+    network: dict[str, Any]
     executor: Executor
     progress_writers: list[ProgressWriter]
     total_number_of_samples_seen: int
@@ -73,7 +72,7 @@ def save(
         state = {
             "training": {
                 "counts": {name: getattr(trainer, name) for name in _COUNTS},
-                "network": describe_network(trainer.program, trainer.loss_function.name),
+                "network": dict(trainer.network),
                 "session": dict(session or {}),
                 "workers": states,
             }
@@ -123,7 +122,7 @@ def _make_check(trainer: Trained) -> Any:
                 f"checkpoint {checkpoint.path} was not saved by a Trainer",
                 hint="fluid.io.Checkpoints restores what it saved; load_persistables takes the values alone",
             )
-        check_network(training["network"], trainer.program, trainer.loss_function.name, checkpoint.path)
+        check_network(training["network"], trainer.network, checkpoint.path)
 
     return check
 

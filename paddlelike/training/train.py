@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddlelike.framework.graph.variable import Variable
-from paddlelike.optimizer.base import Optimizer
 from paddlelike.training.configs import CheckpointConfig, CrossValidationConfig, TestConfig
 from paddlelike.training.feeding import Feeding
 from paddlelike.training.progress.writer import ProgressWriter, Span
 from paddlelike.training.session import TrainingSession
-from paddlelike.training.trainer import Trainer
+from paddlelike.training.trainer import Learner, Trainer
 
 __all__ = ["TrainingSummary", "train"]
 
@@ -55,7 +54,7 @@ def train(
     minibatch_source: Any,
     minibatch_size: int = 32,
     model_inputs_to_streams: Mapping[Any, str] | None = None,
-    parameter_learners: Optimizer | Sequence[Optimizer] | None = None,
+    parameter_learners: Learner | Sequence[Learner] | None = None,
     callbacks: Sequence[Any] = (),
     progress_frequency: Any = None,
     max_epochs: int | None = None,

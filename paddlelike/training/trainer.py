@@ -20,13 +20,16 @@ from paddlelike.layers import mean
 from paddlelike.optimizer.base import Optimizer
 from paddlelike.storage.options import SaveKeywords
 from paddlelike.training import snapshot, startup
+from paddlelike.training.learner import DistributedLearner
+from paddlelike.training.network import describe_network
 from paddlelike.training.progress.writer import ProgressWriter
 from paddlelike.training.sources.base import Minibatch, count_samples
 from paddlelike.training.workers import Workers, find_workers
 
-__all__ = ["Trainer"]
+__all__ = ["Learner", "Trainer"]
 
 Array = np.ndarray[Any, Any]
+Learner = Optimizer | DistributedLearner
 
 
 class Trainer:
@@ -41,7 +44,8 @@ class Trainer:
     criterion
         The loss, or a pair of loss and metric. What has more than one element is averaged.
     parameter_learners
-        An optimizer, or a list of one; None: the program has its update operators already.
+        An optimizer, or a list of one; None: the program has its update operators already. With
+        :func:`data_parallel_distributed_learner` all processes of a job train together.
     progress_writers
         What is told of the progress, such as a :class:`ProgressPrinter`.
     program, startup_program
@@ -71,7 +75,7 @@ class Trainer:
         self,
         model: Variable | Sequence[Variable] | None,
         criterion: Variable | Sequence[Variable],
-        parameter_learners: Optimizer | Sequence[Optimizer] | None = None,
+        parameter_learners: Learner | Sequence[Learner] | None = None,
         progress_writers: ProgressWriter | Sequence[ProgressWriter] | None = None,
         *,
         program: Program | None = None,
@@ -97,9 +101,13 @@ class Trainer:
             )
         for learner in self.parameter_learners:
             learner.minimize(self.loss_function, startup_program)
+        self.network = describe_network(network, self.loss_function.name)
         self.progress_writers: list[ProgressWriter] = _as_list(progress_writers)
         self.executor = Executor() if executor is None else executor
-        startup.initialize(self.executor, startup_program, self.program)
+        self._startup, self.is_server = startup_program, False
+        self._distribute(network)
+        if not self.is_server:
+            startup.initialize(self.executor, self._startup, self.program)
         self._workers: Workers | None = None
         self.total_number_of_samples_seen = 0
         self.total_number_of_minibatches_seen = 0
@@ -151,6 +159,11 @@ class Trainer:
         FeedError
             A variable is not fed, or a value does not fit it.
         """
+        if self.is_server:
+            raise GraphError(
+                "Trainer.train_minibatch: this process is a parameter server of the job",
+                hint="if trainer.is_server: trainer.serve(), or let a training session do it",
+            )
         wanted = list(outputs or ())
         feed, samples = self._make_feed(arguments)
         if not feed:
@@ -235,6 +248,38 @@ class Trainer:
         """Let the writers summarize the tests since the last summary."""
         for writer in self.progress_writers:
             writer.summarize_test()
+
+    def serve(self, filename: str | os.PathLike[str] | None = None) -> None:
+        """Serve parameters, where this process is a server of the job: until all trainers have finished.
+
+        Parameters
+        ----------
+        filename
+            The checkpoint of the training, if there is one: its newest, as sessions restore it.
+
+        Raises
+        ------
+        GraphError
+            It is no server.
+        """
+        if not self.is_server:
+            raise GraphError("Trainer.serve: this process is a trainer, not a parameter server")
+        self.executor.run(self._startup)
+        if filename is not None:
+            NumberedCheckpoints(filename).restore_newest(self.executor, self.program)
+        self.executor.run(self.program)
+
+    def close(self) -> None:
+        """Tell the servers that this trainer has finished, in a distributed training. It trains no more."""
+        self.executor.close()
+
+    def _distribute(self, network: Program) -> None:
+        """Take this process's share of the network, if a learner says so."""
+        for learner in self.parameter_learners:
+            if isinstance(learner, DistributedLearner):
+                share = learner.distribute(network, self._startup)
+                if share is not None:
+                    self.program, self._startup, self.is_server = share
 
     def _record(self, arguments: Any, samples: int, values: Sequence[Any], is_sweep_end: bool | None) -> None:
         if is_sweep_end is None:

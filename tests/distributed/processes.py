@@ -21,14 +21,14 @@ SCRIPT = "tests.distributed.script"
 class Process:
     """One process of a job, and what it says on its output, a JSON object a line."""
 
-    def __init__(self, environment: dict[str, str], fork_server: str | None) -> None:
+    def __init__(self, environment: dict[str, str], fork_server: str | None, script: str = SCRIPT) -> None:
         self.popen: subprocess.Popen[str] | Forked
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by ``end``)
         if fork_server is not None:
-            self.popen = Forked(fork_server, SCRIPT, os.environ | environment)
+            self.popen = Forked(fork_server, script, os.environ | environment)
         else:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", SCRIPT],
+                [sys.executable, "-m", script],
                 cwd=ROOT,
                 env=os.environ | environment,
                 stdout=subprocess.PIPE,
@@ -92,7 +92,8 @@ class Process:
 class Processes:
     """A job; use it in a ``with`` block, at whose end nothing of it lives.
 
-    ``fork_server``: the address of what starts its processes; None: Python is started for each.
+    ``fork_server``: the address of what starts its processes; None: Python is started for each. ``script``:
+    the module that they run.
     """
 
     def __init__(
@@ -102,8 +103,10 @@ class Processes:
         servers: int = 2,
         trainers: int = 2,
         fork_server: str | None = None,
+        script: str = SCRIPT,
         **more: str,
     ) -> None:
+        self._script = script
         self._fork_server = fork_server
         self.endpoints = free_endpoints(servers)
         self.trainers = trainers
@@ -142,6 +145,7 @@ class Processes:
         return servers, [self.trainer(number) for number in range(self.trainers)]
 
     def _start(self, **environment: str) -> Process:
-        process = Process(self._environment | {"RUN": json.dumps(self.run)} | environment, self._fork_server)
+        given = self._environment | {"RUN": json.dumps(self.run)} | environment
+        process = Process(given, self._fork_server, self._script)
         self._all.append(process)
         return process

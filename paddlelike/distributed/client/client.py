@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from paddlelike.distributed.client.outbox import (
 )
 from paddlelike.distributed.client.receivers import Pieces
 from paddlelike.distributed.placement import Entry, Kind, base_name, values_at
-from paddlelike.distributed.protocol.messages import Prefetch, Pull, Push
+from paddlelike.distributed.protocol.messages import Prefetch, Pull, Push, Share
 from paddlelike.distributed.settings import Settings
 from paddlelike.distributed.wire import Into, Part, Receiver, as_bytes
 from paddlelike.errors import EnforceNotMet, GraphError, RoundRolledBack
@@ -36,6 +37,7 @@ __all__ = ["Client"]
 Array = np.ndarray[Any, Any]
 
 _MOST_IDS = 1 << 34  # bytes of the row ids of a table
+_MOST_TEXT = 1 << 32  # bytes of the texts of all trainers in one exchange
 
 
 class Client:
@@ -221,6 +223,19 @@ class Client:
         options = {"names": list(names)}
         self._check(self.driver.reach(lambda state, now: state.save(now, directory, options)))
         return dict(zip(self.endpoints, self.driver.state.manifests, strict=True))
+
+    def exchange(self, text: str) -> list[str]:
+        """Give a text to all trainers, who call this at the same place; return those of all by trainer id."""
+        data = text.encode()
+        pieces: list[Pieces] = []
+
+        def exchange(server: int, request: Share) -> Exchange:
+            pieces.append(Pieces(_MOST_TEXT))
+            return Exchange(request, [Part(0, 0, memoryview(data))], pieces[-1])
+
+        self._check(self.driver.reach(lambda state, now: state.share(now, len(data)), exchange))
+        texts: list[str] = json.loads(pieces[-1].join_pieces())
+        return texts
 
     # Leaving
 

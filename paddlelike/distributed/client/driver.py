@@ -22,6 +22,7 @@ from paddlelike.distributed.protocol.messages import (
     Push,
     Reply,
     Request,
+    Share,
     reply_from_header,
 )
 from paddlelike.distributed.protocol.steps import Call, Closed, Done, Resumed
@@ -214,7 +215,7 @@ class Driver:
         if isinstance(request, Commit) or (isinstance(request, Pull) and request.slices is None):
             values = {values_at(index): array for index, array in self.values[server].items()}
             return Exchange(request, receiver=Into(values))
-        if isinstance(request, Push | Pull | Prefetch):
+        if isinstance(request, Push | Pull | Prefetch | Share):
             assert self._payload is not None
             return self._payload(server, request)
         return Exchange(request)

@@ -16,6 +16,7 @@ Prefetch   rows of a table                     PrefetchReply             read-on
 Beat       I am alive                          BeatReply                 read-only
 Rollback   go back to a checkpoint             RollbackReply             ignored unless newer
 Save       write your rows into a directory    SaveReply                 the same save is answered once
+Share      give a text to all trainers         ShareReply                the first text counts
 Complete   I leave the job                     CompleteReply             a set
 =========  ==================================  ========================  =====================================
 
@@ -45,6 +46,7 @@ from paddlelike.distributed.protocol.replies import (
     Reply,
     RollbackReply,
     SaveReply,
+    ShareReply,
     Staged,
     Waiting,
 )
@@ -61,6 +63,7 @@ from paddlelike.distributed.protocol.requests import (
     Request,
     Rollback,
     Save,
+    Share,
 )
 from paddlelike.errors import FormatError
 
@@ -91,6 +94,8 @@ __all__ = [
     "RollbackReply",
     "Save",
     "SaveReply",
+    "Share",
+    "ShareReply",
     "Staged",
     "Waiting",
     "reply_from_header",
@@ -98,7 +103,7 @@ __all__ = [
 ]
 
 REQUESTS: Mapping[str, type[Request]] = {
-    one.verb: one for one in (Hello, Push, Commit, Pull, Prefetch, Beat, Rollback, Save, Complete)
+    one.verb: one for one in (Hello, Push, Commit, Pull, Prefetch, Beat, Rollback, Save, Share, Complete)
 }
 REPLIES: Mapping[str, type[Reply]] = {
     "Hello": HelloReply,
@@ -109,6 +114,7 @@ REPLIES: Mapping[str, type[Reply]] = {
     "Beat": BeatReply,
     "Rollback": RollbackReply,
     "Save": SaveReply,
+    "Share": ShareReply,
     "Complete": CompleteReply,
 }
 

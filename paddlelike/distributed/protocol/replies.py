@@ -33,6 +33,7 @@ __all__ = [
     "Reply",
     "RollbackReply",
     "SaveReply",
+    "ShareReply",
     "Staged",
     "Waiting",
 ]
@@ -181,6 +182,11 @@ class SaveReply(Reply):
     """The rows are written; ``manifest`` is this server's part of the manifest."""
 
     manifest: Mapping[str, Any] = header_field(read_object)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareReply(Reply):
+    """Every trainer gave its text; the payload is a JSON list of them, by trainer id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

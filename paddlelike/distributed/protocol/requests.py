@@ -36,6 +36,7 @@ __all__ = [
     "Request",
     "Rollback",
     "Save",
+    "Share",
 ]
 
 PROTOCOL = 1  # the version, which every request names
@@ -167,6 +168,19 @@ class Save(_Addressed):
     directory: str = header_field(read_text)
     version: int | None = header_field(read_optional_integer)
     options: Mapping[str, Any] = header_field(read_object, default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share(_Addressed):
+    """Gives a text to all trainers; waits up to ``poll`` seconds for theirs. The payload is ``size`` bytes.
+
+    ``number`` counts the exchanges of a process, which all trainers make alike.
+    """
+
+    verb = "Share"
+    number: int = header_field(read_integer)
+    size: int = header_field(read_integer)
+    poll: float = header_field(read_seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,11 +43,14 @@ from paddlelike.distributed.protocol.messages import (
     RollbackReply,
     Save,
     SaveReply,
+    Share,
+    ShareReply,
     Staged,
     Waiting,
 )
 from paddlelike.distributed.protocol.rounds import Round, Updates
 from paddlelike.distributed.protocol.saves import Saves
+from paddlelike.distributed.protocol.shares import Shares
 from paddlelike.distributed.protocol.work import Apply, Restore, Work, Write
 
 __all__ = ["ServerState"]
@@ -118,6 +121,7 @@ class ServerState:
         self._updates = Updates(saved.get("updates", ()))
         self._left: set[int] = set()
         self._saves = Saves()
+        self._shares = Shares()
         self._restoring = self._lost = False
         self._work: Work | None = None
         self._failure = ""  # of the last round; no further request is served
@@ -225,7 +229,7 @@ class ServerState:
             known = self.completed | dict(request.completed)
             self.completed = {trainer: first for trainer, first in known.items() if first <= request.to}
             self.generation, self.round, self.base = request.generation, request.to, request.to
-            self._round, self._saves = Round(), Saves()
+            self._round, self._saves, self._shares = Round(), Saves(), Shares()
             self._restoring, self._lost = is_checkpoint, False
         if self._restoring:
             return self._wait(f"rolling back to round {self.base}")
@@ -245,6 +249,25 @@ class ServerState:
         if saving.manifest is None:
             return self._wait("saving")
         return SaveReply(**self._status(), manifest=saving.manifest)
+
+    def take_share(self, request: Share, text: bytes, now: float) -> None:
+        """Take the text of a trainer, whose request :meth:`share` then answers."""
+        if self._refuse_addressed(request, now) is None:
+            self._shares.put(request.number, trainer=request.trainer, text=text)
+
+    def share(self, request: Share, now: float) -> Reply:
+        """Reply Waiting until every trainer gave its text. With a ShareReply, send :meth:`shared_texts`."""
+        if reply := self._refuse_addressed(request, now):
+            return reply
+        missing = self._shares.find_missing(request.number, range(self.trainers))
+        if missing:
+            silent = tuple(trainer for trainer in missing if self._admission.is_silent(trainer, now))
+            return Waiting(**self._status(), missing=missing, silent=silent, why="exchange")
+        return ShareReply(**self._status())
+
+    def shared_texts(self, number: int) -> list[bytes]:
+        """Return the texts of an exchange by trainer id."""
+        return list(self._shares.collect(number).values())
 
     def complete(self, request: Complete, now: float) -> Reply:
         """Let rounds from ``request.round`` on be complete without this trainer.

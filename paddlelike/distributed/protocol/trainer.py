@@ -58,6 +58,7 @@ from paddlelike.distributed.protocol.messages import (
     Rollback,
     Save,
     SaveReply,
+    Share,
     Waiting,
 )
 from paddlelike.distributed.protocol.steps import (
@@ -76,7 +77,7 @@ from paddlelike.errors import FaultError
 __all__ = ["TrainerState"]
 
 _Stage = Literal[
-    "push", "commit", "pull", "prefetch", "save", "complete", "leave",  # goals
+    "push", "commit", "pull", "prefetch", "save", "share", "complete", "leave",  # goals
     "hello", "rollback", "finish", "fetch",  # an agreement
 ]  # fmt: skip
 _AGREEING = ("hello", "rollback", "finish", "fetch")
@@ -125,7 +126,7 @@ class TrainerState:
         self.update = 0  # the id of the last update of this process, in the asynchronous modes
         self.manifests: list[Any] = [None for _ in endpoints]  # of the last save
         self.outcome: Outcome | None = Success(0)
-        self._saves = 0
+        self._saves = self._shares = 0
         self._links = [Link() for _ in endpoints]
         self._ticket = 0
         self._stage: _Stage = "hello"
@@ -183,6 +184,11 @@ class TrainerState:
         self._saves += 1
         self._open("save", (directory, dict(options or {})))
 
+    def share(self, now: float, size: int) -> None:
+        """Give a text of ``size`` bytes to all trainers, through the first server, and get theirs."""
+        self._shares += 1
+        self._open("share", size, [0])
+
     def complete(self, now: float) -> None:
         """Leave the job: the others continue without this trainer."""
         self._open("complete")
@@ -200,7 +206,7 @@ class TrainerState:
             return Pause(link.retry_at)
         self._ticket += 1
         link.begin_call(self._ticket, now)
-        timeout = self.limits.call + (self.limits.poll if self._stage in ("commit", "finish") else 0)
+        timeout = self.limits.call + (self.limits.poll if self._stage in ("commit", "finish", "share") else 0)
         if self._stage == "leave":
             timeout = min(self.limits.call, _LAST_CALL)
         return Call(server, self._request(server), timeout, link.ticket)
@@ -280,6 +286,8 @@ class TrainerState:
         if stage == "save":
             directory, options = self._details
             return Save(**fields, number=self._saves, directory=directory, version=version, options=options)
+        if stage == "share":
+            return Share(**fields, number=self._shares, size=self._details, poll=self.limits.poll)
         return Complete(**fields, round=current, last=stage == "leave", left=tuple(sorted(self._left)))
 
     # Replies

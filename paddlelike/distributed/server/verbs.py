@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ from paddlelike.distributed.protocol.messages import (
     Request,
     Rollback,
     Save,
+    Share,
+    ShareReply,
 )
 from paddlelike.distributed.server.service import Service
 from paddlelike.distributed.server.staging import Contribution
@@ -36,6 +39,7 @@ Answer = tuple[Header, Iterable[Part]]
 
 _LONGEST_TURN = 30.0  # seconds that one call may wait for something on this server
 _MOST_IDS = 1 << 24  # of one prefetch
+_LONGEST_TEXT = 1 << 28  # bytes of one trainer's text in an exchange
 
 
 def make_verbs(service: Service) -> dict[str, Any]:
@@ -52,6 +56,7 @@ def make_verbs(service: Service) -> dict[str, Any]:
         "Commit": _CommitVerb(service),
         "Pull": _PullVerb(service),
         "Prefetch": _PrefetchVerb(service),
+        "Share": _ShareVerb(service),
     }
 
 
@@ -172,6 +177,28 @@ class _PrefetchVerb(_Verb):
         rows = service.lookup(request.table, receiver.ids)
         service.monitor.bytes_out += rows.nbytes
         return reply.to_header(), [Part(0, 0, as_bytes(rows))]
+
+
+class _ShareVerb(_Verb):
+    def begin(self, head: Header) -> Into:
+        request = self.read(Share, head)
+        if request.size > _LONGEST_TEXT:
+            raise FrameError(f"a text of {request.size} bytes; the limit of one trainer is {_LONGEST_TEXT}")
+        return Into({0: np.empty(request.size, np.uint8)})
+
+    def end(self, head: Header, receiver: Into) -> Answer:
+        request = Share.from_header(head)
+        receiver.check()
+        service = self.service
+        with service.changed:
+            service.state.take_share(request, receiver.arrays[0].tobytes(), time.monotonic())
+            service.changed.notify_all()
+        reply = service.ask_until(request, min(request.poll, _LONGEST_TURN))
+        if not isinstance(reply, ShareReply):
+            return reply.to_header(), ()
+        with service.changed:
+            texts = [text.decode() for text in service.state.shared_texts(request.number)]
+        return reply.to_header(), [Part(0, 0, memoryview(json.dumps(texts).encode()))]
 
 
 class _Ids(Into):

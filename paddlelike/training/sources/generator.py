@@ -27,7 +27,7 @@ from paddlelike.training.sources.base import (
 )
 from paddlelike.training.sources.trial import try_aside
 
-__all__ = ["GeneratorSource", "LoaderSource"]
+__all__ = ["GeneratorSource", "LoaderSource", "ReplayedSource"]
 
 Reader = Callable[[], Iterable[Any]]
 Form = Literal["samples", "sample_lists", "batches"]

@@ -18,6 +18,7 @@ from paddlelike.distributed.protocol.messages import (
     Refused,
     RollbackReply,
     SaveReply,
+    ShareReply,
     Staged,
     Waiting,
 )
@@ -44,6 +45,7 @@ class Talk:
             "Beat": {},
             "Rollback": {"to": 4, "generation": 1},
             "Save": here | {"number": 1, "directory": "d", "version": None},
+            "Share": here | {"number": 1, "size": 1, "poll": 1.0},
             "Complete": here | {"round": self.state.round},
         }
         request = REQUESTS[verb](**me | defaults[verb] | fields)
@@ -57,6 +59,13 @@ class Talk:
         here = {"incarnation": self.state.incarnation, "generation": self.state.generation}
         request = REQUESTS["Push"](**me | here | {"number": self.state.round} | fields)
         return self.state.end_push(request, what, 1.0)
+
+    def share(self, trainer: int, text: bytes, number: int = 1) -> Any:
+        me = {"job": "j", "trainer": trainer, "process": 10 + trainer, "session": 1}
+        here = {"incarnation": self.state.incarnation, "generation": self.state.generation}
+        request = REQUESTS["Share"](number=number, size=len(text), poll=1.0, **me, **here)
+        self.state.take_share(request, text, 1.0)
+        return self.state.share(request, 1.0)
 
     def work(self) -> Any:
         work = self.state.take_work()
@@ -347,6 +356,26 @@ def test_a_save_that_broke_is_refused_and_the_server_goes_on(talk):
     talk.say("Save", 0, number=2)
     talk.state.end_write(talk.work(), {})
     assert isinstance(talk.say("Save", 0, number=2), SaveReply)
+
+
+def test_texts_are_shared_when_every_trainer_has_given_one(talk):
+    assert talk.share(1, b"b").missing == (0,)
+    assert talk.share(1, b"repeated").missing == (0,)
+    assert talk.share(0, b"a") == ShareReply(incarnation="a", generation=0, round=0)
+    assert talk.share(0, b"a", number=2).missing == (1,)  # while trainer 1 still waits for the first
+    assert talk.say("Share", 1).kind == "ok"
+    assert talk.state.shared_texts(1) == [b"a", b"b"]
+    assert talk.share(1, b"", number=2).kind == "ok"
+    talk.share(0, b"a", number=3)
+    assert talk.state.shared_texts(1) == []
+    assert talk.state.shared_texts(2) == [b"a", b""]
+
+
+def test_a_rollback_forgets_shared_texts(talk):
+    talk.share(0, b"a")
+    talk.say("Rollback", 1, to=0, generation=1)
+    talk.state.end_apply(talk.work())
+    assert talk.share(1, b"b").missing == (0,)
 
 
 @pytest.mark.parametrize("verb", sorted(REQUESTS))

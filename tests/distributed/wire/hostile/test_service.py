@@ -18,7 +18,7 @@ import pytest
 from paddlelike.core.tensor import SelectedRows
 from paddlelike.distributed.client.client import Client
 from paddlelike.distributed.placement import Kind
-from paddlelike.distributed.wire import Channel, Into, Security, wait_for_servers
+from paddlelike.distributed.wire import Channel, Into, Part, Security, wait_for_servers
 from paddlelike.distributed.wire.frames import messages
 from paddlelike.errors import FrameError
 
@@ -87,6 +87,7 @@ def calls(service: tuple[subprocess.Popen[bytes], str]) -> list[Call]:
             {**addressed, "number": 1, "directory": "/no/such/directory", "version": None, "options": {}},
             [],
         ),
+        ("Share", {**addressed, "number": 1, "size": 3, "poll": 0.01}, [Part(0, 0, memoryview(b"abc"))]),
         ("Complete", {**addressed, "round": 7, "last": True}, []),
     ]
     return recorded + [call for call in made if call[0] not in verbs]

@@ -1,0 +1,59 @@
+"""An optimizer whose updates the processes of a job share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paddlelike.errors import UnsupportedError
+from paddlelike.framework.graph.program import Program
+from paddlelike.hooks import find_provider
+from paddlelike.optimizer.base import Optimizer
+
+__all__ = ["DistributedLearner", "data_parallel_distributed_learner"]
+
+
+class DistributedLearner:
+    """An optimizer for all trainers of a job; see :func:`data_parallel_distributed_learner`."""
+
+    def __init__(self, optimizer: Optimizer, *, sync_mode: bool) -> None:
+        self.optimizer = optimizer
+        self.sync_mode = sync_mode
+
+    def minimize(self, *given: Any) -> Any:
+        """Append the optimizer's operators; see :meth:`Optimizer.minimize`."""
+        return self.optimizer.minimize(*given)
+
+    def distribute(self, program: Program, startup: Program) -> Any:
+        """Return what this process runs, with ``program``, ``startup`` and ``is_server``; None: in no job."""
+        distribute = find_provider("distribute_training")
+        assert distribute is not None  # the face provides it
+        return distribute(program, startup, sync_mode=self.sync_mode)
+
+
+def data_parallel_distributed_learner(
+    learner: Optimizer, num_quantization_bits: int = 32, distributed_after: int = 0, *, sync_mode: bool = True
+) -> DistributedLearner:
+    """Return an optimizer that averages the gradients of all trainers of a job.
+
+    Every process runs the same script under ``python -m paddlelike.distributed.launch``: a trainer trains with
+    its share of each minibatch, a parameter server serves. Without a launcher it is the optimizer itself.
+
+    Parameters
+    ----------
+    num_quantization_bits, distributed_after
+        CNTK's; gradients travel in 32 bits, from the first sample on.
+    sync_mode
+        Whether all trainers take every step together; only then a training has the same bits again.
+
+    Raises
+    ------
+    UnsupportedError
+        Other values of CNTK's parameters.
+    """
+    if num_quantization_bits != 32 or distributed_after:
+        raise UnsupportedError(
+            f"data_parallel_distributed_learner: num_quantization_bits={num_quantization_bits}, "
+            f"distributed_after={distributed_after}; here gradients travel in 32 bits from the start",
+            hint="leave both out",
+        )
+    return DistributedLearner(learner, sync_mode=sync_mode)
