@@ -98,3 +98,4 @@ _sys.meta_path[:0] = [
     ),
     _left_out.LeftOutFinder(),
 ]
+_lazy.add_function_module("paddlelike.batch")

@@ -19,7 +19,7 @@ from typing import Any
 
 from paddlelike.left_out import find_left_out, make_attribute_error
 
-__all__ = ["AliasFinder", "attach_stub", "read_stub"]
+__all__ = ["AliasFinder", "add_function_module", "attach_stub", "read_stub"]
 
 
 def read_stub(path: Path) -> dict[str, tuple[str, str]]:
@@ -56,6 +56,15 @@ def attach_stub(package: str, stub: Path) -> tuple[list[str], Callable[[str], An
         return found
 
     return names, get, lambda: names
+
+
+def add_function_module(name: str) -> None:
+    """Add the module ``name`` that holds one function, which its package also has under that name.
+
+    So ``import paddle.batch`` works, and ``paddle.batch`` still is the function: the import system binds to
+    its package only what it imports itself.
+    """
+    sys.modules[name] = _FunctionModule(name)
 
 
 class AliasFinder(MetaPathFinder, Loader):
@@ -121,6 +130,18 @@ class AliasFinder(MetaPathFinder, Loader):
         if not name or (below and not self._targets[name]):
             return None
         return f"{self._targets[name]}{below}"
+
+
+class _FunctionModule(ModuleType):
+    """A module with one function, that of its own name in its package."""
+
+    def __getattr__(self, name: str) -> Any:
+        package, _, own = self.__name__.rpartition(".")
+        if name == "__all__":
+            return [own]
+        if name == own:
+            return getattr(sys.modules[package], own)
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
 
 class _Holder(ModuleType):

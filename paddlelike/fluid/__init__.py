@@ -13,14 +13,20 @@ import sys as _sys
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
+from paddlelike.lazy import add_function_module as _add_function_module
+
 _face = _sys.modules["paddlelike"]
 __all__ = list(_face.__all__)
 
 
+_add_function_module(f"{__name__}.data")
+
+
 def __getattr__(name: str) -> object:
     """Return the module of that name, or the attribute of ``paddlelike``; AttributeError says why none."""
-    if not name.startswith("_") and _find_spec(f"{__name__}.{name}") is not None:
-        return _import_module(f"{__name__}.{name}")
+    path = f"{__name__}.{name}"
+    if not name.startswith("_") and path not in _sys.modules and _find_spec(path) is not None:
+        return _import_module(path)
     found = globals()[name] = getattr(_face, name)
     return found
 

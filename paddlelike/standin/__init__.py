@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from paddlelike.errors import StandInError
-from paddlelike.lazy import AliasFinder
+from paddlelike.lazy import AliasFinder, add_function_module
 from paddlelike.standin.version import full_version
 
 __all__ = ["FOLDER", "add_to_path", "install", "is_installed"]
@@ -72,6 +72,7 @@ def install() -> None:
     if _FINDER not in sys.meta_path:
         sys.meta_path.insert(0, _FINDER)
     import_module("paddle")
+    add_function_module("paddle.batch")
 
 
 def is_installed() -> bool:

@@ -35,8 +35,6 @@ NAMES = [
 
 #: What is neither here nor in paddlelike.left_out, and why.
 MISSING = {
-    "paddle.batch.batch": "paddle.batch is the function, as in Paddle after import paddle",
-    "paddle.fluid.data.data": "fluid.data is the function, as in Fluid after import paddle.fluid",
     "paddle.fluid.distributed.fleet.Fleet": "the folder of that path is the fleet for parameter servers",
 }
 

@@ -51,6 +51,20 @@ for name in ("paddle.fluid.nothing", "paddle.nothing", "paddle.fluid.incubate.no
     ]
 
 
+def test_functions_that_are_modules_too(tmp_path: Path) -> None:
+    script = """
+import paddle, paddle.batch, paddle.fluid.data
+import paddle.fluid as fluid
+from paddle.batch import batch
+from paddle.fluid.data import *
+assert batch is paddle.batch and data is fluid.data
+assert [list(one) for one in paddle.batch(lambda: range(3), 2)()] == [[0, 1], [2]]
+print(fluid.data("x", [None, 2]).shape)
+"""
+    done = in_a_new_process(f"import paddlelike\npaddlelike.install(){script}", tmp_path)
+    assert (done.stdout, done.stderr) == ("(-1, 2)\n", "")
+
+
 def test_another_paddle_that_is_imported_already_is_refused(tmp_path: Path) -> None:
     (tmp_path / "paddle.py").write_text("")
     script = "import paddle, paddlelike\ntry: paddlelike.install()\nexcept RuntimeError as e: print(e)"

@@ -28,6 +28,41 @@ print(fluid.__name__, __name__, sys.argv, os.path.basename(__file__), sys.path[0
 """
 
 
+OLD = """
+import collections, inspect, time
+from collections import Mapping
+import numpy as np
+assert issubclass(dict, Mapping) and isinstance([], collections.Iterable) and time.clock() > 0
+assert np.zeros(2, np.float).dtype == "float64" and np.array([1.5]).astype(np.int) == [1]
+names, several, keywords, defaults = inspect.getargspec(lambda a, b=1: 0)
+assert (names, several, keywords, defaults) == (["a", "b"], None, None, (1,))
+for module in (collections, np):
+    try:
+        module.nothing
+    except AttributeError as error:
+        print(error)
+"""
+
+
+def test_names_that_python_and_numpy_have_dropped(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(OLD)
+    (tmp_path / "sitecustomize.py").write_text("print('the own one')")
+    path = f"{path_of_the_standin()}{os.pathsep}{tmp_path}"
+    done = python("-m", "paddlelike", "run", "old.py", cwd=tmp_path, PYTHONPATH=path)
+    lines = done.stdout.splitlines()
+    assert lines[-3:] == [
+        "the own one",
+        "module 'collections' has no attribute 'nothing'",
+        "module 'numpy' has no attribute 'nothing'",
+    ]
+    told = [line.partition("FutureWarning: ")[2] for line in done.stderr.splitlines() if "is gone" in line]
+    assert told[0] == "collections.Mapping is gone: scripts that paddlelike runs get collections.abc.Mapping"
+    assert [line.split()[0] for line in told] == [
+        "collections.Mapping", "collections.Iterable", "time.clock", "numpy.float", "numpy.int",
+        "inspect.getargspec",
+    ]  # fmt: skip
+
+
 def test_a_script_is_the_main_program(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "show.py").write_text(SHOW)
