@@ -139,8 +139,8 @@ def test_tokens_without_blanks_and_repetitions(tmp_path: Path) -> None:
     np.testing.assert_array_equal(batch, pad_batch(np.asarray(want), lengths))
 
 
-@pytest.mark.parametrize("name", ["ocr", "ctr"])
-def test_a_model_of_fluid_on_sequences(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["ocr", "ctr", "ssd", "yolo"])
+def test_a_model_of_fluid_with_sequences(name: str, tmp_path: Path) -> None:
     files = read_archive("models185")[name]
     write_files(files, tmp_path)
     program, params = find_names(files)

@@ -16,6 +16,8 @@ Converter = Callable[[Step], None]
 _FAMILIES: Final = (
     "activation",
     "arithmetic",
+    "control",
+    "detection",
     "images",
     "index",
     "matrices",

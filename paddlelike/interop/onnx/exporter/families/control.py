@@ -1,0 +1,160 @@
+"""Branches and loops: blocks of the program as graphs inside of a node.
+
+A value of a graph is written once. What a block assigns to a variable of an outer block is a new value, which
+the node gives back: of a branch as an output of ``If``, of a loop as a carried value of ``Loop``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from paddlelike.core.dtypes import VarType, dtype_row, numpy_dtype
+from paddlelike.framework.graph.block import Block
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.onnx.exporter.graph import Graph, Step
+from paddlelike.interop.onnx.exporter.table import converts, load_table
+
+
+def _translate(step: Step, block: Block) -> None:
+    """Append the nodes of a block to those of the graph, which the caller has put aside."""
+    table = load_table()
+    for op in block.ops:
+        if op.type not in table:
+            step.refuse(f"{op.type} in its block")
+        table[op.type](Step(step.graph, op))
+
+
+def _make_graph(
+    step: Step, name: str, fill: Callable[[], list[str]], inputs: list[Any] | None = None
+) -> tuple[Any, list[str]]:
+    """Return a graph of the nodes that ``fill`` appends, and the values that it gives."""
+    from onnx import helper
+
+    graph = step.graph
+    kept, before, held = graph.nodes, dict(graph.values), dict(graph.lengths)
+    graph.nodes = []
+    try:
+        given = fill()
+        outs = []
+        for value in given:  # an output is computed by a node of the graph itself
+            (out,) = graph.add("Identity", [value])
+            outs.append(out)
+        ports = [helper.make_empty_tensor_value_info(out) for out in outs]
+        return helper.make_graph(graph.nodes, name, inputs or [], ports), outs
+    finally:
+        graph.nodes, graph.values, graph.lengths = kept, before, held
+
+
+def _list_written(step: Step, block: Block) -> list[str]:
+    """Return the variables of outer blocks that a block assigns to, and that are read afterwards."""
+    names = [name for op in block.ops for name in op.output_arg_names]
+    return [
+        name for name in dict.fromkeys(names) if name in step.op.output("Out") and not block.has_var(name)
+    ]
+
+
+def _sub_block(step: Step) -> Block:
+    found = step.attr("sub_block")
+    program = step.op.block.program
+    return found if isinstance(found, Block) else program.block(int(found))
+
+
+def _find_condition(step: Step, slot: str) -> str:
+    return step.reshape(step.input(slot))
+
+
+def _fill_absent(graph: Graph, variable: Variable) -> str:
+    """Return zeros in the place of a variable that has no value yet: nobody reads them."""
+    dims = [max(dim, 1) for dim in variable.shape]
+    return graph.add(
+        "ConstantOfShape", [graph.add_constant(np.array(dims, np.int64))], value=_zero(variable)
+    )[0]
+
+
+def _zero(variable: Variable) -> Any:
+    from onnx import numpy_helper
+
+    return numpy_helper.from_array(np.zeros(1, numpy_dtype(variable.dtype)))
+
+
+def _check_tensors(step: Step, names: list[str]) -> None:
+    for name in names:
+        variable = step.op.block._var_recursive(name)
+        if variable.type != VarType.LOD_TENSOR or name in step.graph.lengths:
+            step.refuse(f"its block assigns to {name}, which is no tensor without a LoD")
+
+
+@converts("conditional_block", "conditional_block_infer")
+def _convert_conditional_block(step: Step) -> None:
+    """Where the block does not run, its variables stay as they were."""
+    if not step.attr("is_scalar_condition"):
+        step.refuse("it runs where its inputs are not empty")
+    block = _sub_block(step)
+    names = _list_written(step, block)
+    _check_tensors(step, names)
+    graph = step.graph
+
+    def run() -> list[str]:
+        _translate(step, block)
+        return [graph.values[name] for name in names]
+
+    def stay() -> list[str]:
+        return [
+            graph.values[name] if name in graph.values else _fill_absent(graph, block._var_recursive(name))
+            for name in names
+        ]
+
+    (then, _), (other, _) = _make_graph(step, "then", run), _make_graph(step, "else", stay)
+    if not names:
+        return
+    condition = _find_condition(step, "Cond")
+    outs = graph.add("If", [condition], count=len(names), then_branch=then, else_branch=other)
+    for name, out in zip(names, outs, strict=True):
+        step.give("Out", out, step.op.output("Out").index(name))
+
+
+@converts("select_input")
+def _convert_select_input(step: Step) -> None:
+    """The second input where Mask is 1, else the first; they may have different shapes."""
+    first, second = step.inputs("X")
+    (then, _) = _make_graph(step, "then", lambda: [second])
+    (other, _) = _make_graph(step, "else", lambda: [first])
+    condition = step.cast(step.reshape(step.input("Mask")), "bool")
+    step.give("Out", step.graph.add("If", [condition], then_branch=then, else_branch=other)[0])
+
+
+@converts("while")
+def _convert_while(step: Step) -> None:
+    from onnx import helper
+
+    graph, block = step.graph, _sub_block(step)
+    condition = step.op.input("Condition")[0]
+    names = [name for name in _list_written(step, block) if name != condition]
+    _check_tensors(step, names)
+    variables = [step.op.block._var_recursive(name) for name in names]
+    start = [
+        graph.values[name] if name in graph.values else _fill_absent(graph, variable)
+        for name, variable in zip(names, variables, strict=True)
+    ]
+    turn, going = graph.take_name("turn"), graph.take_name("going")
+    inside = [graph.take_name(f"{name}.inside") for name in names]
+    ports = [helper.make_tensor_value_info(turn, dtype_row(VarType.INT64).onnx, [])]
+    ports.append(helper.make_tensor_value_info(going, dtype_row(VarType.BOOL).onnx, []))
+    for port, variable in zip(inside, variables, strict=True):
+        ports.append(helper.make_tensor_value_info(port, dtype_row(variable.dtype).onnx, None))
+    first = _find_condition(step, "Condition")
+
+    def run() -> list[str]:
+        graph.values.update(zip(names, inside, strict=True))
+        graph.values[condition] = graph.add("Unsqueeze", [going, step.ints(0)])[0]
+        _translate(step, block)
+        still = graph.add("Reshape", [graph.values[condition], step.ints()])[0]
+        return [still, *(graph.values[name] for name in names)]
+
+    body, _ = _make_graph(step, "body", run, ports)
+    outs = graph.add("Loop", ["", first, *start], count=max(len(names), 1), body=body) if names else []
+    for name, out in zip(names, outs, strict=True):
+        step.give("Out", out, step.op.output("Out").index(name))
