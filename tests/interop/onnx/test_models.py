@@ -78,6 +78,29 @@ def test_a_model_of_fluid(name: str, tmp_path: Path) -> None:
     check("models185", name, tmp_path)
 
 
+#: Why operators of a room of ``paddlelike/ops`` are not written.
+REASONS = {
+    "contrib": "matching of texts and trees on sequences of sequences",
+    "control": "lists of tensors, tables of ranks, callbacks into Python",
+    "io": "files and readers",
+    "loss": "losses: training",
+    "metric": "measures over many batches",
+    "quantization": "quantized or simulated so",
+    "random": "random numbers, which would be others",
+    "ranking": "ranking in training",
+    "remote": "other processes",
+    "update": "training",
+}
+
+
+def list_reasons(here, expressed) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in set(here) - expressed - {"feed", "fetch"}:
+        room = here[name].__module__.split(".")[2]
+        found.setdefault(REASONS.get(room, "no counterpart in ONNX, or not written yet"), []).append(name)
+    return found
+
+
 def test_the_models_of_paddle2_that_are_expressed(tmp_path: Path, capsys) -> None:
     """Each is either refused as a whole, or gives Paddle 2.6.2's outputs."""
     exported = []
@@ -90,14 +113,16 @@ def test_the_models_of_paddle2_that_are_expressed(tmp_path: Path, capsys) -> Non
             assert not (folder / "it.onnx").exists()
         else:
             exported.append(name)
-    assert len(exported) >= 275
+    assert len(exported) >= 330
     types = collect_types(read_archive("models185")) | collect_types(read_archive("layers262"))
-    here = {name for name in registry.all_ops() if "_grad" not in name}
-    expressed = set(load_table()) & here
+    here = {name: cls for name, cls in registry.all_ops().items() if "_grad" not in name and "@" not in name}
+    expressed = set(load_table()) & set(here)
     with capsys.disabled():
         golden = f"{len(expressed & types)} of {len(types)} in golden models"
         print(f"onnx: {len(expressed)} of {len(here)} operators, {golden}")  # noqa: T201
-    assert len(expressed) >= 171
+        for reason, names in list_reasons(here, expressed).items():
+            print(f"  not: {reason}: {', '.join(sorted(names))}")  # noqa: T201
+    assert len(expressed) >= 240
 
 
 def test_another_batch_and_other_images_than_those_of_the_script(tmp_path: Path) -> None:

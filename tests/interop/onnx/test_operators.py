@@ -80,7 +80,6 @@ REFUSED = {
     "p_norm-p3.0": "porder is 3.0",
     "p_norm-vector": "epsilon",
     "pad2d-tensor": "input Paddings is computed at run time",
-    "scatter-added": "overwrite is False",
     "split-axis-tensor": "input AxisTensor is computed at run time",
     "split-section-tensors": "input SectionsTensorList is computed at run time",
     "unsqueeze-tensor": "input AxesTensor is computed at run time",

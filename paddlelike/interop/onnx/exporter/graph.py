@@ -19,8 +19,16 @@ Array = np.ndarray[Any, Any]
 #: What became an input in version 13.
 _ATTRIBUTES: Final = {"ReduceSum": "axes", "Split": "split", "Squeeze": "axes", "Unsqueeze": "axes"}
 _STRICT: Final = {"GreaterOrEqual": "Greater", "LessOrEqual": "Less"}  # which came with version 12
-_SINCE: Final = {"BitwiseAnd": 18, "BitwiseNot": 18, "BitwiseOr": 18, "BitwiseXor": 18, "Einsum": 12,
-                 "GridSample": 16, "Trilu": 14}  # fmt: skip
+_SINCE: Final = {
+    "BitwiseAnd": 18,
+    "BitwiseNot": 18,
+    "BitwiseOr": 18,
+    "BitwiseXor": 18,
+    "Celu": 12,
+    "Einsum": 12,
+    "GridSample": 16,
+    "Trilu": 14,
+}
 #: They pass a LoD on only where the first dim stays, as the declaration of the output says.
 _REGROUPING: Final = ("flatten", "reshape", "squeeze", "transpose", "unsqueeze")
 _LATER: Final = 2_000_000  # the version of a program of Paddle 2.0.0

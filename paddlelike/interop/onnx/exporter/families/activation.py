@@ -13,14 +13,18 @@ from paddlelike.interop.onnx.exporter.table import converts
 _SAME: Final = {
     "abs": "Abs",
     "acos": "Acos",
+    "acosh": "Acosh",
     "asin": "Asin",
+    "asinh": "Asinh",
     "atan": "Atan",
+    "atanh": "Atanh",
     "ceil": "Ceil",
     "cos": "Cos",
     "cosh": "Cosh",
     "erf": "Erf",
     "exp": "Exp",
     "floor": "Floor",
+    "isinf_v2": "IsInf",
     "isnan_v2": "IsNaN",
     "log": "Log",
     "reciprocal": "Reciprocal",
@@ -36,6 +40,7 @@ _SAME: Final = {
 }
 #: The ONNX operator, and its attributes by Paddle's names.
 _RENAMED: Final = {
+    "celu": ("Celu", {"alpha": "alpha"}),
     "elu": ("Elu", {"alpha": "alpha"}),
     "hard_shrink": ("Shrink", {"lambd": "threshold"}),
     "hard_sigmoid": ("HardSigmoid", {"alpha": "slope", "beta": "offset"}),
@@ -45,6 +50,8 @@ _RENAMED: Final = {
 }
 _FORMULAS: Final[dict[str, Callable[[Step, str], str]]] = {
     "brelu": lambda s, x: clip(s, x, s.attr("t_min"), s.attr("t_max")),
+    "expm1": lambda s, x: s.add("Sub", s.add("Exp", x), s.like(1)),
+    "isfinite_v2": lambda s, x: s.add("Not", s.add("Or", s.add("IsInf", x), s.add("IsNaN", x))),
     "log10": lambda s, x: s.add("Div", s.add("Log", x), s.like(math.log(10))),
     "log1p": lambda s, x: s.add("Log", s.add("Add", x, s.like(1))),
     "log2": lambda s, x: s.add("Div", s.add("Log", x), s.like(math.log(2))),
@@ -57,6 +64,7 @@ _FORMULAS: Final[dict[str, Callable[[Step, str], str]]] = {
     "square": lambda s, x: s.add("Mul", x, x),
     "stanh": lambda s, x: scale(s, s.add("Tanh", scale(s, x, s.attr("scale_a"))), s.attr("scale_b")),
     "swish": lambda s, x: s.add("Mul", x, s.add("Sigmoid", scale(s, x, s.attr("beta")))),
+    "trunc": lambda s, x: s.add("Mul", s.add("Sign", x), s.add("Floor", s.add("Abs", x))),
     "tanh_shrink": lambda s, x: s.add("Sub", x, s.add("Tanh", x)),
 }
 

@@ -153,6 +153,49 @@ def _convert_sum(step: Step) -> None:
     step.give("Out", first)
 
 
+_BITS: Final = {
+    "bitwise_and": ("And", "BitwiseAnd"),
+    "bitwise_or": ("Or", "BitwiseOr"),
+    "bitwise_xor": ("Xor", "BitwiseXor"),
+}
+
+
+@converts(*_BITS)
+def _convert_bits(step: Step) -> None:
+    kind = _BITS[step.op.type][step.dtype() != np.bool_]
+    step.give("Out", step.add(kind, step.input(), step.input("Y")))
+
+
+@converts("bitwise_not")
+def _convert_bitwise_not(step: Step) -> None:
+    step.give("Out", step.add("Not" if step.dtype() == np.bool_ else "BitwiseNot", step.input()))
+
+
+@converts("atan2")
+def _convert_atan2(step: Step) -> None:
+    """``arctan(y / x)``, half a turn further where x is negative; 0 at the origin."""
+    y, x = step.input("X1"), step.input("X2")
+    zero = step.like(0, "X1")
+    left, below = step.add("Less", x, zero), step.add("Less", y, zero)
+    turn = step.add("Where", below, step.like(-np.pi, "X1"), step.like(np.pi, "X1"))
+    out = step.add("Add", step.add("Atan", step.add("Div", y, x)), step.add("Where", left, turn, zero))
+    origin = step.add("And", step.add("Equal", x, zero), step.add("Equal", y, zero))
+    step.give("Out", step.add("Where", origin, zero, out))
+
+
+@converts("lerp")
+def _convert_lerp(step: Step) -> None:
+    way = step.add("Mul", step.input("Weight"), step.add("Sub", step.input("Y"), step.input()))
+    step.give("Out", step.add("Add", step.input(), way))
+
+
+@converts("equal_all")
+def _convert_equal_all(step: Step) -> None:
+    same = step.cast(step.add("Equal", step.input(), step.input("Y")), "int32")
+    out = step.cast(step.reduce("ReduceMin", same, range(step.rank()), keep=False), "bool")
+    step.give("Out", out if step.graph.later else step.reshape(out, 1))
+
+
 @converts("increment")
 def _convert_increment(step: Step) -> None:
     step.give("Out", step.add("Add", step.input(), step.like(step.attr("step"))))

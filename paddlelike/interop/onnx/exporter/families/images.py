@@ -154,10 +154,78 @@ def _pool_uneven(step: Step, x: str, spatial: Sequence[int], counts: Sequence[in
     return x
 
 
-_INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear")
+@converts("max_pool2d_with_index")
+def _convert_pool_with_index(step: Step) -> None:
+    """``Mask``: the place of the largest within its image, counted along the rows."""
+    kernel, spatial = step.attr("ksize"), step.shape()[2:]
+    if step.attr("global_pooling"):
+        kernel = list(spatial)
+    if step.attr("adaptive"):
+        if step.is_read("Mask") and set(kernel) != {1}:
+            step.refuse("it is adaptive, and Mask is read")
+        step.give("Out", _pool_uneven(step, step.input(), spatial, kernel, average=False))
+        return
+    if -1 in spatial:
+        step.refuse(f"X has shape {step.shape()}: its height and width are not known")
+    whole = bool(step.attr("global_pooling"))
+    pads = [0, 0] if whole else step.attr("paddings")
+    options = {
+        "kernel_shape": kernel,
+        "strides": kernel if whole else step.attr("strides"),
+        "pads": [*pads, *pads],
+    }
+    out, places = step.add_several("MaxPool", step.input(), count=2, **options)
+    step.give("Out", out)
+    inside = step.add("Mod", places, step.ints(spatial[0] * spatial[1]))
+    step.give("Mask", step.cast(inside, "int32"))
 
 
-@converts(*(f"{name}_interp" for name in _INTERPOLATIONS), *(f"{name}_interp_v2" for name in _INTERPOLATIONS))
+@converts("maxout")
+def _convert_maxout(step: Step) -> None:
+    groups, axis, shape = step.attr("groups"), step.attr("axis") % step.rank(), step.shape()
+    if shape[axis] < 0:
+        step.refuse(f"X has shape {shape}")
+    if axis == step.rank() - 1:
+        parts = step.reshape(step.input(), *(0,) * axis, shape[axis] // groups, groups)
+        step.give("Out", step.reduce("ReduceMax", parts, [axis + 1], keep=False))
+        return
+    if axis != 1:
+        step.refuse(f"axis is {axis}")
+    parts = step.reshape(step.input(), 0, shape[axis] // groups, groups, -1)
+    most = step.reduce("ReduceMax", parts, [2], keep=False)
+    rest = step.dims(step.input(), 2, step.rank())
+    dims = step.add("Concat", step.ints(0, shape[axis] // groups), rest, axis=0)
+    step.give("Out", step.add("Reshape", most, dims))
+
+
+@converts("shuffle_channel", "channel_shuffle")
+def _convert_channel_shuffle(step: Step) -> None:
+    groups = step.attr("groups" if step.op.type == "channel_shuffle" else "group")
+    channels = step.shape()[1]
+    if is_channels_last(step.attr("data_format", "NCHW")) or channels < 0:
+        step.refuse(f"X has shape {step.shape()}, or its channels are last")
+    parts = step.transpose(step.reshape(step.input(), 0, groups, channels // groups, -1), [0, 2, 1, 3])
+    step.give("Out", step.add("Reshape", parts, step.add("Shape", step.input())))
+
+
+@converts("grid_sampler")
+def _convert_grid_sampler(step: Step) -> None:
+    mode, corners = step.attr("mode", "bilinear"), bool(step.attr("align_corners", True))
+    padding = {"zeros": "zeros", "border": "border", "reflection": "reflection"}[
+        step.attr("padding_mode", "zeros")
+    ]
+    mode = "linear" if mode == "bilinear" and step.graph.opset >= 20 else mode
+    options = {"mode": mode, "padding_mode": padding, "align_corners": int(corners)}
+    step.give("Output", step.add("GridSample", step.input(), step.input("Grid"), **options))
+
+
+_INTERPOLATIONS: Final = ("nearest", "bilinear", "trilinear", "bicubic")
+
+
+@converts(
+    *(f"{name}_interp" for name in _INTERPOLATIONS),
+    *(f"{name}_interp_v2" for name in (*_INTERPOLATIONS, "linear")),
+)
 def _convert_interpolation(step: Step) -> None:
     """Resize has no such rule for every position of Paddle's: the weights of each dim are a matrix."""
     step.refuse_inputs("OutSize", "SizeTensor", "Scale")

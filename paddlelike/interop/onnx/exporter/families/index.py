@@ -61,10 +61,65 @@ def _convert_take_along_axis(step: Step) -> None:
 
 @converts("scatter")
 def _convert_scatter(step: Step) -> None:
-    if not step.attr("overwrite"):
-        step.refuse("overwrite is False: it adds")
+    """Without ``overwrite`` the rows are set to zero first, and then added to."""
     ids = step.cast(step.reshape(step.input("Ids"), -1, 1), "int64")
-    step.give("Out", step.add("ScatterND", step.input(), ids, step.input("Updates")))
+    x, updates = step.input(), step.input("Updates")
+    if step.attr("overwrite"):
+        step.give("Out", step.add("ScatterND", x, ids, updates))
+        return
+    blank = step.add("ScatterND", x, ids, step.add("Sub", updates, updates))
+    step.give("Out", _scatter_add(step, blank, ids, updates))
+
+
+def _scatter_add(step: Step, x: str, places: str, updates: str) -> str:
+    if step.graph.opset < 16:
+        step.refuse("it adds, which needs opset 16")
+    return step.add("ScatterND", x, places, updates, reduction="add")
+
+
+@converts("scatter_nd_add")
+def _convert_scatter_nd_add(step: Step) -> None:
+    places = step.cast(step.input("Index"), "int64")
+    step.give("Out", _scatter_add(step, step.input(), places, step.input("Updates")))
+
+
+@converts("where_index")
+def _convert_where_index(step: Step) -> None:
+    step.give("Out", step.transpose(step.add("NonZero", step.input("Condition")), [1, 0]))
+
+
+@converts("masked_select")
+def _convert_masked_select(step: Step) -> None:
+    step.give("Y", step.add("Compress", step.input(), step.reshape(step.input("Mask"), -1)))
+
+
+@converts("repeat_interleave")
+def _convert_repeat(step: Step) -> None:
+    step.refuse_inputs("RepeatsTensor")
+    axis, times = step.attr("dim", 0), step.attr("Repeats", 1)
+    size = step.squeeze(step.dims(step.input(), axis, axis + 1 or np.iinfo(np.int64).max), 0)
+    end = step.add("Mul", size, step.constant(times, np.int64))
+    places = step.add("Range", step.constant(0, np.int64), end, step.constant(1, np.int64))
+    places = step.add("Div", places, step.ints(times))
+    step.give("Out", step.add("Gather", step.input(), places, axis=axis))
+
+
+@converts("eye")
+def _convert_eye(step: Step) -> None:
+    rows, columns = step.attr("num_rows"), step.attr("num_columns")
+    dtype = numpy_dtype(VarType(step.attr("dtype", VarType.FP32)))
+    step.give("Out", step.constant(np.eye(rows, rows if columns < 0 else columns), dtype))
+
+
+@converts("linspace")
+def _convert_linspace(step: Step) -> None:
+    start, stop, count = (step.reshape(step.input(slot)) for slot in ("Start", "Stop", "Num"))
+    count = step.cast(count, "int64")
+    one, dtype = step.constant(1, np.int64), step.dtype("Start")
+    places = step.cast(step.add("Range", step.constant(0, np.int64), count, one), dtype)
+    gaps = step.cast(step.add("Max", step.add("Sub", count, one), one), dtype)
+    gap = step.add("Div", step.add("Sub", stop, start), gaps)
+    step.give("Out", step.add("Add", start, step.add("Mul", places, gap)))
 
 
 @converts("where")

@@ -83,6 +83,11 @@ def _convert_mv(step: Step) -> None:
     step.give("Out", step.add("MatMul", step.input(), step.input("Vec")))
 
 
+@converts("einsum")
+def _convert_einsum(step: Step) -> None:
+    step.give("Out", step.add("Einsum", *step.inputs("Operands"), equation=step.attr("equation")))
+
+
 @converts("cos_sim")
 def _convert_cos_sim(step: Step) -> None:
     """Each row of X with the one of Y, which may be one for all."""

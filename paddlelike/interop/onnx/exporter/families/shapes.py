@@ -179,6 +179,47 @@ def _convert_tile(step: Step) -> None:
     step.give("Out", step.add("Tile", x, step.ints(*times)))
 
 
+@converts("flip", "reverse")
+def _convert_flip(step: Step) -> None:
+    name = "dims" if step.op.type == "flip" and not step.graph.later else "axis"
+    axes = step.attr(name)
+    bounds = [step.ints(*[number] * len(axes)) for number in (-1, -_END)]
+    turned = step.add("Slice", step.input(), *bounds, step.ints(*axes), step.ints(*[-1] * len(axes)))
+    step.give("Out", turned)
+
+
+@converts("roll")
+def _convert_roll(step: Step) -> None:
+    """The last elements of a dim go to its front; without dims those of all elements in a row."""
+    step.refuse_inputs("ShiftsTensor")
+    axes, shifts = step.attr("axis" if step.graph.later else "dims", []), step.attr("shifts")
+    x = step.input() if axes else step.reshape(step.input(), -1)
+    for axis, shift in zip(axes or [0], shifts, strict=True):
+        size = step.shape()[axis] if axes else int(np.prod(step.shape()))
+        by = shift % size if size > 0 else shift
+        if by:
+            tail = step.add("Slice", x, step.ints(-by), step.ints(_END), step.ints(axis))
+            head = step.add("Slice", x, step.ints(0), step.ints(-by), step.ints(axis))
+            x = step.add("Concat", tail, head, axis=axis)
+    step.give("Out", x if axes else step.add("Reshape", x, step.add("Shape", step.input())))
+
+
+@converts("meshgrid")
+def _convert_meshgrid(step: Step) -> None:
+    rows = [step.reshape(x, -1) for x in step.inputs("X")]
+    sizes = step.add("Concat", *(step.add("Shape", row) for row in rows), axis=0)
+    for index, row in enumerate(rows):
+        dims = [1] * len(rows)
+        dims[index] = -1
+        step.give("Out", step.add("Expand", step.reshape(row, *dims), sizes), index)
+
+
+@converts("tril_triu")
+def _convert_tril_triu(step: Step) -> None:
+    diagonal = step.constant(step.attr("diagonal"), np.int64)
+    step.give("Out", step.add("Trilu", step.input(), diagonal, upper=int(not step.attr("lower"))))
+
+
 @converts("shape")
 def _convert_shape(step: Step) -> None:
     step.give("Out", step.cast(step.add("Shape", step.input("Input")), "int32"))
