@@ -1,11 +1,19 @@
 """Conversion between file formats, the HDF5 recipe of TensorFlow users, models of ONNX and of CNTK."""
 
-from paddlelike.interop.cntk import CntkReport, export_cntk, import_cntk
+from paddlelike.interop.cntk import (
+    CntkCheckpoint,
+    CntkReport,
+    export_cntk,
+    export_cntk_checkpoint,
+    import_cntk,
+    import_cntk_checkpoint,
+)
 from paddlelike.interop.convert import ConvertReport, convert
 from paddlelike.interop.hdf5 import ParamSetter, build_param_setters, load_hdf5, save_hdf5
 from paddlelike.interop.onnx import OnnxReport, export_onnx, import_onnx
 
 __all__ = [
+    "CntkCheckpoint",
     "CntkReport",
     "ConvertReport",
     "OnnxReport",
@@ -13,8 +21,10 @@ __all__ = [
     "build_param_setters",
     "convert",
     "export_cntk",
+    "export_cntk_checkpoint",
     "export_onnx",
     "import_cntk",
+    "import_cntk_checkpoint",
     "import_onnx",
     "load_hdf5",
     "save_hdf5",

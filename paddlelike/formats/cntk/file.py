@@ -45,7 +45,7 @@ class CntkFile(FileFormat):
     name = "cntk"
     title = "a file of CNTK (a model-v2, or part of a checkpoint)"
     suffixes = (".model", ".dnn", ".cmf")
-    advice = "open the model with paddlelike.import_cntk, or convert its values with paddlelike.convert"
+    advice = "open it with paddlelike.import_cntk or import_cntk_checkpoint, or convert its values"
     holds = Capabilities(
         dtypes=frozenset((VarType.FP16, VarType.FP32, VarType.FP64, VarType.INT8, VarType.INT16))
     )

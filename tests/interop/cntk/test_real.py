@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import paddlelike as fluid
 from paddlelike.core.tensor import LoDTensor
@@ -12,6 +13,7 @@ from paddlelike.errors import UnsupportedError
 from paddlelike.formats.cntk.file import CntkFile
 from tests.formats import test_cntk as suite
 from tests.formats.contract import assert_same
+from tests.helpers.golden_data import GOLDEN
 from tests.interop.cntk import cases, networks
 from tests.interop.real import RealSystem
 
@@ -88,3 +90,96 @@ def test_operators_compute_the_same_in_cntk(tmp_path: Path) -> None:
         pack(archive, case.id, (tmp_path / "it.model").read_bytes(), feed)
     assert len(wanted) > 200
     compare(wanted, archive, tmp_path)
+
+
+DATA = GOLDEN / "cntk" / "ck-sgd.npz"  # the same minibatches for every learner
+INPUTS = [("features", "X"), ("labels", "Y")]
+BETA2 = 0.99
+OPTIMIZERS = {
+    "sgd": lambda: fluid.optimizer.SGD(0.2),
+    "momentum": lambda: fluid.optimizer.Momentum(0.02, 0.9),
+    "nesterov": lambda: fluid.optimizer.Momentum(0.02, 0.9, use_nesterov=True),
+    "adam": lambda: fluid.optimizer.Adam(0.01, 0.9, BETA2),
+}
+
+
+def train_cntk(kind: str, file: Path, first: int, steps: int) -> dict[str, np.ndarray]:
+    """Let the real CNTK restore a checkpoint and train on; it saves one beside it."""
+    job = {
+        "task": "train", "ours": str(file), "theirs": f"{file}.theirs", "data": str(DATA), "kind": kind,
+        "rate": 0.5, "beta2": BETA2, "first": first, "steps": steps, "inputs": INPUTS,
+        "found": str(file.parent / "found.npz"),
+    }  # fmt: skip
+    CNTK.run("driver_cntk.py", job, file.parent)
+    with np.load(file.parent / "found.npz") as found:
+        return {key: found[key] for key in found.files}
+
+
+def train_here(program, loss, first: int, steps: int) -> list[float]:
+    losses = []
+    with np.load(DATA) as data:
+        for index in range(first, first + steps):
+            rows = slice(index % 6 * 8, index % 6 * 8 + 8)
+            feed = {name: data[key][rows] for name, key in INPUTS}
+            losses.append(float(fluid.Executor().run(program, feed=feed, fetch_list=[loss])[0][0]))
+    return losses
+
+
+def get_parameters(program) -> dict[str, np.ndarray]:
+    scope = fluid.global_scope()
+    return {one.name: np.array(scope.find_var(one.name).get_tensor()) for one in program.all_parameters()}
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
+def test_cntk_trains_on_from_a_checkpoint_of_ours_and_we_from_its(kind: str, tmp_path: Path) -> None:  # C19
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        x, y = fluid.data("features", [None, 4]), fluid.data("labels", [None, 3])
+        model = fluid.layers.fc(fluid.layers.fc(x, 6, act="tanh"), 3)
+        cost = fluid.layers.softmax_with_cross_entropy(model, y, soft_label=True)
+        loss = fluid.layers.mean(cost)
+        metric = fluid.layers.mean(fluid.layers.square_error_cost(model, y))
+        OPTIMIZERS[kind]().minimize(loss)
+    startup.random_seed = 3
+    file = tmp_path / "my.dnn"
+    # numbers of about 1 in float32, after up to 12 steps that each round in another order
+    close = {"rtol": 0, "atol": 5e-6}
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.Executor().run(startup)
+        train_here(main, loss, 0, 4)
+        state = {"epoch": 2, "name": "Zähler"}
+        fluid.export_cntk_checkpoint(
+            main, file, ["features", "labels"], [model], loss, metric, state, samples=32, minibatches=4
+        )
+        losses = train_here(main, loss, 4, 4)
+        found = train_cntk(kind, file, 4, 4)
+        assert (int(found["samples"]), str(found["state"])) == (64, "['epoch', 'name']")
+        np.testing.assert_allclose(found["losses"], losses, **close)
+        for name, array in get_parameters(main).items():
+            np.testing.assert_allclose(found[name], array, **close, err_msg=name)
+        wanted = train_here(main, loss, 8, 4)
+    with fluid.scope_guard(fluid.Scope()):
+        back = fluid.import_cntk_checkpoint(f"{file}.theirs")
+        assert (back.learner.sample_count, back.external_state) == (64, {"from": "cntk"})
+        with fluid.program_guard(back.program, back.startup_program):
+            OPTIMIZERS[kind]().minimize(back.loss)
+        fluid.Executor().run(back.startup_program)
+        back.restore()
+        np.testing.assert_allclose(train_here(back.program, back.loss, 8, 4), wanted, **close)
+
+
+@pytest.mark.parametrize("kind", ["momentum", "sgd"])
+def test_a_checkpoint_of_cntk_is_trained_here_and_goes_back(kind: str, tmp_path: Path) -> None:  # C19, C21
+    with fluid.scope_guard(fluid.Scope()), np.load(GOLDEN / "cntk" / f"ck-{kind}.npz") as real:
+        found = fluid.import_cntk_checkpoint(GOLDEN / "cntk" / f"ck-{kind}.dnn")
+        with fluid.program_guard(found.program, found.startup_program):
+            OPTIMIZERS[kind]().minimize(found.loss)
+        fluid.Executor().run(found.startup_program)
+        found.restore()
+        np.testing.assert_allclose(
+            train_here(found.program, found.loss, 4, 2), real["losses_after"][:2], rtol=0, atol=1e-6
+        )
+        found.save(tmp_path / "my.dnn", samples=16, minibatches=2)
+        then = train_cntk(kind, tmp_path / "my.dnn", 6, 2)
+        np.testing.assert_allclose(then["losses"], real["losses_after"][2:], rtol=0, atol=1e-6)
+        assert (int(then["samples"]), float(then["rate"])) == (64, 0.1)

@@ -38,10 +38,43 @@ def run_models(job):
     np.savez(job["found"], **found)
 
 
+def make_trainer(job):
+    """Return a trainer of the function in a checkpoint, with a learner of the kind, not yet restored."""
+    function = cntk.Function.load(job["ours"])
+    model, loss, metric = (cntk.combine([function.outputs[index]]) for index in (0, 1, 3))
+    rate, momentum = cntk.learning_parameter_schedule(job["rate"]), cntk.momentum_schedule(0.9)
+    make = {
+        "sgd": lambda: cntk.sgd(model.parameters, rate),
+        "momentum": lambda: cntk.momentum_sgd(model.parameters, rate, momentum),
+        "nesterov": lambda: cntk.nesterov(model.parameters, rate, momentum),
+        "adam": lambda: cntk.adam(
+            model.parameters, rate, momentum, variance_momentum=cntk.momentum_schedule(job["beta2"])
+        ),
+    }
+    return function, cntk.Trainer(model, (loss, metric), [make[job["kind"]]()])
+
+
+def train(job):
+    """Restore a checkpoint and train on; keep the losses, the parameters, and what the checkpoint said."""
+    function, trainer = make_trainer(job)
+    state = trainer.restore_from_checkpoint(job["ours"])
+    inputs = {one.name: one for one in function.arguments}
+    data, losses = np.load(job["data"]), []
+    for index in range(job["first"], job["first"] + job["steps"]):
+        rows = slice(index % 6 * 8, index % 6 * 8 + 8)
+        trainer.train_minibatch({inputs[name]: data[key][rows] for name, key in job["inputs"]})
+        losses.append(trainer.previous_minibatch_loss_average)
+    found = {one.uid: np.asarray(one.value) for one in trainer.model.parameters}
+    rate = trainer.parameter_learners[0].learning_rate()
+    samples = trainer.total_number_of_samples_seen
+    np.savez(job["found"], losses=losses, state=repr(sorted(state)), rate=rate, samples=samples, **found)
+    trainer.save_checkpoint(job["theirs"], {"from": "cntk"})
+
+
 def main():
     with open(sys.argv[1]) as file:
         job = json.load(file)
-    {"values": read_values, "models": run_models}[job["task"]](job)
+    {"values": read_values, "models": run_models, "train": train}[job["task"]](job)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,331 @@
+"""Read a checkpoint of CNTK's trainer, continue its training here, and write it back for CNTK.
+
+``FILE`` is the trainer's function: a tuple of the model, its loss and metric, and their sums. ``FILE.ckp`` is
+a dictionary: the learners, and what the script and the readers keep.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.scope import Scope, global_scope
+from paddlelike.errors import FormatError, LoadError, MissingFileError
+from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
+from paddlelike.framework.graph.program import Program
+from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.cntk.checkpoints.learner import CntkLearner, read_learner, write_learner
+from paddlelike.interop.cntk.checkpoints.updates import (
+    collect_updates,
+    convert_rate,
+    count_updates,
+    decode_state,
+    encode_state,
+    list_rates,
+    read_value,
+)
+from paddlelike.interop.cntk.function import Function, read_function
+from paddlelike.interop.cntk.load import put_values, read_bytes
+from paddlelike.interop.cntk.reading.build import build_program
+from paddlelike.storage.local.transaction import write_all
+
+__all__ = ["CntkCheckpoint", "import_cntk_checkpoint", "order_parameters", "write_pair"]
+
+Path = str | os.PathLike[str]
+
+LOSS: Final = "aggregateLoss"
+METRIC: Final = "aggregateEvalMetric"
+
+
+@dataclass
+class CntkCheckpoint:
+    """A checkpoint of CNTK's trainer.
+
+    Attributes
+    ----------
+    program
+        Computes the model, the loss and the metric; its dropout is that of training.
+    startup_program
+        What ``minimize`` puts the initial values of its variables into.
+    feeds
+        The names of the inputs: features and labels.
+    outputs
+        What the model gives.
+    loss, metric
+        Means over a minibatch; ``metric`` is None where the trainer had none.
+    learner
+        The state of the learner.
+    external_state, distributed_state
+        What the script and the readers keep; of each worker.
+    """
+
+    program: Program
+    startup_program: Program
+    feeds: list[str]
+    outputs: list[Variable]
+    loss: Variable
+    metric: Variable | None
+    learner: CntkLearner
+    external_state: dict[str, Any]
+    distributed_state: dict[str, Any]
+    _tree: dict[str, Any]
+    _state: dict[str, Any]
+
+    def restore(
+        self, scope: Scope | None = None, *, batch_size: int | None = None, unit_gain: bool = True
+    ) -> None:
+        """Give the optimizer, whose operators ``minimize`` has appended, the state of the learner.
+
+        The learning rate becomes that of the checkpoint, as in CNTK, unless the program computes it; here it
+        is ``learning_rate * (1 - mu)`` for momentum, and ``learning_rate / batch_size`` for Adam, which are
+        the same steps. The decay rates are the script's: Adam's second one is ``0.9999986111120757 **
+        batch_size`` where the script of CNTK gives none.
+
+        Parameters
+        ----------
+        scope
+            Holds the values; None: the current scope.
+        batch_size
+            The samples of a minibatch; None: of the minibatches before the checkpoint, on average.
+        unit_gain
+            Whether the learner had CNTK's default, momentum with unit gain.
+
+        Raises
+        ------
+        LoadError
+            The optimizer is of another kind, or trains other parameters; nothing changes.
+        NotInitializedError
+            The startup program was not run.
+        """
+        values = global_scope() if scope is None else scope
+        updates = collect_updates(self.program)
+        if set(updates) != set(self.learner.arrays):
+            raise LoadError(
+                f"the program updates {_list(updates)}, the checkpoint {_list(self.learner.arrays)}",
+                hint="call minimize(checkpoint.loss, checkpoint.startup_program) first",
+            )
+        batch = self._find_batch(batch_size)
+        written = {name for op in self.program.global_block().ops for name in op.output_arg_names}
+        new: dict[str, np.ndarray[Any, Any]] = {}
+        for name, variable, rate in list_rates(updates, values):
+            op = updates[name]
+            if variable not in written:
+                options: dict[str, Any] = {"batch": batch, "reference": self.learner.reference}
+                rate = convert_rate(op, self.learner.learning_rate, unit_gain=unit_gain, **options)
+                new[variable] = np.full_like(read_value(values, variable), rate)
+            count = self.learner.smoothed_count
+            new |= decode_state(op, self.learner.arrays[name], count, rate=rate, batch=batch)
+        for name in new:
+            read_value(values, name)  # before the first one is set
+        for name, array in new.items():
+            values.var(name).get_tensor().set(array)
+
+    def save(
+        self,
+        file: Path,
+        external_state: Mapping[str, Any] | None = None,
+        *,
+        samples: int = 0,
+        minibatches: int = 0,
+        batch_size: int | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        """Write a checkpoint that CNTK's trainer restores and trains on from; both files, or none.
+
+        Parameters
+        ----------
+        file
+            The name of the first file; the second is ``<file>.ckp``.
+        external_state
+            None: as it was read.
+        samples, minibatches
+            What was trained here since the checkpoint was read.
+        batch_size
+            As in :meth:`restore`.
+        scope
+            Holds the values; None: the current scope.
+
+        Raises
+        ------
+        FormatError
+            ``external_state`` holds what CNTK's dictionaries do not have.
+        SaveError
+            The optimizer is of a kind that CNTK does not have, or a file cannot be written.
+        """
+        values = global_scope() if scope is None else scope
+        tree = copy.copy(self._tree)
+        tree["inputs"] = [_renew(one, values) for one in tree["inputs"]]
+        updates = collect_updates(self.program)
+        rates = {name: rate for name, _, rate in list_rates(updates, values)}
+        batch = self._find_batch(batch_size)
+        arrays = dict(self.learner.arrays)
+        for name in arrays.keys() & updates.keys():
+            arrays[name] = encode_state(updates[name], values, rate=rates[name], batch=batch)
+        learner = replace(
+            self.learner,
+            sample_count=self.learner.sample_count + samples,
+            minibatch_count=self.learner.minibatch_count + minibatches,
+            smoothed_count=count_updates(updates, values) if updates else self.learner.smoothed_count,
+            arrays=arrays,
+        )
+        state = dict(self._state)
+        entry = state["Learners"][0]
+        written = {**write_learner(learner)}
+        if "localLearners" in entry:
+            total = entry["totalNumberOfSamplesSeen"] + samples
+            written = {**entry, "localLearners": written, "totalNumberOfSamplesSeen": SizeT(total)}
+        state["Learners"] = [written]
+        if external_state is not None:
+            state["ExternalState"] = dict(external_state)
+        write_pair(file, tree, state)
+
+    def _find_batch(self, given: int | None) -> float:
+        """Return the samples of a minibatch."""
+        if given is not None:
+            return float(given)
+        return self.learner.sample_count / max(self.learner.minibatch_count, 1) or 1.0
+
+
+def import_cntk_checkpoint(file: Path, *, scope: Scope | None = None) -> CntkCheckpoint:
+    """Read a checkpoint of CNTK's trainer: ``file`` and ``<file>.ckp``.
+
+    Parameters go into the scope under their uids, all or none. To train on as CNTK would: ``minimize`` the
+    loss with the optimizer that the learner was, run the startup program, and :meth:`CntkCheckpoint.restore`.
+
+    Parameters
+    ----------
+    file
+        The first file, such as ``myModel.dnn``.
+    scope
+        Takes the values; None: the current scope.
+
+    Raises
+    ------
+    MissingFileError
+        One of the files is not there.
+    FormatError
+        A file is damaged.
+    UnsupportedError
+        The model has operations that programs do not express, or that are not trained here; all are listed.
+
+    >>> import paddlelike as fluid, tempfile
+    >>> main, startup = fluid.Program(), fluid.Program()
+    >>> with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+    ...     x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 2])
+    ...     out = fluid.layers.fc(x, 2)
+    ...     loss = fluid.layers.mean(fluid.layers.square_error_cost(out, y))
+    ...     _ = fluid.optimizer.SGD(0.1).minimize(loss)
+    >>> with fluid.scope_guard(fluid.Scope()), tempfile.TemporaryDirectory() as home:
+    ...     _ = fluid.Executor().run(startup)
+    ...     _ = fluid.export_cntk_checkpoint(main, f"{home}/my.dnn", ["x", "y"], [out], loss)
+    ...     found = fluid.import_cntk_checkpoint(f"{home}/my.dnn")
+    >>> found.feeds, round(found.learner.learning_rate, 6)
+    (['x', 'y'], 0.1)
+    """
+    path = os.fspath(file)
+    tree = decode(read_bytes(path))
+    try:
+        state = decode(read_bytes(f"{path}.ckp"))
+    except MissingFileError as error:
+        raise MissingFileError(
+            f"{error.message}: {path} alone is no checkpoint",
+            hint="import_cntk opens it as a model, without the state of training",
+        ) from None
+    function = read_function(tree)
+    _check_state(state, f"{path}.ckp")
+    built = build_program(function, training=True, title=path)
+    learner = read_learner(state["Learners"][0], order_parameters(tree, function), f"{path}.ckp: the learner")
+    sums = {name: _find_sum(function, name) for name in (LOSS, METRIC)}
+    at = sums[LOSS]
+    if at is None or at < 1:
+        raise FormatError(f"{path} has no output {LOSS}: it is a model, but not that of a trainer")
+    loss = _mean(built.outputs[at - 1], "loss")
+    spot = sums[METRIC]
+    metric = None if spot is None else _mean(built.outputs[spot - 1], "metric")
+    put_values(built, scope)
+    return CntkCheckpoint(
+        built.program,
+        built.startup,
+        built.feeds,
+        built.outputs[: at - 1],
+        loss,
+        metric,
+        learner,
+        state["ExternalState"],
+        state["DistributedState"],
+        tree,
+        state,
+    )
+
+
+def _mean(per_sample: Variable, name: str) -> Variable:
+    """Append the mean over the minibatch to the program of a variable."""
+    block = per_sample.block
+    while block.has_var(name):
+        name += "_"
+    mean = block.create_var(name=name, dtype=per_sample.dtype)
+    block.append_op(type="mean", inputs={"X": per_sample}, outputs={"Out": mean})
+    return mean
+
+
+def _check_state(state: Mapping[str, Any], where: str) -> None:
+    kinds = {"Version": int, "Learners": list, "ExternalState": dict, "DistributedState": dict}
+    bad = [key for key, kind in kinds.items() if not isinstance(state.get(key), kind)]
+    if bad:
+        raise FormatError(f"{where} lacks {', '.join(bad)}", hint="the file is damaged, or not of CNTK 2.7")
+    if len(state["Learners"]) != 1:
+        raise FormatError(
+            f"{where} has {len(state['Learners'])} learners",
+            hint="one learner for all parameters is read; paddlelike.convert reads the arrays of several",
+        )
+
+
+def _find_sum(function: Function, name: str) -> int | None:
+    """Return the position of the output of a name."""
+    for index, uid in enumerate(function.outputs):
+        if function.output_names.get(uid) == name:
+            return index
+    return None
+
+
+def order_parameters(tree: Mapping[str, Any], function: Function) -> list[str]:
+    """Return the parameters in CNTK's order: from the last function to the inputs, depth first."""
+    inputs = {one["uid"]: one["inputs"] for one in tree["primitive_functions"]}
+    parameters = {uid for uid, leaf in function.leaves.items() if leaf.kind == 2}
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+    pending = [tree["root"]]
+    while pending:
+        name = pending.pop()
+        if name in parameters:
+            found[name] = None
+            continue
+        owner = name if name in inputs else name.rpartition("_Output_")[0]
+        if owner in inputs and owner not in seen:
+            seen.add(owner)
+            pending.extend(reversed(inputs[owner]))
+    return list(found)
+
+
+def _renew(leaf: dict[str, Any], scope: Scope) -> dict[str, Any]:
+    """Return a leaf with the value of the scope."""
+    if "value" not in leaf or scope.find_var(leaf["uid"]) is None:
+        return leaf
+    array = read_value(scope, leaf["uid"])
+    return {**leaf, "value": np.ascontiguousarray(array, leaf["value"].dtype).reshape(leaf["value"].shape)}
+
+
+def write_pair(file: Path, tree: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Write both files of a checkpoint, or none."""
+    directory, name = os.path.split(os.fspath(file))
+    write_all(directory or ".", {name: [encode(tree)], f"{name}.ckp": [encode(state)]})
+
+
+def _list(names: Any) -> str:
+    found = sorted(names)
+    return ", ".join(found[:8]) + ", ..." * (len(found) > 8) if found else "no parameters"

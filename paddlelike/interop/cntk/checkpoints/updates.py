@@ -1,0 +1,185 @@
+"""What a learner of CNTK keeps, and the accumulators of the operators that update parameters here.
+
+CNTK adds up the gradients of a minibatch and divides the learning rate by its size; here gradients are means.
+So Adam, which normalizes gradients, takes steps there that are smaller by the size of the minibatch: with N
+samples its averages are N and N * N times ours, and its rate is N times ours.
+
+======== ====================================================== ======================================
+here     CNTK                                                   the array of a parameter
+======== ====================================================== ======================================
+sgd      sgd                                                    no elements
+momentum momentum_sgd, nesterov                                 the velocity times the rate
+adam     adam                                                   averages of squares, then of gradients
+adamax   adam(adamax=True)                                      norms, then averages of gradients
+======== ====================================================== ======================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import LoadError, NotInitializedError, SaveError
+from paddlelike.framework.graph.operator import Operator
+from paddlelike.framework.graph.program import Program
+
+__all__ = [
+    "KINDS",
+    "collect_updates",
+    "convert_rate",
+    "count_updates",
+    "decode_state",
+    "encode_state",
+    "invert_rate",
+    "list_rates",
+    "read_value",
+]
+
+Array = np.ndarray[Any, Any]
+
+KINDS: Final = ("adam", "adamax", "momentum", "sgd")
+#: The accumulators that hold CNTK's two averages, that of squares (or norms) first; and by which power of the
+#: size of the minibatch CNTK's are larger.
+_PAIRS: Final = {
+    "adam": (("Moment2", 2), ("Moment1", 1)),
+    "adamax": (("InfNorm", 1), ("Moment", 1)),
+}
+#: The accumulators that hold powers of the decay rates, and the attribute with the rate.
+_POWERS: Final = {
+    "adam": {"Beta1Pow": "beta1", "Beta2Pow": "beta2"},
+    "adamax": {"Beta1Pow": "beta1"},
+}
+
+
+def collect_updates(program: Program) -> dict[str, Operator]:
+    """Return the operator that updates each parameter, by the parameter's name."""
+    found: dict[str, Operator] = {}
+    for op in program.global_block().ops:
+        if op.input("Param") and op.input("Grad"):
+            found[op.input("Param")[0]] = op
+    return found
+
+
+def decode_state(
+    op: Operator, array: Array, count: float | None, *, rate: float, batch: float
+) -> dict[str, Array]:
+    """Return the values of an operator's accumulators, from what CNTK keeps of its parameter.
+
+    ``rate`` is the operator's own learning rate, ``batch`` the samples of a minibatch.
+
+    Raises LoadError when the learner in the file is of another kind.
+    """
+    kind, shape = op.type, tuple(op.block.var(op.input("Param")[0]).shape)
+    if kind not in KINDS:
+        raise LoadError(
+            f"{op.input('Param')[0]} is updated by {kind}, whose state CNTK does not keep",
+            hint=f"train with one of: {', '.join(KINDS)}",
+        )
+    _check_shape(op, array, shape, count)
+    if kind == "sgd":
+        return {}
+    if kind == "momentum":
+        if not rate:
+            raise LoadError("the learning rate is 0, so that the velocity cannot be known")
+        return {op.input("Velocity")[0]: array.reshape(shape) / np.asarray(rate, array.dtype)}
+    values = {
+        op.input(slot)[0]: half.reshape(shape) / np.asarray(batch**power, array.dtype)
+        for half, (slot, power) in zip(np.split(array, 2), _PAIRS[kind], strict=True)
+    }
+    steps = round(count or 0)
+    for slot, attribute in _POWERS[kind].items():
+        power = float(op.attrs[attribute]) ** (steps + 1)
+        values[op.input(slot)[0]] = np.full([1], power, array.dtype)
+    return values
+
+
+def _check_shape(op: Operator, array: Array, shape: tuple[int, ...], count: float | None) -> None:
+    """Raise LoadError unless the file's array can be the state of the operator."""
+    name, size = op.input("Param")[0], math.prod(shape)
+    wanted = {"sgd": 1 if array.shape == () else -1, "adam": 2 * size, "adamax": 2 * size}.get(op.type, size)
+    averages = op.type in _PAIRS
+    if array.size != wanted or averages != (count is not None) or (averages and array.shape[0] % 2):
+        raise LoadError(
+            f"the checkpoint keeps an array of shape {list(array.shape)} of {name} {list(shape)}, which is "
+            f"not that of {op.type}: it was trained with another kind of learner",
+            hint="minimize with the optimizer that matches the learner of the checkpoint",
+        )
+
+
+def encode_state(op: Operator, scope: Scope, *, rate: float, batch: float) -> Array:
+    """Return what CNTK keeps of a parameter, from the accumulators. Raises SaveError for other operators."""
+    name = op.input("Param")[0]
+    if op.type not in KINDS:
+        raise SaveError(
+            f"{name} is updated by {op.type}, whose state CNTK does not keep",
+            hint=f"train with one of: {', '.join(KINDS)}",
+        )
+    if op.type == "sgd":
+        return np.zeros((), read_value(scope, name).dtype)
+    if op.type == "momentum":
+        velocity = read_value(scope, op.input("Velocity")[0])
+        return np.asarray(velocity * np.asarray(rate, velocity.dtype))
+    halves = []
+    for slot, power in _PAIRS[op.type]:
+        half = read_value(scope, op.input(slot)[0])
+        halves.append(np.atleast_1d(half * np.asarray(batch**power, half.dtype)))
+    return np.concatenate(halves) if halves[0].ndim > 1 else np.stack(halves)
+
+
+def count_updates(ops: Mapping[str, Operator], scope: Scope) -> float | None:
+    """Return how many updates Adam's averages have seen; None: no operator has such averages."""
+    for op in ops.values():
+        for slot, attribute in _POWERS.get(op.type, {}).items():
+            power = float(read_value(scope, op.input(slot)[0]).reshape(-1)[0])
+            base = float(op.attrs[attribute])
+            if slot == "Beta1Pow" and 0 < base < 1 and power > 1e-30:
+                return float(max(round(math.log(power) / math.log(base)) - 1, 0))
+    for op in ops.values():  # the first power is too small to tell
+        if "Beta2Pow" in _POWERS.get(op.type, {}):
+            power = float(read_value(scope, op.input("Beta2Pow")[0]).reshape(-1)[0])
+            return float(max(round(math.log(max(power, 1e-300)) / math.log(float(op.attrs["beta2"]))) - 1, 0))
+    return None
+
+
+def read_value(scope: Scope, name: str) -> Array:
+    """Return the array of a variable. Raises NotInitializedError when it holds none."""
+    holder = scope.find_var(name)
+    value = None if holder is None else holder.value
+    if not isinstance(value, LoDTensor) or value.array is None:
+        raise NotInitializedError(f"{name!r} holds no tensor", hint="run the startup program first")
+    return value.array
+
+
+def convert_rate(op: Operator, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
+    """Return the learning rate of an operator here, from the one of a learner of CNTK.
+
+    ``reference`` is the count of samples that CNTK's rate is for; 0: those of any minibatch.
+    """
+    for_batch = rate * batch / reference if reference else rate
+    return for_batch * _find_gain(op, batch, unit_gain=unit_gain)
+
+
+def invert_rate(op: Operator, rate: float, *, batch: float, reference: int, unit_gain: bool) -> float:
+    """Return the learning rate of a learner of CNTK, from the one of an operator here."""
+    for_batch = rate / _find_gain(op, batch, unit_gain=unit_gain)
+    return for_batch * reference / batch if reference else for_batch
+
+
+def _find_gain(op: Operator, batch: float, *, unit_gain: bool) -> float:
+    if op.type == "momentum":
+        return 1 - float(op.attrs["mu"]) if unit_gain else 1.0
+    if op.type not in _PAIRS:
+        return 1.0
+    return 1 / batch if unit_gain else 1 / (batch * (1 - float(op.attrs["beta1"])))
+
+
+def list_rates(ops: Mapping[str, Operator], scope: Scope) -> Iterator[tuple[str, str, float]]:
+    """Yield each parameter, the variable of its learning rate, and the rate."""
+    for name, op in ops.items():
+        variable = op.input("LearningRate")[0]
+        yield name, variable, float(read_value(scope, variable).reshape(-1)[0])

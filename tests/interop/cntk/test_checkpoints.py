@@ -1,0 +1,250 @@
+"""Checkpoints of CNTK's trainers: training continues with CNTK's numbers. test_real.py goes the other way."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import paddlelike as fluid
+from paddlelike.errors import (
+    FormatError,
+    LoadError,
+    MissingFileError,
+    NotInitializedError,
+    SaveError,
+    UnsupportedError,
+)
+from paddlelike.formats.cntk.dictionary import SizeT, decode, encode
+from tests.helpers.golden_data import GOLDEN
+
+MODELS = GOLDEN / "cntk"
+#: Of the scripts that made the files: momentum 0.9, and Adam's default for the variance, by sample.
+OPTIMIZERS = {
+    "sgd": lambda: fluid.optimizer.SGD(0.5),
+    "momentum": lambda: fluid.optimizer.Momentum(0.5, 0.9),
+    "adam": lambda: fluid.optimizer.Adam(0.5, 0.9, 0.9999986111120757**8),
+}
+#: float32, summed in another order; Adam's 1 - beta2^t is of 4e-5, of which float32 keeps 3 digits.
+CLOSE = {"sgd": 3e-7, "momentum": 3e-7, "adam": 5e-6}
+
+
+@pytest.fixture(autouse=True)
+def scope():
+    with fluid.scope_guard(fluid.Scope()):
+        yield fluid.global_scope()
+
+
+def open_and_minimize(kind: str, file: Path | None = None, optimizer: str = ""):
+    found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn" if file is None else file)
+    with fluid.program_guard(found.program, found.startup_program):
+        OPTIMIZERS[optimizer or kind]().minimize(found.loss)
+    fluid.Executor().run(found.startup_program)
+    return found
+
+
+def train(found, real, first: int, count: int) -> list[float]:
+    losses = []
+    for index in range(first, first + count):
+        rows = slice(index % 6 * 8, index % 6 * 8 + 8)
+        feed = {"features": real["X"][rows], "labels": real["Y"][rows]}
+        made = fluid.Executor().run(found.program, feed=feed, fetch_list=[found.loss])
+        losses.append(float(made[0][0]))
+    return losses
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
+def test_training_continues_with_the_numbers_of_cntk(kind: str, scope: fluid.Scope) -> None:  # C13, C21
+    found = open_and_minimize(kind)
+    found.restore()
+    with np.load(MODELS / f"ck-{kind}.npz") as real:
+        steps = found.learner.minibatch_count
+        losses = train(found, real, steps, steps)
+        np.testing.assert_allclose(losses, real["losses_after"], rtol=0, atol=CLOSE[kind])
+        for index, name in enumerate(found.learner.arrays):
+            value = np.array(scope.find_var(name).get_tensor())
+            np.testing.assert_allclose(value, real[f"end{index}"], rtol=0, atol=CLOSE[kind])
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
+def test_what_a_checkpoint_says(kind: str) -> None:  # C15, C20
+    found = fluid.import_cntk_checkpoint(MODELS / f"ck-{kind}.dnn")
+    state, learner = found.external_state, found.learner
+    np.testing.assert_array_equal(state.pop("array"), np.arange(6, dtype="f").reshape(2, 3))
+    assert state == {
+        "epoch": 2, "lr": 0.125, "name": "reader é", "flag": False, "nothing": None,
+        "items": [1, 2.5, "three", True],
+        "nested": {"cursor": {"position": learner.sample_count, "epoch": 0}},
+    }  # fmt: skip
+    assert (found.feeds, [one.name for one in found.outputs]) == (["features", "labels"], ["logits"])
+    assert learner.learning_rate == (0.01 if kind == "adam" else 0.1)  # C41: that of the file
+    assert (learner.sample_count, learner.minibatch_count) == ((24, 3) if kind == "adam" else (32, 4))
+    with np.load(MODELS / f"ck-{kind}.npz") as real:
+        at = sorted(key for key in real.files if key.startswith("at"))
+        assert [f"at{i}:{name}" for i, name in enumerate(learner.arrays)] == at  # C42: CNTK's order
+        for index, array in enumerate(learner.arrays.values()):
+            np.testing.assert_array_equal(array, real[f"state{index}"])
+
+
+def test_the_metric_is_that_of_the_trainer() -> None:
+    found = fluid.import_cntk_checkpoint(MODELS / "ck-sgd.dnn")
+    with np.load(MODELS / "ck-sgd.npz") as real:
+        feed = {"features": real["X"][:16], "labels": real["Y"][:16]}
+        logits, metric = fluid.Executor().run(
+            found.program, feed=feed, fetch_list=[found.outputs[0], found.metric]
+        )
+        wrong = logits.argmax(axis=1) != feed["labels"].argmax(axis=1)
+    assert metric[0] == np.float32(wrong.mean())
+
+
+def test_a_checkpoint_of_two_workers_is_read_and_written(tmp_path: Path) -> None:  # C37
+    found = fluid.import_cntk_checkpoint(MODELS / "ck-distributed.dnn")
+    assert found.metric is None
+    assert found.external_state == {"rank": 0, "position": 8}
+    workers = {rank: one["external_worker_state"] for rank, one in found.distributed_state.items()}
+    assert workers == {"0": {"rank": 0, "position": 8}, "1": {"rank": 1, "position": 9}}
+    found.save(tmp_path / "again.dnn")
+    again = decode((tmp_path / "again.dnn.ckp").read_bytes())
+    assert list(again["Learners"][0]) == ["localLearners", "totalNumberOfSamplesSeen"]
+    np.testing.assert_equal(again, decode((MODELS / "ck-distributed.dnn.ckp").read_bytes()))
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIMIZERS))
+def test_what_was_not_changed_is_written_as_it_was(kind: str, tmp_path: Path) -> None:
+    found = open_and_minimize(kind)
+    found.restore()
+    found.save(tmp_path / "again.dnn")
+    tree, real = (decode(path.read_bytes()) for path in (tmp_path / "again.dnn", MODELS / f"ck-{kind}.dnn"))
+    np.testing.assert_equal(tree, real)
+    state, real = (
+        decode(path.read_bytes()) for path in (tmp_path / "again.dnn.ckp", MODELS / f"ck-{kind}.dnn.ckp")
+    )
+    for one, other in zip(
+        state["Learners"][0].pop("smoothed_gradients"),
+        real["Learners"][0].pop("smoothed_gradients"),
+        strict=True,
+    ):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_allclose(one, other, rtol=3e-7, atol=0)  # divided and multiplied by the rate
+    np.testing.assert_equal(state, real)
+
+
+def test_training_goes_on_from_what_was_saved_here(tmp_path: Path) -> None:
+    with np.load(MODELS / "ck-momentum.npz") as file:
+        real = {key: file[key] for key in file.files}
+    found = open_and_minimize("momentum")
+    found.restore()
+    train(found, real, 4, 2)
+    found.save(tmp_path / "mine.dnn", {"epoch": 3}, samples=16, minibatches=2)
+    with fluid.scope_guard(fluid.Scope()):
+        again = open_and_minimize("momentum", tmp_path / "mine.dnn")
+        again.restore()
+        assert (again.learner.sample_count, again.learner.minibatch_count) == (48, 6)
+        assert again.external_state == {"epoch": 3}
+        losses = train(again, real, 6, 2)
+    np.testing.assert_allclose(losses, real["losses_after"][2:], rtol=0, atol=3e-7)
+
+
+def values_of(scope: fluid.Scope) -> dict[str, bytes]:
+    return {name: np.array(scope.var(name).get_tensor()).tobytes() for name in scope.local_var_names()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "optimizer"),
+    [("sgd", "momentum"), ("momentum", "sgd"), ("momentum", "adam"), ("adam", "momentum")],
+)
+def test_another_kind_of_optimizer_is_refused(kind: str, optimizer: str, scope: fluid.Scope) -> None:  # C42
+    found = open_and_minimize(kind, optimizer=optimizer)
+    before = values_of(scope)
+    with pytest.raises(LoadError, match=rf"is not that of {optimizer}: .* another kind of learner"):
+        found.restore()
+    assert values_of(scope) == before
+
+
+def test_restore_before_minimize_or_startup_says_so() -> None:
+    found = fluid.import_cntk_checkpoint(MODELS / "ck-sgd.dnn")
+    with pytest.raises(LoadError, match="the program updates no parameters") as caught:
+        found.restore()
+    assert "minimize" in (caught.value.hint or "")
+    with fluid.program_guard(found.program, found.startup_program):
+        fluid.optimizer.Momentum(0.5, 0.9).minimize(found.loss)
+    with pytest.raises(NotInitializedError, match="learning_rate_0"):
+        found.restore()
+
+
+def test_an_optimizer_that_cntk_does_not_have_is_refused(tmp_path: Path) -> None:
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.unique_name.guard(), fluid.program_guard(main, startup):
+        x, y = fluid.data("x", [None, 4]), fluid.data("y", [None, 1])
+        out = fluid.layers.fc(x, 1)
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(out, y))
+        fluid.optimizer.Ftrl(0.1).minimize(loss)
+        whole = fluid.layers.reduce_sum(out)
+    fluid.Executor().run(startup)
+    with pytest.raises(SaveError, match=r"fc_0\.[bw]_0 is updated by ftrl, whose state CNTK does not keep"):
+        fluid.export_cntk_checkpoint(main, tmp_path / "my.dnn", ["x", "y"], [out], loss)
+    with pytest.raises(UnsupportedError, match="is no mean over samples"):
+        fluid.export_cntk_checkpoint(main, tmp_path / "my.dnn", ["x", "y"], [out], whole)
+    with pytest.raises(SaveError, match="updates no parameters"):
+        fluid.export_cntk_checkpoint(main.clone(for_test=True), tmp_path / "my.dnn", ["x", "y"], [out], loss)
+    assert list(tmp_path.iterdir()) == []
+
+
+def copy_pair(folder: Path) -> Path:
+    for end in ("", ".ckp"):
+        shutil.copyfile(MODELS / f"ck-sgd.dnn{end}", folder / f"my.dnn{end}")
+    return folder / "my.dnn"
+
+
+def test_a_file_that_is_missing_is_named_and_nothing_changes(tmp_path: Path, scope: fluid.Scope) -> None:
+    file = copy_pair(tmp_path)
+    (tmp_path / "my.dnn.ckp").unlink()
+    with pytest.raises(MissingFileError, match=r"my\.dnn\.ckp: .* alone is no checkpoint"):
+        fluid.import_cntk_checkpoint(file)
+    shutil.copyfile(MODELS / "mlp.model", tmp_path / "my.dnn.ckp")
+    with pytest.raises(FormatError, match="lacks Version, Learners, ExternalState"):
+        fluid.import_cntk_checkpoint(file)
+    assert scope.local_var_names() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda state: state.pop("Learners"), "lacks Learners"),
+        (lambda state: state["Learners"].append({}), "has 2 learners"),
+        (lambda state: state["Learners"][0].pop("sample_count"), "has no sample_count"),
+        (lambda state: state["Learners"][0]["smoothed_gradients"].pop(), "keeps 3 arrays, and trains 4"),
+        (
+            lambda state: state["Learners"][0]["learnig_rate_schedule"].update(schedule={}),
+            "learning rates are",
+        ),
+        (lambda state: state["Learners"][0].update(minibatchCount="4"), "has no minibatchCount"),
+        (lambda state: state.update(ExternalState=SizeT(1)), "lacks ExternalState"),
+    ],
+    ids=["learners", "several", "count", "arrays", "rates", "text", "state"],
+)
+def test_what_is_wrong_with_the_second_file_is_named(change, text: str, tmp_path: Path) -> None:
+    file = copy_pair(tmp_path)
+    state = decode((tmp_path / "my.dnn.ckp").read_bytes())
+    change(state)
+    (tmp_path / "my.dnn.ckp").write_bytes(encode(state))
+    with pytest.raises(FormatError, match=text):
+        fluid.import_cntk_checkpoint(file)
+
+
+def test_a_model_with_batch_normalization_is_not_trained(tmp_path: Path) -> None:
+    tree = decode((MODELS / "bn.model").read_bytes())
+    (tmp_path / "my.dnn").write_bytes(encode(tree))
+    shutil.copyfile(MODELS / "ck-sgd.dnn.ckp", tmp_path / "my.dnn.ckp")
+    with pytest.raises(UnsupportedError, match=r"BatchNormalization .*not trained here"):
+        fluid.import_cntk_checkpoint(tmp_path / "my.dnn")
+
+
+def test_a_save_that_is_refused_leaves_the_older_pair(tmp_path: Path) -> None:
+    found = fluid.import_cntk_checkpoint(copy_pair(tmp_path))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FormatError, match="no tuple"):
+        found.save(tmp_path / "my.dnn", {"position": (1, 2)})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
