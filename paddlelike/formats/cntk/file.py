@@ -90,7 +90,8 @@ class CntkFile(FileFormat):
 
 def is_function(tree: Mapping[str, Any]) -> bool:
     """Return whether a dictionary is a function: a model, or the first file of a checkpoint."""
-    return tree.get("type") == COMPOSITE
+    kind = tree.get("type")
+    return isinstance(kind, str) and kind == COMPOSITE
 
 
 def check_function(tree: Mapping[str, Any]) -> None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from paddlelike.errors import FormatError
+from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.formats.cntk.file import check_function, is_function
 from paddlelike.interop.cntk.operations import NUMBERS
 
@@ -159,15 +162,11 @@ class Function:
             chain.append(owner)
         where, moved = chain[2], chain[3]
         which = {NUMBERS["PastValue"]: "FIRST", NUMBERS["FutureValue"]: "LAST"}.get(moved.op)
-        factors = [
-            where.attributes.get(f"newSequenceAxisLength{kind}Factor") for kind in ("Scaling", "Additive")
-        ]
-        if (
-            which is None
-            or factors != [0, 1]
-            or moved.attributes.get("offset") != 1
-            or len(moved.inputs) != 2
-        ):
+        names = [f"newSequenceAxisLength{kind}Factor" for kind in ("Scaling", "Additive")]
+        numbers = [*map(where.attributes.get, names), moved.attributes.get("offset")]
+        if not all(isinstance(one, int) for one in numbers) or numbers != [0, 1, 1]:
+            return None
+        if which is None or len(moved.inputs) != 2:
             return None
         spread = self.nodes.get(split_output(moved.inputs[0])[0])
         if spread is None or spread.op != NUMBERS["ReconcileDynamicAxis"] or not spread.inputs:
@@ -244,7 +243,7 @@ def split_output(uid: str) -> tuple[str, int]:
 
 
 def _read_leaf(one: Any) -> Leaf:
-    kinds = {"uid": str, "kind": int, "shape": tuple, "data_type": int, "dynamic_axis": list}
+    kinds = {"uid": str, "kind": int, "shape": Shape, "data_type": int, "dynamic_axis": list}
     bad = [
         key for key, kind in kinds.items() if not isinstance(one, dict) or not isinstance(one.get(key), kind)
     ]
@@ -254,11 +253,11 @@ def _read_leaf(one: Any) -> Leaf:
     # a dim that is not known has the largest number there is, or nearly
     shape = tuple(-1 if dim >= 2**63 else int(dim) for dim in one["shape"])
     value = one.get("value")
-    if one["kind"] in (PARAMETER, CONSTANT) and (value is None or value.shape != shape):
-        raise FormatError(
-            f"{one['uid']!r:.200} of shape {list(shape)} has "
-            + ("no value" if value is None else f"a value of shape {list(value.shape)}")
-        )
+    if one["kind"] in (PARAMETER, CONSTANT) and getattr(value, "shape", None) != shape:
+        what = f"a value of shape {list(value.shape)}" if isinstance(value, np.ndarray) else "no value"
+        raise FormatError(f"{one['uid']!r:.200} of shape {list(shape)!s:.80} has {what}")
+    if one["kind"] not in (INPUT, PARAMETER, CONSTANT, PLACEHOLDER):
+        raise FormatError(f"{one['uid']!r:.200} is an input of kind {one['kind']}, which CNTK does not have")
     return Leaf(
         one["uid"],
         int(one["kind"]),

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.reading.step import Step, Value
 from paddlelike.interop.cntk.reading.table import reads
+
+_LARGEST: Final = 1 << 20  # pixels along a dim
 
 
 def _fill(numbers: Sequence[Any], count: int) -> list[Any]:
     """Return as many numbers as there are dims: the last of CNTK's list, numpy's first, stands for more."""
     found = list(numbers)
     return [found[0]] * (count - len(found)) + found if found else [0] * count
+
+
+def _check_sizes(step: Step, *sizes: int) -> None:
+    """Refuse windows and paddings that no image has, before windows are counted."""
+    if max(sizes, default=0) > _LARGEST:
+        step.refuse(f"a size of {max(sizes)} in an image")
 
 
 def _pad(step: Step, spatial: Sequence[int], extent: Sequence[int], strides: Sequence[int]) -> list[int]:
@@ -23,7 +32,8 @@ def _pad(step: Step, spatial: Sequence[int], extent: Sequence[int], strides: Seq
     """
     count = len(spatial)
     automatic = _fill(step.attr("autoPadding", list)[::-1], count)[-count:]
-    lows, highs = (_fill(step.attr(name, tuple), count)[-count:] for name in ("lowerPad", "upperPad"))
+    lows, highs = (_fill(step.attr(name, Shape), count)[-count:] for name in ("lowerPad", "upperPad"))
+    _check_sizes(step, *spatial, *extent, *strides, *lows, *highs)
     pads: list[int] = []
     for dim, (size, window, stride) in enumerate(zip(spatial, extent, strides, strict=True)):
         low, high = int(lows[dim]), int(highs[dim])
@@ -85,7 +95,7 @@ def _describe(count: int, pads: list[int]) -> dict[str, Any]:
 
 
 def _dims(step: Step, name: str, count: int) -> list[int]:
-    return [int(one) or 1 for one in _fill(step.attr(name, tuple, (1,)), count)[-count:]]
+    return [int(one) or 1 for one in _fill(step.attr(name, Shape, Shape((1,))), count)[-count:]]
 
 
 def _transpose(
@@ -95,9 +105,10 @@ def _transpose(
     count = len(extent)
     if options["groups"] != 1:
         step.refuse("it is a transposed convolution with groups")
-    wanted = step.attr("outputShape", tuple, (0,))
+    wanted = step.attr("outputShape", Shape, Shape((0,)))
     automatic = _fill(step.attr("autoPadding", list)[::-1], count)[-count:]
-    lows, highs = (_fill(step.attr(name, tuple), count)[-count:] for name in ("lowerPad", "upperPad"))
+    lows, highs = (_fill(step.attr(name, Shape), count)[-count:] for name in ("lowerPad", "upperPad"))
+    _check_sizes(step, *image.shape[1:], *extent, *options["strides"], *lows, *highs, *wanted)
     pads: list[int] = []
     for dim, (size, window, stride) in enumerate(
         zip(image.shape[1:], extent, options["strides"], strict=True)
@@ -124,7 +135,7 @@ def _transpose(
 def _read_pooling(step: Step) -> Value:
     image = step.value()
     count = image.rank - 1
-    window = [int(one) for one in step.attr("poolingWindowShape", tuple)]
+    window = [int(one) for one in step.attr("poolingWindowShape", Shape)]
     if count not in (2, 3) or not image.dynamic:
         step.refuse(f"its image has {image.rank} dims")
     if max(window, default=0) >= 2**31:  # a mark: the whole image

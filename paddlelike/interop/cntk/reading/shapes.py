@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from paddlelike.errors import FormatError
+from paddlelike.formats.cntk.dictionary import Shape
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.interop.cntk.reading.step import ALL_STATIC, DYNAMIC, Step, Value
 from paddlelike.interop.cntk.reading.table import reads
@@ -19,7 +20,7 @@ def _read_reshape(step: Step) -> Value:
     start = value.rank - _count_axes(step, end.static_index, value.rank)
     if not 0 <= start <= stop <= value.rank:
         raise FormatError(f"{step.node.uid} (Reshape): dims {start} to {stop} of {value.rank}")
-    new = [-1 if dim >= 2**63 else int(dim) for dim in step.attr("newShape", tuple)]
+    new = [-1 if dim >= 2**63 else int(dim) for dim in step.attr("newShape", Shape)]
     old = value.shape[start:stop]
     if -1 in new and -1 not in old:
         new[new.index(-1)] = math.prod(old) // max(1, -math.prod(new))
