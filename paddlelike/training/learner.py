@@ -36,7 +36,8 @@ def data_parallel_distributed_learner(
     """Return an optimizer that averages the gradients of all trainers of a job.
 
     Every process runs the same script under ``python -m paddlelike.distributed.launch``: a trainer trains
-    with its share of each minibatch, a parameter server serves. Without a launcher it is the optimizer itself.
+    with its share of each minibatch, a parameter server serves. Without a launcher it is the optimizer
+    itself.
 
     Parameters
     ----------
