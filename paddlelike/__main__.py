@@ -8,6 +8,14 @@ _USAGE = "usage: python -m paddlelike run SCRIPT [args]\n       python -m paddle
 _MISSING = (
     "paddlelike: {} needs the extra 'cli': pip install 'paddlelike[cli]' (run and launch work without it)"
 )
+_HELP = """\
+usage: paddlelike COMMAND [ARGS]
+
+  run      Run an unmodified script that imports Paddle.
+  launch   Run a job of trainers and parameter servers.
+
+The other commands (inspect, doctor, verify, convert, view, ...) need the extra 'cli', which is
+not installed: pip install 'paddlelike[cli]'"""
 
 
 def main() -> int:
@@ -24,6 +32,9 @@ def main() -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("typer", "rich", "click", "shellingham"):
             raise
+        if name in ("-h", "--help"):
+            print(_HELP)  # noqa: T201
+            return 0
         print(_MISSING.format(name or "the command line"), file=sys.stderr)  # noqa: T201
         return 2
     run_app()

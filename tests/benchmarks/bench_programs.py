@@ -25,11 +25,11 @@ import numpy as np
 
 import paddlelike as fluid
 from paddlelike.io.contents.interface import Contents, Reading, Value
-from paddlelike.io.load import load as loading
+from paddlelike.io.load import read_request as loading
 from paddlelike.io.load.values import read_values
 from paddlelike.io.partition import SaveShare
 from paddlelike.io.planning.plan import LoadPlan
-from paddlelike.io.save import save as saving
+from paddlelike.io.save import chosen as saving
 from paddlelike.io.save.encoded import get_item
 from paddlelike.io.save.writer import Writer
 

@@ -161,6 +161,7 @@ def test_without_the_extra_run_still_works(tmp_path: Path) -> None:
     for arguments, status, text in (
         (["paddlelike", "run", str(script), "7"], 0, "7"),
         (["paddlelike", "inspect", "x"], 2, "needs the extra 'cli'"),
+        (["paddlelike", "--help"], 0, "pip install 'paddlelike[cli]'"),
     ):
         done = subprocess.run(
             [*command, code.format(str(tmp_path), arguments)], capture_output=True, text=True, check=False

@@ -1,0 +1,71 @@
+"""What is said about the package is true: its version, its dependencies, its extras."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import paddlelike as fluid
+
+PROJECT = Path(__file__).parent.parent.parent
+PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+SOURCES = {path: path.read_text() for path in (PROJECT / "paddlelike").rglob("*.py")}
+EXTRAS: dict[str, list[str]] = PYPROJECT["optional-dependencies"]
+
+#: Extras for work on the project, which are not installed to use it.
+FOR_WORK = {"dev", "docs", "test", "tutorials"}
+
+#: The name under which a package is imported, where that is another.
+IMPORTED_AS = {
+    "grpcio": "grpc",
+    "opencv-python-headless": "cv2",
+    "pillow": "PIL",
+    "protobuf": "google.protobuf",
+}
+
+
+def find_name(requirement: str) -> str:
+    match = re.match(r"[\w.-]+", requirement)
+    assert match is not None
+    return match[0]
+
+
+def is_imported(name: str) -> bool:
+    module = re.escape(IMPORTED_AS.get(name, name))
+    pattern = re.compile(rf'''^\s*(?:import|from) {module}\b|"{module}[."]''', re.MULTILINE)
+    return any(pattern.search(source) for source in SOURCES.values())
+
+
+def test_the_changelog_has_the_version_and_what_follows_it() -> None:
+    headings = re.findall(r"^## \[(.*?)\]", (PROJECT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
+    assert headings[1] == fluid.__version__
+    assert headings[1:] == sorted(headings[1:], key=lambda one: [*map(int, one.split("."))], reverse=True)
+
+
+@pytest.mark.parametrize("requirement", PYPROJECT["dependencies"])
+def test_a_dependency_is_imported(requirement: str) -> None:
+    assert is_imported(find_name(requirement))
+
+
+@pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - FOR_WORK))
+def test_an_extra_has_a_user_who_names_it(extra: str) -> None:
+    assert any(f"paddlelike[{extra}]" in source for source in SOURCES.values())
+    assert [name for name in map(find_name, EXTRAS[extra]) if not is_imported(name)] == []
+
+
+def test_the_extras_that_messages_and_pages_name_exist() -> None:
+    texts = [
+        *SOURCES.values(),
+        *(path.read_text() for path in PROJECT.rglob("*.md") if ".venv" not in path.parts),
+    ]
+    named = {extra for text in texts for extra in re.findall(r"(?:paddlelike|'\.)\[([a-z]+)\]", text)}
+    assert named - EXTRAS.keys() == set()
+
+
+def test_the_wheel_has_no_compiled_code() -> None:
+    built = {path.suffix for path in (PROJECT / "paddlelike").rglob("*") if path.is_file()}
+    assert built - {".pyc"} <= {".css", ".html", ".js", ".md", ".py", ".pyi", ".typed"}
