@@ -8,7 +8,6 @@ import typer
 
 from paddlelike.cli.output import Json, end, exits
 from paddlelike.cli.serving import Port, Token, serve_until_interrupted
-from paddlelike.errors import LoadError
 from paddlelike.view.server import Predictor, make_prediction_routes
 
 __all__ = ["command"]
@@ -16,8 +15,10 @@ __all__ = ["command"]
 
 def command(
     model: Annotated[str, typer.Argument(metavar="DIR", help="A model for prediction.")],
-    model_filename: Annotated[str | None, typer.Option(help="The program, if not __model__.")] = None,
-    params_filename: Annotated[str | None, typer.Option(help="The combined file of the parameters.")] = None,
+    model_filename: Annotated[str | None, typer.Option(help="The program, if there are several.")] = None,
+    params_filename: Annotated[
+        str | None, typer.Option(help="The combined file of the parameters, if there are several.")
+    ] = None,
     port: Port = 0,
     token: Token = None,
     max_body: Annotated[int, typer.Option(min=1, max=1024, help="MiB of a request, at most.")] = 64,
@@ -35,10 +36,7 @@ def command(
     The exit status is 2 if the model cannot be loaded; one that does more than compute is refused.
     """
     with exits():
-        try:
-            predictor = Predictor(model, model_filename, params_filename)
-        except ValueError as error:  # Fluid's kind for a directory that does not exist
-            raise LoadError(str(error)) from None
+        predictor = Predictor(model, model_filename, params_filename)
         serve_until_interrupted(
             make_prediction_routes(predictor), port, token, json=json, most_mebibytes=max_body
         )

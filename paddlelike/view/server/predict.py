@@ -14,9 +14,10 @@ from paddlelike.core.dtypes import numpy_dtype
 from paddlelike.core.places import CPUPlace
 from paddlelike.core.scope import Scope, scope_guard
 from paddlelike.core.tensor import LoDTensor
-from paddlelike.errors import EnforceNotMet, FeedError
+from paddlelike.errors import EnforceNotMet, FeedError, LoadError
 from paddlelike.executor.run import Executor
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.interop.content import open_content
 from paddlelike.io.export.load import load_inference_model
 from paddlelike.view.page.document import format_document
 from paddlelike.view.server.loopback import Refusal, Reply, Request
@@ -31,9 +32,11 @@ _SCRIPTS: Final = ("base.js", "predict.js")
 class Predictor:
     """A model for prediction in a scope of its own; its runs follow each other.
 
+    The names of its files are found where only one program, and one combined file, can be meant.
+
     Raises
     ------
-    LoadError, ValueError
+    LoadError
         As :func:`~paddlelike.io.load_inference_model`: also for a model that does more than compute.
 
     >>> import tempfile
@@ -54,6 +57,8 @@ class Predictor:
         params_filename: str | None = None,
     ) -> None:
         self.path = os.fspath(path)
+        found = _find_files(self.path)
+        model_filename, params_filename = model_filename or found[0], params_filename or found[1]
         self._executor, self._scope, self._lock = Executor(CPUPlace()), Scope(), threading.Lock()
         with scope_guard(self._scope):
             self._program, feeds, self._fetches = load_inference_model(
@@ -128,6 +133,18 @@ def make_prediction_routes(predictor: Predictor) -> dict[tuple[str, str], Callab
         ("GET", "/model"): lambda _: Reply(predictor.describe()),
         ("POST", "/predict"): predict,
     }
+
+
+def _find_files(path: str) -> tuple[str | None, str | None]:
+    """Return the names of the only program and of the only combined file, if there is one."""
+    with open_content(path) as content:
+        if content.is_file:
+            raise LoadError(f"{path} is a file, expected the directory of a model")
+        kinds = [file.kind for file in content.files]
+        programs = list(content.programs)
+        combined = [file.name for file in content.files if file.kind == "combined"]
+    model = programs[0] if len(programs) == 1 else None
+    return model, combined[0] if len(combined) == 1 and "variable" not in kinds else None
 
 
 def _describe(variable: Variable) -> dict[str, Any]:

@@ -1,0 +1,113 @@
+"""A server on loopback: who is let in, and what is refused and how."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from paddlelike.errors import FeedError, StorageError
+from paddlelike.view.server import (
+    LoopbackServer,
+)
+from paddlelike.view.server.loopback import Refusal, Reply
+from tests.view.asking import JSON, ask
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LoopbackServer]:
+    routes = {
+        ("GET", "/model"): lambda request: Reply(dict(request.query)),
+        ("POST", "/predict"): lambda request: Reply(request.json),
+    }
+    with LoopbackServer(routes, most_bytes=100_000) as found:
+        found.start()
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status"),
+    [
+        ("GET", "/model", None, {"Host": "evil.example:80"}, 403),
+        ("GET", "/model", None, {"Host": "127.0.0.1"}, 403),
+        ("POST", "/predict", b"{}", {**JSON, "Origin": "https://evil.example"}, 403),
+        ("POST", "/predict", b"{}", {**JSON, "Origin": "null"}, 403),
+        ("GET", "/nothing", None, {}, 404),
+        ("GET", "/../model", None, {}, 404),
+        ("GET", "/predict", None, {}, 405),
+        ("POST", "/model", b"{}", JSON, 405),
+        ("GET", "/model", b"{}", {}, 400),
+        ("POST", "/predict", b"{}", {"Content-Type": "text/plain"}, 415),
+        ("POST", "/predict", b"a=1", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ("POST", "/predict", None, {**JSON, "Content-Length": "1e3"}, 411),
+        ("POST", "/predict", None, {**JSON, "Content-Length": "-1"}, 411),
+        ("POST", "/predict", None, {**JSON, "Content-Length": "100001"}, 413),
+        ("POST", "/predict", None, {**JSON, "Content-Length": "9" * 4000}, 413),
+        ("POST", "/predict", None, {**JSON, "Content-Length": "2", "Transfer-Encoding": "chunked"}, 411),
+        ("POST", "/predict", b"{", JSON, 400),
+        ("POST", "/predict", b"[" * 90_000, JSON, 400),
+        ("POST", "/predict", b"\xff\xfe", JSON, 400),
+        ("PUT", "/predict", b"{}", JSON, 501),
+    ],
+    ids=range(20),
+)
+def test_a_request_that_is_not_as_it_should_be_is_refused(
+    server: LoopbackServer, method: str, path: str, body: bytes | None, headers: dict[str, str], status: int
+) -> None:
+    found, answer = ask(server, method, path, body, headers)
+    assert found == status
+    assert answer["error"]
+
+
+@pytest.mark.parametrize("header", ["", "Bearer ", "Bearer x", "Bearer \xe4", "Basic {}", "Bearer {}x", "{}"])
+def test_without_its_token_nothing_is_answered(server: LoopbackServer, header: str) -> None:
+    for method, path in [("GET", "/"), ("GET", "/model"), ("POST", "/predict"), ("GET", "/nothing")]:
+        status, answer = ask(
+            server, method, path, headers={"Authorization": header.format(server.token)}, token=False
+        )
+        assert (status, set(answer)) == (401, {"error", "hint"})
+        assert server.token not in json.dumps(answer)
+
+
+def test_only_loopback_listens(server: LoopbackServer) -> None:
+    assert server._server.server_address[0] == "127.0.0.1"
+
+
+def test_a_port_that_is_taken_and_a_short_token_are_refused(server: LoopbackServer) -> None:
+    with pytest.raises(StorageError, match=f"127.0.0.1:{server.port}"):
+        LoopbackServer({}, port=server.port)
+    for token in ("short", "a" * 20 + "&x=", "ä" * 20):
+        with pytest.raises(ValueError, match="16 or more"):
+            LoopbackServer({}, token=token)
+
+
+def test_more_connections_than_it_takes_are_closed() -> None:
+    with LoopbackServer({}) as found:
+        found.start()
+        silent = [socket.create_connection(("127.0.0.1", found.port), timeout=30) for _ in range(40)]
+        assert [one.recv(1) for one in silent[32:]] == [b""] * 8  # waits until each is closed
+        assert select.select(silent[:32], [], [], 0)[0] == []
+        for one in silent:
+            one.close()
+
+
+def test_what_a_route_raises_is_answered_in_words() -> None:
+    raised: list[Exception] = [
+        FeedError("a b", hint="c"),
+        ZeroDivisionError("d"),
+        MemoryError(),
+        Refusal(418, "e"),
+    ]
+
+    def fail(_: Any) -> Reply:
+        raise raised.pop(0)
+
+    with LoopbackServer({("GET", "/"): fail}) as found:
+        found.start()
+        answers = [ask(found, "GET", "/") for _ in range(4)]
+    assert [status for status, _ in answers] == [400, 500, 500, 418]
+    assert answers[0][1] == {"error": "a b", "hint": "c"}
