@@ -31,15 +31,19 @@ def start_profiler(state: str, tracer_option: str = "Default") -> None:
 def stop_profiler(sorted_key: str | None = None, profile_path: str = "/tmp/profile") -> None:  # noqa: S108
     """Stop timing, print the table, and write it to ``profile_path``.
 
+    ``profile_path + ".json"`` holds a trace of every operator for chrome://tracing and ui.perfetto.dev.
+
     ``sorted_key``: "calls", "total", "max", "min", "ave" or "default" (the order of execution).
     Raises ValueError for another key.
     """
     key = "default" if sorted_key is None else sorted_key
     if key not in profile.ORDERS:
         raise ValueError(f"sorted_key must be one of {', '.join(profile.ORDERS)}, got {sorted_key!r}")
-    table = profile.stop().format_table(key)
+    finished = profile.stop()
+    table = finished.format_table(key)
     print(table)  # noqa: T201  (what it is for)
     Path(profile_path).write_text(table + "\n", encoding="utf-8")
+    Path(profile_path + ".json").write_text(finished.format_trace() + "\n", encoding="utf-8")
 
 
 def reset_profiler() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.display import Displayed
 from paddlelike.errors import EnforceNotMet, FeedError
+from paddlelike.executor import profile
 from paddlelike.executor.datasets import FetchHandler, run_dataset
 from paddlelike.executor.feeds import get_single_feed, put_feeds, warn_unknown
 from paddlelike.executor.fetches import collect_names, collect_updates, find_updates, get_fetched
@@ -258,9 +260,13 @@ class Executor(Displayed):
         if plan.unknown_feeds:
             warn_unknown(program, plan.unknown_feeds)
         provided = {**self._services, **services} if services else self._services
-        if plan.uses_files:
-            with provide_files(plan, scope, provided) as with_files:
-                frame = _run_plan(plan, scope, with_files, feeds)
+        if plan.uses_files or profile.current is not None:
+            with contextlib.ExitStack() as stack:
+                if profile.current is not None:
+                    stack.enter_context(profile.current.measure_run())
+                frame = _run_plan(
+                    plan, scope, stack.enter_context(provide_files(plan, scope, provided)), feeds
+                )
         else:
             frame = _run_plan(plan, scope, provided, feeds)
         return [

@@ -28,8 +28,7 @@ def run_steps(frame: Frame, steps: list[Step]) -> None:
         with np.errstate(all="ignore"):  # as in C: log(0) is -inf and 1 / 0 is inf, without a warning
             if profile.current is not None:
                 for step in steps:
-                    with profile.current.measure(step.op.type):
-                        step.run(frame)
+                    profile.current.run_step(frame, step)
             elif flag("FLAGS_check_nan_inf"):
                 for step in steps:
                     step.run(frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import paddlelike as fluid
 from paddlelike.executor import profile
+from paddlelike.executor.plans.frame import Step
 
 
 @pytest.fixture(autouse=True)
@@ -33,10 +35,30 @@ def test_every_operator_of_a_run_is_counted(exe: fluid.Executor) -> None:
 
 
 def test_an_operator_that_fails_is_timed_as_well() -> None:
-    one = profile.Profile()
-    with pytest.raises(KeyError), one.measure("mul"):
+    def fail(frame: object) -> None:
         raise KeyError
-    assert len(one.times["mul"]) == 1
+
+    one, op = profile.Profile(), fluid.layers.relu(fluid.data("x", [None, 4])).op
+    with pytest.raises(KeyError):
+        one.run_step(None, Step(fail, op))  # type: ignore[arg-type]
+    assert len(one.times["relu"]) == 1
+
+
+def test_a_trace_lies_inside_its_runs(exe: fluid.Executor) -> None:
+    x = fluid.data("x", [None, 4])
+    y = fluid.layers.relu(fluid.layers.scale(x, 2.0))
+    profile.start()
+    for _ in range(2):
+        exe.run(feed={"x": np.ones((2, 4), "float32")}, fetch_list=[y])
+    events = json.loads(profile.stop().format_trace())["traceEvents"]
+    assert [event["name"] for event in events] == ["run", "scale", "relu"] * 2
+    assert all(event["ph"] == "X" for event in events)
+    for run, *inside in (events[:3], events[3:]):
+        for event in inside:
+            assert run["ts"] <= event["ts"]
+            assert event["ts"] + event["dur"] <= run["ts"] + run["dur"] + 0.002  # rounded to nanoseconds
+    assert events[1]["args"]["inputs"] == {"X": ["x"]}
+    assert "test_profile.py" in events[1]["args"]["created at"]
 
 
 @pytest.mark.parametrize(
@@ -54,16 +76,19 @@ def test_the_table_is_sorted_by_a_column(key: str, order: list[str]) -> None:
     one = profile.Profile()
     one.times = {"a": [0.001, 0.001], "b": [0.002, 0.002, 0.004], "c": [0.1]}
     lines = one.format_table(key).splitlines()
-    assert lines[0] == "time in ms"
-    assert [line.split()[0] for line in lines[2:]] == order
+    head = next(index for index, line in enumerate(lines) if line.startswith("Event "))
+    assert [line.split()[0] for line in lines[head + 1 :]] == order
 
 
 def test_a_row_holds_calls_total_extremes_mean_and_ratio() -> None:
     one = profile.Profile()
     one.times = {"a": [0.001, 0.003], "b": [0.012]}
-    assert one.format_table().splitlines()[2].split() == [
-        "a", "2", "4.000", "1.0000", "3.0000", "2.0000", "25.0%",
-    ]  # fmt: skip
+    one.seconds_of_runs = 0.020
+    lines = one.format_table().splitlines()
+    assert lines[-3].split() == ["Event", "Calls", "Total", "Min.", "Max.", "Ave.", "Ratio."]  # as Fluid's
+    assert lines[-2].split() == ["a", "2", "4", "1", "3", "2", "0.25"]
+    assert "  Computation time       Total: 16          Ratio: 80%" in lines
+    assert "  Framework overhead     Total: 4           Ratio: 20%" in lines
 
 
 def test_without_a_start_the_profile_is_empty() -> None:
