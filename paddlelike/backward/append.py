@@ -32,10 +32,12 @@ from paddlelike.framework.graph.block import Block
 from paddlelike.framework.graph.operator import Operator, OpRole
 from paddlelike.framework.graph.variable import Parameter, Variable
 from paddlelike.framework.opdef import EMPTY, GRAD, GradOp, grad_name, make_plain_op
+from paddlelike.garbage import pause_collection
 
 __all__ = ["append_backward", "calc_gradient", "gradients"]
 
 
+@pause_collection
 def append_backward(
     loss: Variable,
     parameter_list: Sequence[Parameter | str] | None = None,

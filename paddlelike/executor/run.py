@@ -27,6 +27,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.passes.views import find_needed_ops
+from paddlelike.garbage import pause_collection
 
 __all__ = ["Executor"]
 
@@ -306,7 +307,7 @@ def _get_plan(
         if pruned_to is not None:
             block = program.global_block()
             ops = find_needed_ops(block, targets=set(fetches), fed=set(feeds), kept=pruned_to)
-        plan = Plan(program, sorted(feeds), fetches, ops)
+        plan = pause_collection(Plan)(program, sorted(feeds), fetches, ops)
         _check_feed_operators(plan, feeds)
         program.plans[key] = plan
     return plan

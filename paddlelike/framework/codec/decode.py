@@ -7,7 +7,7 @@ from typing import Any, Final
 from paddlelike.core.dtypes import AttrType, VarType
 from paddlelike.errors import FormatError
 from paddlelike.framework.codec import nesting
-from paddlelike.framework.codec.fields import read_attr, read_variable
+from paddlelike.framework.codec.fields import find_attr_type, read_attr, read_variable
 from paddlelike.framework.codec.schema import messages, parse
 from paddlelike.framework.graph.attributes import COMMON_ATTRS
 from paddlelike.framework.graph.block import Block
@@ -15,6 +15,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.framework.opdef import registry
+from paddlelike.garbage import pause_collection
 
 __all__ = ["decode_message", "decode_program"]
 
@@ -60,6 +61,7 @@ def decode_message(kind: str, data: bytes) -> Any:
     return parse(getattr(messages(), kind), data)
 
 
+@pause_collection
 def _decode(message: Any, *, trusted: bool) -> Program:
     program = Program()
     program.encoded = messages().ProgramDesc()
@@ -129,7 +131,7 @@ def _decode_operator(block: Block, message: Any) -> Operator:
     )
     op.is_target = message.is_target
     op.encoded, op.attr_passes = message, 0
-    op.encoded_types = {attr.name: AttrType(attr.type) for attr in message.attrs}
+    op.encoded_types = {attr.name: find_attr_type(attr.type) for attr in message.attrs}
     _check_attr_types(op)
     return op
 

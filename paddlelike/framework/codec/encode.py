@@ -25,6 +25,7 @@ from paddlelike.framework.graph.operator import Operator
 from paddlelike.framework.graph.order import order_as_hashed, order_attributes
 from paddlelike.framework.graph.program import Program
 from paddlelike.framework.graph.variable import Variable
+from paddlelike.garbage import pause_collection
 
 __all__ = [
     "PADDLE_VERSION",
@@ -39,6 +40,7 @@ _BLOCKS: Final = (AttrType.BLOCK, AttrType.BLOCKS)
 PADDLE_VERSION: Final = 1008005  # the version in programs that were built here: Paddle 1.8.5
 
 
+@pause_collection
 def encode_program(program: Program) -> bytes:
     """Return the program as bytes; equal programs give equal bytes. Raises GraphError."""
     try:

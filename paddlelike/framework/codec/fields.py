@@ -6,7 +6,15 @@ from typing import Any, Final, NamedTuple
 
 from paddlelike.core.dtypes import AttrType, VarType
 
-__all__ = ["ATTR_FIELDS", "REPEATED", "TENSOR_FIELDS", "VariableFields", "read_attr", "read_variable"]
+__all__ = [
+    "ATTR_FIELDS",
+    "REPEATED",
+    "TENSOR_FIELDS",
+    "VariableFields",
+    "find_attr_type",
+    "read_attr",
+    "read_variable",
+]
 
 #: Field of OpDesc.Attr that holds a value of that type.
 ATTR_FIELDS: Final = {
@@ -38,6 +46,9 @@ TENSOR_FIELDS: Final = {
 }
 
 
+_ATTR_TYPES: Final = {int(kind): kind for kind in AttrType}  # calling an enum takes ten times as long
+
+
 class VariableFields(NamedTuple):
     """The fields of a VarDesc that a variable of the graph has attributes for."""
 
@@ -50,9 +61,15 @@ class VariableFields(NamedTuple):
     need_check_feed: bool
 
 
+def find_attr_type(number: int) -> AttrType:
+    """Return the type of an attribute by its number in a message. Raises ValueError for an unknown one."""
+    found = _ATTR_TYPES.get(number)
+    return AttrType(number) if found is None else found
+
+
 def read_attr(attr: Any) -> Any:
     """Return the value of an OpDesc.Attr."""
-    kind = AttrType(attr.type)
+    kind = find_attr_type(attr.type)
     value = getattr(attr, ATTR_FIELDS[kind])
     return list(value) if kind in REPEATED else value
 

@@ -170,13 +170,17 @@ class Operator(EncodedState):
 
     def sub_blocks(self) -> list[int]:
         """Return the indexes of the blocks that its attributes name."""
-        found = []
+        found: list[Any] = []
+        known = registry.find_or_none(self.type)
+        table = {} if known is None else known.attrs
         for name, value in self.attrs.items():
-            kind = self.attr_type(name) if type(value) is int or isinstance(value, list) else None
+            if name in COMMON_ATTRS or type(value) not in (int, list):
+                continue
+            kind = table[name].type if name in table else self.attr_type(name)
             if kind == AttrType.BLOCK:
                 found.append(value)
             elif kind == AttrType.BLOCKS:
-                found.extend(value)
+                found += value
         return found
 
     def copy_into(self, block: Block) -> Operator:

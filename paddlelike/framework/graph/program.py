@@ -16,6 +16,7 @@ from paddlelike.framework.graph.operator import OpRole
 from paddlelike.framework.graph.services import services
 from paddlelike.framework.graph.states import EncodedState
 from paddlelike.framework.graph.variable import Parameter, Variable
+from paddlelike.garbage import pause_collection
 from paddlelike.hooks import find_provider
 
 if TYPE_CHECKING:
@@ -276,6 +277,7 @@ class Program(EncodedState, Displayed):
 
     # Copies
 
+    @pause_collection
     def clone(self, for_test: bool = False) -> Program:
         """Return a copy; with ``for_test`` the forward part alone, dropout and batch_norm in test mode.
 
@@ -292,6 +294,7 @@ class Program(EncodedState, Displayed):
         """Return a copy that computes ``targets`` and nothing else. Raises GraphError for unknown targets."""
         return self._prune_with_input([], targets)
 
+    @pause_collection
     def _prune_with_input(
         self, feeded_var_names: Sequence[str], targets: Sequence[Variable | str] | Variable | str
     ) -> Program:
