@@ -11,9 +11,10 @@ from paddlelike.core import memory
 from paddlelike.core.places import Place, require_cpu
 from paddlelike.core.scope import Scope, global_scope
 from paddlelike.display import Displayed
-from paddlelike.errors import EnforceNotMet, FeedError
+from paddlelike.errors import EnforceNotMet, FeedError, UnsupportedError
 from paddlelike.executor import profile
 from paddlelike.executor.datasets import FetchHandler, run_dataset
+from paddlelike.executor.explain import explain_plan
 from paddlelike.executor.feeds import get_single_feed, put_feeds, warn_unknown
 from paddlelike.executor.fetches import collect_names, collect_updates, find_updates, get_fetched
 from paddlelike.executor.files import provide_files
@@ -244,6 +245,60 @@ class Executor(Displayed):
         batch 2: sum: [22]
         """
         run_dataset(self, program, dataset, scope, fetch_list, fetch_info, print_period, fetch_handler)
+
+    def explain(
+        self,
+        program: Any = None,
+        feed: Any = None,
+        fetch_list: Any = None,
+        scope: Scope | None = None,
+        repeat: int = 3,
+    ) -> Any:
+        """Return what the steps of a run do, how long they take, and how long the machine needs at least.
+
+        The program runs ``repeat`` times on copies of its persistables, so that nothing changes; times are
+        the best ones. Not Fluid's.
+
+        Parameters
+        ----------
+        program, feed, fetch_list, scope
+            As :meth:`run` takes them.
+
+        Returns
+        -------
+        An :class:`~paddlelike.executor.explain.Explanation`; its text is a table. Of a CompiledProgram for
+        another backend, what that backend says.
+
+        Raises
+        ------
+        UnsupportedError
+            The program holds operators that reach files, readers, other processes or Python functions.
+
+        For the rest see :meth:`run`.
+
+        >>> import numpy as np
+        >>> import paddlelike as fluid
+        >>> main = fluid.Program()
+        >>> with fluid.program_guard(main), fluid.unique_name.guard():
+        ...     y = fluid.layers.relu(fluid.layers.scale(fluid.data("x", [None, 4]), 2.0))
+        >>> feed = {"x": np.ones((2, 4), "float32")}
+        >>> explained = fluid.Executor().explain(main, feed, [y])
+        >>> [(step.operators, step.kernel, step.released) for step in explained.steps]
+        [(('scale',), 'specialized', ('x',)), (('relu',), 'general', ('scale_0.tmp_0',))]
+        """
+        program = default_main_program() if program is None else program
+        scope = global_scope() if scope is None else scope
+        if not isinstance(program, Program):
+            explain = getattr(program, "_explain", None)
+            if explain is None:
+                raise UnsupportedError(
+                    f"Executor.explain: program must be a Program, got {program!r}",
+                    hint="pass the Program that the CompiledProgram was made of",
+                )
+            return explain(self, scope, feed, fetch_list, repeat)
+        feeds, fetches = get_single_feed(feed), collect_names(fetch_list)
+        plan = _get_plan(program, feeds, fetches, None)
+        return explain_plan(plan, scope, dict(self._services), feeds, repeat)
 
     def _run(
         self,

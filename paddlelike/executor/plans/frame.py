@@ -21,10 +21,12 @@ Run = Callable[["Frame"], None]
 
 
 class Step(NamedTuple):
-    """One operator, bound to its kernel."""
+    """One operator, bound to its kernel; several of one type where they run together."""
 
     run: Run
     op: Operator
+    kernel: str = "general"  # or "specialized", see OpDef.specialize
+    operators: int = 1  # how many it runs
 
 
 class Frame:

@@ -97,7 +97,7 @@ class Plan:
 
     def _bind_all(self, block: Block, ops: list[Operator]) -> list[Step]:
         if self.is_batch:
-            return [Step(bind_batch(block, run), run[0]) for run in group_batches(ops)]
+            return [Step(bind_batch(block, run), run[0], operators=len(run)) for run in group_batches(ops)]
         keep = {*self.fetches, *self.fetched_by_op.values()}
         dying = find_last_uses(block, ops, keep)
         return [self._bind(block, op, dying[i], i) for i, op in enumerate(ops)]
@@ -136,7 +136,8 @@ class Plan:
             return Step(_refuse_to_run(op), op)
         for inner in cls.more_blocks(op):
             self._bind_block(inner)
-        kernel = drop_dims(_make_kernel(cls, op, block), cls, op, block)
+        plain, kind = _make_kernel(cls, op, block)
+        kernel = drop_dims(plain, cls, op, block)
         kernel = take_in_order(kernel, cls, op, self.reordered)
         positions = self._get_input_positions(cls, op, block)
         copied = _find_inputs_to_copy(cls, op)
@@ -144,7 +145,7 @@ class Plan:
         dead = self._get_dead_positions(block, dying)
         share = make_lod_sharer(cls, op, lambda name: self.layout.get_position(block, name))
         if not cls.context:
-            return Step(bind_kernel(kernel, positions, copied, store, share, dead, target), op)
+            return Step(bind_kernel(kernel, positions, copied, store, share, dead, target), op, kind)
         take = make_taker(positions, copied)
 
         def run(frame: Frame) -> None:
@@ -201,8 +202,8 @@ class Plan:
         return frame
 
 
-def _make_kernel(cls: type[OpDef], op: Operator, block: Block) -> Callable[..., Any]:
-    """Return the kernel of an operator with its attributes filled in."""
+def _make_kernel(cls: type[OpDef], op: Operator, block: Block) -> tuple[Callable[..., Any], str]:
+    """Return the kernel of an operator with its attributes filled in, and which kind it is."""
     keywords = cls.make_forward_keywords(op.attrs, op.outputs)
     variables = [
         block._find_var_recursive(op.inputs[slot.name][0])
@@ -212,8 +213,8 @@ def _make_kernel(cls: type[OpDef], op: Operator, block: Block) -> Callable[..., 
     ]
     special = cls.specialize(keywords, variables)
     if special is not None:
-        return special
-    return functools.partial(cls.forward, **keywords) if keywords else cls.forward
+        return special, "specialized"
+    return functools.partial(cls.forward, **keywords) if keywords else cls.forward, "general"
 
 
 def _find_inputs_to_copy(cls: type[OpDef], op: Operator) -> frozenset[int]:

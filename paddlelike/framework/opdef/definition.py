@@ -98,6 +98,24 @@ class OpDef:
         return None
 
     @classmethod
+    def count_multiply_adds(
+        cls,
+        shapes: Mapping[str, tuple[int, ...]],
+        attrs: Mapping[str, Any],
+        outputs: Mapping[str, Sequence[str]],
+    ) -> int:
+        """Return how many products of numbers are added up, of an operator that multiplies matrices; else 0.
+
+        ``shapes`` are those of the first array in each slot, of gradients under the name without ``@GRAD``.
+        By default a gradient operator has as many as its operator, for each of the two operands that it
+        computes the gradient of.
+        """
+        if cls.forward_of is None:
+            return 0
+        wanted = sum(any(name != EMPTY for name in names) for names in outputs.values())
+        return min(wanted, 2) * cls.forward_of.count_multiply_adds(shapes, attrs, {})
+
+    @classmethod
     def specialize_grad(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         """Return the same for the operator's gradient, whose inputs and keywords these are."""
         return None

@@ -74,6 +74,15 @@ class Mul(OpDef):
         return Spec(x.shape[:x_num_col_dims] + y.shape[y_num_col_dims:], x.dtype)
 
     @classmethod
+    def count_multiply_adds(
+        cls,
+        shapes: Mapping[str, tuple[int, ...]],
+        attrs: Mapping[str, Any],
+        outputs: Mapping[str, Sequence[str]],
+    ) -> int:
+        return math.prod(shapes["Out"]) * math.prod(shapes["Y"][: attrs["y_num_col_dims"]])
+
+    @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         plain = all(v is not None and len(v.shape) == 2 and v.type == VarType.LOD_TENSOR for v in variables)
         return _multiply_matrices if plain and set(keywords.values()) == {1} else None
@@ -148,6 +157,18 @@ class Matmul(OpDef):
         if attrs.head_number > 1:
             raise UnsupportedError(f"matmul: head_number is {attrs.head_number}, only 1 is known here")
         return Spec(_matmul_shape(x.shape, y.shape, attrs.transpose_X, attrs.transpose_Y), x.dtype)
+
+    @classmethod
+    def count_multiply_adds(
+        cls,
+        shapes: Mapping[str, tuple[int, ...]],
+        attrs: Mapping[str, Any],
+        outputs: Mapping[str, Sequence[str]],
+    ) -> int:
+        return (
+            math.prod(shapes["Out"])
+            * shapes["X"][-2 if attrs["transpose_X"] and len(shapes["X"]) > 1 else -1]
+        )
 
     @staticmethod
     def forward(x: Array, y: Array, *, attrs: MatmulAttrs) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
@@ -148,6 +150,15 @@ class _Conv(OpDef):
                 hint="add padding, take a smaller filter, or pool less before",
             )
         return Spec(shape_in_format(x.shape[0], channels, count, attrs.data_format), x.dtype)
+
+    @classmethod
+    def count_multiply_adds(
+        cls,
+        shapes: Mapping[str, tuple[int, ...]],
+        attrs: Mapping[str, Any],
+        outputs: Mapping[str, Sequence[str]],
+    ) -> int:
+        return math.prod(shapes["Output"]) * math.prod(shapes["Filter"][1:])
 
     @classmethod
     def forward(cls, x: Array, w: Array, *added: Array | None, attrs: _ForwardConvAttrs) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,15 @@ class _ConvTranspose(OpDef):
         windows = attrs.windows(cls.type, spatial, w.shape[2:])
         out = _output_dims(cls.type, windows, spatial, attrs.output_size)
         return Spec(shape_in_format(x.shape[0], channels, out, attrs.data_format), x.dtype)
+
+    @classmethod
+    def count_multiply_adds(
+        cls,
+        shapes: Mapping[str, tuple[int, ...]],
+        attrs: Mapping[str, Any],
+        outputs: Mapping[str, Sequence[str]],
+    ) -> int:
+        return math.prod(shapes["Input"]) * math.prod(shapes["Filter"][1:])
 
     @classmethod
     def forward(cls, x: Array, w: Array, *bias: Array | None, attrs: ConvTransposeAttrs) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -84,6 +86,15 @@ class Gru(OpDef):
         width = _check_width("gru", x, weight, bias)
         out = Spec((x.shape[0], width), x.dtype)
         return Spec(x.shape, x.dtype), out, out, out
+
+    @classmethod
+    def count_multiply_adds(
+        cls,
+        shapes: Mapping[str, tuple[int, ...]],
+        attrs: Mapping[str, Any],
+        outputs: Mapping[str, Sequence[str]],
+    ) -> int:
+        return math.prod(shapes["Input"]) * shapes["Weight"][0]
 
     @staticmethod
     def forward(

@@ -8,6 +8,10 @@ in Paddle 1.8.5 on today's CPUs; ``fluid.set_flags({"FLAGS_fluid_quirks": False}
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import (
     Array,
@@ -125,6 +129,15 @@ class Lstm(OpDef):
         _check_initial("lstm", h0, c0)
         out = Spec((x.shape[0], width), x.dtype)
         return out, out, Spec(x.shape, x.dtype), out
+
+    @classmethod
+    def count_multiply_adds(
+        cls,
+        shapes: Mapping[str, tuple[int, ...]],
+        attrs: Mapping[str, Any],
+        outputs: Mapping[str, Sequence[str]],
+    ) -> int:
+        return math.prod(shapes["Input"]) * shapes["Weight"][0]
 
     @staticmethod
     def forward(

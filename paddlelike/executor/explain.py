@@ -1,0 +1,289 @@
+"""What a plan does at each step, how long it takes, and how long the machine needs at least."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from paddlelike.core import memory
+from paddlelike.core.scope import Scope
+from paddlelike.core.tensor import LoDTensor
+from paddlelike.errors import UnsupportedError
+from paddlelike.executor.feeds import put_feeds
+from paddlelike.executor.plans.frame import Frame, Step
+from paddlelike.executor.plans.plan import Plan
+from paddlelike.executor.steps import run_steps
+from paddlelike.executor.threads import thread_limit
+from paddlelike.framework.opdef import registry
+
+__all__ = ["Explanation", "Rates", "StepReport", "explain_plan"]
+
+Array = np.ndarray[Any, Any]
+_SLOWEST: Final = 12  # steps shown one by one
+
+
+class Rates(NamedTuple):
+    """What the machine can do on one thread, as measured."""
+
+    multiply_adds: float  # a second, in a product of float32 matrices
+    bytes: float  # a second, read and written by a copy of arrays that no cache holds
+
+
+class StepReport(NamedTuple):
+    """One step of a plan.
+
+    Attributes
+    ----------
+    operators
+        Their types; several where a step runs more than one.
+    outputs
+        The variables it writes.
+    kernel
+        "specialized" where the operator gave a kernel of its own for what the program declares, else
+        "general".
+    in_place
+        The variables whose memory it overwrites.
+    shares_memory
+        The variables that are views of inputs.
+    released
+        The variables whose memory is free after it.
+    bytes_moved, multiply_adds
+        The sizes of its inputs and outputs, and the products of its matrices.
+    seconds, bound
+        The processor time it took, and what the machine needs for the bytes or for the products, whichever is
+        longer. Arrays that the cache holds can take less.
+    """
+
+    operators: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kernel: str
+    in_place: tuple[str, ...]
+    shares_memory: tuple[str, ...]
+    released: tuple[str, ...]
+    bytes_moved: int
+    multiply_adds: int
+    seconds: float
+    bound: float
+
+
+class Explanation:
+    """The steps of one run, and its memory; as text a table.
+
+    Attributes
+    ----------
+    steps
+        A :class:`StepReport` for each step, in the order of the run.
+    persistable_bytes, peak_bytes
+        The memory of persistables, and the most that feeds and temporaries take at the end of a step.
+    rates
+        What the bounds are computed from.
+    """
+
+    def __init__(
+        self, steps: list[StepReport], persistable_bytes: int, peak_bytes: int, rates: Rates
+    ) -> None:
+        self.steps = steps
+        self.persistable_bytes = persistable_bytes
+        self.peak_bytes = peak_bytes
+        self.rates = rates
+
+    @property
+    def seconds(self) -> float:
+        """The time of all steps."""
+        return sum(step.seconds for step in self.steps)
+
+    def __str__(self) -> str:
+        groups: dict[str, list[StepReport]] = {}
+        for step in self.steps:
+            groups.setdefault("+".join(dict.fromkeys(step.operators)), []).append(step)
+        ordered = sorted(groups.items(), key=lambda item: -sum(step.seconds for step in item[1]))
+        memory_used = (
+            f"persistables {self.persistable_bytes / 1e6:.1f} MB, feeds and temporaries at most "
+            f"{self.peak_bytes / 1e6:.1f} MB"
+        )
+        rates = f"{self.rates.multiply_adds / 1e9:.1f} G multiply-adds/s, {self.rates.bytes / 1e9:.1f} GB/s"
+        heads = ["ms", "bound", "x bound", "MB moved", "M mul-adds"]
+        lines = [
+            f"{len(self.steps)} steps, {1e3 * self.seconds:.3f} ms; {memory_used}",
+            f"bounds by {rates}",
+            "",
+            _format_row("operators", "steps", heads, "how many steps are, do or have"),
+        ]
+        lines += [_format_group(name, of_type) for name, of_type in ordered]
+        slowest = sorted(self.steps, key=lambda step: -step.seconds)[:_SLOWEST]
+        lines += ["", "the slowest steps"]
+        lines += [f"{_format_group('+'.join(s.operators), [s])}  -> {', '.join(s.outputs)}" for s in slowest]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _format_group(name: str, steps: list[StepReport]) -> str:
+    seconds, bound = sum(s.seconds for s in steps), sum(s.bound for s in steps)
+    notes = {
+        "specialized": sum(s.kernel == "specialized" for s in steps),
+        "in place": sum(bool(s.in_place) for s in steps),
+        "views": sum(bool(s.shares_memory) for s in steps),
+        "release": sum(bool(s.released) for s in steps),
+    }
+    figures = [
+        f"{1e3 * seconds:.3f}",
+        f"{1e3 * bound:.3f}",
+        f"{seconds / bound:.1f}" if bound else "-",
+        f"{sum(s.bytes_moved for s in steps) / 1e6:.2f}",
+        f"{sum(s.multiply_adds for s in steps) / 1e6:.1f}",
+    ]
+    noted = ", ".join(f"{count} {what}" for what, count in notes.items() if count)
+    return _format_row(name, str(len(steps)), figures, noted)
+
+
+def _format_row(name: str, count: str, figures: list[str], note: str) -> str:
+    return f"{name:34} {count:>6}" + "".join(f"{figure:>12}" for figure in figures) + f"  {note}".rstrip()
+
+
+def explain_plan(
+    plan: Plan, scope: Scope, services: dict[str, Any], feeds: Mapping[str, Any], repeat: int
+) -> Explanation:
+    """Run a plan on copies of the persistables, ``repeat`` times, and return what its steps do.
+
+    Raises UnsupportedError for operators that reach outside of the run, and what a run raises.
+    """
+    _refuse_external(plan)
+    best: list[StepReport] = []
+    peak = persistable = 0
+    for _ in range(max(1, repeat)):
+        frame = plan.create_frame(_copy_scope(plan, scope), services)
+        put_feeds(plan, frame, feeds)
+        persistable = sum(_count_bytes(frame.values[position]) for position in frame.holders)
+        reports = []
+        with thread_limit:
+            for step in plan.steps:
+                reports.append(_run_step(plan, frame, step))
+                peak = max(peak, _count_temporaries(frame))
+        best = [_choose_faster(*pair) for pair in zip(best, reports, strict=True)] if best else reports
+    return Explanation(best, persistable, peak, measure_rates())
+
+
+def _choose_faster(one: StepReport, other: StepReport) -> StepReport:
+    return one if one.seconds <= other.seconds else other
+
+
+def _refuse_external(plan: Plan) -> None:
+    for block in plan.program.blocks:
+        for op in block.ops:
+            cls = registry.find_or_none(op.type)
+            if cls is not None and cls.external and op.type not in ("feed", "fetch"):
+                raise UnsupportedError(
+                    f"Executor.explain runs the program on copies of its variables, but operator {op.type!r} "
+                    "reaches outside of them",
+                    hint="explain the program without it: program._prune([the variables you fetch])",
+                )
+
+
+def _copy_scope(plan: Plan, scope: Scope) -> Scope:
+    """Return a scope with copies of the persistables of a plan, so that nothing of the caller's changes."""
+    copied = Scope()
+    for variable in plan.layout.persistables.values():
+        holder = scope.find_var(variable.name)
+        value = None if holder is None else holder.value
+        if isinstance(value, LoDTensor) and value.array is not None:
+            copied.var(variable.name).set_value(LoDTensor(memory.place(value.array), value.lod()))
+        elif value is not None:
+            copied.var(variable.name).set_value(copy.deepcopy(value))
+    return copied
+
+
+def _run_step(plan: Plan, frame: Frame, step: Step) -> StepReport:
+    op, block = step.op, step.op.block
+    cls = registry.find_for_version(op.type, plan.program.paddle_version)
+
+    def read(names: Iterable[str]) -> dict[str, Any]:
+        places = {name: plan.layout.get_position(block, name) for name in names}
+        return {name: frame.values[at] for name, at in places.items() if at < len(frame.values)}
+
+    before = read(op.input_arg_names)
+    begin = time.process_time()
+    run_steps(frame, [step])
+    seconds = time.process_time() - begin
+    after = read(op.output_arg_names)
+    moved = sum(map(_count_bytes, before.values()))
+    new = {name: value for name, value in after.items() if name not in before}
+    views = tuple(name for name, value in new.items() if any(_shares(value, old) for old in before.values()))
+    moved += sum(_count_bytes(value) for name, value in after.items() if name not in views)
+    shapes = _list_shapes(op, before, after)
+    products = 0 if cls is None else cls.count_multiply_adds(shapes, op.attrs, op.outputs)
+    rates = measure_rates()
+    in_place = () if cls is None else tuple(n for out in cls.inplace for n in op.output(out) if n in before)
+    gone = {name for name, value in read(before).items() if value is None and before[name] is not None}
+    return StepReport(
+        (op.type,) * step.operators,
+        tuple(op.output_arg_names),
+        step.kernel,
+        in_place,
+        views,
+        tuple(sorted(gone)),
+        moved,
+        products,
+        seconds,
+        max(products / rates.multiply_adds, moved / rates.bytes),
+    )
+
+
+def _list_shapes(op: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the shape of the first array in each slot, of gradients under the name without ``@GRAD``."""
+    shapes: dict[str, tuple[int, ...]] = {}
+    for slots, values in ((op.inputs, before), (op.outputs, after)):
+        for slot, names in slots.items():
+            arrays = [values[name] for name in names if isinstance(values.get(name), np.ndarray)]
+            if arrays:
+                shapes.setdefault(slot.removesuffix("@GRAD"), arrays[0].shape)
+    return shapes
+
+
+def _count_temporaries(frame: Frame) -> int:
+    """Return the bytes of all arrays of a frame but the persistables, every buffer once."""
+    buffers = {}
+    for position, value in enumerate(frame.values):
+        if position not in frame.holders and isinstance(value, np.ndarray):
+            root = _find_buffer(value)
+            buffers[id(root)] = root.nbytes
+    return sum(buffers.values())
+
+
+def _find_buffer(array: Array) -> Array:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _count_bytes(value: Any) -> int:
+    value = getattr(value, "array", value)
+    return value.nbytes if isinstance(value, np.ndarray) else 0
+
+
+def _shares(value: Any, other: Any) -> bool:
+    both = isinstance(value, np.ndarray) and isinstance(other, np.ndarray)
+    return both and value.nbytes > 0 and np.may_share_memory(value, other)
+
+
+@lru_cache(maxsize=1)
+def measure_rates() -> Rates:
+    """Return the rates of this machine, measured once, which takes some hundredths of a second."""
+    size = 384
+    a, b, out = (np.ones((size, size), np.float32) for _ in range(3))
+    source, target = np.ones(4 << 20, np.float32), np.ones(4 << 20, np.float32)
+    with thread_limit:
+        product = min(_time(lambda: np.matmul(a, b, out=out)) for _ in range(4))
+        moving = min(_time(lambda: np.copyto(target, source)) for _ in range(4))
+    return Rates(size**3 / product, 2 * source.nbytes / moving)
+
+
+def _time(work: Any) -> float:
+    begin = time.process_time()
+    work()
+    return max(time.process_time() - begin, 1e-9)
