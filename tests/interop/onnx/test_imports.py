@@ -127,6 +127,25 @@ def test_parameters_have_the_names_of_the_initializers_and_are_trained() -> None
     assert losses[-1] < losses[0]
 
 
+def test_parameters_of_fluid_come_back_under_their_names(tmp_path: Path) -> None:
+    """Also those that another shape is made of before they are added; moving statistics are not trained."""
+    fluid.export_onnx(
+        GOLDEN / "mnist_conv_bn" / "inference_combined",
+        tmp_path / "it.onnx",
+        model_filename="model",
+        params_filename="params",
+    )
+    program, _, _ = fluid.import_onnx(tmp_path / "it.onnx", scope=fluid.Scope())
+    trained = {one.name for one in program.all_parameters() if one.trainable}
+    with fluid.scope_guard(fluid.Scope()):
+        before, _, _ = fluid.io.load_inference_model(
+            str(GOLDEN / "mnist_conv_bn" / "inference_combined"), fluid.Executor(), "model", "params"
+        )
+    names = {one.name for one in before.list_vars() if one.persistable} - {"feed", "fetch"}
+    assert trained < {one.name for one in program.all_parameters()} == names
+    assert names - trained == {"batch_norm_0.w_1", "batch_norm_0.w_2"}
+
+
 def test_the_program_can_be_saved_and_loaded(tmp_path: Path) -> None:
     feed, wanted = read_io("torch-script-convnet")
     with fluid.scope_guard(fluid.Scope()):

@@ -213,7 +213,7 @@ def _read_ports(graph: Graph, model: Any, directory: str | None) -> list[str]:
     for tensor in model.graph.initializer:
         with contextlib.suppress(UnsupportedError):  # of texts: whoever reads it is refused
             graph.known[tensor.name] = read_array(tensor, directory)
-    held = {tensor.name for tensor in model.graph.initializer}
+    graph.initializers = held = {tensor.name for tensor in model.graph.initializer}
     feeds = []
     for port in model.graph.input:
         if port.name in held:
@@ -312,7 +312,13 @@ def _restore_parameters(made: Program, program: Program) -> None:
         if block.has_var(parameter.name):
             position = list(block.vars)
             block._remove_var(parameter.name)
-            block.create_parameter(name=parameter.name, shape=parameter.shape, dtype=parameter.dtype)
+            block.create_parameter(
+                name=parameter.name,
+                shape=parameter.shape,
+                dtype=parameter.dtype,
+                trainable=parameter.trainable,
+                stop_gradient=parameter.stop_gradient,
+            )
             block.vars = {name: block.vars[name] for name in position}
 
 

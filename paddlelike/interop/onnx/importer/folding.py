@@ -98,8 +98,8 @@ def _read_inputs(node: Node) -> list[Array | None] | None:
             found.append(None)
         elif name in node.graph.known:
             array = node.graph.known[name]
-            if array.size > _LARGEST:
-                return None
+            if array.size > _LARGEST or (array.dtype.kind == "f" and array.size > 1):
+                return None  # weights stay parameters under their names
             found.append(array)
         elif name in node.graph.partial:
             found.append(node.graph.partial[name])

@@ -53,6 +53,7 @@ class Graph:
         self.known: ChainMap[str, Array] = ChainMap()  # values that do not depend on the inputs
         self.partial: ChainMap[str, Array] = ChainMap()  # float64, NaN where it depends on them
         self.parameters: dict[str, Array] = {}
+        self.initializers: set[str] = set()
         self.producers: ChainMap[str, Any] = ChainMap()  # the node of each value
         self.trusted: set[str] = set()  # places that are fed, which count from the start
         self._taken: set[str] = set(_RESERVED)
@@ -94,16 +95,17 @@ class Graph:
             raise InexpressibleError(f"it reads {name!r:.80}, which was not read")
         array = self.known[name]
         if id(array) not in self._stored:  # known by another name, too
-            self._stored[id(array)] = array, self.add_parameter(name, array)
+            trained = name in self.initializers and array.ndim > 0
+            self._stored[id(array)] = array, self.add_parameter(name, array, trained=trained)
         return Value(self._stored[id(array)][1], scalar=not array.ndim)
 
-    def add_parameter(self, wanted: str, array: Array) -> str:
-        """Return the name of a persistable variable with this value; real numbers can be trained."""
+    def add_parameter(self, wanted: str, array: Array, *, trained: bool = True) -> str:
+        """Return the name of a persistable variable with this value; a parameter if it can be trained."""
         value = np.ascontiguousarray(array.reshape(array.shape or (1,)))
         name = self.take_name(wanted)
         block = self.program.global_block()
         options: dict[str, Any] = {"name": name, "shape": value.shape, "dtype": convert_dtype(value.dtype)}
-        if value.dtype.kind == "f" and value.size:
+        if trained and value.dtype.kind == "f" and value.size:
             block.create_parameter(**options)
         else:
             block.create_var(persistable=True, stop_gradient=True, **options)
@@ -114,7 +116,9 @@ class Graph:
         """Return the name of a constant of this package's own; equal ones are kept once."""
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._constants:
-            self._constants[key] = self.add_parameter(f"constant_{len(self._constants)}", array)
+            self._constants[key] = self.add_parameter(
+                f"constant_{len(self._constants)}", array, trained=False
+            )
         return self._constants[key]
 
     def emit(
