@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddlelike.core.dtypes import VarType, convert_dtype
+from paddlelike.errors import GraphError
 from paddlelike.framework.graph.variable import Variable
 from paddlelike.layers.helper import LayerHelper
 
@@ -44,7 +45,7 @@ def emit(
     """
     helper = LayerHelper(type if layer is None else layer, name=name, act=act)
     if out is None:
-        found = _find_dtype(inputs) if dtype is None else convert_dtype(dtype)
+        found = _find_dtype(type, inputs) if dtype is None else convert_dtype(dtype)
         out = helper.create_variable_for_type_inference(found, constant)
     helper.append_op(type=type, inputs=_drop_absent(inputs), outputs={slot: [out]}, attrs=attrs)
     return helper.append_activation(out)
@@ -72,11 +73,17 @@ def emit_all(
     return tuple(created.values())
 
 
-def _find_dtype(inputs: Mapping[str, Any] | None) -> VarType:
-    """Return the element type of the first input."""
+def _find_dtype(type: str, inputs: Mapping[str, Any] | None) -> VarType:
+    """Return the element type of the first input. Raises GraphError when it is a list of several types."""
     first = next(value for value in (inputs or {}).values() if value is not None)
-    variable: Variable = first[0] if isinstance(first, list | tuple) else first
-    return variable.dtype
+    many: list[Variable] = list(first) if isinstance(first, list | tuple) else [first]
+    if len({variable.dtype for variable in many}) > 1:
+        kinds = ", ".join(f"{variable.name}: {variable.dtype.name}" for variable in many)
+        raise GraphError(
+            f"layer {type!r}: its inputs differ in dtype ({kinds})",
+            hint="convert them to one: layers.cast(variable, dtype)",
+        )
+    return many[0].dtype
 
 
 def _drop_absent(inputs: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from paddlelike.errors import ShapeError
+from paddlelike.errors import EnforceNotMet, ShapeError
 from paddlelike.framework.opdef import Array, Spec
 
 __all__ = [
     "can_be_equal",
+    "check_same_dtype",
     "check_same_shape",
     "count_elements",
     "fill_box",
@@ -19,6 +20,16 @@ __all__ = [
     "normalize_axis",
     "read_numbers",
 ]
+
+
+def check_same_dtype(op: str, first: Array, others: Iterable[Array], names: str = "X and Y") -> None:
+    """Raise EnforceNotMet unless all operands hold one element type, which no kernel of Fluid converts."""
+    for other in others:
+        if other.dtype != first.dtype:
+            raise EnforceNotMet(
+                f"{op}: {names} hold {first.dtype} and {other.dtype}, expected one element type",
+                hint=f'convert one of them before: layers.cast(variable, "{first.dtype}")',
+            )
 
 
 def normalize_axis(op: str, axis: int, rank: int, *, name: str = "axis") -> int:

@@ -11,6 +11,7 @@ from paddlelike.core.tensor import SelectedRows
 from paddlelike.framework.opdef import GRAD, OWN, Array, Gradient, Int, Kernel, OpDef, Spec, String, register
 from paddlelike.ops.backends import MKLDNN
 from paddlelike.ops.kernels.broadcasting import align, apply, broadcast_shape, sum_to
+from paddlelike.ops.operands import check_same_dtype
 
 __all__ = ["map_row_values"]
 
@@ -135,12 +136,13 @@ def _make_operator(row: _Row) -> type[OpDef]:
         return Spec(broadcast_shape(row.type, x.shape, y.shape, axis), x.dtype, kind=x.kind)
 
     def forward(x: Array, y: Array, *, axis: int) -> Array:
+        check_same_dtype(row.type, x, [y])
         return apply(row.value, x, y, axis)
 
     def rows(x: Array | SelectedRows, y: Array, *, axis: int) -> Array | SelectedRows:
         if isinstance(x, SelectedRows):  # a sparse gradient times one number, as clipping does
             return map_row_values(x, lambda values: values * y)
-        return apply(np.multiply, x, y, axis)
+        return forward(x, y, axis=axis)
 
     def backward(
         d_out: Array, x: Array, y: Array, *more: Array, axis: int, wanted: tuple[bool, bool]
@@ -154,7 +156,7 @@ def _make_operator(row: _Row) -> type[OpDef]:
 
     def specialize(keywords: Mapping[str, Any], variables: Sequence[Any]) -> Function | None:
         x, y = variables
-        if x is None or y is None or GRAD in x.name:  # a gradient may be sparse
+        if x is None or y is None or x.dtype != y.dtype or GRAD in x.name:  # a gradient may be sparse
             return None
         at_the_end = keywords["axis"] in (-1, len(x.shape) - len(y.shape)) and len(x.shape) >= len(y.shape)
         if not at_the_end or not isinstance(row.value, np.ufunc):

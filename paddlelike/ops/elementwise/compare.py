@@ -13,7 +13,7 @@ from paddlelike.errors import ShapeError
 from paddlelike.framework.opdef import Array, Bool, Float, Int, OpDef, Spec, register
 from paddlelike.framework.quirks import follows_fluid
 from paddlelike.ops.kernels.broadcasting import align, broadcast_shape
-from paddlelike.ops.operands import can_be_equal
+from paddlelike.ops.operands import can_be_equal, check_same_dtype
 
 __all__ = ["Allclose", "EqualReduce", "LogicalNot"]
 
@@ -60,6 +60,7 @@ def _make_comparison(name: str, formula: str, relation: Relation) -> type[OpDef]
         return Spec(x.shape, VarType.BOOL)
 
     def forward(x: Array, y: Array, *, axis: int) -> Array:
+        check_same_dtype(name, x, [y])
         return relation(*align(x, y, axis))
 
     attrs = {"axis": Int(-1), "force_cpu": Bool(False)}

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     register,
 )
 from paddlelike.ops.backends import MKLDNN
-from paddlelike.ops.operands import can_be_equal, count_elements
+from paddlelike.ops.operands import can_be_equal, check_same_dtype, count_elements
 
 __all__ = ["Matmul", "Mul"]
 
@@ -85,10 +85,12 @@ class Mul(OpDef):
     @classmethod
     def specialize(cls, keywords: Mapping[str, Any], variables: Sequence[Any]) -> Kernel | None:
         plain = all(v is not None and len(v.shape) == 2 and v.type == VarType.LOD_TENSOR for v in variables)
+        plain = plain and len({v.dtype for v in variables}) == 1
         return _multiply_matrices if plain and set(keywords.values()) == {1} else None
 
     @staticmethod
     def forward(x: Array, y: Array, *, x_num_col_dims: int, y_num_col_dims: int) -> Array:
+        check_same_dtype("mul", x, [y])
         if x.ndim == y.ndim == 2:
             return x @ y
         out = _flatten(x, x_num_col_dims) @ _flatten(y, y_num_col_dims)
@@ -172,6 +174,7 @@ class Matmul(OpDef):
 
     @staticmethod
     def forward(x: Array, y: Array, *, attrs: MatmulAttrs) -> Array:
+        check_same_dtype("matmul", x, [y])
         a, b = _matrices(x, y)
         out = _multiply(_transpose(a, attrs.transpose_X), _transpose(b, attrs.transpose_Y))
         if attrs.alpha != 1:

@@ -25,7 +25,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.operands import can_be_equal, normalize_axis, read_numbers
+from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_axis, read_numbers
 
 __all__ = ["Concat", "Multiplex", "Split"]
 
@@ -77,6 +77,7 @@ class Concat(OpDef):
             if axis in (0, -x[0].ndim):
                 lod = _join_sequences([ctx.lod("X", i) for i in range(len(x))]) or lod
             ctx.set_lod("Out", lod)
+        check_same_dtype("concat", x[0], x[1:], "its inputs")
         return np.concatenate(x, axis)
 
     @staticmethod

@@ -17,7 +17,7 @@ from paddlelike.framework.opdef import (
     grad_name,
     register,
 )
-from paddlelike.ops.operands import can_be_equal, normalize_axis
+from paddlelike.ops.operands import can_be_equal, check_same_dtype, normalize_axis
 
 __all__ = ["Stack", "Unbind", "Unstack"]
 
@@ -47,6 +47,7 @@ class Stack(OpDef):
 
     @staticmethod
     def forward(x: list[Array], *, axis: int) -> Array:
+        check_same_dtype("stack", x[0], x[1:], "its inputs")
         return np.stack(x, axis)
 
     @staticmethod
