@@ -78,7 +78,7 @@ def describe(path: str) -> str:
     found = attrgetter(path.partition(".")[2])(fluid)
     if inspect.isclass(found):
         return f".. autoclass:: {path}\n   :members:\n"
-    return f".. autofunction:: {path}\n" if callable(found) else f".. automodule:: {path}\n"
+    return f".. auto{'function' if callable(found) else 'data'}:: {path}\n"
 
 
 def fill_in(app: Sphinx, docname: str, source: list[str]) -> None:

@@ -39,6 +39,8 @@ def load(
 ) -> Any:
     """Load the object of a bundle, or of a plain pickle.
 
+    Shared variables of Theano come back as :class:`~paddlelike.bundle.SharedVariable`.
+
     Parameters
     ----------
     f
@@ -62,8 +64,6 @@ def load(
         The file is damaged, is neither a bundle nor a pickle, or names a class that is not in ``classes``.
     MissingFileError
         There is no such file, or the files of a dataset are gone.
-
-    Shared variables of Theano come back as :class:`~paddlelike.bundle.SharedVariable`.
     """
     with open_binary(f) as file:
         if not _is_archive(file):
