@@ -90,6 +90,24 @@ def default(one: inspect.Parameter) -> str:
     return str(one.default) if isinstance(one.default, fluid.core.VarDesc.VarType) else repr(one.default)
 
 
+def test_members_of_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [path_of(line) for line in LINES]
+    members = [path for path in paths if inspect.isclass(attrgetter(path.rpartition(".")[0] or "io")(fluid))]
+    missing = [path for path in members if not is_there(path)]
+    with capsys.disabled():
+        print(f"\nmembers of classes: {len(members) - len(missing)} of {len(members)}")  # noqa: T201
+    assert [path for path in missing if not is_left_out(path)] == []
+    assert len(members) > 300
+
+
+def is_there(path: str) -> bool:
+    try:
+        find(path)
+    except (AttributeError, TypeError, fluid.core.EnforceNotMet):
+        return False
+    return True
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_says_so(name: str) -> None:
     found = attrgetter(name)(fluid)

@@ -218,6 +218,13 @@ _ROWS: Final = (
         "layers/nn.py: 'if param_attr', where other layers take None for the default",
     ),
     Quirk(
+        "conv_group_channels",
+        "layers.conv2d, conv3d(groups=g) without an initializer",
+        "the filters' variance is 2 / (all input channels * window)",
+        "2 / (the channels of one group * window) (He et al. 2015)",
+        "layers/nn.py: _get_default_param_initializer takes num_channels, not that of the filter",
+    ),
+    Quirk(
         "string_slots",
         "incubate.data_generator.MultiSlotStringDataGenerator",
         "a string is a list of its characters",

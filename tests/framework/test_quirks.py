@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,6 +50,12 @@ def gru_step() -> Any:
     options = {"activation": "relu", "gate_activation": "tanh", "origin_mode": True}
     hidden = layers.gru_unit(x, before, 12, param_attr=fluid.ParamAttr(initializer=zero), **options)[0]
     return run(hidden, x=np.tile(X, 3), h=np.zeros((3, 4), "float32"))
+
+
+def deviation_of_filters() -> Any:
+    layers.conv2d(fluid.data("x", [None, 8, 5, 5]), 4, 3, groups=4)
+    ops = fluid.default_startup_program().global_block().ops
+    return next(op.attr("std") for op in ops if op.type == "gaussian_random")
 
 
 def top_shape() -> Any:
@@ -359,6 +366,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any, Any]] = {
     ),
     "set_gradient_clip": (clipped, [-0.25, -0.25], [-0.5, -0.25]),
     "group_norm_parameters": (learned, [], [[4], [4]]),
+    "conv_group_channels": (deviation_of_filters, math.sqrt(2 / (9 * 8)), math.sqrt(2 / (9 * 2))),
     "string_slots": (line_of_strings, "2 1 7 1 1\n", "1 17 1 1\n"),
 }  # fmt: skip
 

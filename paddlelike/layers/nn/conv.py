@@ -13,6 +13,7 @@ from paddlelike.layers.checks import FLOATS, check_variable, describe, is_whole
 from paddlelike.layers.helper import LayerHelper
 from paddlelike.layers.nn.windows import Padding, channel_axis, parse_padding
 from paddlelike.layers.tensor.sizes import repeat_size
+from paddlelike.param_attr import ParamAttr
 
 __all__ = ["conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose"]
 
@@ -86,7 +87,9 @@ def _conv(
         type = "depthwise_conv2d"
     window = repeat_size(type, "filter_size", filter_size, dims)
     helper = LayerHelper(type, name=name, act=act, bias_attr=bias_attr, use_cudnn=use_cudnn)
-    deviation = math.sqrt(2.0 / (math.prod(window) * channels))
+    initialized = getattr(ParamAttr._to_attr(param_attr), "initializer", None) is not None
+    all_channels = groups == 1 or initialized or warn_quirk("conv_group_channels", stacklevel=4)
+    deviation = math.sqrt(2.0 / (math.prod(window) * (channels if all_channels else channels // groups)))
     weight = helper.create_parameter(
         param_attr,
         [num_filters, channels // groups, *window],
