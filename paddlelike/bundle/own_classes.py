@@ -44,7 +44,7 @@ _TABLE: Final = {
     "optimizer.rmsprop": "RMSPropOptimizer",
     "optimizer.sgd": "DpsgdOptimizer SGDOptimizer",
     "param_attr": "ParamAttr WeightNormParamAttr",
-    "reader.dataset": "InMemoryDataset QueueDataset",
+    "reader.dataset": "BoxPSDataset InMemoryDataset QueueDataset",
     "reader.feeder": "DataFeeder",
     "reader.loader": "DatasetLoader GeneratorLoader PyReader",
     "reader.program_reader": "BatchQueue",

@@ -257,7 +257,7 @@ class Executor(Displayed):
         """Return what the steps of a run do, how long they take, and how long the machine needs at least.
 
         The program runs ``repeat`` times on copies of its persistables, so that nothing changes; times are
-        the best ones. Not Fluid's.
+        the best ones. Not Fluid's. What :meth:`run` raises, this raises too.
 
         Parameters
         ----------
@@ -273,8 +273,6 @@ class Executor(Displayed):
         ------
         UnsupportedError
             The program holds operators that reach files, readers, other processes or Python functions.
-
-        For the rest see :meth:`run`.
 
         >>> import numpy as np
         >>> import paddlelike as fluid
